@@ -1,0 +1,48 @@
+# Two commands do all set-up: `make demo` and `make test`. Each stamp below is a virtual environment that
+# holds what its name says, and is made again only when pyproject.toml changes.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint format bench clean
+
+demo: $(VENV)/.run
+	$(BIN)/python -m eigentree.demo
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.lint
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks
+
+$(VENV)/.created:
+	$(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
+	touch $@
+
+$(VENV)/.run: pyproject.toml | $(VENV)/.created
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/.test: pyproject.toml | $(VENV)/.created
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $(VENV)/.run $@
+
+$(VENV)/.lint: pyproject.toml | $(VENV)/.created
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lint,test]'
+	touch $(VENV)/.run $(VENV)/.test $@
+
+$(VENV)/.bench: pyproject.toml | $(VENV)/.created
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench,test]'
+	touch $(VENV)/.run $(VENV)/.test $@
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

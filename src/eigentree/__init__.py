@@ -1,0 +1,56 @@
+"""Latent-variable models of discrete data, learned without local minima.
+
+Names load when first used, so that ``import eigentree`` itself costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from eigentree import zoo as zoo
+    from eigentree.errors import DataError as DataError
+    from eigentree.errors import EigentreeError as EigentreeError
+    from eigentree.errors import GraphError as GraphError
+    from eigentree.errors import NetworkError as NetworkError
+    from eigentree.errors import RankError as RankError
+    from eigentree.errors import TensorError as TensorError
+    from eigentree.errors import TreewidthError as TreewidthError
+    from eigentree.graph import LatentGraph as LatentGraph
+    from eigentree.network import LatentNetwork as LatentNetwork
+    from eigentree.tensor import LabeledTensor as LabeledTensor
+    from eigentree.tree import JunctionTree as JunctionTree
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "DataError": "errors",
+    "EigentreeError": "errors",
+    "GraphError": "errors",
+    "JunctionTree": "tree",
+    "LabeledTensor": "tensor",
+    "LatentGraph": "graph",
+    "LatentNetwork": "network",
+    "NetworkError": "errors",
+    "RankError": "errors",
+    "TensorError": "errors",
+    "TreewidthError": "errors",
+}
+_MODULES = {"zoo"}
+
+__all__ = ["__version__", *sorted(_HOME), *sorted(_MODULES)]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"eigentree.{name}")
+    if name in _HOME:
+        value = getattr(import_module(f"eigentree.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'eigentree' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

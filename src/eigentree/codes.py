@@ -1,0 +1,160 @@
+"""Rows of data as integer codes: what a user gives, checked and laid out column by column.
+
+Inside the package a row is a row of codes 0 … states-1, and the code after the last one, `states`, says that the
+cell is missing. Every table of operators has a slot for it, so a missing cell costs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigentree import kernels
+from eigentree.errors import DataError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from eigentree.graph import LatentGraph
+
+CHUNK = 16_384
+"""Rows that are encoded at a time: what bounds memory, whatever the number of rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Data that fit the observed variables of a graph; cells are checked when they are encoded.
+
+    Attributes
+    ----------
+    count : int
+        Number of rows.
+    names : tuple of str
+    states : tuple of int
+        Names and numbers of states of the columns.
+    columns : tuple of array, shape (count,)
+        One view a column, of whatever number type the user gave.
+    """
+
+    count: int
+    names: tuple[str, ...]
+    states: tuple[int, ...]
+    columns: tuple[NDArray[Any], ...]
+
+    @classmethod
+    def of(cls, X: ArrayLike | Any, graph: LatentGraph) -> Rows:
+        """Return the rows of an array, a list of lists, or a data frame.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns), or a pandas, polars or pyarrow frame
+            Integer codes. Missing cells are -1, NaN or null. The columns of an array stand in the order of
+            ``graph.observed``; those of a frame are found by name.
+
+        Raises
+        ------
+        DataError
+            When there are no rows, columns are missing or too many, or a column does not hold numbers.
+        """
+        names = graph.observed
+        if isinstance(X, np.ndarray) or not hasattr(X, "columns"):
+            columns = _array_columns(X, names)
+        else:
+            columns = _frame_columns(X, names)
+        if not len(columns[0]):
+            raise DataError("the data have no rows; give at least one")
+        return cls(len(columns[0]), names, tuple(graph.states[name] for name in names), columns)
+
+    @property
+    def code_type(self) -> np.dtype[Any]:
+        """The smallest unsigned type that holds every code, the one for missing cells included."""
+        return np.min_scalar_type(max(self.states))
+
+    def encode(self, start: int, stop: int) -> NDArray[Any]:
+        """Return the codes of some rows, shape (stop - start, columns), column-major.
+
+        Raises
+        ------
+        DataError
+            When a cell is neither a code of its column nor missing; the message names row and column.
+        """
+        stop = min(stop, self.count)
+        codes = np.empty((stop - start, len(self.columns)), dtype=self.code_type, order="F")
+        for j, (column, states) in enumerate(zip(self.columns, self.states, strict=True)):
+            bad = kernels.encode_column(column[start:stop], states, codes[:, j])
+            if bad >= 0:
+                raise DataError(
+                    f"row {start + bad}, column {self.names[j]!r} holds {column[start + bad].item()!r}, "
+                    f"but {self.names[j]!r} has the codes 0 to {states - 1} (-1, NaN or null for a missing cell)"
+                )
+        return codes
+
+    def chunks(self, size: int = CHUNK) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Yield the first row and the codes of consecutive parts of the data."""
+        for start in range(0, self.count, size):
+            yield start, self.encode(start, start + size)
+
+
+def _array_columns(X: ArrayLike | Any, names: Sequence[str]) -> tuple[NDArray[Any], ...]:
+    try:
+        array = np.asarray(X)
+    except ValueError:
+        raise DataError("the rows have different lengths; every row needs one cell a column") from None
+    if array.ndim != 2:
+        hint = "; for one row, write X[None, :]" if array.ndim == 1 else ""
+        raise DataError(f"data need the shape (rows, columns), not {array.shape}{hint}")
+    if array.shape[1] != len(names):
+        raise DataError(
+            f"the data have {array.shape[1]} columns, but the graph has {len(names)} observed variables: "
+            f"{', '.join(names[:6])}{', …' if len(names) > 6 else ''}"
+        )
+    return tuple(_numbers(array[:, j], name) for j, name in enumerate(names))
+
+
+def _frame_columns(X: Any, names: Sequence[str]) -> tuple[NDArray[Any], ...]:
+    import narwhals as nw
+
+    try:
+        frame = nw.from_native(X, eager_only=True)
+    except TypeError:
+        raise DataError(f"data are an array, a list of lists or a data frame, not {type(X).__name__}") from None
+    given = list(frame.columns)
+    if not any(isinstance(name, str) for name in given):
+        # A frame made from a plain array has numbers for names: its columns count by position.
+        return _array_columns(frame.to_numpy(), names)
+    for name in names:
+        if name not in given:
+            raise DataError(f"the frame has no column {name!r}{did_you_mean(name, given)}")
+    if extra := [name for name in given if name not in set(names)]:
+        raise DataError(f"the frame has a column {extra[0]!r} that is not an observed variable; drop it")
+    columns = []
+    for name in names:
+        series = frame.get_column(name)
+        numeric = series.dtype.is_numeric() or series.dtype == nw.Boolean
+        if numeric and series.is_null().any():
+            series = series.cast(nw.Float64)
+        columns.append(_numbers(series.to_numpy(), name))
+    return tuple(columns)
+
+
+def _numbers(column: NDArray[Any], name: str) -> NDArray[Any]:
+    if column.dtype.kind == "b":
+        return column.astype(np.uint8)
+    if column.dtype.kind in "iuf":
+        return column
+    if column.dtype.kind == "O":
+        cells = np.array([np.nan if cell is None else cell for cell in column], dtype=object)
+        if not any(isinstance(cell, str | bytes) for cell in cells):
+            try:
+                return cells.astype(np.float64)
+            except (TypeError, ValueError):
+                pass
+    example = next((cell for cell in column if isinstance(cell, str)), column[0] if len(column) else "")
+    raise DataError(
+        f"column {name!r} holds {str(example)!r}, but integer codes are expected; "
+        f"map its labels to 0, 1, 2, … first (for example with numpy.unique(column, return_inverse=True))"
+    )
