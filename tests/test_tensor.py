@@ -106,11 +106,15 @@ def test_the_array_is_a_copy_and_read_only():
     assert tensor.array[0, 0] == 0
     with pytest.raises(ValueError, match="read-only"):
         tensor.array[0, 0] = 1
-    for rows in (["A"], ["B"]):
-        with pytest.raises(ValueError, match="read-only"):
-            tensor.matrix(rows)[0, 0] = 1
     with pytest.raises(FrozenInstanceError):
         tensor.labels = ("C", "D")
+
+
+@pytest.mark.parametrize("rows", [["A"], ["B"], ["C", "A"], []])
+def test_matrices_are_read_only(rows):
+    flat = LabeledTensor(np.ones((2, 3, 4)), ["A", "B", "C"]).matrix(rows)
+    with pytest.raises(ValueError, match="read-only"):
+        flat[0, 0] = 2
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))])
@@ -240,8 +244,7 @@ def test_multiply_does_not_depend_on_the_order_of_over(case, data):
 def test_many_modes_are_one_reshaped_mode(case):
     left, right, over = case
     merged = [
-        LabeledTensor(tensor.matrix(over), ["merged", f"rest {side}"])
-        for side, tensor in enumerate((left, right))
+        LabeledTensor(tensor.matrix(over), ["merged", f"rest {side}"]) for side, tensor in enumerate((left, right))
     ]
     flat = merged[0].multiply(merged[1], over="merged")
     assert flat.labels == ("rest 0", "rest 1")
@@ -252,9 +255,7 @@ def test_many_modes_are_one_reshaped_mode(case):
 @given(tensors(unique=True), tensors(unique=True))
 def test_over_no_label_is_the_outer_product(left, right):
     right = LabeledTensor(right.array, [f"other {label}" for label in right.labels])
-    np.testing.assert_allclose(
-        left.multiply(right, over=()).array, np.multiply.outer(left.array, right.array)
-    )
+    np.testing.assert_allclose(left.multiply(right, over=()).array, np.multiply.outer(left.array, right.array))
 
 
 def test_the_first_modes_meet():
@@ -358,6 +359,14 @@ def test_tolerance_is_relative_to_the_largest_singular_value():
         inverse, rank = tensor.inverse("A", tolerance=1e-2)
         assert rank == 1
         np.testing.assert_allclose(inverse.array * scale, np.diag([1.0, 0.0]), atol=1e-12)
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.99, 1.01, 2.0])
+def test_the_default_tolerance_is_that_of_numpy(factor):
+    flat = np.zeros((5, 2))
+    flat[0, 0], flat[1, 1] = 1.0, factor * 5 * np.finfo(float).eps
+    _, rank = LabeledTensor(flat, ["A", "B"]).inverse("A")
+    assert rank == np.linalg.matrix_rank(flat) == (2 if factor > 1 else 1)
 
 
 # --- ⊘_d, Eq. 9 and 10

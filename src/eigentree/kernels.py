@@ -15,8 +15,8 @@ from numba import njit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-TINY = 2.0**-100
-HUGE = 2.0**100
+TINY = 2.0**-60
+HUGE = 2.0**60
 """A message outside this range is scaled by a power of two, which loses no bit."""
 
 

@@ -82,6 +82,12 @@ class NodeOperator:
         """Return the operator with these entries; rows of `index` may repeat, and are then added up."""
         return cls(tuple(columns), tuple(children), bond, *_nonzero(*_summed(index, values)))
 
+    @cached_property
+    def smallest(self) -> float:
+        """The smallest absolute value that is not zero."""
+        sizes = np.abs(self.values)
+        return float(sizes.min(initial=1.0, where=sizes > 0))
+
     @property
     def work(self) -> int:
         """How many multiplications a row costs here, plus what scaling the message costs."""
@@ -259,7 +265,7 @@ def _block_size(depth: int) -> int:
     return int(np.clip(CACHE_BYTES // (8 * depth), 32, 512))
 
 
-def _merge(parent: NodeOperator, k: int, child: NodeOperator, states: Sequence[int]) -> NodeOperator | None:
+def _merge(parent: NodeOperator, k: int, child: NodeOperator) -> NodeOperator | None:
     """Return the parent with its k-th child multiplied into it, or None where that saves nothing."""
     children = parent.children[:k] + child.children + parent.children[k + 1 :]
     if len(children) > MOST_CHILDREN:
@@ -270,6 +276,9 @@ def _merge(parent: NodeOperator, k: int, child: NodeOperator, states: Sequence[i
     width = parent.values.shape[1] * child.values.shape[1]
     # Bonds of the merged children are not known here, but no more entries than pairs can come out.
     if pairs == 0 or pairs * width > 16 * FOLDED_VALUES:
+        return None
+    # A folded table has no scale beside it: products of tiny values would be lost.
+    if parent.smallest * child.smallest < kernels.TINY:
         return None
     order = np.argsort(child.index[:, -1], kind="stable")
     starts = np.cumsum(below) - below
@@ -294,7 +303,7 @@ def _fold(tree: TreeOperators) -> TreeOperators:
         while k < len(node.children):
             child = nodes[node.children[k]]
             assert child is not None
-            merged = _merge(node, k, child, tree.states)
+            merged = _merge(node, k, child)
             if merged is None:
                 k += 1
                 continue

@@ -1,0 +1,41 @@
+"""The command ``python -m benchmarks``: runs the named topics, or all of them, and prints their tables."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+from importlib import import_module
+from importlib.metadata import version
+
+TOPICS = ("imports", "trees", "scoring")
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+def _arguments() -> argparse.Namespace:
+    """Return what the command line asks for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure eigentree.")
+    parser.add_argument(
+        "topics", nargs="*", metavar="topic", help=f"what to measure: {', '.join(TOPICS)} (default: all)"
+    )
+    parser.add_argument("--quick", action="store_true", help="small sizes that take a few seconds")
+    arguments = parser.parse_args()
+    if unknown := [topic for topic in arguments.topics if topic not in TOPICS]:
+        parser.error(f"there is no topic {unknown[0]!r}; the topics are {', '.join(TOPICS)}")
+    return arguments
+
+
+def main() -> None:
+    """Run the topics one after the other, on one thread each."""
+    arguments = _arguments()
+    # Numeric libraries read these when they are first imported, which no import above does.
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    libraries = ", ".join(f"{name} {version(name)}" for name in ("eigentree", "numpy", "numba"))
+    print(f"Python {platform.python_version()}, {libraries}; {os.cpu_count()} cores, 1 thread used.")
+    print("Times are the best of several repeats, the contenders taking turns; read the ratios.")
+    for topic in arguments.topics or TOPICS:
+        import_module(f"benchmarks.{topic}").run(quick=arguments.quick)
+
+
+if __name__ == "__main__":
+    main()

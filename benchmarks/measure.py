@@ -1,0 +1,91 @@
+"""What all benchmarks share: timing in turns, fresh processes, peak memory, plain tables."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def seconds(run: Callable[[], object]) -> float:
+    """Return how long one run takes."""
+    gc.collect()
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def best_seconds(runs: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Return the shortest time of each run; the runs take turns, so that a noisy moment hits all alike."""
+    best = dict.fromkeys(runs, float("inf"))
+    for _ in range(repeats):
+        for name, run in runs.items():
+            best[name] = min(best[name], seconds(run))
+    return best
+
+
+def python(code: str, environment: Mapping[str, str] | None = None) -> str:
+    """Return what a few lines of Python print in a fresh process at the root of the checkout."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, **(environment or {})},
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return done.stdout
+
+
+def in_fresh_process(
+    module: str, function: str, *arguments: Any, environment: Mapping[str, str] | None = None
+) -> Any:
+    """Return what a function returns in a fresh process; arguments and answer pass through JSON."""
+    call = f"json.dumps({function}(*json.loads({json.dumps(arguments)!r})))"
+    return json.loads(python(f"import json\nfrom {module} import {function}\nprint({call})", environment))
+
+
+def peak_memory() -> int:
+    """Return the most memory, in bytes, that has been resident in this process so far."""
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def peak_growth(run: Callable[[], object]) -> int:
+    """Return by how many bytes one run raises the peak of resident memory; for a process of its own.
+
+    The peak may lie above what is resident now, and a child starts with its parent's. So memory is filled up to the
+    peak first: whatever the run then adds is seen.
+    """
+    ballast = []
+    before = peak_memory()
+    while (peak := peak_memory()) == before:
+        ballast.append(bytearray(os.urandom(1 << 10) * (1 << 8)))
+    run()
+    return peak_memory() - peak
+
+
+def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table: the first column to the left, the others to the right."""
+    widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
+    print(f"\n{title}")
+    for row in (header, ["-" * width for width in widths], *rows):
+        first, *others = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        print("  ".join([row[0].ljust(widths[0]) if first else "", *others]).rstrip())
+
+
+def show_note(text: str) -> None:
+    """Print a line that belongs to the table above."""
+    print(f"  note: {text}")

@@ -1,0 +1,109 @@
+"""Bad input gets an error that names the row, the column and what to do; good input of any kind is the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_array_equal
+
+import eigentree as et
+from eigentree.codes import Rows
+
+GRAPH = et.zoo.hmm(3, 1, 2, 4)
+NETWORK = et.LatentNetwork.random(GRAPH, seed=0)
+ROWS = np.array([[0, 1, 2], [3, -1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.zeros((4, 2), int), r"the data have 2 columns, but the graph has 3 observed variables: x0, x1, x2"),
+        ([[0, 1, 4]], r"row 0, column 'x2' holds 4, but 'x2' has the codes 0 to 3"),
+        ([[0, 1, 2], [0, -2, 2]], r"row 1, column 'x1' holds -2"),
+        ([[0, 1.5, 2]], r"row 0, column 'x1' holds 1.5"),
+        ([[0, np.inf, 2]], r"row 0, column 'x1' holds inf"),
+        ([["0", "1", "2"]], r"column 'x0' holds '0', but integer codes are expected; map its labels"),
+        (np.array([[0, "A", 1]], dtype=object), r"column 'x1' holds 'A'"),
+        (np.zeros((0, 3), int), r"the data have no rows"),
+        ([], r"data need the shape \(rows, columns\), not \(0,\)"),
+        ([0, 1, 2], r"for one row, write X\[None, :\]"),
+        ([[0, 1, 2], [0, 1]], r"the rows have different lengths"),
+        (pd.DataFrame({"x0": [0], "x1": [1], "x02": [2]}), r"the frame has no column 'x2'; did you mean 'x02'"),
+        (pd.DataFrame({"x0": [0], "x1": [1], "x2": [2], "z": [0]}), r"has a column 'z' that is not an observed"),
+        (pd.DataFrame({"x0": [0], "x1": ["A"], "x2": [2]}), r"column 'x1' holds 'A', but integer codes"),
+        (pl.DataFrame({"x0": [0], "x1": ["A"], "x2": [2]}), r"column 'x1' holds 'A', but integer codes"),
+    ],
+)
+def test_bad_data_are_named(X: object, message: str) -> None:
+    for ask in (NETWORK.log_prob, NETWORK.impute, lambda X: NETWORK.predict_proba(X, "x0")):
+        with pytest.raises(et.DataError, match=message):
+            ask(X)
+
+
+def test_a_bad_cell_far_down_is_found_with_its_row() -> None:
+    rows = np.zeros((50_000, 3), int)
+    rows[40_123, 1] = 9
+    with pytest.raises(et.DataError, match="row 40123, column 'x1' holds 9"):
+        NETWORK.log_prob(rows)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        ROWS.astype(np.int8),
+        np.asfortranarray(ROWS.astype(np.int32)),
+        np.where(ROWS < 0, np.nan, ROWS),
+        ROWS.tolist(),
+        [[0, 1, 2], [3, None, 0]],
+        pd.DataFrame(ROWS),
+        pd.DataFrame(ROWS, columns=["x0", "x1", "x2"])[["x2", "x0", "x1"]],
+        pd.DataFrame({"x0": [0, 3], "x1": [1, None], "x2": [2, 0]}),
+        pd.DataFrame({"x0": [0, 3], "x1": pd.array([1, None], dtype="Int64"), "x2": [2, 0]}),
+        pl.DataFrame({"x0": [0, 3], "x1": [1, None], "x2": [2, 0]}),
+    ],
+    ids=lambda X: type(X).__module__.split(".")[0],
+)
+def test_all_kinds_of_input_mean_the_same(X: object) -> None:
+    assert_array_equal(NETWORK.log_prob(X), NETWORK.log_prob(ROWS))
+
+
+def test_booleans_are_codes() -> None:
+    network = et.LatentNetwork.random(et.zoo.hmm(2, 1, 2, 2), seed=0)
+    assert_array_equal(network.log_prob([[True, False]]), network.log_prob([[1, 0]]))
+
+
+@pytest.mark.parametrize(("states", "size"), [(4, 1), (255, 1), (256, 2), (65_536, 4)])
+def test_codes_take_the_smallest_type_that_also_holds_missing(states: int, size: int) -> None:
+    graph = et.zoo.mixture(2, 2, states)
+    rows = Rows.of(np.array([[0, states - 1], [-1, -1]]), graph)
+    codes = rows.encode(0, 2)
+    assert codes.dtype.itemsize == size
+    assert codes.flags.f_contiguous
+    assert_array_equal(codes, [[0, states - 1], [states, states]])
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: NETWORK.predict_proba(ROWS, "h0"), "'h0' is hidden, so no column holds it"),
+        (lambda: NETWORK.predict_proba(ROWS, "x02"), "no variable 'x02'; did you mean"),
+        (lambda: NETWORK.joint(["x0", "x0"]), "each variable may be named once"),
+        (lambda: NETWORK.joint("x0"), r"names is a list of variables; write \['x0'\]"),
+        (lambda: NETWORK.conditional(["x0"], {"x0": 1}), "'x0' stands on both sides"),
+        (lambda: NETWORK.conditional(["x0"], {"x1": 7}), "column 'x1' holds 7"),
+        (lambda: NETWORK.sample(0), "at least 1, not 0"),
+        (lambda: NETWORK.sample(2.5), "at least 1, not 2.5"),
+        (lambda: NETWORK.impute(ROWS, method="mean"), "method is 'mode' or 'sample', not 'mean'"),
+    ],
+)
+def test_bad_questions_are_named(ask, message: str) -> None:
+    with pytest.raises(et.EigentreeError, match=message):
+        ask()
+
+
+def test_a_table_too_large_is_refused() -> None:
+    network = et.LatentNetwork.random(et.zoo.mixture(30, 2, 2), seed=0)
+    with pytest.raises(et.DataError, match=r"30 variables with 1.07e.09 cells is too large"):
+        network.joint(network.graph.observed)

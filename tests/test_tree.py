@@ -1,0 +1,217 @@
+"""Junction trees: the normal form, the running-intersection property, determinism, limits and growth."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_graphs import latent_graphs
+
+import eigentree as et
+from eigentree.tree import JunctionTree, moral_adjacency
+
+graphs = latent_graphs(most_variables=9, most_cells=10**6)
+
+
+def check_normal_form(tree: JunctionTree) -> None:
+    graph = tree.graph
+    held = [node.observed for node in tree.nodes if node.observed is not None]
+    assert sorted(held) == sorted(graph.observed)
+    for i, node in enumerate(tree.nodes):
+        assert len(node.children) <= (3 if i == 0 else 2)
+        assert set(node.separator) | set(node.remainder) == set(node.clique)
+        assert not set(node.separator) & set(node.remainder)
+        assert set(node.clique) <= set(tree.cliques[node.origin])
+        if i == 0:
+            assert (node.parent, node.separator) == (-1, ())
+        else:
+            above = tree.nodes[node.parent]
+            assert node.parent < i
+            assert i in above.children
+            assert set(node.separator) == set(node.clique) & set(above.clique)
+        if node.children:
+            assert node.observed is None
+        else:
+            assert node.observed is not None
+            assert set(node.remainder) <= {node.observed}
+            assert node.observed in node.clique
+
+
+def check_running_intersection(tree: JunctionTree) -> None:
+    """The nodes that hold a variable hang together: all but one of them have it in their separator."""
+    for name in tree.graph.names:
+        tops = [node for node in tree.nodes if name in node.clique and name not in node.separator]
+        assert len(tops) <= 1
+
+
+def check_covers_the_moral_graph(tree: JunctionTree) -> None:
+    adjacency = moral_adjacency(tree.graph)
+    cliques = [set(clique) for clique in tree.cliques]
+    for name, around in adjacency.items():
+        for other in around:
+            assert any({name, other} <= clique for clique in cliques)
+    assert not any(a < b for a in cliques for b in cliques), "a clique is not maximal"
+    filled = nx.Graph()
+    filled.add_nodes_from(tree.graph.names)
+    for clique in tree.cliques:
+        filled.add_edges_from((a, b) for a in clique for b in clique if a < b)
+    assert nx.is_chordal(filled)
+    assert {frozenset(c) for c in nx.chordal_graph_cliques(filled)} == {frozenset(c) for c in tree.cliques}
+
+
+@settings(max_examples=200, deadline=None)
+@given(graphs)
+def test_trees_of_random_graphs_are_junction_trees_in_normal_form(graph: et.LatentGraph) -> None:
+    tree = JunctionTree.build(graph)
+    check_normal_form(tree)
+    check_running_intersection(tree)
+    check_covers_the_moral_graph(tree)
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs, st.integers(0, 8))
+def test_any_root_gives_a_junction_tree(graph: et.LatentGraph, which: int) -> None:
+    name = graph.names[which % len(graph.names)]
+    tree = JunctionTree.build(graph, root=name)
+    check_normal_form(tree)
+    check_running_intersection(tree)
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs, st.randoms(use_true_random=False))
+def test_order_of_insertion_changes_nothing(graph: et.LatentGraph, random) -> None:
+    states = list(graph.states.items())
+    edges = list(graph.edges)
+    random.shuffle(states)
+    random.shuffle(edges)
+    shuffled = et.LatentGraph(states, edges, graph.hidden, graph.directed)
+    assert JunctionTree.build(shuffled).nodes == JunctionTree.build(graph).nodes
+
+
+def test_the_hash_seed_changes_nothing() -> None:
+    script = (
+        "import eigentree as et; "
+        "print(et.JunctionTree.build(et.zoo.paper_junction_tree()).nodes, "
+        "et.JunctionTree.build(et.zoo.factorial_hmm(6, 3)).nodes)"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "2")
+    }
+    assert len(outputs) == 1
+
+
+@pytest.mark.parametrize(
+    ("graph", "width"),
+    [
+        (et.zoo.hmm(20, 1, 2, 3), 1),
+        (et.zoo.hmm(20, 2, 2, 3), 2),
+        (et.zoo.hmm(20, 3, 2, 3), 3),
+        (et.zoo.factorial_hmm(10, 2, 2, 4), 2),
+        (et.zoo.mixture(30, 3, 2), 1),
+        (et.zoo.latent_tree(depth=3, hidden_states=2, observed_states=3), 1),
+        (et.zoo.paper_junction_tree(), 4),
+    ],
+    ids=["hmm1", "hmm2", "hmm3", "factorial", "mixture", "tree", "paper"],
+)
+def test_the_zoo_has_the_treewidths_that_theory_gives(graph: et.LatentGraph, width: int) -> None:
+    tree = JunctionTree.build(graph)
+    assert tree.width == width
+    check_normal_form(tree)
+    check_running_intersection(tree)
+
+
+def test_many_children_are_split_in_a_balanced_way() -> None:
+    tree = JunctionTree.build(et.zoo.mixture(1000, 2, 2))
+    depth = [0] * len(tree.nodes)
+    for i, node in enumerate(tree.nodes[1:], start=1):
+        depth[i] = depth[node.parent] + 1
+    assert max(depth) <= 11
+
+
+def test_parts_without_observed_variables_are_pruned() -> None:
+    chain = [(f"h{i}", f"h{i + 1}") for i in range(6)]
+    graph = et.LatentGraph(
+        {f"h{i}": 2 for i in range(7)} | {"x": 3, "y": 3},
+        [*chain, ("h2", "x"), ("h3", "y")],
+        [f"h{i}" for i in range(7)],
+    )
+    tree = JunctionTree.build(graph)
+    kept = {name for node in tree.nodes for name in node.clique}
+    assert kept == {"h2", "h3", "x", "y"}
+
+
+def test_inside_and_outside_cut_the_columns_in_two() -> None:
+    tree = JunctionTree.build(et.zoo.paper_junction_tree())
+    everything = frozenset(tree.graph.observed)
+    assert tree.inside(0) == everything
+    for i, node in enumerate(tree.nodes):
+        assert tree.inside(i) | tree.outside(i) == everything
+        assert not tree.inside(i) & tree.outside(i)
+        if node.children:
+            assert tree.inside(i) == frozenset().union(*(tree.inside(c) for c in node.children))
+
+
+def test_a_grid_too_wide_is_refused_with_its_clique_before_memory_blows_up() -> None:
+    grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(40, 40))
+    names = {i: f"v{i}" for i in grid.nodes}
+    graph = et.LatentGraph(
+        dict.fromkeys(names.values(), 2),
+        [(names[a], names[b]) for a, b in grid.edges],
+        [names[i] for i in range(1, 1600)],
+        directed=False,
+    )
+    with pytest.raises(et.TreewidthError, match=r"clique of \d+ variables with .* joint states .*\{v\d+, .*remove"):
+        JunctionTree.build(graph)
+
+
+def test_max_clique_states_is_the_limit() -> None:
+    graph = et.zoo.hmm(5, 2, 2, 3)
+    JunctionTree.build(graph, max_clique_states=8)
+    with pytest.raises(et.TreewidthError, match=r"8 joint states \(the limit is 7\)"):
+        JunctionTree.build(graph, max_clique_states=7)
+
+
+def test_an_unknown_root_is_an_error() -> None:
+    with pytest.raises(et.GraphError, match="no variable 'h9'"):
+        JunctionTree.build(et.zoo.hmm(3), root="h9")
+
+
+def test_work_grows_in_proportion_to_the_length() -> None:
+    """Steps of the interpreter, not seconds: growth is a property of the algorithm, the clock is not."""
+
+    def steps(length: int) -> int:
+        graph = et.zoo.hmm(length, 2, 2, 4)
+        counted = 0
+
+        def count(frame, event, argument):
+            nonlocal counted
+            counted += 1
+            return count
+
+        sys.settrace(count)
+        try:
+            JunctionTree.build(graph)
+        finally:
+            sys.settrace(None)
+        return counted
+
+    assert steps(400) <= 2.2 * steps(200)
+
+
+def test_a_long_chain_gets_its_tree() -> None:
+    start = time.perf_counter()
+    tree = JunctionTree.build(et.zoo.hmm(5_000, 2, 2, 4))
+    assert len(tree.nodes) == 9_999
+    print(f"5,000 steps: {time.perf_counter() - start:.2f} s")
