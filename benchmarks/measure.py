@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +17,11 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 
+BALLAST_BYTES = 2**18
+
 
 def seconds(run: Callable[[], object]) -> float:
     """Return how long one run takes."""
-    gc.collect()
     start = time.perf_counter()
     run()
     return time.perf_counter() - start
@@ -28,9 +30,13 @@ def seconds(run: Callable[[], object]) -> float:
 def best_seconds(runs: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
     """Return the shortest time of each run; the runs take turns, so that a noisy moment hits all alike."""
     best = dict.fromkeys(runs, float("inf"))
+    # What other contenders have loaded must not slow the garbage collector during a run.
+    gc.collect()
+    gc.freeze()
     for _ in range(repeats):
         for name, run in runs.items():
             best[name] = min(best[name], seconds(run))
+    gc.unfreeze()
     return best
 
 
@@ -72,7 +78,7 @@ def peak_growth(run: Callable[[], object]) -> int:
     ballast = []
     before = peak_memory()
     while (peak := peak_memory()) == before:
-        ballast.append(bytearray(os.urandom(1 << 10) * (1 << 8)))
+        ballast.append(b"\1" * BALLAST_BYTES)
     run()
     return peak_memory() - peak
 
@@ -82,10 +88,10 @@ def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]])
     widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
     print(f"\n{title}")
     for row in (header, ["-" * width for width in widths], *rows):
-        first, *others = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-        print("  ".join([row[0].ljust(widths[0]) if first else "", *others]).rstrip())
+        right = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+        print("  ".join([row[0].ljust(widths[0]), *right]).rstrip())
 
 
 def show_note(text: str) -> None:
-    """Print a line that belongs to the table above."""
-    print(f"  note: {text}")
+    """Print a remark that belongs to the table above."""
+    print(textwrap.fill(text, 112, initial_indent="  note: ", subsequent_indent="        "))

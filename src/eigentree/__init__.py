@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from eigentree.errors import RankError as RankError
     from eigentree.errors import TensorError as TensorError
     from eigentree.errors import TreewidthError as TreewidthError
+    from eigentree.estimators import SpectralJunctionTree as SpectralJunctionTree
     from eigentree.graph import LatentGraph as LatentGraph
+    from eigentree.moments import Counts as Counts
     from eigentree.network import LatentNetwork as LatentNetwork
     from eigentree.tensor import LabeledTensor as LabeledTensor
     from eigentree.tree import JunctionTree as JunctionTree
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "Counts": "moments",
     "DataError": "errors",
     "EigentreeError": "errors",
     "GraphError": "errors",
@@ -34,6 +37,7 @@ _HOME = {
     "LatentNetwork": "network",
     "NetworkError": "errors",
     "RankError": "errors",
+    "SpectralJunctionTree": "estimators",
     "TensorError": "errors",
     "TreewidthError": "errors",
 }

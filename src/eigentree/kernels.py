@@ -395,3 +395,112 @@ def choose(cumulative: Any, given: Any, uniform: Any, chosen: Any) -> None:
             else:
                 low = middle + 1
         chosen[r] = low
+
+
+@_jit
+def _group_codes(codes: Any, start: int, count: int, columns: Any, states: Any, joint: Any) -> None:
+    """Write the joint code of a group of columns for some rows, in 16 bits so that the loop vectorises."""
+    first = codes[:, columns[0]]
+    for r in range(count):
+        joint[r] = np.uint16(first[start + r])
+    for k in range(1, columns.shape[0]):
+        column = codes[:, columns[k]]
+        size = np.uint16(states[k])
+        for r in range(count):
+            joint[r] = np.uint16(np.uint16(joint[r] * size) + np.uint16(column[start + r]))
+
+
+@_jit
+def _present(codes: Any, start: int, count: int, columns: Any, states: Any, present: Any) -> None:
+    """Write whether all cells of a group are present, for some rows."""
+    for r in range(count):
+        present[r] = True
+    for k in range(columns.shape[0]):
+        column = codes[:, columns[k]]
+        for r in range(count):
+            present[r] &= column[start + r] != states[k]
+
+
+@_jit
+def count_groups(
+    codes: Any, group_start: Any, columns: Any, states: Any, table_start: Any, tables: Any, holes: Any
+) -> None:
+    """Add the joint counts of each group of columns to its table; rows with a missing cell do not count there.
+
+    Tables lie end to end in `tables`, and none has more than 65,536 cells. ``holes[column]`` says whether the
+    column has a missing cell at all. Four sub-tables take turns, so that equal codes that follow each other do not
+    wait for one another.
+    """
+    block = 2048
+    joint = np.empty(block, np.uint16)
+    present = np.empty(block, np.bool_)
+    lanes = np.zeros((4, 4096), np.int64)
+    for g in range(table_start.shape[0] - 1):
+        group = columns[group_start[g] : group_start[g + 1]]
+        sizes = states[group_start[g] : group_start[g + 1]]
+        cells = table_start[g + 1] - table_start[g]
+        table = tables[table_start[g] : table_start[g + 1]]
+        any_hole = False
+        for column in group:
+            any_hole |= holes[column]
+        in_lanes = cells <= 4096 and not any_hole
+        for start in range(0, codes.shape[0], block):
+            count = min(block, codes.shape[0] - start)
+            _group_codes(codes, start, count, group, sizes, joint)
+            if any_hole:
+                _present(codes, start, count, group, sizes, present)
+                for r in range(count):
+                    if present[r]:
+                        table[joint[r]] += 1
+            elif in_lanes:
+                whole = count // 4 * 4
+                for r in range(0, whole, 4):
+                    lanes[0, joint[r]] += 1
+                    lanes[1, joint[r + 1]] += 1
+                    lanes[2, joint[r + 2]] += 1
+                    lanes[3, joint[r + 3]] += 1
+                for r in range(whole, count):
+                    lanes[0, joint[r]] += 1
+            else:
+                for r in range(count):
+                    table[joint[r]] += 1
+        if in_lanes:
+            for k in range(cells):
+                table[k] += lanes[0, k] + lanes[1, k] + lanes[2, k] + lanes[3, k]
+            lanes[:, :cells] = 0
+
+
+@_jit
+def weigh_groups(
+    codes: Any, weights: Any, group_start: Any, columns: Any, states: Any, table_start: Any, tables: Any
+) -> None:
+    """Add the weights of the rows to the tables of each group, as `count_groups` adds ones."""
+    block = 2048
+    joint = np.empty(block, np.uint16)
+    present = np.empty(block, np.bool_)
+    for g in range(table_start.shape[0] - 1):
+        group = columns[group_start[g] : group_start[g + 1]]
+        sizes = states[group_start[g] : group_start[g + 1]]
+        table = tables[table_start[g] : table_start[g + 1]]
+        for start in range(0, codes.shape[0], block):
+            count = min(block, codes.shape[0] - start)
+            _group_codes(codes, start, count, group, sizes, joint)
+            _present(codes, start, count, group, sizes, present)
+            for r in range(count):
+                if present[r]:
+                    table[joint[r]] += weights[start + r]
+
+
+@_jit
+def hash_rows(codes: Any, hashes: Any) -> None:
+    """Write a 64-bit hash of each row's codes."""
+    for r in range(codes.shape[0]):
+        hashes[r] = np.uint64(0x9E3779B97F4A7C15)
+    for j in range(codes.shape[1]):
+        column = codes[:, j]
+        for r in range(codes.shape[0]):
+            mixed = (hashes[r] ^ np.uint64(column[r])) * np.uint64(0xBF58476D1CE4E5B9)
+            hashes[r] = mixed ^ (mixed >> np.uint64(31))
+    for r in range(codes.shape[0]):
+        mixed = (hashes[r] ^ (hashes[r] >> np.uint64(30))) * np.uint64(0x94D049BB133111EB)
+        hashes[r] = mixed ^ (mixed >> np.uint64(29))

@@ -144,12 +144,12 @@ class TreeOperators:
         """The flat layout of this tree for the compiled loops."""
         return _plan(self)
 
-    def log_prob(self, codes: NDArray[Any]) -> tuple[Floats, NDArray[np.int8]]:
+    def log_prob(self, codes: NDArray[Any], fold: bool = True) -> tuple[Floats, NDArray[np.int8]]:
         """Return the log absolute probability of each row of codes, and its sign (Eq. 13).
 
-        A row of probability zero has log -inf and sign 0.
+        A row of probability zero has log -inf and sign 0. Folding pays from some thousands of rows on.
         """
-        plan = self.folded.plan
+        plan = self.folded.plan if fold else self.plan
         rows = len(codes)
         log_size, sign = np.empty(rows), np.empty(rows, np.int8)
         depth = int((plan.slot + plan.bond).max())

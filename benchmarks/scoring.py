@@ -1,0 +1,196 @@
+"""The log probability of rows of a 2nd-order hidden Markov model: speed, start-up and memory."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks import rivals
+from benchmarks.measure import best_seconds, in_fresh_process, peak_growth, seconds, show_note, show_table
+from eigentree import LatentNetwork, zoo
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+STATES = 4
+TOLERANCE = 1e-9
+BASE = "numpy, einsum"
+
+
+@dataclass(frozen=True, eq=False)
+class Contender:
+    """One way to score rows, the rows, and the log probabilities that eigentree gives them.
+
+    A contender with `total` answers with the sum over all rows only.
+    """
+
+    name: str
+    score: rivals.Scorer
+    X: NDArray[Any]
+    expected: NDArray[np.float64]
+    total: bool = False
+
+    def first(self, rows: int) -> Contender:
+        """Return the same contender on the first rows."""
+        return Contender(self.name, self.score, self.X[:rows], self.expected[:rows], self.total)
+
+    def difference(self) -> float:
+        """Return the largest difference from what is expected of a row (of the mean row, for a total)."""
+        answer = self.score(self.X)
+        if self.total:
+            return float(abs(answer[0] - self.expected.sum()) / len(self.X))
+        return float(np.abs(answer - self.expected).max())
+
+
+def truth_of(steps: int) -> LatentNetwork:
+    """Return the network that is scored: other tables at every step."""
+    return LatentNetwork.random(zoo.hmm(steps, order=2, hidden_states=2, observed_states=STATES), seed=0)
+
+
+def homogeneous(truth: LatentNetwork) -> LatentNetwork:
+    """Return a network of the same graph whose every step has the tables of step 2, and h_-1 = 0."""
+    hidden, seen = rivals.tables_by_step(truth)
+    tables = {f"h{t}": table for t, table in enumerate([hidden[0], hidden[2][0], *[hidden[2]] * (len(hidden) - 2)])}
+    return LatentNetwork(truth.graph, tables | {f"x{t}": seen[2] for t in range(len(seen))})
+
+
+def contenders(steps: int, rows: int) -> list[Contender]:
+    """Return all that are installed, eigentree first."""
+    truth = truth_of(steps)
+    X = truth.sample(rows, seed=1)
+    expected = truth.log_prob(X)
+    found = [
+        Contender("eigentree, int64", truth.log_prob, X, expected),
+        Contender("eigentree, int8", truth.log_prob, X.astype(np.int8), expected),
+        Contender(BASE, rivals.numpy_einsum(truth), X, expected),
+        Contender("numpy, matmul", rivals.numpy_matmul(truth), X, expected),
+    ]
+    if find_spec("pyagrum"):
+        found.append(Contender("pyagrum, LazyPropagation", rivals.pyagrum_lazy(truth), X, expected))
+    if find_spec("pgmpy"):
+        found.append(Contender("pgmpy, VariableElimination", rivals.pgmpy_elimination(truth), X, expected))
+    if find_spec("hmmlearn"):
+        same = homogeneous(truth)
+        Y = same.sample(rows, seed=1)
+        expected = same.log_prob(Y)
+        found += [
+            Contender("(hmmlearn, one row a call)", rivals.hmmlearn_each(same), Y, expected),
+            Contender("(hmmlearn, total only)", rivals.hmmlearn_total(same), Y, expected, total=True),
+        ]
+    return found
+
+
+def affordable(contender: Contender, budget: float) -> Contender:
+    """Return the contender on as many of its rows as it scores in the given seconds, after warming up."""
+    rows = 8
+    while True:
+        part = contender.first(rows)
+        part.score(part.X)
+        time = seconds(partial(part.score, part.X))
+        if rows >= len(contender.X) or time > budget / 10:
+            return contender.first(int(np.clip(rows * budget / time, 8, len(contender.X))))
+        rows *= 4
+
+
+def _show_speed(steps: int, rows: int, repeats: int, budget: float) -> None:
+    """Print the rates of all contenders, once their answers are known to agree."""
+    running = [affordable(contender, budget / repeats) for contender in contenders(steps, rows)]
+    differences = {contender.name: contender.difference() for contender in running}
+    for name, difference in differences.items():
+        if not difference < TOLERANCE:
+            raise AssertionError(f"{name} differs from eigentree by {difference:.2g} at {steps} steps")
+    best = best_seconds({one.name: partial(one.score, one.X) for one in running}, repeats)
+    rates = {one.name: len(one.X) / best[one.name] for one in running}
+    show_table(
+        f"scoring: log probability of rows of a 2nd-order HMM, {steps} steps, 2 hidden, {STATES} observed states,\n"
+        f"{rows:,} rows (fewer where they take over {budget:g} s in all), 1 thread, best of {repeats}",
+        ["contender", "rows", "rows/s", f"x {BASE}", "largest difference"],
+        [
+            [
+                one.name,
+                f"{len(one.X):,}",
+                f"{rates[one.name]:,.0f}",
+                f"{rates[one.name] / rates[BASE]:.3g}",
+                f"{differences[one.name]:.0e}",
+            ]
+            for one in running
+        ],
+    )
+
+
+def first_call(steps: int) -> list[float]:
+    """Return the seconds to plan, of the first and of the second call, of 1,000 rows; for a fresh process."""
+    truth = truth_of(steps)
+    X = np.random.default_rng(0).integers(0, STATES, (1_000, steps))
+    plan = seconds(lambda: truth.operators.folded.plan)
+    return [plan, *(seconds(partial(truth.log_prob, X)) for _ in range(2))]
+
+
+def _show_first_call(steps: int, compile_too: bool) -> None:
+    """Print what the first call in a process costs, with kernels on disk and, if asked, with none."""
+    cases = ["not compiled yet"] * compile_too + ["compiled by an earlier process"]
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {"NUMBA_CACHE_DIR": folder} if compile_too else {}
+        times = [in_fresh_process(__name__, "first_call", steps, environment=environment) for _ in cases]
+    show_table(
+        f"scoring: ms of the first calls of log_prob in a fresh process, {steps} steps, 1,000 rows, 1 thread",
+        ["kernels", "plan", "first call", "second call"],
+        [[case, *(f"{1e3 * time:.2f}" for time in row)] for case, row in zip(cases, times, strict=True)],
+    )
+
+
+def memory_growth(rows: int, steps: int, code_type: str, copy: bool) -> int:
+    """Return the growth of peak memory in bytes when rows are scored, or just copied; for a fresh process."""
+    truth = truth_of(steps)
+    X = np.random.default_rng(0).integers(0, STATES, (rows, steps), dtype=code_type)
+    # Compiling and planning are no part of this.
+    truth.log_prob(X[:100])
+    return peak_growth(X.copy if copy else partial(truth.log_prob, X))
+
+
+def _show_memory(steps: int, counts: Sequence[int], code_types: Sequence[str]) -> None:
+    """Print the growth of peak memory, beside the sizes of input and output."""
+    cases = [(code_type, rows, False) for code_type in code_types for rows in counts]
+    cases.append((code_types[0], counts[-1], True))
+    table = []
+    for code_type, rows, copy in cases:
+        growth = in_fresh_process(__name__, "memory_growth", rows, steps, code_type, copy)
+        output = rows * (steps if copy else 8)
+        table.append(
+            [
+                "control: X.copy()" if copy else "log_prob",
+                code_type,
+                f"{rows:,}",
+                *(f"{size / 2**20:.1f}" for size in (rows * steps, output, growth, growth - output)),
+            ]
+        )
+    show_table(
+        f"scoring: peak resident memory in MiB, each in a fresh process, {steps} steps, 1 thread",
+        ["run", "type", "rows", "input", "output", "growth", "beside output"],
+        table,
+    )
+    show_note("memory beside the output should not grow with the number of rows")
+
+
+def run(quick: bool) -> None:
+    """Print speed, the cost of the first call, and memory."""
+    rows, repeats, budget = (2_000, 3, 0.1) if quick else (100_000, 7, 5.0)
+    for steps in (10, 40):
+        _show_speed(steps, rows, repeats, budget)
+    show_note("all but hmmlearn answer the same question: one log probability a row, other tables at every step")
+    show_note(
+        "hmmlearn has no such models: it is given one with equal tables at every step, as a first-order HMM over"
+        " pairs of hidden states, and checked against eigentree on that one; its total gives no answer a row"
+    )
+    _show_first_call(40, compile_too=not quick)
+    if quick:
+        _show_memory(40, (5_000, 50_000), ("int8",))
+    else:
+        _show_memory(40, (100_000, 1_000_000), ("int8", "uint8"))

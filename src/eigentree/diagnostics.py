@@ -1,0 +1,236 @@
+r"""What a spectral fit can be trusted for: ranks, singular values, and Theorem 1's sample size (sections 7 and 8).
+
+Theorem 1: with probability :math:`1-\delta` the learned joint is within :math:`\epsilon` in total variation when
+
+.. math:: N \ge O\left(\left(\frac{4 k_h^2}{3\beta^2}\right)^{d_{\max}}
+          \frac{k_o^{e_{\max}} \ln(|C|/\delta)\,|C|^2}{\epsilon^2 \alpha^4}\right)
+
+with :math:`\alpha = \min_i \sigma_{\tau_i}(P(O_i, O_{-i}))`, :math:`\beta = \min_i \sigma_{\tau_i}(F_i)`,
+:math:`\tau_i` the number of states of the separator :math:`S_i`, :math:`d_{\max}` the highest order of a clique tensor
+and :math:`e_{\max}` the most observed modes of one.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from eigentree.spectral import NO_SIGNAL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from eigentree.spectral import LearnedEdge, SpectralFit
+    from eigentree.views import ViewPlan
+
+
+@dataclass(frozen=True, eq=False)
+class SeparatorReport:
+    """What is known of one edge.
+
+    Attributes
+    ----------
+    separator : tuple of str
+    states : int
+        Number of joint states of the separator.
+    rank, generic_rank : int
+        The rank learned, and the rank of almost all parameters.
+    bound : str
+        What bounds the rank.
+    inside : tuple of str
+    outside : tuple of tuple of str
+        The views.
+    singular_values : array
+        Those of the pair moment as it was decomposed, largest first; the one after the rank, if any, comes last.
+    gap : float
+        The singular value at the rank over the one after it; infinity where there is none after it.
+    noise : float
+        The size that the singular values of pure noise would have with this many rows.
+    """
+
+    separator: tuple[str, ...]
+    states: int
+    rank: int
+    generic_rank: int
+    bound: str
+    inside: tuple[str, ...]
+    outside: tuple[tuple[str, ...], ...]
+    singular_values: NDArray[np.float64]
+    gap: float
+    noise: float
+
+    @property
+    def smallest(self) -> float:
+        """The singular value at the rank: what the solve divides by."""
+        return float(self.singular_values[self.rank - 1]) if self.rank <= len(self.singular_values) else 0.0
+
+    @property
+    def absent(self) -> bool:
+        """Whether the data do not show the last direction at all."""
+        return self.smallest <= NO_SIGNAL * float(self.singular_values[0])
+
+    @property
+    def weak(self) -> bool:
+        """Whether the data cannot tell the smallest singular value from noise."""
+        return self.smallest < self.noise
+
+
+@dataclass(eq=False)
+class SpectralReport:
+    """The report of a fit, and a tally of what was floored when scoring.
+
+    Attributes
+    ----------
+    separators : tuple of SeparatorReport
+    rows : float
+        How many rows the fit saw; infinity for population moments.
+    shrinkage : float
+    tried : mapping of float to float
+        The held-out mean log probability of each shrinkage that "auto" tried.
+    order : int
+        d_max: the highest order of a clique tensor.
+    observed_order : int
+        e_max: the most observed modes of one.
+    floored : int
+        How many rows have been floored in scoring so far.
+    """
+
+    separators: tuple[SeparatorReport, ...]
+    rows: float
+    shrinkage: float
+    tried: Mapping[float, float]
+    order: int
+    observed_order: int
+    largest_hidden: int
+    largest_observed: int
+    cliques: int
+    floored: int = field(default=0)
+
+    @classmethod
+    def of(
+        cls, plan: ViewPlan, fit: SpectralFit, rows: float, shrinkage: float, tried: Mapping[float, float]
+    ) -> SpectralReport:
+        """Return the report of a fit."""
+        graph = plan.graph
+        separators = []
+        orders, observed_orders = [1], [0]
+        for node, edge in zip(plan.nodes, fit.edges, strict=True):
+            incident = [node.separator, *(plan.nodes[child].separator for child in node.children)]
+            own = 1 if node.observed is not None else 0
+            orders.append(sum(map(len, incident)) + own)
+            observed_orders.append(own + sum(name not in set(graph.hidden) for s in incident for name in s))
+            if edge is not None:
+                separators.append(
+                    SeparatorReport(
+                        separator=node.separator,
+                        states=node.states,
+                        rank=node.rank,
+                        generic_rank=node.generic_rank,
+                        bound=node.bound,
+                        inside=node.inside,
+                        outside=node.outside,
+                        singular_values=edge.singular_values,
+                        gap=_gap(edge, node.rank),
+                        noise=edge.noise,
+                    )
+                )
+        return cls(
+            separators=tuple(separators),
+            rows=rows,
+            shrinkage=shrinkage,
+            tried=tried,
+            order=max(orders),
+            observed_order=max(observed_orders),
+            largest_hidden=max((graph.states[name] for name in graph.hidden), default=1),
+            largest_observed=max(graph.states[name] for name in graph.observed),
+            cliques=len(plan.nodes),
+        )
+
+    @property
+    def alpha(self) -> float:
+        """The smallest singular value that any edge divides by, as estimated; Theorem 1's alpha."""
+        return min((report.smallest for report in self.separators), default=1.0)
+
+    def weakest(self, count: int = 5) -> tuple[SeparatorReport, ...]:
+        """Return the separators whose smallest singular value is smallest."""
+        return tuple(sorted(self.separators, key=lambda report: report.smallest)[:count])
+
+    def rows_of_theorem_1(self, epsilon: float = 0.1, delta: float = 0.05, beta: float | None = None) -> float:
+        """Return the number of rows that Theorem 1 asks for, its hidden constant taken as 1.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            Total variation to reach, and the probability of missing it.
+        beta : float, optional
+            The smallest singular value of the transformations F_i, which the data do not show: by default
+            estimated by the square root of alpha, as if the two sides of an edge were equally informative.
+        """
+        alpha = self.alpha
+        if not alpha > 0:
+            return math.inf
+        beta = math.sqrt(alpha) if beta is None else beta
+        logarithm = (
+            self.order * math.log(4 * self.largest_hidden**2 / (3 * beta**2))
+            + self.observed_order * math.log(self.largest_observed)
+            + math.log(math.log(max(self.cliques, 2) / delta))
+            + 2 * math.log(self.cliques)
+            - 2 * math.log(epsilon)
+            - 4 * math.log(alpha)
+        )
+        return math.exp(logarithm) if logarithm < 700 else math.inf
+
+    def warn(self) -> None:
+        """Warn when the data cannot support the rank of some separators.
+
+        A weak direction is harmless where shrinkage damps it or held-out rows chose not to, so it counts only
+        where no shrinkage was asked for; a direction that the data do not show at all always counts.
+        """
+        chosen = self.shrinkage > 0 or bool(self.tried)
+        short = [report for report in self.separators if report.absent or (report.weak and not chosen)]
+        if short:
+            worst = min(short, key=lambda report: report.smallest)
+            warnings.warn(
+                f"the data cannot support the rank of {len(short)} of {len(self.separators)} separators: "
+                f"{{{', '.join(worst.separator)}}} asks for rank {worst.rank}, its singular value there is "
+                f"{worst.smallest:.2g} and noise alone reaches {worst.noise:.2g}; give more rows, fewer hidden "
+                f"states, a lower max_rank or some shrinkage",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+
+    def __str__(self) -> str:
+        lines = [
+            f"{len(self.separators)} separators from {self.rows:,.0f} rows, shrinkage {self.shrinkage:g}"
+            if math.isfinite(self.rows)
+            else f"{len(self.separators)} separators from population moments",
+            f"alpha {self.alpha:.3g}, highest order {self.order}, of which observed {self.observed_order}",
+            f"rows floored in scoring: {self.floored}",
+            "weakest separators:",
+            f"  {'separator':<24}{'rank':>6}{'states':>8}{'smallest':>11}{'noise':>9}{'gap':>8}  views",
+        ]
+        for report in self.weakest():
+            name = "{" + ", ".join(report.separator) + "}"
+            views = "{" + ", ".join(report.inside) + "} x " + f"{len(report.outside)} outside"
+            gap = f"{report.gap:.1f}" if math.isfinite(report.gap) else "-"
+            mark = " !" if report.weak else ""
+            lines.append(
+                f"  {name:<24}{report.rank:>6}{report.states:>8}{report.smallest:>11.3g}{report.noise:>9.2g}"
+                f"{gap:>8}  {views}{mark}"
+            )
+        weak = sum(report.weak for report in self.separators)
+        if weak:
+            lines.append(f"! {weak} separators have a direction that these rows cannot tell from noise")
+        return "\n".join(lines)
+
+
+def _gap(edge: LearnedEdge, rank: int) -> float:
+    sizes = edge.singular_values
+    if len(sizes) <= rank or not sizes[rank] > 0:
+        return math.inf
+    return float(sizes[rank - 1] / sizes[rank])

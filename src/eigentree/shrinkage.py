@@ -1,0 +1,162 @@
+"""How much to shrink: K-fold held-out likelihood, from counts that subtract and a bounded sample of rows.
+
+The sample keeps the distinct rows with the smallest hashes, each with how often it occurs. So it depends on the
+data alone, not on their order or on how they came in batches, and it can be merged.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigentree import kernels
+from eigentree.spectral import CountedTables, learn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from eigentree.moments import Counts
+    from eigentree.views import ViewPlan
+
+SAMPLE_ROWS = 3000
+"""Most distinct rows that are held out, over all folds."""
+
+FOLDS = 3
+
+GRID = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, math.inf)
+"""Values of kappa to choose from; infinity is independent columns."""
+
+PSEUDO_ROWS = 4.0
+"""Rows from the product of smoothed marginals that are added wherever there is any shrinkage."""
+
+FLOOR = 1e-3
+"""A probability that is not positive becomes this part of the product of the columns' marginals."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowSample:
+    """The distinct rows with the smallest hashes.
+
+    Attributes
+    ----------
+    hashes : array of uint64, sorted
+    codes : array, shape (rows, columns)
+    weights : array, shape (rows,)
+        How often each row occurs in all the data.
+    """
+
+    hashes: NDArray[np.uint64]
+    codes: NDArray[Any]
+    weights: NDArray[Any]
+
+    @classmethod
+    def empty(cls, columns: int) -> RowSample:
+        """Return a sample of no rows."""
+        return cls(np.zeros(0, np.uint64), np.zeros((0, columns), np.uint8), np.zeros(0, np.int64))
+
+    def update(self, codes: NDArray[Any], weights: NDArray[Any] | None) -> RowSample:
+        """Return the sample with more rows seen."""
+        hashes = np.empty(len(codes), np.uint64)
+        kernels.hash_rows(codes, hashes)
+        counted = np.ones(len(codes), np.int64) if weights is None else weights
+        chosen = counted > 0
+        if len(self.hashes) == SAMPLE_ROWS:
+            chosen &= hashes <= self.hashes[-1]
+        if not chosen.any():
+            return self
+        everything = np.concatenate([self.hashes, hashes[chosen]])
+        unique, first, inverse = np.unique(everything, return_index=True, return_inverse=True)
+        weight = np.concatenate([self.weights, counted[chosen]])
+        totals = np.zeros(len(unique), weight.dtype)
+        np.add.at(totals, inverse, weight)
+        rows = np.concatenate([self.codes, codes[chosen]])[first[:SAMPLE_ROWS]]
+        return RowSample(unique[:SAMPLE_ROWS], rows, totals[:SAMPLE_ROWS])
+
+    def fold(self, number: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the rows of one fold and how often each is in it: the copies of a row are dealt out in turn."""
+        turn = (number + (self.hashes >> np.uint64(8)) % np.uint64(FOLDS)) % np.uint64(FOLDS)
+        whole = np.floor(self.weights).astype(np.int64)
+        dealt = whole // FOLDS + (turn.astype(np.int64) < whole % FOLDS)
+        if self.weights.dtype.kind == "f":
+            dealt = dealt + np.where(turn == 0, self.weights - whole, 0.0)
+        held = dealt > 0
+        return np.asfortranarray(self.codes[held]), dealt[held]
+
+
+def floored(
+    log_size: NDArray[np.float64],
+    sign: NDArray[Any],
+    codes: NDArray[Any],
+    log_marginals: Sequence[NDArray[np.float64]],
+) -> tuple[NDArray[np.float64], int]:
+    """Return finite log probabilities, and how many were not positive and had to be floored.
+
+    Parameters
+    ----------
+    log_marginals : sequence of array, shape (states + 1,)
+        Log probability of each state of each column alone; 0 for a missing cell.
+    """
+    bad = sign <= 0
+    if not bad.any():
+        return log_size, 0
+    log_prob = log_size.copy()
+    apart = np.full(int(bad.sum()), math.log(FLOOR))
+    for column, table in enumerate(log_marginals):
+        apart += table[codes[bad, column]]
+    log_prob[bad] = apart
+    return log_prob, int(bad.sum())
+
+
+def log_marginals(counts: Counts) -> tuple[NDArray[np.float64], ...]:
+    """Return the log of the smoothed marginal of each column, with a 0 at the end for a missing cell."""
+    tables = []
+    for column, name in enumerate(counts.graph.observed):
+        counted = counts.find((column,)).array()
+        smooth = (counted + 0.5) / (counted.sum() + 0.5 * counts.graph.states[name])
+        tables.append(np.append(np.log(smooth), 0.0))
+    return tuple(tables)
+
+
+def choose_shrinkage(
+    plan: ViewPlan, counts: Counts, sample: RowSample, scaling: str | None
+) -> tuple[float, dict[float, float]]:
+    """Return the kappa with the highest held-out likelihood, and the mean held-out log probability of those tried.
+
+    The likelihood has one peak over the grid in all but odd cases, so the search walks uphill from the middle.
+    """
+    folds = []
+    for number in range(FOLDS):
+        codes, weights = sample.fold(number)
+        if len(codes):
+            held = counts.empty().count(iter([(codes, weights)]))
+            rest = counts - held
+            if rest.rows > 0:
+                fit = learn(plan, CountedTables(rest, PSEUDO_ROWS), scaling)
+                folds.append((fit, codes, weights, log_marginals(rest)))
+    if not folds:
+        return math.inf, {}
+    tried: dict[float, float] = {}
+
+    def likelihood(kappa: float) -> float:
+        if kappa not in tried:
+            total = weight = 0.0
+            for fit, codes, weights, marginals in folds:
+                log_size, sign = fit.operators(kappa).log_prob(codes, fold=False)
+                log_prob, _ = floored(log_size, sign, codes, marginals)
+                total += float(weights @ log_prob)
+                weight += float(weights.sum())
+            tried[kappa] = total / weight
+        return tried[kappa]
+
+    best = GRID.index(1.0)
+    while True:
+        around = [k for k in (best - 1, best, best + 1) if 0 <= k < len(GRID)]
+        top = max(around, key=lambda k: likelihood(GRID[k]))
+        if top == best:
+            return GRID[best], dict(sorted(tried.items()))
+        best = top
