@@ -385,7 +385,9 @@ def _calibrated(
         beliefs[i] = beliefs[i] / beliefs[i].sum()
         messages[i] = _marginal(beliefs[i], cliques[i], separators[i])
         if parents[i] >= 0:
-            beliefs[parents[i]] = beliefs[parents[i]] * _aligned(messages[i], separators[i], cliques[parents[i]])
+            product = beliefs[parents[i]] * _aligned(messages[i], separators[i], cliques[parents[i]])
+            # A hub has thousands of children: the product of their messages would underflow.
+            beliefs[parents[i]] = product / product.max()
     for i in range(len(cliques)):
         if parents[i] >= 0:
             above = _marginal(beliefs[parents[i]], cliques[parents[i]], separators[i])

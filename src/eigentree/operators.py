@@ -89,6 +89,12 @@ class NodeOperator:
         return float(sizes.min(initial=1.0, where=sizes > 0))
 
     @property
+    def reach(self) -> float:
+        """Log2 of the smallest non-zero entry of the message when no child's message has one below 1."""
+        # Terms of both signs can cancel down to the last digit of the smallest of them.
+        return min(0.0, math.log2(self.smallest)) - (53.0 if (self.values < 0.0).any() else 0.0)
+
+    @property
     def work(self) -> int:
         """How many multiplications a row costs here, plus what scaling the message costs."""
         return len(self.index) * (1 + len(self.children)) + 2 * self.bond
@@ -151,10 +157,14 @@ class TreeOperators:
         """
         plan = self.folded.plan if fold else self.plan
         rows = len(codes)
-        log_size, sign = np.empty(rows), np.empty(rows, np.int8)
+        log_size, sign, unsure = np.empty(rows), np.empty(rows, np.int8), np.zeros(rows, np.bool_)
         depth = int((plan.slot + plan.bond).max())
         block = _block_size(depth)
-        kernels.upward(plan, codes, np.empty((depth, block)), block, log_size, sign)
+        kernels.upward(plan, codes, np.empty((depth, block)), block, log_size, sign, unsure)
+        if unsure.any():
+            again = np.empty(int(unsure.sum())), np.empty(int(unsure.sum()), np.int8)
+            kernels.wide_upward(plan, np.asfortranarray(codes[unsure]), *again)
+            log_size[unsure], sign[unsure] = again
         return log_size, sign
 
     def tables(self, codes: NDArray[Any], columns: Sequence[int]) -> list[Floats]:
@@ -170,7 +180,12 @@ class TreeOperators:
         depth = int(plan.bond.sum())
         block = _block_size(2 * depth)
         messages, outside = np.empty((depth, block)), np.empty((depth, block))
-        kernels.downward(plan, codes, messages, outside, block, offset, tables)
+        unsure = np.zeros(len(codes), np.bool_)
+        kernels.downward(plan, codes, messages, outside, block, offset, tables, unsure)
+        if unsure.any():
+            again = np.zeros((int(unsure.sum()), tables.shape[1]))
+            kernels.wide_downward(plan, np.asfortranarray(codes[unsure]), offset, again)
+            tables[unsure] = again
         return np.split(tables, ends[1:-1], axis=1)
 
     def draw(self, codes: NDArray[Any], random: np.random.Generator) -> int:
@@ -191,7 +206,13 @@ class TreeOperators:
         messages, outside = np.empty((depth, block)), np.empty((depth, block))
         uniform = random.random(codes.shape)
         tour = _tour(self.folded)
-        return int(kernels.draw(plan, tour, codes, uniform, fallback, messages, outside, block))
+        unsure = np.zeros(len(codes), np.bool_)
+        failures = int(kernels.draw(plan, tour, codes, uniform, fallback, messages, outside, block, unsure))
+        if unsure.any():
+            again = np.asfortranarray(codes[unsure])
+            failures += int(kernels.wide_draw(plan, tour, again, uniform[unsure], fallback))
+            codes[unsure] = again
+        return failures
 
     def joint(self, columns: Sequence[int]) -> Floats:
         """Return the table of some columns with all others summed out; axes in the given order.
@@ -361,6 +382,7 @@ def _plan(tree: TreeOperators) -> kernels.Plan:
         column=np.array(columns, np.int64),
         stride=np.array(stride, np.int64),
         states=np.array([tree.states[column] for column in columns], np.int64),
+        reach=np.array([node.reach for node in nodes]),
     )
 
 
