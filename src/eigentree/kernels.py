@@ -8,6 +8,7 @@ operator is read once for all rows of the block, and the loops over rows vectori
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -74,7 +75,12 @@ class Plan(NamedTuple):
 def _jit(function: Any) -> Any:
     # Contraction to fused multiply-add is the only liberty: sums keep their order, so results do not depend
     # on how rows are cut into blocks.
-    return njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")(function)
+    compiled = partial(njit, nogil=True, fastmath={"contract"}, error_model="numpy")
+    try:
+        return compiled(cache=True)(function)
+    except RuntimeError:
+        # No directory for numba's cache can be written to: compile in each process instead.
+        return compiled()(function)
 
 
 @_jit
@@ -200,7 +206,8 @@ def _send_up(
                 for r in range(count):
                     work[r] *= c[r]
         _accumulate(plan, node, e, joint, count, work, target)
-    return _rescale(out, bond, count, work, exponent)
+    largest: int = _rescale(out, bond, count, work, exponent)
+    return largest
 
 
 @_jit
@@ -230,7 +237,8 @@ def _lowest(message: Any, bond: int, count: int) -> float:
             size = abs(message[p, r])
             if size > 0.0:
                 least = min(least, size)
-    return np.log2(least)
+    lowest: float = np.log2(least)
+    return lowest
 
 
 @_jit
@@ -444,26 +452,24 @@ def draw(
     tour: Any,
     codes: Any,
     uniform: Any,
-    fallback: Any,
     messages: Any,
     outside: Any,
     block: int,
     unsure: Any,
-) -> int:
-    """Fill the missing cells of each row with a draw given its other cells; return how many had to fall back.
+) -> None:
+    """Fill the missing cells of each row with a draw given its other cells.
 
     Rows that underflow spoiled are marked in `unsure` and left as they are.
 
     The tour enters and leaves each node once. Entering node i (``i`` in the tour) sends the message from above and
     draws the node's own cells; leaving it (``-i - 1``) sends its message up, now with these cells known.
-    Where no state has a positive probability, the cell is drawn from the column's distribution in `fallback`.
+    Where no state has a positive probability, the cell stays missing.
     """
     joint = np.zeros(block, np.int64)
     work = np.empty(block)
     unused = np.zeros(block, np.int64)
     lost = np.empty((plan.bond.shape[0], block))
-    table = np.empty((fallback.shape[1], block))
-    failures = 0
+    table = np.empty((plan.states.max(), block))
     for start in range(0, codes.shape[0], block):
         count = min(block, codes.shape[0] - start)
         unused[:] = 0
@@ -501,22 +507,20 @@ def draw(
                                 table[v, r] += plan.values[shift + joint[r]] * work[r]
                 for r in range(count):
                     if codes[start + r, column] == states and not unsure[start + r]:
-                        chosen = _pick(table[:states, r], uniform[start + r, column])
-                        if chosen < 0:
-                            failures += 1
-                            chosen = _pick(fallback[column, :states], uniform[start + r, column])
-                        codes[start + r, column] = chosen
-    return failures
+                        codes[start + r, column] = pick(table[:states, r], uniform[start + r, column])
 
 
 @_jit
-def _pick(table: Any, uniform: float) -> int:
-    """Return the state whose stretch of the table's positive part holds the uniform draw, or -1 if it has none."""
+def pick(table: Any, uniform: float) -> int:
+    """Return the state whose stretch of the table's positive part holds the uniform draw.
+
+    Where nothing is positive, return the code of a missing cell.
+    """
     total = 0.0
     for v in range(table.shape[0]):
         total += max(table[v], 0.0)
     left = uniform * total
-    chosen = -1
+    chosen: int = table.shape[0]
     for v in range(table.shape[0]):
         if table[v] > 0.0:
             chosen = v
@@ -671,14 +675,13 @@ def wide_downward(plan: Plan, codes: Any, offset: Any, tables: Any) -> None:
 
 
 @_jit
-def wide_draw(plan: Plan, tour: Any, codes: Any, uniform: Any, fallback: Any) -> int:
+def wide_draw(plan: Plan, tour: Any, codes: Any, uniform: Any) -> None:
     """Do what `draw` does, slowly, with an exponent for each entry of a message."""
     depth = plan.bond.sum()
     size, power = np.zeros(depth), np.zeros(depth, np.int64)
     outside_size, outside_power = np.zeros(depth), np.zeros(depth, np.int64)
     outside_size[0] = 1.0
-    table = np.empty(fallback.shape[1])
-    failures = 0
+    table = np.empty(plan.states.max())
     for r in range(codes.shape[0]):
         row = codes[r]
         for node in range(plan.bond.shape[0] - 1, -1, -1):
@@ -694,12 +697,7 @@ def wide_draw(plan: Plan, tour: Any, codes: Any, uniform: Any, fallback: Any) ->
                 column, states = plan.column[k], plan.states[k]
                 if row[column] == states:
                     _wide_table(plan, node, k, row, size, power, outside_size, outside_power, table[:states])
-                    chosen = _pick(table[:states], uniform[r, column])
-                    if chosen < 0:
-                        failures += 1
-                        chosen = _pick(fallback[column, :states], uniform[r, column])
-                    row[column] = chosen
-    return failures
+                    row[column] = pick(table[:states], uniform[r, column])
 
 
 @_jit

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from eigentree import kernels, queries
-from eigentree.errors import DataError, NetworkError, did_you_mean
+from eigentree.errors import NetworkError, did_you_mean
 from eigentree.graph import LatentGraph
 from eigentree.operators import NodeOperator, TreeOperators
 from eigentree.tensor import LabeledTensor
@@ -210,11 +210,8 @@ class LatentNetwork:
         given : mapping of str to int, optional
             Values of some observed variables; the others are drawn given these.
         """
-        if given:
-            rows, failures = queries.sample(self.operators, self._graph, n, given, seed)
-            if failures:
-                raise DataError(f"the evidence {dict(given)} has probability zero under this model")
-            return rows
+        if given is not None:
+            return queries.sample(self.operators, self._graph, n, given, seed)[0]
         queries.check_count(n)
         random = np.random.default_rng(seed)
         drawn: dict[str, NDArray[np.int64]] = {}
