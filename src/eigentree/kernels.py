@@ -211,24 +211,6 @@ def _send_up(
 
 
 @_jit
-def _pass_up(
-    plan: Plan,
-    where: Any,
-    codes: Any,
-    start: int,
-    count: int,
-    messages: Any,
-    joint: Any,
-    work: Any,
-    exponent: Any,
-) -> None:
-    for node in range(plan.bond.shape[0] - 1, -1, -1):
-        if plan.width[node] > 1:
-            _joint_codes(plan, node, codes, start, count, joint)
-        _send_up(plan, node, where, joint, count, messages, work, exponent)
-
-
-@_jit
 def _lowest(message: Any, bond: int, count: int) -> float:
     """Return the log2 of the smallest non-zero entry of a message in any row."""
     least = HUGE
@@ -294,7 +276,7 @@ def _bound_loss(
 
 
 @_jit
-def _watched_pass_up(
+def _pass_up(
     plan: Plan,
     where: Any,
     codes: Any,
@@ -307,7 +289,7 @@ def _watched_pass_up(
     lost: Any,
     unsure: Any,
 ) -> None:
-    """Pass messages up as `_pass_up` does, and mark the rows whose probability underflow may have changed.
+    """Pass messages up the whole tree, and mark the rows whose probability underflow may have changed.
 
     One exponent serves a row's whole message, so an entry that is a thousand binary digits below another is lost;
     that matters only where a message from elsewhere reverses their order. A bound on the smallest entry tells
@@ -355,7 +337,7 @@ def upward(plan: Plan, codes: Any, messages: Any, block: int, log_size: Any, sig
     for start in range(0, codes.shape[0], block):
         count = min(block, codes.shape[0] - start)
         exponent[:count] = 0
-        _watched_pass_up(plan, plan.slot, codes, start, count, messages, joint, work, exponent, lost, unsure)
+        _pass_up(plan, plan.slot, codes, start, count, messages, joint, work, exponent, lost, unsure)
         root = messages[plan.slot[0]]
         for r in range(count):
             sign[start + r] = np.sign(root[r])
@@ -423,7 +405,7 @@ def downward(
     for start in range(0, codes.shape[0], block):
         count = min(block, codes.shape[0] - start)
         unused[:] = 0
-        _watched_pass_up(plan, plan.place, codes, start, count, messages, joint, work, unused, lost, unsure)
+        _pass_up(plan, plan.place, codes, start, count, messages, joint, work, unused, lost, unsure)
         outside[plan.place[0], :count] = 1.0
         for node in range(nodes):
             if plan.width[node] > 1:
@@ -473,7 +455,7 @@ def draw(
     for start in range(0, codes.shape[0], block):
         count = min(block, codes.shape[0] - start)
         unused[:] = 0
-        _watched_pass_up(plan, plan.place, codes, start, count, messages, joint, work, unused, lost, unsure)
+        _pass_up(plan, plan.place, codes, start, count, messages, joint, work, unused, lost, unsure)
         outside[plan.place[0], :count] = 1.0
         for step in range(tour.shape[0]):
             node = tour[step, 0]
