@@ -6,8 +6,8 @@ Theorem 1: with probability :math:`1-\delta` the learned joint is within :math:`
           \frac{k_o^{e_{\max}} \ln(|C|/\delta)\,|C|^2}{\epsilon^2 \alpha^4}\right)
 
 with :math:`\alpha = \min_i \sigma_{\tau_i}(P(O_i, O_{-i}))`, :math:`\beta = \min_i \sigma_{\tau_i}(F_i)`,
-:math:`\tau_i` the number of states of the separator :math:`S_i`, :math:`d_{\max}` the highest order of a clique tensor
-and :math:`e_{\max}` the most observed modes of one.
+:math:`\tau_i` the number of states of the separator :math:`S_i`, :math:`d_{\max}` the highest order of a clique
+tensor and :math:`e_{\max}` the most observed modes of one.
 """
 
 from __future__ import annotations

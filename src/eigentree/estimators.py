@@ -139,7 +139,7 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
             self._take(graph, plan, source, None)
             return self
         self._check_parameters()
-        fit = learn(plan, ExactTables(source, graph), self.scaling)
+        (fit,) = learn(plan, [ExactTables(source, graph)], self.scaling)
         marginals = []
         for name in graph.observed:
             with np.errstate(divide="ignore"):
@@ -189,13 +189,11 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
         if not counts.rows > 0:
             raise DataError("all rows have weight 0; there is nothing to learn from")
         tried: Mapping[float, float] = {}
-        if self.shrinkage != "auto":
-            shrinkage = float(self.shrinkage)
-        elif sample is None:
-            shrinkage = 1.0
+        if self.shrinkage == "auto" and sample is not None:
+            shrinkage, tried, fit = choose_shrinkage(plan, counts, sample, self.scaling)
         else:
-            shrinkage, tried = choose_shrinkage(plan, counts, sample, self.scaling)
-        fit = learn(plan, CountedTables(counts, PSEUDO_ROWS if shrinkage else 0.0), self.scaling)
+            shrinkage = 1.0 if self.shrinkage == "auto" else float(self.shrinkage)
+            (fit,) = learn(plan, [CountedTables(counts, PSEUDO_ROWS if shrinkage else 0.0)], self.scaling)
         self._finish(graph, plan, fit.operators(shrinkage), log_marginals(counts), shrinkage)
         self.counts_ = counts
         self._sample = sample

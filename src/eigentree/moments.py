@@ -166,22 +166,28 @@ class Counts:
     """
 
     def __init__(self, graph: LatentGraph, groups: Sequence[Sequence[str]]) -> None:
-        self.graph = graph
-        self.groups = tuple(tuple(sorted(graph.column(name) for name in group)) for group in groups)
         states = [graph.states[name] for name in graph.observed]
-        self._tables = tuple(_empty(group, tuple(states[column] for column in group)) for group in self.groups)
+        self.graph = graph
+        self.layout = Layout.of([tuple(sorted(graph.column(name) for name in group)) for group in groups], states)
+        self.dense: NDArray[Any] = np.zeros(int(self.layout.table_start[-1]), np.int64)
+        self._sparse: dict[int, JointTable] = self.layout.empty_sparse()
         self.rows: float = 0
-        self._layout = _Layout.of(self._tables)
 
-    def _with(self, tables: Sequence[JointTable], rows: float) -> Counts:
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The columns of each group that is counted."""
+        return self.layout.groups
+
+    def _with(self, dense: NDArray[Any], sparse: dict[int, JointTable], rows: float) -> Counts:
         made = object.__new__(Counts)
-        made.graph, made.groups, made._layout = self.graph, self.groups, self._layout
-        made._tables, made.rows = tuple(tables), rows
+        made.graph, made.layout = self.graph, self.layout
+        made.dense, made._sparse, made.rows = dense, sparse, rows
+        dense.flags.writeable = False
         return made
 
     def empty(self) -> Counts:
         """Return counts of the same groups without any row."""
-        return self._with([_empty(table.columns, table.shape) for table in self._tables], 0)
+        return self._with(np.zeros(len(self.dense), np.int64), self.layout.empty_sparse(), 0)
 
     def update(self, X: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> Counts:
         """Return these counts with more rows added.
@@ -195,14 +201,14 @@ class Counts:
         """
         rows = Rows.of(X, self.graph)
         weights = checked_weights(sample_weight, rows.count)
-        return self.count((codes, part) for codes, part in weighted_chunks(rows, weights))
+        return self.count(weighted_chunks(rows, weights))
 
     def count(self, chunks: Iterator[tuple[NDArray[Any], NDArray[Any] | None]]) -> Counts:
         """Return these counts with chunks of (codes, weights or None) added."""
-        total = _Accumulator(self._layout, self.empty()._tables)
+        total = _Accumulator(self.layout)
         for codes, weights in chunks:
             total.add(codes, weights)
-        return self + self._with(total.tables(), total.rows)
+        return self + self._with(*total.result(), total.rows)
 
     def __add__(self, other: Counts) -> Counts:
         return self._combined(other, 1)
@@ -213,34 +219,40 @@ class Counts:
     def _combined(self, other: Counts, sign: int) -> Counts:
         if self.groups != other.groups or self.graph.observed != other.graph.observed:
             raise DataError("counts add up only when they count the same groups of the same variables")
-        tables = [mine.plus(theirs, sign) for mine, theirs in zip(self._tables, other._tables, strict=True)]
-        return self._with(tables, self.rows + sign * other.rows)
+        sparse = {g: table.plus(other._sparse[g], sign) for g, table in self._sparse.items()}
+        dense = self.dense + other.dense if sign > 0 else self.dense - other.dense
+        return self._with(dense, sparse, self.rows + sign * other.rows)
 
-    @cached_property
-    def _holding(self) -> dict[int, list[int]]:
-        holding: dict[int, list[int]] = {}
-        for g, group in enumerate(self.groups):
-            for column in group:
-                holding.setdefault(column, []).append(g)
-        return holding
-
-    @cached_property
-    def _found(self) -> dict[tuple[int, ...], JointTable]:
-        return {}
+    def _table(self, g: int) -> JointTable:
+        """Return the table of one counted group."""
+        if g in self._sparse:
+            return self._sparse[g]
+        return JointTable(self.groups[g], self.layout.shapes[g], None, self.dense[self.layout.part(g)])
 
     def find(self, columns: Sequence[int]) -> JointTable:
         """Return the counts of some columns, from the smallest counted group that holds them all."""
-        key = tuple(columns)
-        if key not in self._found:
-            wanted = set(key)
-            rarest = min((self._holding.get(column, []) for column in key), key=len)
-            able = [g for g in rarest if wanted <= set(self.groups[g])]
-            if not able:
-                names = [self.graph.observed[column] for column in key]
-                raise DataError(f"the variables {names} were not counted together; count them as a group first")
-            best = min(able, key=lambda g: (math.prod(self._tables[g].shape), self.groups[g]))
-            self._found[key] = self._tables[best].marginal(key)
-        return self._found[key]
+        return self._table(self._holder(tuple(columns))).marginal(columns)
+
+    def _holder(self, columns: tuple[int, ...]) -> int:
+        g = self.layout.holder(columns)
+        if g < 0:
+            names = [self.graph.observed[column] for column in columns]
+            raise DataError(f"the variables {names} were not counted together; count them as a group first")
+        return g
+
+    def stacked(self, groups: Sequence[tuple[int, ...]]) -> Floats:
+        """Return the counts of several groups of columns of the same shape, one row each, flat.
+
+        Every group must be held by a table that is kept as an array.
+        """
+        parts = self.layout.gathering(tuple(groups))
+        result = np.empty((len(groups), parts[0][1].shape[1]))
+        for members, index in parts:
+            if index.shape[-1] == 1:
+                result[members] = self.dense.take(index[..., 0])
+            else:
+                result[members] = self.dense.take(index).sum(axis=-1)
+        return result
 
     def table(self, names: Sequence[str]) -> NDArray[Any]:
         """Return the counts of some variables that were counted together, axes in the order of the names."""
@@ -274,75 +286,159 @@ def weighted_chunks(rows: Rows, weights: NDArray[Any] | None) -> Iterator[tuple[
         yield codes, None if weights is None else weights[start : start + len(codes)]
 
 
-def _empty(columns: tuple[int, ...], shape: tuple[int, ...]) -> JointTable:
-    cells = math.prod(shape)
-    if cells <= DENSE_CELLS:
-        return JointTable(columns, shape, None, np.zeros(cells, np.int64))
-    if cells > np.iinfo(np.int64).max:
-        raise DataError(f"a joint table of {len(columns)} columns has {cells:.3g} cells, more than can be numbered")
-    return JointTable(columns, shape, np.zeros(0, np.int64), np.zeros(0, np.int64))
-
-
 @dataclass(frozen=True, eq=False)
-class _Layout:
-    """The dense groups laid end to end for the kernels, and which groups are sparse."""
+class Layout:
+    """Which groups are counted, which as arrays laid end to end, and where each cell is.
 
+    Attributes
+    ----------
+    groups : tuple of tuple of int
+    shapes : tuple of tuple of int
+        Numbers of states of the columns of each group.
+    dense : tuple of int
+        The groups that are kept as arrays, in the order in which they lie end to end.
+    group_start, columns, states, table_start : array
+        The same for the kernels.
+    """
+
+    groups: tuple[tuple[int, ...], ...]
+    shapes: tuple[tuple[int, ...], ...]
     dense: tuple[int, ...]
-    sparse: tuple[int, ...]
     group_start: NDArray[np.int64]
     columns: NDArray[np.int64]
     states: NDArray[np.int64]
     table_start: NDArray[np.int64]
 
     @classmethod
-    def of(cls, tables: Sequence[JointTable]) -> _Layout:
-        dense = tuple(g for g, table in enumerate(tables) if table.keys is None)
-        chosen = [tables[g] for g in dense]
+    def of(cls, groups: Sequence[tuple[int, ...]], states: Sequence[int]) -> Layout:
+        """Return the layout of some groups of columns; those that another small table covers are left out."""
+        groups = _maximal(groups, states)
+        shapes = [tuple(states[column] for column in group) for group in groups]
+        for group, shape in zip(groups, shapes, strict=True):
+            if math.prod(shape) > np.iinfo(np.int64).max:
+                raise DataError(f"a joint table of {len(group)} columns has more cells than can be numbered")
+        dense = tuple(g for g, shape in enumerate(shapes) if math.prod(shape) <= DENSE_CELLS)
         return cls(
+            tuple(groups),
+            tuple(shapes),
             dense,
-            tuple(g for g, table in enumerate(tables) if table.keys is not None),
-            np.cumsum([0, *(len(table.columns) for table in chosen)]),
-            np.array([column for table in chosen for column in table.columns], np.int64),
-            np.array([size for table in chosen for size in table.shape], np.int64),
-            np.cumsum([0, *(len(table.values) for table in chosen)]),
+            np.cumsum([0, *(len(groups[g]) for g in dense)]),
+            np.array([column for g in dense for column in groups[g]], np.int64),
+            np.array([size for g in dense for size in shapes[g]], np.int64),
+            np.cumsum([0, *(math.prod(shapes[g]) for g in dense)]),
         )
+
+    def empty_sparse(self) -> dict[int, JointTable]:
+        """Return a table without rows for each group that is not kept as an array."""
+        kept = set(self.dense)
+        none = np.zeros(0, np.int64)
+        return {
+            g: JointTable(self.groups[g], self.shapes[g], none, none)
+            for g in range(len(self.groups))
+            if g not in kept
+        }
+
+    @cached_property
+    def _place(self) -> dict[int, int]:
+        return {g: k for k, g in enumerate(self.dense)}
+
+    def part(self, g: int) -> slice:
+        """Return where the array of a group lies."""
+        k = self._place[g]
+        return slice(int(self.table_start[k]), int(self.table_start[k + 1]))
+
+    @cached_property
+    def _holding(self) -> dict[int, list[tuple[int, frozenset[int]]]]:
+        holding: dict[int, list[tuple[int, frozenset[int]]]] = {}
+        for g in sorted(range(len(self.groups)), key=lambda g: (math.prod(self.shapes[g]), self.groups[g])):
+            members = frozenset(self.groups[g])
+            for column in members:
+                holding.setdefault(column, []).append((g, members))
+        return holding
+
+    def holder(self, columns: tuple[int, ...]) -> int:
+        """Return the smallest group that holds all of some columns, or -1."""
+        rarest = min((self._holding.get(column, []) for column in columns), key=len)
+        return next((g for g, members in rarest if members.issuperset(columns)), -1)
+
+    @cached_property
+    def _gatherings(self) -> dict[tuple[tuple[int, ...], ...], list[tuple[list[int], NDArray[np.int64]]]]:
+        return {}
+
+    def gathering(self, groups: tuple[tuple[int, ...], ...]) -> list[tuple[list[int], NDArray[np.int64]]]:
+        """Return where the cells of several groups lie: members, and an index (members, cells, cells to add up)."""
+        if groups not in self._gatherings:
+            found: dict[int, tuple[list[int], list[NDArray[np.int64]]]] = {}
+            for k, columns in enumerate(groups):
+                index = self._cells(columns)
+                members, indices = found.setdefault(index.shape[1], ([], []))
+                members.append(k)
+                indices.append(index)
+            self._gatherings[groups] = [(members, np.array(indices)) for members, indices in found.values()]
+        return self._gatherings[groups]
+
+    def _cells(self, columns: tuple[int, ...]) -> NDArray[np.int64]:
+        """Return the positions of the cells of some columns, shape (cells, cells of the holder to add up)."""
+        g = self.holder(columns)
+        group, shape = self.groups[g], self.shapes[g]
+        order = [group.index(column) for column in columns]
+        rest = [k for k in range(len(group)) if group[k] not in columns]
+        cells = np.arange(math.prod(shape)).reshape(shape).transpose(order + rest)
+        return np.asarray(cells.reshape(math.prod(shape[k] for k in order), -1) + self.part(g).start)
+
+
+def _maximal(groups: Sequence[tuple[int, ...]], states: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return the groups whose counts are not sums of another group's that is no harder to add up.
+
+    A small table is never read off one that is too large for an array.
+    """
+
+    def cells(group: tuple[int, ...]) -> int:
+        return math.prod(states[column] for column in group)
+
+    kept: list[tuple[int, ...]] = []
+    holding: dict[int, list[tuple[frozenset[int], bool]]] = {}
+    for group in sorted(set(groups), key=lambda group: (-len(group), group)):
+        members, dense = frozenset(group), cells(group) <= DENSE_CELLS
+        rarest = min((holding.get(column, []) for column in group), key=len)
+        if not any(members <= other and other_dense >= dense for other, other_dense in rarest):
+            kept.append(group)
+            for column in group:
+                holding.setdefault(column, []).append((members, dense))
+    return sorted(kept)
 
 
 class _Accumulator:
     """Counts while they are being made."""
 
-    def __init__(self, layout: _Layout, empty: Sequence[JointTable]) -> None:
+    def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self.empty = empty
         self.rows: float = 0
         self.whole = np.zeros(int(layout.table_start[-1]), np.int64)
         self.weighted: Floats | None = None
-        self.sparse: dict[int, list[tuple[NDArray[np.int64], NDArray[Any]]]] = {g: [] for g in layout.sparse}
+        self.empty = layout.empty_sparse()
+        self.parts: dict[int, list[tuple[NDArray[np.int64], NDArray[Any]]]] = {g: [] for g in self.empty}
 
     def add(self, codes: NDArray[Any], weights: NDArray[Any] | None) -> None:
         layout = self.layout
-        if weights is None or weights.dtype.kind in "iub":
-            whole_weights = None if weights is None else weights.astype(np.int64)
-        else:
-            whole_weights = None
-            if self.weighted is None:
-                self.weighted = np.zeros(len(self.whole))
         groups = (layout.group_start, layout.columns, layout.states, layout.table_start)
         if weights is None:
-            largest = codes.max(axis=0, initial=0)
             holes = np.zeros(codes.shape[1], np.bool_)
-            holes[layout.columns] = largest[layout.columns] == layout.states
+            holes[layout.columns] = codes.max(axis=0)[layout.columns] == layout.states
             kernels.count_groups(codes, *groups, self.whole, holes)
             self.rows += len(codes)
-        elif whole_weights is not None:
-            kernels.weigh_groups(codes, whole_weights, *groups, self.whole)
-            self.rows += int(whole_weights.sum())
+        elif weights.dtype.kind in "iub":
+            weights = weights.astype(np.int64)
+            kernels.weigh_groups(codes, weights, *groups, self.whole)
+            self.rows += int(weights.sum())
         else:
-            assert self.weighted is not None
-            kernels.weigh_groups(codes, weights.astype(np.float64), *groups, self.weighted)
+            weights = weights.astype(np.float64)
+            if self.weighted is None:
+                self.weighted = np.zeros(len(self.whole))
+            kernels.weigh_groups(codes, weights, *groups, self.weighted)
             self.rows += float(weights.sum())
-        for g in layout.sparse:
-            self._add_sparse(g, codes, weights if whole_weights is None else whole_weights)
+        for g in self.empty:
+            self._add_sparse(g, codes, weights)
 
     def _add_sparse(self, g: int, codes: NDArray[Any], weights: NDArray[Any] | None) -> None:
         table = self.empty[g]
@@ -352,23 +448,19 @@ class _Accumulator:
             keys = keys * states + codes[:, column]
             present &= codes[:, column] != states
         counted = np.ones(len(codes), np.int64) if weights is None else weights
-        parts = self.sparse[g]
+        parts = self.parts[g]
         parts.append(_collected(keys[present], counted[present]))
         # Merged now and then, so that memory stays in proportion to the codes that occur.
         if len(parts) == 32:
             parts[:] = [_merged(parts)]
 
-    def tables(self) -> list[JointTable]:
-        layout = self.layout
-        values: NDArray[Any] = self.whole if self.weighted is None else self.whole + self.weighted
-        tables = list(self.empty)
-        for k, g in enumerate(layout.dense):
-            part = values[layout.table_start[k] : layout.table_start[k + 1]]
-            tables[g] = JointTable(self.empty[g].columns, self.empty[g].shape, None, part)
-        for g, parts in self.sparse.items():
+    def result(self) -> tuple[NDArray[Any], dict[int, JointTable]]:
+        dense: NDArray[Any] = self.whole if self.weighted is None else self.whole + self.weighted
+        sparse = dict(self.empty)
+        for g, parts in self.parts.items():
             if parts:
-                tables[g] = JointTable(self.empty[g].columns, self.empty[g].shape, *_merged(parts))
-        return tables
+                sparse[g] = JointTable(self.empty[g].columns, self.empty[g].shape, *_merged(parts))
+        return dense, sparse
 
 
 def _merged(

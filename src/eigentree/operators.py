@@ -144,18 +144,12 @@ class TreeOperators:
         """The flat layout of this tree for the compiled loops."""
         return _plan(self)
 
-    def log_prob(self, codes: NDArray[Any], fold: bool = True) -> tuple[Floats, NDArray[np.int8]]:
+    def log_prob(self, codes: NDArray[Any]) -> tuple[Floats, NDArray[np.int8]]:
         """Return the log absolute probability of each row of codes, and its sign (Eq. 13).
 
-        A row of probability zero has log -inf and sign 0. Folding pays from some thousands of rows on.
+        A row of probability zero has log -inf and sign 0.
         """
-        plan = self.folded.plan if fold else self.plan
-        rows = len(codes)
-        log_size, sign = np.empty(rows), np.empty(rows, np.int8)
-        depth = int((plan.slot + plan.bond).max())
-        block = _block_size(depth)
-        kernels.upward(plan, codes, np.empty((depth, block)), block, log_size, sign)
-        return log_size, sign
+        return upward_pass(self.folded.plan, codes)
 
     def tables(self, codes: NDArray[Any], columns: Sequence[int]) -> list[Floats]:
         """Return, for each wanted column, P(column = v, the row's other cells) up to a factor a row.
@@ -228,6 +222,15 @@ class TreeOperators:
                         scale += ups[sibling][1]
                 downs[child] = _scaled(_totals(node.index[:, k], weight, self.nodes[child].bond), scale)
         return ups, downs
+
+
+def upward_pass(plan: kernels.Plan, codes: NDArray[Any]) -> tuple[Floats, NDArray[np.int8]]:
+    """Return the log absolute probability of each row of codes, and its sign, under a flat plan."""
+    log_size, sign = np.empty(len(codes)), np.empty(len(codes), np.int8)
+    depth = int((plan.slot + plan.bond).max())
+    block = _block_size(depth)
+    kernels.upward(plan, codes, np.empty((depth, block)), block, log_size, sign)
+    return log_size, sign
 
 
 def _totals(index: Integers, weight: Floats, size: int) -> Floats:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree import kernels
+from eigentree.operators import upward_pass
 from eigentree.spectral import CountedTables, learn
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.moments import Counts
+    from eigentree.spectral import SpectralFit
     from eigentree.views import ViewPlan
 
 SAMPLE_ROWS = 3000
@@ -124,29 +126,26 @@ def log_marginals(counts: Counts) -> tuple[NDArray[np.float64], ...]:
 
 def choose_shrinkage(
     plan: ViewPlan, counts: Counts, sample: RowSample, scaling: str | None
-) -> tuple[float, dict[float, float]]:
-    """Return the kappa with the highest held-out likelihood, and the mean held-out log probability of those tried.
+) -> tuple[float, dict[float, float], SpectralFit]:
+    """Return the kappa with the highest held-out likelihood, that of those tried, and the fit to all counts.
 
     The likelihood has one peak over the grid in all but odd cases, so the search walks uphill from the middle.
     """
-    folds = []
-    for number in range(FOLDS):
-        codes, weights = sample.fold(number)
-        if len(codes):
-            held = counts.empty().count(iter([(codes, weights)]))
-            rest = counts - held
-            if rest.rows > 0:
-                fit = learn(plan, CountedTables(rest, PSEUDO_ROWS), scaling)
-                folds.append((fit, codes, weights, log_marginals(rest)))
+    held = [(codes, weights) for codes, weights in map(sample.fold, range(FOLDS)) if len(codes)]
+    rests = [counts - counts.empty().count(iter([fold])) for fold in held]
+    usable = [k for k, rest in enumerate(rests) if rest.rows > 0]
+    tables = [CountedTables(rests[k], PSEUDO_ROWS) for k in usable]
+    *fits, whole = learn(plan, [*tables, CountedTables(counts, PSEUDO_ROWS)], scaling)
+    folds = [(fit, *held[k], log_marginals(rests[k])) for fit, k in zip(fits, usable, strict=True)]
     if not folds:
-        return math.inf, {}
+        return math.inf, {}, whole
     tried: dict[float, float] = {}
 
     def likelihood(kappa: float) -> float:
         if kappa not in tried:
             total = weight = 0.0
             for fit, codes, weights, marginals in folds:
-                log_size, sign = fit.operators(kappa).log_prob(codes, fold=False)
+                log_size, sign = upward_pass(fit.flat_plan(kappa), codes)
                 log_prob, _ = floored(log_size, sign, codes, marginals)
                 total += float(weights @ log_prob)
                 weight += float(weights.sum())
@@ -158,5 +157,5 @@ def choose_shrinkage(
         around = [k for k in (best - 1, best, best + 1) if 0 <= k < len(GRID)]
         top = max(around, key=lambda k: likelihood(GRID[k]))
         if top == best:
-            return GRID[best], dict(sorted(tried.items()))
+            return GRID[best], dict(sorted(tried.items())), whole
         best = top

@@ -42,7 +42,7 @@ CANDIDATE_CELLS = 1024
 
 MOST_CANDIDATES = 8
 
-MAX_VIEW_STATES = 2**14
+MAX_VIEW_STATES = 2**12
 """Largest number of joint states of a view."""
 
 PEAK = 0.7
@@ -140,17 +140,14 @@ class ViewPlan:
         return _Planner(tree, views, max_rank, when_short).plan()
 
     def groups(self) -> list[tuple[str, ...]]:
-        """Return the groups of variables whose joint counts the fit needs, each once, columns in order.
-
-        A group that is part of another one is left out: its counts are sums of the other's.
-        """
+        """Return the groups of variables whose joint counts the fit needs, each once, columns in order."""
         wanted = set()
         for node in self.nodes:
             below = self.inner_variables(node)
             if node.parent < 0:
                 wanted.add(self._ordered(below))
             wanted.update(self._ordered({*below, *group}) for group in node.outside)
-        return _maximal(sorted(wanted, key=lambda group: (-len(group), self._columns(group))))
+        return sorted(wanted, key=self._columns)
 
     def inner_variables(self, node: PlanNode) -> set[str]:
         """Return the variables of the inside views of a node's children, or the variable of a leaf."""
@@ -163,20 +160,6 @@ class ViewPlan:
 
     def _ordered(self, group: Iterable[str]) -> tuple[str, ...]:
         return tuple(self.graph.observed[column] for column in self._columns(group))
-
-
-def _maximal(groups: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Return the groups that no earlier one covers."""
-    kept: list[tuple[str, ...]] = []
-    holding: dict[str, list[frozenset[str]]] = {}
-    for group in groups:
-        members = frozenset(group)
-        rarest = min((holding.get(name, []) for name in group), key=len)
-        if not any(members <= other for other in rarest):
-            kept.append(group)
-            for name in group:
-                holding.setdefault(name, []).append(members)
-    return kept
 
 
 @dataclass(frozen=True, eq=False)
