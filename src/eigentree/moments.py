@@ -18,7 +18,7 @@ from eigentree.codes import Rows
 from eigentree.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -171,6 +171,7 @@ class Counts:
         self.layout = Layout.of([tuple(sorted(graph.column(name) for name in group)) for group in groups], states)
         self.dense: NDArray[Any] = np.zeros(int(self.layout.table_start[-1]), np.int64)
         self._sparse: dict[int, JointTable] = self.layout.empty_sparse()
+        self._residual: NDArray[Any] | None = None
         self.rows: float = 0
 
     @property
@@ -178,16 +179,18 @@ class Counts:
         """The columns of each group that is counted."""
         return self.layout.groups
 
-    def _with(self, dense: NDArray[Any], sparse: dict[int, JointTable], rows: float) -> Counts:
+    def _with(
+        self, dense: NDArray[Any], sparse: dict[int, JointTable], residual: NDArray[Any] | None, rows: float
+    ) -> Counts:
         made = object.__new__(Counts)
         made.graph, made.layout = self.graph, self.layout
-        made.dense, made._sparse, made.rows = dense, sparse, rows
+        made.dense, made._sparse, made._residual, made.rows = dense, sparse, residual, rows
         dense.flags.writeable = False
         return made
 
     def empty(self) -> Counts:
         """Return counts of the same groups without any row."""
-        return self._with(np.zeros(len(self.dense), np.int64), self.layout.empty_sparse(), 0)
+        return self._with(np.zeros(len(self.dense), np.int64), self.layout.empty_sparse(), None, 0)
 
     def update(self, X: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> Counts:
         """Return these counts with more rows added.
@@ -208,7 +211,8 @@ class Counts:
         total = _Accumulator(self.layout)
         for codes, weights in chunks:
             total.add(codes, weights)
-        return self + self._with(*total.result(), total.rows)
+        added = self._with(*total.result(), total.rows)
+        return self + added if self.rows else added
 
     def __add__(self, other: Counts) -> Counts:
         return self._combined(other, 1)
@@ -221,7 +225,10 @@ class Counts:
             raise DataError("counts add up only when they count the same groups of the same variables")
         sparse = {g: table.plus(other._sparse[g], sign) for g, table in self._sparse.items()}
         dense = self.dense + other.dense if sign > 0 else self.dense - other.dense
-        return self._with(dense, sparse, self.rows + sign * other.rows)
+        residual = self._residual
+        if other._residual is not None:
+            residual = sign * other._residual if residual is None else residual + sign * other._residual
+        return self._with(dense, sparse, residual, self.rows + sign * other.rows)
 
     def _table(self, g: int) -> JointTable:
         """Return the table of one counted group."""
@@ -231,7 +238,12 @@ class Counts:
 
     def find(self, columns: Sequence[int]) -> JointTable:
         """Return the counts of some columns, from the smallest counted group that holds them all."""
-        return self._table(self._holder(tuple(columns))).marginal(columns)
+        table = self._table(self._holder(tuple(columns))).marginal(columns)
+        covered = self.layout.covered.get(tuple(sorted(columns)))
+        if self._residual is None or covered is None:
+            return table
+        rest = JointTable(tuple(sorted(columns)), covered.shape, None, self._residual[covered.part])
+        return table.plus(rest.marginal(columns), 1)
 
     def _holder(self, columns: tuple[int, ...]) -> int:
         g = self.layout.holder(columns)
@@ -252,6 +264,10 @@ class Counts:
                 result[members] = self.dense.take(index[..., 0])
             else:
                 result[members] = self.dense.take(index).sum(axis=-1)
+        if self._residual is not None:
+            for k, columns in enumerate(groups):
+                if tuple(sorted(columns)) in self.layout.covered:
+                    result[k] = self.find(columns).values
         return result
 
     def table(self, names: Sequence[str]) -> NDArray[Any]:
@@ -297,6 +313,8 @@ class Layout:
         Numbers of states of the columns of each group.
     dense : tuple of int
         The groups that are kept as arrays, in the order in which they lie end to end.
+    covered : mapping of tuple of int to Covered
+        The groups that are read off another one's array.
     group_start, columns, states, table_start : array
         The same for the kernels.
     """
@@ -304,6 +322,7 @@ class Layout:
     groups: tuple[tuple[int, ...], ...]
     shapes: tuple[tuple[int, ...], ...]
     dense: tuple[int, ...]
+    covered: Mapping[tuple[int, ...], Covered]
     group_start: NDArray[np.int64]
     columns: NDArray[np.int64]
     states: NDArray[np.int64]
@@ -311,8 +330,8 @@ class Layout:
 
     @classmethod
     def of(cls, groups: Sequence[tuple[int, ...]], states: Sequence[int]) -> Layout:
-        """Return the layout of some groups of columns; those that another small table covers are left out."""
-        groups = _maximal(groups, states)
+        """Return the layout of some groups of columns; those that another small table covers are read off it."""
+        groups, covered = _maximal(groups, states)
         shapes = [tuple(states[column] for column in group) for group in groups]
         for group, shape in zip(groups, shapes, strict=True):
             if math.prod(shape) > np.iinfo(np.int64).max:
@@ -322,6 +341,7 @@ class Layout:
             tuple(groups),
             tuple(shapes),
             dense,
+            covered,
             np.cumsum([0, *(len(groups[g]) for g in dense)]),
             np.array([column for g in dense for column in groups[g]], np.int64),
             np.array([size for g in dense for size in shapes[g]], np.int64),
@@ -337,6 +357,11 @@ class Layout:
             for g in range(len(self.groups))
             if g not in kept
         }
+
+    @cached_property
+    def residual_size(self) -> int:
+        """How many cells the covered groups have."""
+        return max((covered.part.stop for covered in self.covered.values()), default=0)
 
     @cached_property
     def _place(self) -> dict[int, int]:
@@ -387,25 +412,47 @@ class Layout:
         return np.asarray(cells.reshape(math.prod(shape[k] for k in order), -1) + self.part(g).start)
 
 
-def _maximal(groups: Sequence[tuple[int, ...]], states: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return the groups whose counts are not sums of another group's that is no harder to add up.
+@dataclass(frozen=True)
+class Covered:
+    """A group that is read off a larger one's array.
 
-    A small table is never read off one that is too large for an array.
+    Rows that have all cells of this group but not of the larger one are counted apart, in the residual.
+
+    Attributes
+    ----------
+    holder : tuple of int
+        The larger group.
+    shape : tuple of int
+    part : slice
+        Where its counts lie in the residual.
     """
 
-    def cells(group: tuple[int, ...]) -> int:
-        return math.prod(states[column] for column in group)
+    holder: tuple[int, ...]
+    shape: tuple[int, ...]
+    part: slice
 
+
+def _maximal(
+    groups: Sequence[tuple[int, ...]], states: Sequence[int]
+) -> tuple[list[tuple[int, ...]], dict[tuple[int, ...], Covered]]:
+    """Return the groups to count, and those that are sums of another's small table."""
     kept: list[tuple[int, ...]] = []
-    holding: dict[int, list[tuple[frozenset[int], bool]]] = {}
+    covered: dict[tuple[int, ...], Covered] = {}
+    holding: dict[int, list[tuple[int, ...]]] = {}
+    end = 0
     for group in sorted(set(groups), key=lambda group: (-len(group), group)):
-        members, dense = frozenset(group), cells(group) <= DENSE_CELLS
+        shape = tuple(states[column] for column in group)
         rarest = min((holding.get(column, []) for column in group), key=len)
-        if not any(members <= other and other_dense >= dense for other, other_dense in rarest):
-            kept.append(group)
+        holder = next((other for other in rarest if set(group) <= set(other)), None)
+        if holder is not None:
+            covered[group] = Covered(holder, shape, slice(end, end + math.prod(shape)))
+            end += math.prod(shape)
+            continue
+        kept.append(group)
+        if math.prod(shape) <= DENSE_CELLS:
             for column in group:
-                holding.setdefault(column, []).append((members, dense))
-    return sorted(kept)
+                holding.setdefault(column, []).append(group)
+    return sorted(kept), covered
 
 
 class _Accumulator:
@@ -416,6 +463,7 @@ class _Accumulator:
         self.rows: float = 0
         self.whole = np.zeros(int(layout.table_start[-1]), np.int64)
         self.weighted: Floats | None = None
+        self.residual: NDArray[Any] | None = None
         self.empty = layout.empty_sparse()
         self.parts: dict[int, list[tuple[NDArray[np.int64], NDArray[Any]]]] = {g: [] for g in self.empty}
 
@@ -439,6 +487,38 @@ class _Accumulator:
             self.rows += float(weights.sum())
         for g in self.empty:
             self._add_sparse(g, codes, weights)
+        self._add_residual(codes, weights)
+
+    def _add_residual(self, codes: NDArray[Any], weights: NDArray[Any] | None) -> None:
+        """Count the rows that a covered group has and its holder has not, for want of a cell."""
+        layout = self.layout
+        size = {int(c): int(n) for c, n in zip(layout.columns, layout.states, strict=True)}
+        holed = {column for column, states in size.items() if (codes[:, column] == states).any()}
+        if not holed:
+            return
+        absent: dict[tuple[int, ...], NDArray[np.bool_]] = {}
+        for group, covered in layout.covered.items():
+            if holed.isdisjoint(covered.holder):
+                continue
+            if covered.holder not in absent:
+                gone = [codes[:, column] == size[column] for column in covered.holder]
+                absent[covered.holder] = np.logical_or.reduce(gone)
+            chosen = absent[covered.holder]
+            kind = np.int64 if weights is None else weights.dtype
+            if self.residual is None:
+                self.residual = np.zeros(layout.residual_size, kind)
+            elif self.residual.dtype != kind:
+                self.residual = self.residual.astype(np.float64)
+            counted = np.ones(int(chosen.sum()), kind) if weights is None else weights[chosen]
+            kernels.weigh_groups(
+                np.asfortranarray(codes[chosen]),
+                counted,
+                np.array([0, len(group)]),
+                np.array(group),
+                np.array(covered.shape),
+                np.array([0, covered.part.stop - covered.part.start]),
+                self.residual[covered.part],
+            )
 
     def _add_sparse(self, g: int, codes: NDArray[Any], weights: NDArray[Any] | None) -> None:
         table = self.empty[g]
@@ -454,13 +534,13 @@ class _Accumulator:
         if len(parts) == 32:
             parts[:] = [_merged(parts)]
 
-    def result(self) -> tuple[NDArray[Any], dict[int, JointTable]]:
+    def result(self) -> tuple[NDArray[Any], dict[int, JointTable], NDArray[Any] | None]:
         dense: NDArray[Any] = self.whole if self.weighted is None else self.whole + self.weighted
         sparse = dict(self.empty)
         for g, parts in self.parts.items():
             if parts:
                 sparse[g] = JointTable(self.empty[g].columns, self.empty[g].shape, *_merged(parts))
-        return dense, sparse
+        return dense, sparse, self.residual
 
 
 def _merged(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from eigentree.spectral import SpectralFit
     from eigentree.views import ViewPlan
 
-SAMPLE_ROWS = 3000
+SAMPLE_ROWS = 2000
 """Most distinct rows that are held out, over all folds."""
 
 FOLDS = 3

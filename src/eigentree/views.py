@@ -141,7 +141,7 @@ class ViewPlan:
 
     def groups(self) -> list[tuple[str, ...]]:
         """Return the groups of variables whose joint counts the fit needs, each once, columns in order."""
-        wanted = set()
+        wanted: set[tuple[str, ...]] = {(name,) for name in self.graph.observed}
         for node in self.nodes:
             below = self.inner_variables(node)
             if node.parent < 0:
