@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from eigentree.operators import TreeOperators
+    from eigentree.spectral import SpectralFit
 
     Floats = NDArray[np.float64]
 
@@ -145,7 +145,7 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
             with np.errstate(divide="ignore"):
                 table = np.log(np.asarray(source.joint([name]), np.float64))
             marginals.append(np.append(np.maximum(table, -700.0), 0.0))
-        self._finish(graph, plan, fit.operators(0.0), tuple(marginals), 0.0)
+        self._finish(graph, plan, fit, tuple(marginals), 0.0)
         self.report_ = SpectralReport.of(plan, fit, math.inf, 0.0, {})
         return self
 
@@ -194,7 +194,7 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
         else:
             shrinkage = 1.0 if self.shrinkage == "auto" else float(self.shrinkage)
             (fit,) = learn(plan, [CountedTables(counts, PSEUDO_ROWS if shrinkage else 0.0)], self.scaling)
-        self._finish(graph, plan, fit.operators(shrinkage), log_marginals(counts), shrinkage)
+        self._finish(graph, plan, fit, log_marginals(counts), shrinkage)
         self.counts_ = counts
         self._sample = sample
         self.report_ = SpectralReport.of(plan, fit, counts.rows, shrinkage, tried)
@@ -204,13 +204,14 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
         self,
         graph: LatentGraph,
         plan: ViewPlan,
-        operators: TreeOperators,
+        fit: SpectralFit,
         marginals: tuple[Floats, ...],
         shrinkage: float,
     ) -> None:
         self.graph_ = graph
         self.plan_ = plan
-        self.operators_ = operators
+        self.operators_ = fit.operators(shrinkage)
+        self._fit = fit
         self.shrinkage_ = shrinkage
         self.n_features_in_ = len(graph.observed)
         self._log_marginals = marginals
@@ -218,8 +219,8 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
     def score_samples(self, X: ArrayLike | Any) -> Floats:
         """Return the log probability of each row, missing cells summed out; always finite.
 
-        A learned probability can fail to be positive. It is then replaced by a small part of the product of the
-        columns' marginals; how often is counted in ``report_.floored`` and said in a warning.
+        A learned probability can fail to be positive. The same fit, shrunk further toward independent columns, then
+        answers for that row; how often is counted in ``report_.floored`` and said in a warning.
         """
         check_is_fitted(self, "operators_")
         rows = Rows.of(X, self.graph_)
@@ -227,7 +228,7 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
         count = 0
         for start, codes in rows.chunks():
             log_size, sign = self.operators_.log_prob(codes)
-            part, bad = floored(log_size, sign, codes, self._log_marginals)
+            part, bad = floored(log_size, sign, codes, self._fit, self.shrinkage_, self._log_marginals)
             result[start : start + len(codes)] = part
             count += bad
         self.report_.floored += count

@@ -36,8 +36,11 @@ GRID = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, math.inf)
 PSEUDO_ROWS = 4.0
 """Rows from the product of smoothed marginals that are added wherever there is any shrinkage."""
 
+BACK_OFF = (1.0, 10.0, 100.0, math.inf)
+"""Where a probability is not positive, the same fit answers with the next of these shrinkages."""
+
 FLOOR = 1e-3
-"""A probability that is not positive becomes this part of the product of the columns' marginals."""
+"""What is still not positive becomes this part of the product of the columns' smoothed marginals."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,24 +97,36 @@ def floored(
     log_size: NDArray[np.float64],
     sign: NDArray[Any],
     codes: NDArray[Any],
+    fit: SpectralFit,
+    shrinkage: float,
     log_marginals: Sequence[NDArray[np.float64]],
 ) -> tuple[NDArray[np.float64], int]:
-    """Return finite log probabilities, and how many were not positive and had to be floored.
+    """Return finite log probabilities, and how many were not positive and had to be replaced.
+
+    Noise can leave a learned probability at or below zero. Shrunk further toward independent columns, the same fit
+    gives a positive one, which says more about the row than any constant.
 
     Parameters
     ----------
+    log_size, sign : array, shape (rows,)
+        Of the fit at this shrinkage.
+    codes : array, shape (rows, columns)
     log_marginals : sequence of array, shape (states + 1,)
         Log probability of each state of each column alone; 0 for a missing cell.
     """
-    bad = sign <= 0
-    if not bad.any():
-        return log_size, 0
-    log_prob = log_size.copy()
-    apart = np.full(int(bad.sum()), math.log(FLOOR))
-    for column, table in enumerate(log_marginals):
-        apart += table[codes[bad, column]]
-    log_prob[bad] = apart
-    return log_prob, int(bad.sum())
+    bad = np.flatnonzero(sign <= 0)
+    count = len(bad)
+    log_prob = log_size.copy() if count else log_size
+    for more in BACK_OFF:
+        if more > shrinkage and len(bad):
+            size, positive = upward_pass(fit.flat_plan(more), np.asfortranarray(codes[bad]))
+            log_prob[bad] = size
+            bad = bad[positive <= 0]
+    if len(bad):
+        log_prob[bad] = math.log(FLOOR)
+        for column, table in enumerate(log_marginals):
+            log_prob[bad] += table[codes[bad, column]]
+    return log_prob, count
 
 
 def log_marginals(counts: Counts) -> tuple[NDArray[np.float64], ...]:
@@ -146,7 +161,7 @@ def choose_shrinkage(
             total = weight = 0.0
             for fit, codes, weights, marginals in folds:
                 log_size, sign = upward_pass(fit.flat_plan(kappa), codes)
-                log_prob, _ = floored(log_size, sign, codes, marginals)
+                log_prob, _ = floored(log_size, sign, codes, fit, kappa, marginals)
                 total += float(weights @ log_prob)
                 weight += float(weights.sum())
             tried[kappa] = total / weight
