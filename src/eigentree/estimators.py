@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from eigentree.diagnostics import SpectralReport
 from eigentree.errors import DataError, EigentreeError
 from eigentree.graph import LatentGraph
 from eigentree.moments import Counts, MomentSource, checked_weights, weighted_chunks
-from eigentree.shrinkage import PSEUDO_ROWS, RowSample, choose_shrinkage, floored, log_marginals
+from eigentree.shrinkage import RowSample, choose_shrinkage, floored, log_marginals, pseudo_rows
 from eigentree.spectral import CountedTables, ExactTables, learn
 from eigentree.views import ViewPlan
 from eigentree.zoo import Template
@@ -136,6 +137,10 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
         graph = self.structure
         plan = self._plan(graph)
         if isinstance(source, Counts):
+            if [(name, source.graph.states[name]) for name in source.graph.observed] != [
+                (name, graph.states[name]) for name in graph.observed
+            ]:
+                raise DataError("the counts are of other columns than the structure's; count with the same graph")
             self._take(graph, plan, source, None)
             return self
         self._check_parameters()
@@ -161,10 +166,12 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
         if isinstance(self.shrinkage, str):
             if self.shrinkage != "auto":
                 raise EigentreeError(f"shrinkage is 'auto' or a number of at least 0, not {self.shrinkage!r}")
-        elif not self.shrinkage >= 0:
+        elif not isinstance(self.shrinkage, Real) or not self.shrinkage >= 0:
             raise EigentreeError(f"shrinkage is 'auto' or a number of at least 0, not {self.shrinkage!r}")
-        if self.max_rank is not None and not self.max_rank >= 1:
-            raise EigentreeError(f"max_rank is at least 1, or None for no cap, not {self.max_rank!r}")
+        if self.max_rank is not None and (not isinstance(self.max_rank, Integral) or self.max_rank < 1):
+            raise EigentreeError(
+                f"max_rank is a whole number of at least 1, or None for no cap, not {self.max_rank!r}"
+            )
         if self.when_short not in ("raise", "warn"):
             raise EigentreeError(f"when_short is 'raise' or 'warn', not {self.when_short!r}")
 
@@ -193,7 +200,7 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
             shrinkage, tried, fit = choose_shrinkage(plan, counts, sample, self.scaling)
         else:
             shrinkage = 1.0 if self.shrinkage == "auto" else float(self.shrinkage)
-            (fit,) = learn(plan, [CountedTables(counts, PSEUDO_ROWS if shrinkage else 0.0)], self.scaling)
+            (fit,) = learn(plan, [CountedTables(counts, pseudo_rows(graph) if shrinkage else 0.0)], self.scaling)
         self._finish(graph, plan, fit, log_marginals(counts), shrinkage)
         self.counts_ = counts
         self._sample = sample
@@ -308,19 +315,27 @@ def resolve_structure(structure: LatentGraph | Template, X: ArrayLike | Any) -> 
         )
     names: list[str] | None = None
     if not isinstance(X, np.ndarray) and hasattr(X, "columns"):
-        frame: Any = X
+        import narwhals as nw
+
+        frame = nw.from_native(X, eager_only=True)
         listed = list(frame.columns)
         names = listed if all(isinstance(name, str) for name in listed) else None
-        columns = [np.asarray(frame[name]) for name in listed]
+        columns = [frame.get_column(name).to_numpy() for name in listed]
     else:
-        array = np.asarray(X)
+        try:
+            array = np.asarray(X)
+        except ValueError:
+            raise DataError("the rows have different lengths; every row needs one cell a column") from None
         if array.ndim != 2 or not array.size:
             raise DataError(f"a template needs data of shape (rows, columns), not {array.shape}")
         columns = list(array.T)
     states = []
     for j, column in enumerate(columns):
+        if column.dtype.kind == "O" and not any(isinstance(cell, str) for cell in column):
+            column = np.array([np.nan if cell is None else cell for cell in column])
         if column.dtype.kind not in "biuf":
             raise DataError(f"column {names[j] if names else j!r} does not hold integer codes")
-        largest = np.nanmax(column, initial=0)
+        # What is not finite is missing, or will be refused with its row and column when it is encoded.
+        largest = np.max(column, initial=0, where=np.isfinite(column))
         states.append(int(largest) + 1)
     return structure.build(states, names)

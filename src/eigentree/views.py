@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
@@ -88,7 +89,7 @@ class PlanNode:
     bound: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ViewPlan:
     """The plan of a spectral fit: one node a branching of the observed variables, in preorder.
 
@@ -136,8 +137,7 @@ class ViewPlan:
         RankError
             Names the separator, the rank needed, the rank reached and what to do.
         """
-        tree = JunctionTree.build(graph, root=root)
-        return _Planner(tree, views, max_rank, when_short).plan()
+        return _planned(graph, views, max_rank, when_short, root)
 
     def groups(self) -> list[tuple[str, ...]]:
         """Return the groups of variables whose joint counts the fit needs, each once, columns in order."""
@@ -160,6 +160,18 @@ class ViewPlan:
 
     def _ordered(self, group: Iterable[str]) -> tuple[str, ...]:
         return tuple(self.graph.observed[column] for column in self._columns(group))
+
+
+@lru_cache(maxsize=4)
+def _planned(
+    graph: LatentGraph,
+    views: int,
+    max_rank: int | None,
+    when_short: Literal["raise", "warn"],
+    root: str | None,
+) -> ViewPlan:
+    """Return the plan, kept for the last few: a structure is planned once however often it is fitted."""
+    return _Planner(JunctionTree.build(graph, root=root), views, max_rank, when_short).plan()
 
 
 @dataclass(frozen=True, eq=False)
