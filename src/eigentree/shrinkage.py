@@ -34,6 +34,12 @@ FOLDS = 2
 GRID = (0.0, 0.1, 0.5, 1.5, 5.0, 15.0, 50.0, 150.0, math.inf)
 """Values of kappa to choose from; infinity is independent columns."""
 
+MOST_SHRINKAGE = 1.5e5
+"""Largest kappa times rows that "auto" tries, since the best kappa falls at least as fast as rows grow."""
+
+INDEPENDENT_ROWS = 1_000
+"""Up to so many rows "auto" tries every value, independent columns included."""
+
 BACK_OFF = (1.0, 10.0, 100.0, math.inf)
 """Where a probability is not positive, the same fit answers with the next of these shrinkages."""
 
@@ -145,6 +151,14 @@ def log_marginals(counts: Counts) -> tuple[NDArray[np.float64], ...]:
     return tuple(tables)
 
 
+def candidates(rows: float) -> list[float]:
+    """Return the values of kappa that are worth trying with this many rows.
+
+    The more rows, the less shrinkage can help, and the less a bounded sample of held-out rows can tell.
+    """
+    return [kappa for kappa in GRID if kappa <= max(1.5, MOST_SHRINKAGE / rows) or rows <= INDEPENDENT_ROWS]
+
+
 def choose_shrinkage(
     plan: ViewPlan, counts: Counts, sample: RowSample, scaling: str | None
 ) -> tuple[float, dict[float, float], SpectralFit]:
@@ -173,7 +187,8 @@ def choose_shrinkage(
             tried[kappa] = total / weight
         return tried[kappa]
 
-    best = max(range(0, len(GRID), 2), key=lambda k: likelihood(GRID[k]))
-    nearby = range(max(best - 1, 0), min(best + 2, len(GRID)))
-    best = max(nearby, key=lambda k: likelihood(GRID[k]))
-    return GRID[best], dict(sorted(tried.items())), whole
+    grid = candidates(counts.rows)
+    best = max(range(0, len(grid), 2), key=lambda k: likelihood(grid[k]))
+    nearby = range(max(best - 1, 0), min(best + 2, len(grid)))
+    best = max(nearby, key=lambda k: likelihood(grid[k]))
+    return grid[best], dict(sorted(tried.items())), whole
