@@ -395,3 +395,270 @@ def choose(cumulative: Any, given: Any, uniform: Any, chosen: Any) -> None:
             else:
                 low = middle + 1
         chosen[r] = low
+
+
+class CountPlan(NamedTuple):
+    """A tree for expected counts as flat arrays; nodes in preorder.
+
+    Leaves read codes and inner nodes only join messages: an inner entry is then one number for all rows, so that its
+    loops need no look-up, and its count is a plain sum over rows.
+
+    Attributes
+    ----------
+    bond : (nodes,), place : (nodes,)
+        Size of a node's message to its parent, and the row of the message buffer where it starts.
+    code_row : (nodes,)
+        Which row of the codes a leaf reads, -1 for an inner node.
+    value_start : (nodes,)
+        Where a node's values start: (code, index on the bond) of a leaf, one an entry of an inner node.
+    child_start : (nodes + 1,), child : (edges,)
+        Children of each inner node.
+    term_start : (nodes + 1,), pick_start : (nodes,), pick : (all picks,)
+        Products of the children's messages that an inner node needs: for each, its index on every child's bond.
+        A node with one child has its child's message as products.
+    entry_start : (nodes + 1,), entry_parent : (entries,), entry_term : (entries,)
+        Entries of each inner node: index on the parent's bond, and the product that they multiply.
+    """
+
+    bond: NDArray[np.int64]
+    place: NDArray[np.int64]
+    code_row: NDArray[np.int64]
+    value_start: NDArray[np.int64]
+    child_start: NDArray[np.int64]
+    child: NDArray[np.int64]
+    term_start: NDArray[np.int64]
+    pick_start: NDArray[np.int64]
+    pick: NDArray[np.int64]
+    entry_start: NDArray[np.int64]
+    entry_parent: NDArray[np.int64]
+    entry_term: NDArray[np.int64]
+
+
+LARGEST_OUTSIDE = 1e290
+"""Messages from above are cut here, so that none can meet a zero from below as an infinity."""
+
+
+@_jit
+def _look_up(table: Any, bond: int, codes: Any, count: int, out: Any) -> None:
+    """Write the message of a leaf: one line of its table a row."""
+    for p in range(bond):
+        for r in range(count):
+            out[p, r] = table[codes[r] * bond + p]
+
+
+@_jit
+def _products(plan: CountPlan, node: int, count: int, messages: Any, work: Any) -> Any:
+    """Return the products of the children's messages that the entries of an inner node multiply."""
+    first = plan.child_start[node]
+    children = plan.child_start[node + 1] - first
+    if children == 1:
+        child = plan.child[first]
+        return messages[plan.place[child] : plan.place[child] + plan.bond[child]]
+    pick = plan.pick_start[node]
+    for t in range(plan.term_start[node + 1] - plan.term_start[node]):
+        out = work[t]
+        if children == 0:
+            for r in range(count):
+                out[r] = 1.0
+            continue
+        a = messages[plan.place[plan.child[first]] + plan.pick[pick]]
+        b = messages[plan.place[plan.child[first + 1]] + plan.pick[pick + 1]]
+        for r in range(count):
+            out[r] = a[r] * b[r]
+        for k in range(2, children):
+            c = messages[plan.place[plan.child[first + k]] + plan.pick[pick + k]]
+            for r in range(count):
+                out[r] *= c[r]
+        pick += children
+    return work
+
+
+@_jit
+def _factored(message: Any, bond: int, count: int, factor: Any, exponent: Any) -> bool:
+    """Bring each row's message, which is not negative, back into range; return whether one had to be.
+
+    What a row was multiplied by is left in `factor`, and its logarithm is taken off the exponent.
+    """
+    for r in range(count):
+        factor[r] = message[0, r]
+    for p in range(1, bond):
+        for r in range(count):
+            factor[r] = max(factor[r], message[p, r])
+    outside_range = 0
+    for r in range(count):
+        outside_range += (factor[r] < TINY) | (factor[r] > HUGE)
+    if outside_range == 0:
+        return False
+    for r in range(count):
+        if (factor[r] < TINY or factor[r] > HUGE) and factor[r] > 0.0:
+            # The inverse of a subnormal number overflows; what is left is for the next node.
+            shift = max(int(np.floor(np.log2(factor[r]))), -900)
+            factor[r] = 2.0**-shift
+            exponent[r] += shift
+        else:
+            factor[r] = 1.0
+    for p in range(bond):
+        for r in range(count):
+            message[p, r] *= factor[r]
+    return True
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
+def _count_entry(value: float, source: Any, product: Any, target: Any, count: int) -> float:
+    """Return the sum over rows of one entry's messages, after sending the entry down.
+
+    The order of this sum is free, because it ends in a count and not in a probability.
+    """
+    total = 0.0
+    for r in range(count):
+        total += source[r] * product[r]
+        target[r] += value * source[r]
+    return total
+
+
+@_jit
+def _share(
+    plan: CountPlan, node: int, count: int, messages: Any, outside: Any, terms: Any, prefix: Any, suffix: Any
+) -> None:
+    """Add what comes down on each product to the children's messages from above."""
+    first = plan.child_start[node]
+    children = plan.child_start[node + 1] - first
+    for k in range(children):
+        child = plan.child[first + k]
+        for p in range(plan.bond[child]):
+            outside[plan.place[child] + p, :count] = 0.0
+    pick = plan.pick_start[node]
+    for t in range(plan.term_start[node + 1] - plan.term_start[node]):
+        prefix[0, :count] = terms[t, :count]
+        for k in range(children - 1):
+            message = messages[plan.place[plan.child[first + k]] + plan.pick[pick + k]]
+            before, after = prefix[k], prefix[k + 1]
+            for r in range(count):
+                after[r] = before[r] * message[r]
+        target = outside[plan.place[plan.child[first + children - 1]] + plan.pick[pick + children - 1]]
+        before = prefix[children - 1]
+        for r in range(count):
+            target[r] += before[r]
+        suffix[:count] = messages[plan.place[plan.child[first + children - 1]] + plan.pick[pick + children - 1], :count]
+        for k in range(children - 2, -1, -1):
+            target = outside[plan.place[plan.child[first + k]] + plan.pick[pick + k]]
+            before = prefix[k]
+            for r in range(count):
+                target[r] += before[r] * suffix[r]
+            if k > 0:
+                message = messages[plan.place[plan.child[first + k]] + plan.pick[pick + k]]
+                for r in range(count):
+                    suffix[r] *= message[r]
+        pick += children
+
+
+@_jit
+def expected(
+    plan: CountPlan,
+    values: Any,
+    codes: Any,
+    weights: Any,
+    start: int,
+    stop: int,
+    block: int,
+    buffer: Any,
+    counts: Any,
+) -> tuple[float, int]:
+    """Add to `counts` the weighted sum over rows of d log P(row) / d value, for each value of the plan.
+
+    The expected count of a value is that sum times the value. Messages from above are divided by the row's
+    probability at the root already, so no node has to normalise.
+
+    Parameters
+    ----------
+    codes : (leaves, rows)
+    start, stop : int
+        Which rows to pass through the tree.
+    buffer : (2 · all bonds + nodes + 2 · most terms + most children + 3, block)
+
+    Returns
+    -------
+    log_likelihood : float
+        Weighted, over these rows.
+    impossible : int
+        A row of probability zero and positive weight, or -1.
+    """
+    nodes = plan.bond.shape[0]
+    depth = plan.place[nodes - 1] + plan.bond[nodes - 1]
+    most = 0
+    for node in range(nodes):
+        most = max(most, plan.term_start[node + 1] - plan.term_start[node])
+    messages, outside = buffer[:depth], buffer[depth : 2 * depth]
+    factors = buffer[2 * depth : 2 * depth + nodes]
+    work = buffer[2 * depth + nodes : 2 * depth + nodes + most]
+    down = buffer[2 * depth + nodes + most : 2 * depth + nodes + 2 * most]
+    suffix = buffer[2 * depth + nodes + 2 * most]
+    prefix = buffer[2 * depth + nodes + 2 * most + 1 :]
+    exponent = np.zeros(block, np.int64)
+    scaled = np.zeros(nodes, np.bool_)
+    log_likelihood = 0.0
+    impossible = -1
+    for begin in range(start, stop, block):
+        count = min(block, stop - begin)
+        exponent[:count] = 0
+        for node in range(nodes - 1, -1, -1):
+            bond = plan.bond[node]
+            out = messages[plan.place[node] : plan.place[node] + bond]
+            if plan.code_row[node] >= 0:
+                here = codes[plan.code_row[node], begin : begin + count]
+                _look_up(values[plan.value_start[node] :], bond, here, count, out)
+                continue
+            below = _products(plan, node, count, messages, work)
+            for p in range(bond):
+                out[p, :count] = 0.0
+            value = plan.value_start[node]
+            for e in range(plan.entry_start[node], plan.entry_start[node + 1]):
+                target, product, factor = out[plan.entry_parent[e]], below[plan.entry_term[e]], values[value]
+                for r in range(count):
+                    target[r] += factor * product[r]
+                value += 1
+            scaled[node] = _factored(out, bond, count, factors[node], exponent)
+        root, above = messages[0], outside[0]
+        for r in range(count):
+            weight = weights[begin + r]
+            if root[r] > 0.0:
+                above[r] = weight / root[r]
+                log_likelihood += weight * (np.log(root[r]) + exponent[r] * np.log(2.0))
+            else:
+                above[r] = 0.0
+                if weight > 0.0:
+                    impossible = begin + r
+        for node in range(nodes):
+            bond = plan.bond[node]
+            above = outside[plan.place[node]: plan.place[node] + bond]
+            value = plan.value_start[node]
+            if plan.code_row[node] >= 0:
+                here = codes[plan.code_row[node], begin : begin + count]
+                table = counts[value:]
+                for p in range(bond):
+                    for r in range(count):
+                        table[here[r] * bond + p] += above[p, r]
+                continue
+            if scaled[node]:
+                for p in range(bond):
+                    for r in range(count):
+                        above[p, r] *= factors[node, r]
+            for p in range(bond):
+                for r in range(count):
+                    above[p, r] = min(above[p, r], LARGEST_OUTSIDE)
+            first = plan.child_start[node]
+            children = plan.child_start[node + 1] - first
+            below = _products(plan, node, count, messages, work)
+            terms = down
+            if children == 1:
+                child = plan.child[first]
+                terms = outside[plan.place[child] : plan.place[child] + plan.bond[child]]
+            for t in range(plan.term_start[node + 1] - plan.term_start[node]):
+                terms[t, :count] = 0.0
+            for e in range(plan.entry_start[node], plan.entry_start[node + 1]):
+                source, t = above[plan.entry_parent[e]], plan.entry_term[e]
+                counts[value] += _count_entry(values[value], source, below[t], terms[t], count)
+                value += 1
+            if children > 1:
+                _share(plan, node, count, messages, outside, terms, prefix, suffix)
+    return log_likelihood, impossible
