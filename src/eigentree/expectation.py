@@ -31,11 +31,14 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
     Key = tuple[str, ...]
 
-CACHE_BYTES = 320 * 1024
-"""What the messages of one block of rows may take, so that they stay in the second-level cache."""
+CACHE_BYTES = 1024 * 1024
+"""What the messages of one block of rows may take; loops over fewer rows cost more than a miss of the cache."""
 
 MOST_CHILDREN = 8
 """Messages are scaled once a node, so a product of too many of them could underflow."""
+
+UNSCALED = 8
+"""How many inner nodes multiply their messages before these are brought back into range."""
 
 JOINED_CODES = 256
 JOINED_VALUES = 1024
@@ -139,13 +142,27 @@ class CodedRows(NamedTuple):
 
 @dataclass
 class _Node:
-    """A node while the tree is built: a clique with tables, or a leaf that reads columns."""
+    """A node of the tree: a clique with tables, or a leaf that reads columns.
+
+    Attributes
+    ----------
+    parts : four tuples of str
+        The names of a clique: those that both its parent and its children see, only its parent, only its children,
+        and neither.
+    joined : tuple of str
+        What the children of a clique see.
+    in_place : bool
+        Whether the products of the children's messages take the place of the first child's message.
+    """
 
     names: tuple[str, ...]
     separator: tuple[str, ...]
     tables: list[Key] = field(default_factory=list)
     columns: tuple[str, ...] = ()
     children: list[int] = field(default_factory=list)
+    parts: tuple[tuple[str, ...], ...] = ((), (), (), ())
+    joined: tuple[str, ...] = ()
+    in_place: bool = False
 
     @property
     def is_leaf(self) -> bool:
@@ -174,104 +191,167 @@ class Expectation:
         self.missing = frozenset(missing)
         graph = layout.graph
         self._sizes = {name: graph.states[name] + (name in self.missing) for name in graph.observed}
-        nodes = _tree(layout, self.missing, self._sizes, rows)
-        self._leaves = [node for node in nodes if node.is_leaf]
-        self._index_values(nodes)
-        self._plan = self._flat_plan(nodes)
-        bonds, terms = int(self._plan.bond.sum()), int(np.diff(self._plan.term_start).max())
-        most = int(np.diff(self._plan.child_start).max())
-        self._buffer_rows = 2 * bonds + len(nodes) + 2 * terms + most + 3
-        self._block = int(np.clip(CACHE_BYTES // (8 * self._buffer_rows), 32, 512)) // 8 * 8
+        self._nodes = _tree(layout, self.missing, self._sizes, rows)
+        self._leaves = [node for node in self._nodes if node.is_leaf]
+        self._lay_out_values()
+        self._plan, self._lines = self._flat_plan(UNSCALED)
 
-    def _index_values(self, nodes: Sequence[_Node]) -> None:
-        """Lay out the values: cliques first, then leaves line by line, and say what each is made of."""
-        graph, one, zero = self.layout.graph, self.layout.size, self.layout.size + 1
-        depth = max(1, *(len(node.tables) for node in nodes))
+    @cached_property
+    def _careful(self) -> tuple[kernels.CountPlan, int]:
+        """The plan for rows that are too unlikely for the usual one: every node brings its message into range."""
+        return self._flat_plan(1)
+
+    def _lay_out_values(self) -> None:
+        """Lay out cells and values, cliques first and then leaves, and say what each is made of.
+
+        A cell is a product of parameters. A value is a sum of cells: over the states of a missing cell, or over a
+        variable that is nowhere but in this clique.
+        """
         parts: list[Integers] = []
-        sums: list[Integers] = []
-        addends: list[Integers] = []
-        lines: list[int] = []
-        widths: list[int] = []
-        self._value_start = np.zeros(len(nodes), np.int64)
-        start = 0
-        for i in sorted(range(len(nodes)), key=lambda i: nodes[i].is_leaf):
-            node = nodes[i]
-            names = node.columns + node.names
-            shape = tuple(self._sizes.get(name, 0) for name in node.columns) + tuple(
-                graph.states[name] for name in node.names
-            )
-            index = np.full((depth, math.prod(shape)), one, np.int64)
-            for k, key in enumerate(node.tables):
-                index[k] = self._parameter_index(key, names, shape)
-            if node.columns and not node.tables:
-                code, state = np.indices(shape)
-                index[0] = np.where((code == state) | (code == shape[1]), one, zero).ravel()
-            elif node.columns:
-                total, part = _missing_sums(shape, [graph.states[name] for name in node.columns])
-                index[:, total] = zero
-                sums.append(total + start)
-                addends.append(part + start)
-            if node.columns:
-                bond = math.prod(shape[len(node.columns) :])
-                lines.append(index.shape[1] // bond)
-                widths.append(bond)
-            parts.append(index)
-            self._value_start[i] = start
-            start += index.shape[1]
-        self._parameters = np.ascontiguousarray(np.concatenate(parts, axis=1))
-        self._sums = np.concatenate([*sums, np.zeros(0, np.int64)])
-        self._addends = np.concatenate([*addends, np.zeros(0, np.int64)])
-        self._line_counts = np.array(lines, np.int64)
-        self._line_widths = np.repeat(np.array(widths, np.int64), self._line_counts)
-        self._first_line = start - int(self._line_widths.sum())
-        self._line_starts = np.cumsum(self._line_widths) - self._line_widths
-
-    def _parameter_index(self, key: Key, names: tuple[str, ...], shape: tuple[int, ...]) -> Integers:
-        """Return the parameter of one table that each cell over `names` uses; any, where a cell is missing."""
-        position = np.zeros((1,) * len(shape), np.int64)
-        grid = np.indices(shape, sparse=True)
-        for name in self.layout.axes[key]:
-            states = self.layout.graph.states[name]
-            position = position * states + np.minimum(grid[names.index(name)], states - 1)
-        return np.broadcast_to(position, shape).ravel() + self.layout.starts[key]
-
-    def _flat_plan(self, nodes: Sequence[_Node]) -> kernels.CountPlan:
+        values: list[Integers] = []
+        cells: list[Integers] = []
+        transposed: list[Integers] = []
+        line_counts: list[int] = []
+        line_widths: list[int] = []
+        depth = max(1, *(len(node.tables) for node in self._nodes))
         states = self.layout.graph.states
-        bond = np.array([math.prod(states[name] for name in node.separator) for node in nodes], np.int64)
-        terms, picks, entry_counts = [], [np.zeros(0, np.int64)], []
-        parent_index, term_index = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for node in nodes:
+        self._value_start = np.zeros(len(self._nodes), np.int64)
+        first_value = first_cell = 0
+        for i in sorted(range(len(self._nodes)), key=lambda i: self._nodes[i].is_leaf):
+            node = self._nodes[i]
+            bond = math.prod(states[name] for name in node.separator)
             if node.is_leaf:
-                terms.append(0)
-                picks.append(np.zeros(0, np.int64))
-                entry_counts.append(0)
-                continue
-            below = {name for child in node.children for name in nodes[child].separator}
-            joined = tuple(name for name in node.names if name in below)
-            shape = tuple(states[name] for name in joined)
-            picked = [flat_index(shape, joined, nodes[child].separator) for child in node.children]
-            picks.append(np.stack(picked, axis=1).ravel() if len(picked) > 1 else np.zeros(0, np.int64))
-            terms.append(math.prod(shape))
-            shape = tuple(states[name] for name in node.names)
-            parent_index.append(flat_index(shape, node.names, node.separator))
-            term_index.append(flat_index(shape, node.names, joined))
-            entry_counts.append(math.prod(shape))
+                index, value, cell = self._leaf_cells(node, depth)
+                count = math.prod(self._sizes[name] for name in node.columns)
+                line_counts.append(count)
+                line_widths.append(bond)
+                transposed.append(np.arange(count * bond) + first_value)
+                count *= bond
+            else:
+                shape = tuple(states[name] for name in node.names)
+                index = self._parameters_of(node, node.names, shape, depth)
+                cell = np.arange(index.shape[1])
+                blocks, rows, columns = (math.prod(states[name] for name in part) for part in node.parts[:3])
+                count = blocks * rows * columns
+                value = cell // (len(cell) // count)
+                order = np.arange(count).reshape(blocks, rows, columns).transpose(0, 2, 1)
+                transposed.append(order.ravel() + first_value)
+            parts.append(index)
+            values.append(value + first_value)
+            cells.append(cell + first_cell)
+            self._value_start[i] = first_value
+            first_value += count
+            first_cell += index.shape[1]
+        self._parameters = np.ascontiguousarray(np.concatenate(parts, axis=1))
+        self._value_of, self._cell_of = np.concatenate(values), np.concatenate(cells)
+        self._value_count, self._cell_count = first_value, first_cell
+        self._transposed = np.concatenate(transposed)
+        self._line_counts = np.array(line_counts, np.int64)
+        self._line_widths = np.repeat(np.array(line_widths, np.int64), self._line_counts)
+        self._line_starts = np.cumsum(self._line_widths) - self._line_widths
+        self._leaf_values = slice(first_value - int(self._line_widths.sum()), None)
+        # Without sums, cells and values are the same.
+        self._summed = len(self._value_of) > first_value
+
+    def _leaf_cells(self, node: _Node, depth: int) -> tuple[Integers, Integers, Integers]:
+        """Return the parameters of each cell of a leaf, and pairs of a value and a cell that it sums."""
+        states = self.layout.graph.states
+        known = tuple(states[name] for name in node.columns)
+        bond = tuple(states[name] for name in node.names)
+        if not node.tables:
+            # The leaf only says which state was seen; none, where the cell is missing.
+            one, zero = self.layout.size, self.layout.size + 1
+            code, state = np.indices((known[0] + 1, known[0]))
+            index = np.full((depth, code.size), one)
+            index[0] = np.where((code == state) | (code == known[0]), one, zero).ravel()
+            return index, np.arange(code.size), np.arange(code.size)
+        index = self._parameters_of(node, node.columns + node.names, known + bond, depth)
+        value, cell = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        for name, count in zip(node.columns, known, strict=True):
+            code, state = np.arange(count), np.arange(count)
+            if name in self.missing:
+                code, state = np.append(code, np.full(count, count)), np.append(state, state)
+            value = (value[:, None] * self._sizes[name] + code).ravel()
+            cell = (cell[:, None] * count + state).ravel()
+        within = np.arange(math.prod(bond))
+        return index, (value[:, None] * len(within) + within).ravel(), (cell[:, None] * len(within) + within).ravel()
+
+    def _parameters_of(self, node: _Node, names: tuple[str, ...], shape: tuple[int, ...], depth: int) -> Integers:
+        """Return which parameter of each of the node's tables each cell over `names` multiplies."""
+        index = np.full((depth, math.prod(shape)), self.layout.size, np.int64)
+        for k, key in enumerate(node.tables):
+            index[k] = flat_index(shape, names, self.layout.axes[key]) + self.layout.starts[key]
+        return index
+
+    def _flat_plan(self, unscaled: int) -> tuple[kernels.CountPlan, int]:
+        """Return the plan, and how many lines its messages take."""
+        nodes, states = self._nodes, self.layout.graph.states
+
+        def size(names: Iterable[str]) -> int:
+            return math.prod(states[name] for name in names)
+
+        bond = [size(node.separator) for node in nodes]
+        terms = [1 if node.is_leaf else size(node.joined) for node in nodes]
+        message = _starts(bond)
+        end = int(message[-1])
+        product = np.zeros(len(nodes), np.int64)
+        for i, node in enumerate(nodes):
+            if node.in_place:
+                product[i] = message[node.children[0]]
+            elif node.children:
+                product[i] = end
+                end += terms[i]
+        outside, end = _reused_places(nodes, bond, end)
+        factor = np.full(len(nodes), -1, np.int64)
+        for i in _scaling_nodes(nodes, unscaled):
+            factor[i] = end
+            end += 1
+        ones, down, share, spare, end = np.cumsum([end, 1, max(terms), max(bond), 1]).tolist()
+        product[[not node.is_leaf and not node.children for node in nodes]] = ones
+        picks: dict[tuple[tuple[str, ...], tuple[str, ...]], Integers] = {}
+        pick_start: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
+        for node in nodes:
+            for child in node.children:
+                key = (node.joined, nodes[child].separator)
+                pick_start.append(key)
+                if key not in picks:
+                    index = flat_index(tuple(states[name] for name in node.joined), *key)
+                    picks[key] = np.concatenate([index, np.argsort(index, kind="stable")])
+        starts = dict(zip(picks, _starts([len(part) for part in picks.values()]).tolist(), strict=False))
+        rows, columns = [], []
+        for node in nodes:
+            shared, up, below, _ = node.parts
+            for names, target, lists in ((shared + up, node.separator, rows), (shared + below, node.joined, columns)):
+                shape = tuple(states[name] for name in names)
+                lists.append(np.zeros(0, np.int64) if node.is_leaf else flat_index(shape, names, target))
         code_row = np.full(len(nodes), -1, np.int64)
         code_row[[node.is_leaf for node in nodes]] = np.arange(len(self._leaves))
-        return kernels.CountPlan(
-            bond=bond,
-            place=np.cumsum(bond) - bond,
+        plan = kernels.CountPlan(
+            bond=np.array(bond, np.int64),
+            message=message[:-1],
+            outside=outside,
+            product=product,
+            terms=np.array(terms, np.int64),
+            factor=factor,
+            ones=np.array([ones]),
+            down=np.array([down]),
+            share=np.array([share]),
+            spare=np.array([spare]),
             code_row=code_row,
             value_start=self._value_start,
             child_start=_starts([len(node.children) for node in nodes]),
             child=np.array([child for node in nodes for child in node.children], np.int64),
-            term_start=_starts(terms),
-            pick_start=_starts([len(part) for part in picks])[1:-1],
-            pick=np.concatenate(picks),
-            entry_start=_starts(entry_counts),
-            entry_parent=np.concatenate(parent_index),
-            entry_term=np.concatenate(term_index),
+            pick_start=np.array([starts[key] for key in pick_start], np.int64),
+            pick=np.concatenate([*picks.values(), np.zeros(0, np.int64)]),
+            blocks=np.array([size(node.parts[0]) for node in nodes], np.int64),
+            rows=np.array([size(node.parts[1]) for node in nodes], np.int64),
+            columns=np.array([size(node.parts[2]) for node in nodes], np.int64),
+            row_start=_starts([len(part) for part in rows])[:-1],
+            row=np.concatenate(rows),
+            column_start=_starts([len(part) for part in columns])[:-1],
+            column=np.concatenate(columns),
         )
+        return plan, end
 
     def coded(self, codes: NDArray[Any], weights: Floats) -> CodedRows:
         """Return rows of codes, shape (rows, columns), as the leaves read them."""
@@ -306,61 +386,98 @@ class Expectation:
         impossible : int
             A row that is impossible, or -1.
         """
-        products = np.append(parameters, (1.0, 0.0))[self._parameters].prod(axis=0)
-        values = products
-        if len(self._sums):
-            values = products + np.bincount(self._sums, products[self._addends], len(products))
+        cells = np.append(parameters, (1.0, 0.0))[self._parameters].prod(axis=0)
+        values = np.bincount(self._value_of, cells[self._cell_of], self._value_count) if self._summed else cells
         # The peak of each line of a leaf becomes about 1; its logarithm is accounted for by counting lines.
-        leaves = slice(self._first_line, None)
+        leaves = self._leaf_values
         exponents = np.frexp(np.maximum.reduceat(values[leaves], self._line_starts))[1]
-        shifts = -np.repeat(exponents, self._line_widths)
         scaled = values.copy()
-        scaled[leaves] = np.ldexp(values[leaves], shifts)
-        slopes, log_likelihood, impossible = self._pass(scaled, rows, threads)
-        slopes[leaves] = np.ldexp(slopes[leaves], shifts)
-        if len(self._sums):
-            slopes += np.bincount(self._addends, slopes[self._sums], len(slopes))
+        scaled[leaves] = np.ldexp(values[leaves], -np.repeat(exponents, self._line_widths))
+        sums, log_likelihood, impossible = self._pass(self._plan, self._lines, scaled, rows, threads)
+        if impossible >= 0:
+            sums, log_likelihood, impossible = self._pass(*self._careful, scaled, rows, threads)
+        sums[: leaves.start] *= values[: leaves.start]
+        if self._summed:
+            total = values[self._value_of]
+            share = np.divide(cells[self._cell_of], total, out=np.zeros_like(total), where=total > 0)
+            sums = np.bincount(self._cell_of, sums[self._value_of] * share, self._cell_count)
         counts = np.bincount(
             self._parameters.ravel(),
-            np.broadcast_to(products * slopes, self._parameters.shape).ravel(),
+            np.broadcast_to(sums, self._parameters.shape).ravel(),
             self.layout.size + 2,
         )
-        if impossible >= 0:
-            log_likelihood = -math.inf
         log_likelihood += math.log(2.0) * float(rows.line_weights @ exponents)
-        return counts[: self.layout.size], log_likelihood, impossible
+        return counts[: self.layout.size], log_likelihood if impossible < 0 else -math.inf, impossible
 
-    def _pass(self, values: Floats, rows: CodedRows, threads: int) -> tuple[Floats, float, int]:
-        """Return what the compiled loop adds up, over parts of the rows of equal size."""
+    def _pass(
+        self, plan: kernels.CountPlan, lines: int, values: Floats, rows: CodedRows, threads: int
+    ) -> tuple[Floats, float, int]:
+        """Return what the compiled loop adds up over all rows."""
         count = len(rows.weights)
-        threads = min(threads, -(-count // self._block))
+        block = int(np.clip(CACHE_BYTES // (8 * lines), 64, 512))
+        transposed = values[self._transposed]
+        threads = min(threads, -(-count // block))
         bounds = np.linspace(0, count, threads + 1).astype(int).tolist()
 
         def run(part: int) -> tuple[Floats, float, int]:
-            slopes = np.zeros_like(values)
-            buffer = np.empty((self._buffer_rows, self._block))
+            sums = np.zeros((kernels.COPIES, len(values)))
+            start, stop = bounds[part], bounds[part + 1]
+            buffer = np.empty((lines, min(block, stop - start)))
             total, impossible = kernels.expected(
-                self._plan,
-                values,
-                rows.codes,
-                rows.weights,
-                bounds[part],
-                bounds[part + 1],
-                self._block,
-                buffer,
-                slopes,
+                plan, values, transposed, rows.codes, rows.weights, start, stop, buffer, sums
             )
-            return slopes, total, impossible
+            return sums.sum(axis=0), total, impossible
 
         if threads == 1:
             return run(0)
         with ThreadPoolExecutor(threads) as pool:
             done = list(pool.map(run, range(threads)))
-        return sum(part[0] for part in done), sum(part[1] for part in done), max(part[2] for part in done)
+        counts = np.sum([part[0] for part in done], axis=0)
+        return counts, sum(part[1] for part in done), max(part[2] for part in done)
 
 
 def _starts(counts: Sequence[int]) -> Integers:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def _reused_places(nodes: Sequence[_Node], bond: Sequence[int], start: int) -> tuple[Integers, int]:
+    """Return the lines of the message down to each inner node, and the end of them all.
+
+    Lines are free again once the node has sent its message on.
+    """
+    places = np.full(len(nodes), start, np.int64)
+    free: list[tuple[int, int]] = []
+    end = start + bond[0]
+    for i, node in enumerate(nodes):
+        if node.is_leaf:
+            continue
+        for child in node.children:
+            if nodes[child].is_leaf:
+                continue
+            fitting = min((gap for gap in free if gap[1] >= bond[child]), default=(end, bond[child]))
+            places[child] = fitting[0]
+            if fitting[0] == end:
+                end += bond[child]
+            else:
+                free.remove(fitting)
+                if fitting[1] > bond[child]:
+                    free.append((fitting[0] + bond[child], fitting[1] - bond[child]))
+        free.append((int(places[i]), bond[i]))
+    return places, end
+
+
+def _scaling_nodes(nodes: Sequence[_Node], unscaled: int) -> list[int]:
+    """Return the nodes that have to bring their message back into range, the root among them."""
+    found = []
+    pending = [0] * len(nodes)
+    for i in reversed(range(len(nodes))):
+        if nodes[i].is_leaf:
+            continue
+        pending[i] = 1 + sum(pending[child] for child in nodes[i].children)
+        if pending[i] >= unscaled or i == 0:
+            pending[i] = 0
+            found.append(i)
+    return found
 
 
 def _learnable(graph: LatentGraph, axes: Mapping[Key, tuple[str, ...]]) -> list[Key]:
@@ -374,22 +491,6 @@ def _learnable(graph: LatentGraph, axes: Mapping[Key, tuple[str, ...]]) -> list[
         useful |= found
         stack += found
     return [(name,) for name in graph.names if name in useful]
-
-
-def _missing_sums(shape: tuple[int, ...], states: Sequence[int]) -> tuple[Integers, Integers]:
-    """Return, for each cell with missing codes, itself and each cell without any that it sums over, as pairs."""
-    total, part = np.zeros(1, np.int64), np.zeros(1, np.int64)
-    for size, known in zip(shape, states, strict=False):
-        outer = np.arange(known)
-        inner = outer
-        if size > known:
-            outer, inner = np.append(outer, np.full(known, known)), np.append(outer, outer)
-        total = (total[:, None] * size + outer).ravel()
-        part = (part[:, None] * size + inner).ravel()
-    differ = total != part
-    bond = math.prod(shape[len(states) :])
-    within = np.arange(bond)
-    return (total[differ, None] * bond + within).ravel(), (part[differ, None] * bond + within).ravel()
 
 
 def _tree(
@@ -432,7 +533,9 @@ def _tree(
     for name, place in zip(shared, homes(cliques, [(name,) for name in shared]), strict=True):
         nodes[place].children.append(len(nodes))
         nodes.append(_Node((name,), (name,), [], (name,)))
-    _limit_children(nodes, graph)
+    _limit_children(nodes)
+    for node in nodes:
+        _shape(node, nodes)
     return _preorder(nodes)
 
 
@@ -468,7 +571,7 @@ def _joined(parts: list[_Node], sizes: Mapping[str, int], states: Mapping[str, i
     return joined
 
 
-def _limit_children(nodes: list[_Node], graph: LatentGraph) -> None:
+def _limit_children(nodes: list[_Node]) -> None:
     """Put nodes without tables between a clique and its children where these are many."""
     for i in range(len(nodes)):
         while len(nodes[i].children) > MOST_CHILDREN:
@@ -480,6 +583,30 @@ def _limit_children(nodes: list[_Node], graph: LatentGraph) -> None:
                 grouped.append(len(nodes))
                 nodes.append(_Node(names, names, [], (), part))
             nodes[i].children = grouped
+
+
+def _shape(node: _Node, nodes: Sequence[_Node]) -> None:
+    """Order the children and the names of a clique in the way that its messages are joined."""
+    if node.is_leaf:
+        return
+    below = {name for child in node.children for name in nodes[child].separator}
+    node.joined = tuple(name for name in node.names if name in below)
+    # Inner children first, and among them one that sees all that is joined.
+    node.children.sort(key=lambda child: (nodes[child].is_leaf, len(nodes[child].separator) < len(below)))
+    if node.children:
+        first = nodes[node.children[0]]
+        others_are_leaves = all(nodes[child].is_leaf for child in node.children[1:])
+        node.in_place = others_are_leaves and len(first.separator) == len(below)
+        if node.in_place:
+            node.joined = first.separator
+    above, seen = set(node.separator), set(node.joined)
+    node.parts = (
+        tuple(name for name in node.joined if name in above),
+        tuple(name for name in node.separator if name not in seen),
+        tuple(name for name in node.joined if name not in above),
+        tuple(name for name in node.names if name not in above and name not in seen),
+    )
+    node.names = tuple(name for part in node.parts for name in part)
 
 
 def _preorder(nodes: list[_Node]) -> list[_Node]:
