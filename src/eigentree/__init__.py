@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from eigentree import zoo as zoo
+    from eigentree.em import EMJunctionTree as EMJunctionTree
+    from eigentree.em import OnlineEMJunctionTree as OnlineEMJunctionTree
     from eigentree.errors import DataError as DataError
     from eigentree.errors import EigentreeError as EigentreeError
     from eigentree.errors import GraphError as GraphError
     from eigentree.errors import NetworkError as NetworkError
+    from eigentree.errors import ParameterError as ParameterError
     from eigentree.errors import RankError as RankError
     from eigentree.errors import TensorError as TensorError
     from eigentree.errors import TreewidthError as TreewidthError
@@ -26,6 +29,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "DataError": "errors",
+    "EMJunctionTree": "em",
     "EigentreeError": "errors",
     "GraphError": "errors",
     "JunctionTree": "tree",
@@ -33,6 +37,8 @@ _HOME = {
     "LatentGraph": "graph",
     "LatentNetwork": "network",
     "NetworkError": "errors",
+    "OnlineEMJunctionTree": "em",
+    "ParameterError": "errors",
     "RankError": "errors",
     "TensorError": "errors",
     "TreewidthError": "errors",

@@ -483,6 +483,13 @@ def _multiply(lines: Any, out: int, a: int, b: int, count: int) -> None:
 
 
 @_jit_loop
+def _scale(lines: Any, out: int, a: int, count: int) -> None:
+    # As a product with itself, the loop would be held unsafe to vectorise.
+    for r in range(count):
+        lines[out, r] *= lines[a, r]
+
+
+@_jit_loop
 def _add_product(lines: Any, out: int, a: int, b: int, count: int) -> None:
     for r in range(count):
         lines[out, r] += lines[a, r] * lines[b, r]
@@ -586,10 +593,11 @@ def _join(plan: CountPlan, node: int, count: int, lines: Any) -> None:
     for k in range(first + 1, last):
         message, pick = plan.message[plan.child[k]], plan.pick_start[k]
         for t in range(terms):
-            left = product + t
-            if k == first + 1:
+            if k == first + 1 and product != plan.message[plan.child[first]]:
                 left = plan.message[plan.child[first]] + plan.pick[plan.pick_start[first] + t]
-            _multiply(lines, product + t, left, message + plan.pick[pick + t], count)
+                _multiply(lines, product + t, left, message + plan.pick[pick + t], count)
+            else:
+                _scale(lines, product + t, message + plan.pick[pick + t], count)
 
 
 @_jit
@@ -698,8 +706,13 @@ def _share_with_inner(plan: CountPlan, node: int, edge: int, count: int, lines: 
             t = plan.pick[place + k]
             source = down + t
             for j in range(first, last):
-                if j != edge and j != other:
-                    _multiply(lines, spare, source, plan.message[plan.child[j]] + plan.pick[plan.pick_start[j] + t], count)
+                if j == edge or j == other:
+                    continue
+                message = plan.message[plan.child[j]] + plan.pick[plan.pick_start[j] + t]
+                if source == spare:
+                    _scale(lines, spare, message, count)
+                else:
+                    _multiply(lines, spare, source, message, count)
                     source = spare
             message = plan.message[plan.child[other]] + plan.pick[plan.pick_start[other] + t]
             if k == 0:
@@ -730,7 +743,7 @@ def _to_range(plan: CountPlan, node: int, count: int, lines: Any, exponent: Any)
             lines[factor, r] = 2.0**-shift
             exponent[r] += shift
     for line in range(message, message + bond):
-        _multiply(lines, line, line, factor, count)
+        _scale(lines, line, factor, count)
 
 
 @_jit
