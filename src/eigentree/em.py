@@ -206,7 +206,9 @@ class EMJunctionTree(_NetworkFace):
         layout = TableLayout.of(graph)
         starts = _starts(graph, self.init, self.random_state, self.restarts)
         rows = Rows.of(X, graph)
-        codes, weights, first = _merged(rows.encode(0, rows.count), rows.states, _weights(sample_weight, rows.count))
+        codes, weights, first = _merged(
+            rows.encode(0, rows.count), rows.states, _weights(sample_weight, rows.count)
+        )
         expectation = Expectation(layout, _missing(codes, graph), len(codes))
         problem = _Problem(expectation, expectation.coded(codes, weights), float(self.pseudo_counts), self.n_jobs)
         climbs: list[_Climb] = []
@@ -216,8 +218,10 @@ class EMJunctionTree(_NetworkFace):
                     climb = _Climb(problem, layout.vector(start))
                     climbs.append(climb)
                     climb.begin(first)
-                    climb.run(self.tol, self.max_iter, self.accelerate, report)
-                    report((number + 1) * self.max_iter, climb.history[-1])
+                    done = number * self.max_iter
+                    for step in climb.run(self.tol, self.max_iter, self.accelerate):
+                        report(done + step, climb.history[-1])
+                    report(done + self.max_iter, climb.history[-1])
         except KeyboardInterrupt:
             climbs = [climb for climb in climbs if climb.history]
             if not climbs:
@@ -277,8 +281,8 @@ class _Climb:
             )
         self.history.append(objective)
 
-    def run(self, tol: float, max_iter: int, accelerate: bool, report: Report) -> None:
-        """Climb until the objective changes by no more than `tol`, or for `max_iter` steps."""
+    def run(self, tol: float, max_iter: int, accelerate: bool) -> Iterator[int]:
+        """Yield the steps so far, until the objective changes by no more than `tol` or `max_iter` is reached."""
         accelerator = _Accelerator(self.problem.expectation.layout) if accelerate else None
         for step in range(max_iter):
             plain = True
@@ -291,7 +295,7 @@ class _Climb:
                 # No gain is left but rounding.
                 self.converged = True
                 return
-            report(step, self.history[-1])
+            yield step + 1
             if _has_converged(self.history[-2], self.history[-1], tol):
                 if plain:
                     self.converged = True
@@ -449,7 +453,7 @@ class OnlineEMJunctionTree(_NetworkFace):
             with _progress(self.verbose, "online EM", self.passes) as report:
                 while len(history) < self.passes and not converged:
                     order = random.permutation(len(codes))
-                    history.append(learner.learn(codes[order], weights[order]))
+                    history.append(learner.learn(codes[order], weights[order], order))
                     report(len(history), history[-1])
                     converged = len(history) > 1 and _has_converged(history[-2], history[-1], self.tol)
         except KeyboardInterrupt:
@@ -468,7 +472,7 @@ class OnlineEMJunctionTree(_NetworkFace):
         learner = self._learner(X)[0] if first else self._online
         codes, weights = self._encoded(learner, X, sample_weight)
         history = [] if first else self.history_.tolist()
-        history.append(learner.learn(codes, weights))
+        history.append(learner.learn(codes, weights, np.arange(len(codes))))
         self._publish(learner, history, False)
         return self
 
@@ -529,25 +533,28 @@ class _Stepwise:
         self.average = everything_missing(self.parameters, everything_missing.coded(nothing, np.ones(1)))[0]
         self.expectation = Expectation(layout, (), batch_size)
 
-    def learn(self, codes: NDArray[Any], weights: Floats) -> float:
-        """Return the log-likelihood of rows, each before its mini-batch was learned from."""
+    def learn(self, codes: NDArray[Any], weights: Floats, numbers: NDArray[np.int64]) -> float:
+        """Return the log-likelihood of rows, each before its mini-batch was learned from.
+
+        The user knows the rows by these numbers.
+        """
         missing = _missing(codes, self.layout.graph)
         if not missing <= self.expectation.missing:
             self.expectation = Expectation(self.layout, missing | self.expectation.missing, self.batch_size)
         total = 0.0
-        if not self.batches:
-            self.average *= weights.mean()
         for first in range(0, len(codes), self.batch_size):
             part = slice(first, first + self.batch_size)
             rows = self.expectation.coded(codes[part], weights[part])
             counts, log_likelihood, impossible = self.expectation(self.parameters, rows, self.threads)
             if impossible >= 0:
                 raise DataError(
-                    f"row {first + impossible} has probability zero under the tables so far; "
+                    f"row {numbers[first + impossible]} has probability zero under the tables so far; "
                     f"give pseudo_counts, or an init whose tables have no zeros there"
                 )
             total += log_likelihood
             size = len(rows.weights)
+            if not self.batches:
+                self.average *= rows.weights.mean()
             step = (self.batches + 2) ** -self.stepsize
             self.average = (1 - step) * self.average + step * counts / size
             self.batches += 1

@@ -251,7 +251,7 @@ class Expectation:
         self._line_starts = np.cumsum(self._line_widths) - self._line_widths
         self._leaf_values = slice(first_value - int(self._line_widths.sum()), None)
         # Without sums, cells and values are the same.
-        self._summed = len(self._value_of) > first_value
+        self._summed = len(self._value_of) > first_cell or first_cell != first_value
 
     def _leaf_cells(self, node: _Node, depth: int) -> tuple[Integers, Integers, Integers]:
         """Return the parameters of each cell of a leaf, and pairs of a value and a cell that it sums."""
@@ -274,7 +274,11 @@ class Expectation:
             value = (value[:, None] * self._sizes[name] + code).ravel()
             cell = (cell[:, None] * count + state).ravel()
         within = np.arange(math.prod(bond))
-        return index, (value[:, None] * len(within) + within).ravel(), (cell[:, None] * len(within) + within).ravel()
+        return (
+            index,
+            (value[:, None] * len(within) + within).ravel(),
+            (cell[:, None] * len(within) + within).ravel(),
+        )
 
     def _parameters_of(self, node: _Node, names: tuple[str, ...], shape: tuple[int, ...], depth: int) -> Integers:
         """Return which parameter of each of the node's tables each cell over `names` multiplies."""
@@ -321,7 +325,10 @@ class Expectation:
         rows, columns = [], []
         for node in nodes:
             shared, up, below, _ = node.parts
-            for names, target, lists in ((shared + up, node.separator, rows), (shared + below, node.joined, columns)):
+            for names, target, lists in (
+                (shared + up, node.separator, rows),
+                (shared + below, node.joined, columns),
+            ):
                 shape = tuple(states[name] for name in names)
                 lists.append(np.zeros(0, np.int64) if node.is_leaf else flat_index(shape, names, target))
         code_row = np.full(len(nodes), -1, np.int64)
@@ -493,9 +500,7 @@ def _learnable(graph: LatentGraph, axes: Mapping[Key, tuple[str, ...]]) -> list[
     return [(name,) for name in graph.names if name in useful]
 
 
-def _tree(
-    layout: TableLayout, missing: frozenset[str], sizes: Mapping[str, int], rows: int
-) -> list[_Node]:
+def _tree(layout: TableLayout, missing: frozenset[str], sizes: Mapping[str, int], rows: int) -> list[_Node]:
     """Return the nodes in preorder: cliques of what is summed out, and leaves that read columns."""
     graph = layout.graph
     tables = _learnable(graph, layout.axes)
@@ -539,9 +544,7 @@ def _tree(
     return _preorder(nodes)
 
 
-def _cliques(
-    graph: LatentGraph, families: Iterable[tuple[str, ...]]
-) -> tuple[list[tuple[str, ...]], list[int]]:
+def _cliques(graph: LatentGraph, families: Iterable[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], list[int]]:
     """Return a junction tree over what is summed out: its cliques, and the parent of each but the first."""
     states: dict[str, int] = {}
     edges: dict[tuple[str, str], None] = {}
@@ -552,7 +555,9 @@ def _cliques(
         return [()], [-1]
     tree = JunctionTree.build(LatentGraph(states, edges, directed=False))
     # Independent parts join at an empty separator.
-    return list(tree.cliques), [parent if parent >= 0 or i == 0 else 0 for i, parent in enumerate(tree.clique_parents)]
+    return list(tree.cliques), [
+        parent if parent >= 0 or i == 0 else 0 for i, parent in enumerate(tree.clique_parents)
+    ]
 
 
 def _joined(parts: list[_Node], sizes: Mapping[str, int], states: Mapping[str, int], rows: int) -> list[_Node]:

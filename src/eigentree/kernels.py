@@ -769,14 +769,16 @@ def _count_down(
         _matrix_down(plan, node, values, transposed, count, lines, plan.outside[plan.child[first]], sums)
         return
     _matrix_down(plan, node, values, transposed, count, lines, plan.down[0], sums)
+    shared = -1
     for edge in range(first, last):
         child = plan.child[edge]
         if plan.code_row[child] < 0:
             _share_with_inner(plan, node, edge, count, lines)
             continue
-        # Leaves on the same bond stand together and have the same distribution.
-        if edge == first or plan.pick_start[edge] != plan.pick_start[edge - 1]:
+        # Leaves on the same bond have the same distribution.
+        if plan.pick_start[edge] != shared:
             _share_with_leaf(plan, node, edge, count, lines, plan.share[0])
+            shared = plan.pick_start[edge]
         _count_codes(plan, child, codes, begin, count, lines, plan.share[0], sums)
 
 
