@@ -376,7 +376,20 @@ def test_pseudo_counts_shrink_towards_uniform() -> None:
     assert_allclose(model.network_.tables["x"], [4 / 9, 3 / 9, 2 / 9])
 
 
-def test_a_graph_that_is_impossible_to_climb_names_the_row() -> None:
+def test_pseudo_counts_lift_a_start_with_zeros() -> None:
+    graph = et.zoo.mixture(2, 2, 2)
+    init = et.LatentNetwork(
+        graph, {"h": [0.5, 0.5], "x0": [[1.0, 0.0], [0.5, 0.5]], "x1": [[1.0, 0.0], [0.2, 0.8]]}
+    )
+    rows = [[0, 0], [0, 1], [1, 1], [1, 0], [1, 1]]
+    model = et.EMJunctionTree(graph, init=init, pseudo_counts=0.1, tol=1e-6).fit(rows)
+    assert model.history_[0] == -np.inf
+    assert np.all(np.diff(model.history_[1:]) >= 0)
+    assert model.n_iter_ > 2
+    assert all(table.min() > 0 for table in model.network_.tables.values())
+
+
+def test_a_start_that_is_impossible_to_climb_from_names_the_row() -> None:
     graph = et.zoo.mixture(2, 2, 2)
     certain = np.array([[1.0, 0.0], [1.0, 0.0]])
     init = et.LatentNetwork(graph, {"h": [0.5, 0.5], "x0": certain, "x1": certain})

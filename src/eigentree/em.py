@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Report = Callable[[int, float], None]
 
-MEMORY = 8
+MEMORY = 5
 """How many earlier steps an accelerated step looks back on."""
 
 
@@ -635,7 +635,8 @@ def _missing(codes: NDArray[Any], graph: LatentGraph) -> frozenset[str]:
 
 
 def _has_converged(before: float, after: float, tol: float) -> bool:
-    return abs(after - before) <= tol * (abs(after) + abs(before)) / 2
+    # With pseudo-counts, a start with zeros has the objective -inf.
+    return math.isfinite(before) and abs(after - before) <= tol * (abs(after) + abs(before)) / 2
 
 
 def _warn_interrupted(where: str) -> None:
