@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,7 +95,7 @@ class CountedTables:
     """Relative frequencies, with some pseudo-rows drawn from the product of smoothed marginals.
 
     The pseudo-rows are one distribution over all columns, so all tables still agree with each other, and a symbol
-    that was never seen gets a small probability. A group that no row has in full is all pseudo-rows.
+    that was never seen gets a small probability. In a group that no row has in full, columns count as independent.
     """
 
     counts: Counts
@@ -114,15 +114,17 @@ class CountedTables:
     def expectation(self, parts: Sequence[tuple[tuple[int, ...], Floats]]) -> Floats:
         """Return E[product of features], one axis a part, pseudo-rows included."""
         table = self.counts.find(tuple(column for group, _ in parts for column in group))
-        share = self._share_of(table)
-        result = (1 - share) / (table.total or 1.0) * table.expectation(parts)
-        apart = np.asarray(share)
-        for group, matrix in parts:
-            apart = np.multiply.outer(apart, self.independent(group) @ matrix)
-        return np.asarray(result + apart)
+        if table.total > 0:
+            result = table.expectation(parts) / table.total
+        else:
+            result = _outer([self._product(group) @ matrix for group, matrix in parts])
+        apart = _outer([self.independent(group) @ matrix for group, matrix in parts])
+        return np.asarray((1 - self.share) * result + self.share * apart)
 
-    def _share_of(self, table: JointTable) -> float:
-        return self.share if table.total > 0 else 1.0
+    def _product(self, columns: tuple[int, ...]) -> Floats:
+        """Return the product of the smoothed marginals of some columns, flat."""
+        marginals = [self.counts.find((column,)).array() + 0.5 for column in columns]
+        return _outer([marginal / marginal.sum() for marginal in marginals]).ravel()
 
     def independent(self, columns: tuple[int, ...]) -> Floats:
         """Return the distribution of the pseudo-rows over some columns, flat."""
@@ -149,7 +151,7 @@ class CountedTables:
         counted = self.counts.stacked(columns)
         totals = counted.sum(axis=1, keepdims=True)
         for k in np.flatnonzero(~(totals[:, 0] > 0)):
-            counted[k], totals[k] = self.independent(columns[k]), 1.0
+            counted[k], totals[k] = self._product(columns[k]), 1.0
         counted *= (1 - self.share) / totals
         return counted.reshape(len(groups), *map(self._cells, groups[0]))
 
@@ -161,8 +163,16 @@ class CountedTables:
         """Return the joint distribution of two groups as a matrix, pseudo-rows included."""
         table = self.counts.find(inside + outside)
         apart = np.outer(self.independent(inside), self.independent(outside))
-        share = self._share_of(table)
-        return (1 - share) / (table.total or 1.0) * table.array().reshape(apart.shape) + share * apart
+        if table.total > 0:
+            counted = table.array().reshape(apart.shape) / table.total
+        else:
+            counted = np.outer(self._product(inside), self._product(outside))
+        return (1 - self.share) * counted + self.share * apart
+
+
+def _outer(vectors: Sequence[Floats]) -> Floats:
+    """Return the outer product of several vectors, one axis each."""
+    return reduce(np.multiply.outer, vectors, np.ones(()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -97,6 +97,8 @@ class ViewPlan:
     ----------
     graph : LatentGraph
     nodes : tuple of PlanNode
+    short : tuple of str
+        One message an edge that goes on at a lower rank than it needs, because no view reaches it.
 
     Examples
     --------
@@ -108,6 +110,7 @@ class ViewPlan:
 
     graph: LatentGraph
     nodes: tuple[PlanNode, ...]
+    short: tuple[str, ...] = ()
 
     @classmethod
     def build(
@@ -137,7 +140,10 @@ class ViewPlan:
         RankError
             Names the separator, the rank needed, the rank reached and what to do.
         """
-        return _planned(graph, views, max_rank, when_short, root)
+        plan = _planned(graph, views, max_rank, when_short, root)
+        for message in plan.short:
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
+        return plan
 
     def groups(self) -> list[tuple[str, ...]]:
         """Return the groups of variables whose joint counts the fit needs, each once, columns in order."""
@@ -220,6 +226,7 @@ class _Planner:
         self.views = views
         self.max_rank = max_rank
         self.when_short = when_short
+        self.short: list[str] = []
         self.random = np.random.default_rng(0)
         self.states = dict(tree.graph.states)
         self.column = {name: tree.graph.column(name) for name in tree.graph.observed}
@@ -240,7 +247,7 @@ class _Planner:
             self._look_inside(i)
         for i in range(count):
             self._look_outside(i)
-        return ViewPlan(tree.graph, self._nodes())
+        return ViewPlan(tree.graph, self._nodes(), tuple(self.short))
 
     def _contraction(self) -> list[int]:
         """Return, for each node, the first node at or below it that is a leaf or branches."""
@@ -390,7 +397,7 @@ class _Planner:
         )
         if self.when_short == "raise" or not got:
             raise RankError(message)
-        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        self.short.append(message)
         self.learned[i] = got
         return [view]
 
