@@ -7,18 +7,21 @@ spread over machines, the counts are the same to the last bit, and so is every m
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from numba import get_num_threads
 
 from eigentree import kernels
 from eigentree.codes import Rows
 from eigentree.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -30,6 +33,9 @@ DENSE_CELLS = 2**16
 """Largest table that is kept as an array; a larger one is kept as the codes that occur, never more than rows."""
 
 COUNT_CHUNK = 16_384
+
+SHARED_FROM = 300_000
+"""Rows times groups from which starting threads pays."""
 
 
 class MomentSource(Protocol):
@@ -166,22 +172,33 @@ class Counts:
     """
 
     def __init__(self, graph: LatentGraph, groups: Sequence[Sequence[str]]) -> None:
-        self.graph = graph
-        self.groups = tuple(tuple(sorted(graph.column(name) for name in group)) for group in groups)
         states = [graph.states[name] for name in graph.observed]
-        self._tables = tuple(_empty(group, tuple(states[column] for column in group)) for group in self.groups)
+        self.graph = graph
+        self.layout = layout_of(
+            tuple(tuple(sorted(graph.column(name) for name in group)) for group in groups), tuple(states)
+        )
+        self.dense: NDArray[Any] = np.zeros(int(self.layout.table_start[-1]), np.int64)
+        self._sparse: dict[int, JointTable] = self.layout.empty_sparse()
+        self._residual: NDArray[Any] | None = None
         self.rows: float = 0
-        self._layout = _Layout.of(self._tables)
 
-    def _with(self, tables: Sequence[JointTable], rows: float) -> Counts:
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The columns of each group that is counted."""
+        return self.layout.groups
+
+    def _with(
+        self, dense: NDArray[Any], sparse: dict[int, JointTable], residual: NDArray[Any] | None, rows: float
+    ) -> Counts:
         made = object.__new__(Counts)
-        made.graph, made.groups, made._layout = self.graph, self.groups, self._layout
-        made._tables, made.rows = tuple(tables), rows
+        made.graph, made.layout = self.graph, self.layout
+        made.dense, made._sparse, made._residual, made.rows = dense, sparse, residual, rows
+        dense.flags.writeable = False
         return made
 
     def empty(self) -> Counts:
         """Return counts of the same groups without any row."""
-        return self._with([_empty(table.columns, table.shape) for table in self._tables], 0)
+        return self._with(np.zeros(len(self.dense), np.int64), self.layout.empty_sparse(), None, 0)
 
     def update(self, X: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> Counts:
         """Return these counts with more rows added.
@@ -195,14 +212,15 @@ class Counts:
         """
         rows = Rows.of(X, self.graph)
         weights = checked_weights(sample_weight, rows.count)
-        return self.count((codes, part) for codes, part in weighted_chunks(rows, weights))
+        return self.count(weighted_chunks(rows, weights))
 
     def count(self, chunks: Iterator[tuple[NDArray[Any], NDArray[Any] | None]]) -> Counts:
         """Return these counts with chunks of (codes, weights or None) added."""
-        total = _Accumulator(self._layout, self.empty()._tables)
+        total = _Accumulator(self.layout)
         for codes, weights in chunks:
             total.add(codes, weights)
-        return self + self._with(total.tables(), total.rows)
+        added = self._with(*total.result(), total.rows)
+        return self + added if self.rows else added
 
     def __add__(self, other: Counts) -> Counts:
         return self._combined(other, 1)
@@ -213,34 +231,56 @@ class Counts:
     def _combined(self, other: Counts, sign: int) -> Counts:
         if self.groups != other.groups or self.graph.observed != other.graph.observed:
             raise DataError("counts add up only when they count the same groups of the same variables")
-        tables = [mine.plus(theirs, sign) for mine, theirs in zip(self._tables, other._tables, strict=True)]
-        return self._with(tables, self.rows + sign * other.rows)
+        sparse = {g: table.plus(other._sparse[g], sign) for g, table in self._sparse.items()}
+        dense = self.dense + other.dense if sign > 0 else self.dense - other.dense
+        residual = self._residual
+        if other._residual is not None:
+            residual = sign * other._residual if residual is None else residual + sign * other._residual
+        return self._with(dense, sparse, residual, self.rows + sign * other.rows)
 
-    @cached_property
-    def _holding(self) -> dict[int, list[int]]:
-        holding: dict[int, list[int]] = {}
-        for g, group in enumerate(self.groups):
-            for column in group:
-                holding.setdefault(column, []).append(g)
-        return holding
-
-    @cached_property
-    def _found(self) -> dict[tuple[int, ...], JointTable]:
-        return {}
+    def _table(self, g: int) -> JointTable:
+        """Return the table of one counted group."""
+        if g in self._sparse:
+            return self._sparse[g]
+        return JointTable(self.groups[g], self.layout.shapes[g], None, self.dense[self.layout.part(g)])
 
     def find(self, columns: Sequence[int]) -> JointTable:
         """Return the counts of some columns, from the smallest counted group that holds them all."""
-        key = tuple(columns)
-        if key not in self._found:
-            wanted = set(key)
-            rarest = min((self._holding.get(column, []) for column in key), key=len)
-            able = [g for g in rarest if wanted <= set(self.groups[g])]
-            if not able:
-                names = [self.graph.observed[column] for column in key]
-                raise DataError(f"the variables {names} were not counted together; count them as a group first")
-            best = min(able, key=lambda g: (math.prod(self._tables[g].shape), self.groups[g]))
-            self._found[key] = self._tables[best].marginal(key)
-        return self._found[key]
+        covered = self.layout.covered.get(tuple(sorted(columns)))
+        if self._residual is None or covered is None:
+            return self._table(self._holder(tuple(columns))).marginal(columns)
+        # The residual is what its own holder lacks, which need not be the smallest.
+        table = self._table(self._holder(covered.holder)).marginal(columns)
+        rest = JointTable(tuple(sorted(columns)), covered.shape, None, self._residual[covered.part])
+        return table.plus(rest.marginal(columns), 1)
+
+    def _holder(self, columns: tuple[int, ...]) -> int:
+        g = self.layout.holder(columns)
+        if g < 0:
+            names = [self.graph.observed[column] for column in columns]
+            raise DataError(f"the variables {names} were not counted together; count them as a group first")
+        return g
+
+    def stacked(self, groups: Sequence[tuple[int, ...]]) -> Floats:
+        """Return the counts of several groups of columns of the same shape, one row each, flat.
+
+        Groups that are held by tables kept as arrays are gathered together, any others are found one by one.
+        """
+        parts = self.layout.gathering(tuple(groups))
+        cells = math.prod(self.graph.states[self.graph.observed[column]] for column in groups[0])
+        result = np.empty((len(groups), cells))
+        for k in set(range(len(groups))).difference(*(members for members, _ in parts)):
+            result[k] = self.find(groups[k]).array().ravel()
+        for members, index in parts:
+            if index.shape[-1] == 1:
+                result[members] = self.dense.take(index[..., 0])
+            else:
+                result[members] = self.dense.take(index).sum(axis=-1)
+        if self._residual is not None:
+            for k, columns in enumerate(groups):
+                if tuple(sorted(columns)) in self.layout.covered:
+                    result[k] = self.find(columns).values
+        return result
 
     def table(self, names: Sequence[str]) -> NDArray[Any]:
         """Return the counts of some variables that were counted together, axes in the order of the names."""
@@ -274,75 +314,244 @@ def weighted_chunks(rows: Rows, weights: NDArray[Any] | None) -> Iterator[tuple[
         yield codes, None if weights is None else weights[start : start + len(codes)]
 
 
-def _empty(columns: tuple[int, ...], shape: tuple[int, ...]) -> JointTable:
-    cells = math.prod(shape)
-    if cells <= DENSE_CELLS:
-        return JointTable(columns, shape, None, np.zeros(cells, np.int64))
-    if cells > np.iinfo(np.int64).max:
-        raise DataError(f"a joint table of {len(columns)} columns has {cells:.3g} cells, more than can be numbered")
-    return JointTable(columns, shape, np.zeros(0, np.int64), np.zeros(0, np.int64))
-
-
 @dataclass(frozen=True, eq=False)
-class _Layout:
-    """The dense groups laid end to end for the kernels, and which groups are sparse."""
+class Layout:
+    """Which groups are counted, which as arrays laid end to end, and where each cell is.
 
+    Attributes
+    ----------
+    groups : tuple of tuple of int
+    shapes : tuple of tuple of int
+        Numbers of states of the columns of each group.
+    dense : tuple of int
+        The groups that are kept as arrays, in the order in which they lie end to end.
+    covered : mapping of tuple of int to Covered
+        The groups that are read off another one's array.
+    group_start, columns, states, table_start : array
+        The same for the kernels.
+    """
+
+    groups: tuple[tuple[int, ...], ...]
+    shapes: tuple[tuple[int, ...], ...]
     dense: tuple[int, ...]
-    sparse: tuple[int, ...]
+    covered: Mapping[tuple[int, ...], Covered]
     group_start: NDArray[np.int64]
     columns: NDArray[np.int64]
     states: NDArray[np.int64]
     table_start: NDArray[np.int64]
 
-    @classmethod
-    def of(cls, tables: Sequence[JointTable]) -> _Layout:
-        dense = tuple(g for g, table in enumerate(tables) if table.keys is None)
-        chosen = [tables[g] for g in dense]
-        return cls(
-            dense,
-            tuple(g for g, table in enumerate(tables) if table.keys is not None),
-            np.cumsum([0, *(len(table.columns) for table in chosen)]),
-            np.array([column for table in chosen for column in table.columns], np.int64),
-            np.array([size for table in chosen for size in table.shape], np.int64),
-            np.cumsum([0, *(len(table.values) for table in chosen)]),
-        )
+    def empty_sparse(self) -> dict[int, JointTable]:
+        """Return a table without rows for each group that is not kept as an array."""
+        kept = set(self.dense)
+        none = np.zeros(0, np.int64)
+        return {
+            g: JointTable(self.groups[g], self.shapes[g], none, none)
+            for g in range(len(self.groups))
+            if g not in kept
+        }
+
+    @cached_property
+    def residual_size(self) -> int:
+        """How many cells the covered groups have."""
+        return max((covered.part.stop for covered in self.covered.values()), default=0)
+
+    @cached_property
+    def _place(self) -> dict[int, int]:
+        return {g: k for k, g in enumerate(self.dense)}
+
+    def part(self, g: int) -> slice:
+        """Return where the array of a group lies."""
+        k = self._place[g]
+        return slice(int(self.table_start[k]), int(self.table_start[k + 1]))
+
+    @cached_property
+    def _holding(self) -> dict[int, list[tuple[int, frozenset[int]]]]:
+        holding: dict[int, list[tuple[int, frozenset[int]]]] = {}
+        for g in sorted(range(len(self.groups)), key=lambda g: (math.prod(self.shapes[g]), self.groups[g])):
+            members = frozenset(self.groups[g])
+            for column in members:
+                holding.setdefault(column, []).append((g, members))
+        return holding
+
+    def holder(self, columns: tuple[int, ...]) -> int:
+        """Return the smallest group that holds all of some columns, or -1."""
+        rarest = min((self._holding.get(column, []) for column in columns), key=len)
+        return next((g for g, members in rarest if members.issuperset(columns)), -1)
+
+    @cached_property
+    def _gatherings(self) -> dict[tuple[tuple[int, ...], ...], list[tuple[list[int], NDArray[np.int64]]]]:
+        return {}
+
+    def gathering(self, groups: tuple[tuple[int, ...], ...]) -> list[tuple[list[int], NDArray[np.int64]]]:
+        """Return where the cells of several groups lie: members, and an index (members, cells, cells to add up).
+
+        Groups that no array holds are no members.
+        """
+        if groups not in self._gatherings:
+            found: dict[int, tuple[list[int], list[NDArray[np.int64]]]] = {}
+            for k, columns in enumerate(groups):
+                if self.holder(columns) not in self._place:
+                    continue
+                index = self._cells(columns)
+                members, indices = found.setdefault(index.shape[1], ([], []))
+                members.append(k)
+                indices.append(index)
+            self._gatherings[groups] = [(members, np.array(indices)) for members, indices in found.values()]
+        return self._gatherings[groups]
+
+    def _cells(self, columns: tuple[int, ...]) -> NDArray[np.int64]:
+        """Return the positions of the cells of some columns, shape (cells, cells of the holder to add up)."""
+        g = self.holder(columns)
+        group, shape = self.groups[g], self.shapes[g]
+        order = [group.index(column) for column in columns]
+        rest = [k for k in range(len(group)) if group[k] not in columns]
+        cells = np.arange(math.prod(shape)).reshape(shape).transpose(order + rest)
+        return np.asarray(cells.reshape(math.prod(shape[k] for k in order), -1) + self.part(g).start)
+
+
+@lru_cache(maxsize=4)
+def layout_of(groups: tuple[tuple[int, ...], ...], states: tuple[int, ...]) -> Layout:
+    """Return the layout of some groups of columns; those that another small table covers are read off it.
+
+    Kept for the last few, so that a structure is laid out once however often it is fitted.
+    """
+    kept, covered = _maximal(groups, states)
+    shapes = [tuple(states[column] for column in group) for group in kept]
+    for group, shape in zip(kept, shapes, strict=True):
+        if math.prod(shape) > np.iinfo(np.int64).max:
+            raise DataError(f"a joint table of {len(group)} columns has more cells than can be numbered")
+    dense = tuple(g for g, shape in enumerate(shapes) if math.prod(shape) <= DENSE_CELLS)
+    return Layout(
+        tuple(kept),
+        tuple(shapes),
+        dense,
+        covered,
+        np.cumsum([0, *(len(kept[g]) for g in dense)]),
+        np.array([column for g in dense for column in kept[g]], np.int64),
+        np.array([size for g in dense for size in shapes[g]], np.int64),
+        np.cumsum([0, *(math.prod(shapes[g]) for g in dense)]),
+    )
+
+
+@dataclass(frozen=True)
+class Covered:
+    """A group that is read off a larger one's array.
+
+    Rows that have all cells of this group but not of the larger one are counted apart, in the residual.
+
+    Attributes
+    ----------
+    holder : tuple of int
+        The larger group.
+    shape : tuple of int
+    part : slice
+        Where its counts lie in the residual.
+    """
+
+    holder: tuple[int, ...]
+    shape: tuple[int, ...]
+    part: slice
+
+
+def _maximal(
+    groups: Sequence[tuple[int, ...]], states: Sequence[int]
+) -> tuple[list[tuple[int, ...]], dict[tuple[int, ...], Covered]]:
+    """Return the groups to count, and those that are sums of another's small table."""
+    kept: list[tuple[int, ...]] = []
+    covered: dict[tuple[int, ...], Covered] = {}
+    holding: dict[int, list[tuple[int, ...]]] = {}
+    end = 0
+    for group in sorted(set(groups), key=lambda group: (-len(group), group)):
+        shape = tuple(states[column] for column in group)
+        rarest = min((holding.get(column, []) for column in group), key=len)
+        holder = next((other for other in rarest if set(group) <= set(other)), None)
+        if holder is not None:
+            covered[group] = Covered(holder, shape, slice(end, end + math.prod(shape)))
+            end += math.prod(shape)
+            continue
+        kept.append(group)
+        if math.prod(shape) <= DENSE_CELLS:
+            for column in group:
+                holding.setdefault(column, []).append(group)
+    return sorted(kept), covered
 
 
 class _Accumulator:
     """Counts while they are being made."""
 
-    def __init__(self, layout: _Layout, empty: Sequence[JointTable]) -> None:
+    def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self.empty = empty
         self.rows: float = 0
         self.whole = np.zeros(int(layout.table_start[-1]), np.int64)
         self.weighted: Floats | None = None
-        self.sparse: dict[int, list[tuple[NDArray[np.int64], NDArray[Any]]]] = {g: [] for g in layout.sparse}
+        self.residual: NDArray[Any] | None = None
+        self.empty = layout.empty_sparse()
+        self.parts: dict[int, list[tuple[NDArray[np.int64], NDArray[Any]]]] = {g: [] for g in self.empty}
 
     def add(self, codes: NDArray[Any], weights: NDArray[Any] | None) -> None:
         layout = self.layout
-        if weights is None or weights.dtype.kind in "iub":
-            whole_weights = None if weights is None else weights.astype(np.int64)
-        else:
-            whole_weights = None
-            if self.weighted is None:
-                self.weighted = np.zeros(len(self.whole))
         groups = (layout.group_start, layout.columns, layout.states, layout.table_start)
         if weights is None:
-            largest = codes.max(axis=0, initial=0)
             holes = np.zeros(codes.shape[1], np.bool_)
-            holes[layout.columns] = largest[layout.columns] == layout.states
-            kernels.count_groups(codes, *groups, self.whole, holes)
+            holes[layout.columns] = codes.max(axis=0)[layout.columns] == layout.states
+            _in_threads(
+                lambda part: kernels.count_groups(
+                    codes,
+                    layout.group_start[part],
+                    layout.columns,
+                    layout.states,
+                    layout.table_start[part],
+                    self.whole,
+                    holes,
+                ),
+                len(layout.dense),
+                len(codes),
+            )
             self.rows += len(codes)
-        elif whole_weights is not None:
-            kernels.weigh_groups(codes, whole_weights, *groups, self.whole)
-            self.rows += int(whole_weights.sum())
+        elif weights.dtype.kind in "iub":
+            weights = weights.astype(np.int64)
+            kernels.weigh_groups(codes, weights, *groups, self.whole)
+            self.rows += int(weights.sum())
         else:
-            assert self.weighted is not None
-            kernels.weigh_groups(codes, weights.astype(np.float64), *groups, self.weighted)
+            weights = weights.astype(np.float64)
+            if self.weighted is None:
+                self.weighted = np.zeros(len(self.whole))
+            kernels.weigh_groups(codes, weights, *groups, self.weighted)
             self.rows += float(weights.sum())
-        for g in layout.sparse:
-            self._add_sparse(g, codes, weights if whole_weights is None else whole_weights)
+        for g in self.empty:
+            self._add_sparse(g, codes, weights)
+        self._add_residual(codes, weights)
+
+    def _add_residual(self, codes: NDArray[Any], weights: NDArray[Any] | None) -> None:
+        """Count the rows that a covered group has and its holder has not, for want of a cell."""
+        layout = self.layout
+        size = {int(c): int(n) for c, n in zip(layout.columns, layout.states, strict=True)}
+        holed = {column for column, states in size.items() if (codes[:, column] == states).any()}
+        if not holed:
+            return
+        absent: dict[tuple[int, ...], NDArray[np.bool_]] = {}
+        for group, covered in layout.covered.items():
+            if holed.isdisjoint(covered.holder):
+                continue
+            if covered.holder not in absent:
+                gone = [codes[:, column] == size[column] for column in covered.holder]
+                absent[covered.holder] = np.logical_or.reduce(gone)
+            chosen = absent[covered.holder]
+            kind = np.int64 if weights is None else weights.dtype
+            if self.residual is None:
+                self.residual = np.zeros(layout.residual_size, kind)
+            elif self.residual.dtype != kind:
+                self.residual = self.residual.astype(np.float64)
+            counted = np.ones(int(chosen.sum()), kind) if weights is None else weights[chosen]
+            kernels.weigh_groups(
+                np.asfortranarray(codes[chosen]),
+                counted,
+                np.array([0, len(group)]),
+                np.array(group),
+                np.array(covered.shape),
+                np.array([0, covered.part.stop - covered.part.start]),
+                self.residual[covered.part],
+            )
 
     def _add_sparse(self, g: int, codes: NDArray[Any], weights: NDArray[Any] | None) -> None:
         table = self.empty[g]
@@ -352,23 +561,34 @@ class _Accumulator:
             keys = keys * states + codes[:, column]
             present &= codes[:, column] != states
         counted = np.ones(len(codes), np.int64) if weights is None else weights
-        parts = self.sparse[g]
+        parts = self.parts[g]
         parts.append(_collected(keys[present], counted[present]))
         # Merged now and then, so that memory stays in proportion to the codes that occur.
         if len(parts) == 32:
             parts[:] = [_merged(parts)]
 
-    def tables(self) -> list[JointTable]:
-        layout = self.layout
-        values: NDArray[Any] = self.whole if self.weighted is None else self.whole + self.weighted
-        tables = list(self.empty)
-        for k, g in enumerate(layout.dense):
-            part = values[layout.table_start[k] : layout.table_start[k + 1]]
-            tables[g] = JointTable(self.empty[g].columns, self.empty[g].shape, None, part)
-        for g, parts in self.sparse.items():
+    def result(self) -> tuple[NDArray[Any], dict[int, JointTable], NDArray[Any] | None]:
+        dense: NDArray[Any] = self.whole if self.weighted is None else self.whole + self.weighted
+        sparse = dict(self.empty)
+        for g, parts in self.parts.items():
             if parts:
-                tables[g] = JointTable(self.empty[g].columns, self.empty[g].shape, *_merged(parts))
-        return tables
+                sparse[g] = JointTable(self.empty[g].columns, self.empty[g].shape, *_merged(parts))
+        return dense, sparse, self.residual
+
+
+def _in_threads(work: Callable[[slice], None], groups: int, rows: int) -> None:
+    """Do work on the starts of consecutive groups, shared by as many threads as numba is allowed.
+
+    Every group has a table of its own, so nothing depends on who counts it.
+    """
+    threads = min(get_num_threads(), groups) if groups * rows > SHARED_FROM else 1
+    bounds = [round(k * groups / threads) for k in range(threads + 1)]
+    parts = [slice(a, b + 1) for a, b in pairwise(bounds)]
+    if threads == 1:
+        work(parts[0])
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, parts))
 
 
 def _merged(

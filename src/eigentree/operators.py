@@ -90,12 +90,6 @@ class NodeOperator:
         return float(sizes.min(initial=1.0, where=sizes > 0))
 
     @property
-    def reach(self) -> float:
-        """Log2 of the smallest non-zero entry of the message when no child's message has one below 1."""
-        # Terms of both signs can cancel down to the last digit of the smallest of them.
-        return min(0.0, math.log2(self.smallest)) - (53.0 if (self.values < 0.0).any() else 0.0)
-
-    @property
     def work(self) -> int:
         """How many multiplications a row costs here, plus what scaling the message costs."""
         return len(self.index) * (1 + len(self.children)) + 2 * self.bond
@@ -151,22 +145,12 @@ class TreeOperators:
         """The flat layout of this tree for the compiled loops."""
         return _plan(self)
 
-    def log_prob(self, codes: NDArray[Any], fold: bool = True) -> tuple[Floats, NDArray[np.int8]]:
+    def log_prob(self, codes: NDArray[Any]) -> tuple[Floats, NDArray[np.int8]]:
         """Return the log absolute probability of each row of codes, and its sign (Eq. 13).
 
-        A row of probability zero has log -inf and sign 0. Folding pays from some thousands of rows on.
+        A row of probability zero has log -inf and sign 0.
         """
-        plan = self.folded.plan if fold else self.plan
-        rows = len(codes)
-        log_size, sign, unsure = np.empty(rows), np.empty(rows, np.int8), np.zeros(rows, np.bool_)
-        depth = int((plan.slot + plan.bond).max())
-        block = _block_size(depth)
-        kernels.upward(plan, codes, np.empty((depth, block)), block, log_size, sign, unsure)
-        if unsure.any():
-            again = np.empty(int(unsure.sum())), np.empty(int(unsure.sum()), np.int8)
-            kernels.wide_upward(plan, np.asfortranarray(codes[unsure]), *again)
-            log_size[unsure], sign[unsure] = again
-        return log_size, sign
+        return upward_pass(self.folded.plan, codes)
 
     def tables(self, codes: NDArray[Any], columns: Sequence[int]) -> list[Floats]:
         """Return, for each wanted column, P(column = v, the row's other cells) up to a factor a row.
@@ -259,6 +243,20 @@ class TreeOperators:
                         scale += ups[sibling][1]
                 downs[child] = _scaled(_totals(node.index[:, k], weight, self.nodes[child].bond), scale)
         return ups, downs
+
+
+def upward_pass(plan: kernels.Plan, codes: NDArray[Any]) -> tuple[Floats, NDArray[np.int8]]:
+    """Return the log absolute probability of each row of codes, and its sign, under a flat plan."""
+    log_size, sign = np.empty(len(codes)), np.empty(len(codes), np.int8)
+    unsure = np.zeros(len(codes), np.bool_)
+    depth = int((plan.slot + plan.bond).max())
+    block = _block_size(depth)
+    kernels.upward(plan, codes, np.empty((depth, block)), block, log_size, sign, unsure)
+    if unsure.any():
+        again = np.empty(int(unsure.sum())), np.empty(int(unsure.sum()), np.int8)
+        kernels.wide_upward(plan, np.asfortranarray(codes[unsure]), *again)
+        log_size[unsure], sign[unsure] = again
+    return log_size, sign
 
 
 def _totals(index: Integers, weight: Floats, size: int) -> Floats:
@@ -394,7 +392,6 @@ def _plan(tree: TreeOperators) -> kernels.Plan:
         column=np.array(columns, np.int64),
         stride=np.array(stride, np.int64),
         states=np.array([tree.states[column] for column in columns], np.int64),
-        reach=np.array([node.reach for node in nodes]),
     )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree import kernels
+from eigentree.operators import upward_pass
 from eigentree.spectral import CountedTables, learn
 
 if TYPE_CHECKING:
@@ -20,22 +21,30 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from eigentree.graph import LatentGraph
     from eigentree.moments import Counts
+    from eigentree.spectral import SpectralFit
     from eigentree.views import ViewPlan
 
-SAMPLE_ROWS = 3000
+SAMPLE_ROWS = 2000
 """Most distinct rows that are held out, over all folds."""
 
-FOLDS = 3
+FOLDS = 2
 
-GRID = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, math.inf)
+GRID = (0.0, 0.1, 0.5, 1.5, 5.0, 15.0, 50.0, 150.0, math.inf)
 """Values of kappa to choose from; infinity is independent columns."""
 
-PSEUDO_ROWS = 4.0
-"""Rows from the product of smoothed marginals that are added wherever there is any shrinkage."""
+MOST_SHRINKAGE = 1.5e5
+"""Largest kappa times rows that "auto" tries, since the best kappa falls at least as fast as rows grow."""
+
+INDEPENDENT_ROWS = 1_000
+"""Up to so many rows "auto" tries every value, independent columns included."""
+
+BACK_OFF = (1.0, 10.0, 100.0, math.inf)
+"""Where a probability is not positive, the same fit answers with the next of these shrinkages."""
 
 FLOOR = 1e-3
-"""A probability that is not positive becomes this part of the product of the columns' marginals."""
+"""What is still not positive becomes this part of the product of the columns' smoothed marginals."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,24 +101,44 @@ def floored(
     log_size: NDArray[np.float64],
     sign: NDArray[Any],
     codes: NDArray[Any],
+    fit: SpectralFit,
+    shrinkage: float,
     log_marginals: Sequence[NDArray[np.float64]],
 ) -> tuple[NDArray[np.float64], int]:
-    """Return finite log probabilities, and how many were not positive and had to be floored.
+    """Return finite log probabilities, and how many were not positive and had to be replaced.
+
+    Noise can leave a learned probability at or below zero. Shrunk further toward independent columns, the same fit
+    gives a positive one, which says more about the row than any constant.
 
     Parameters
     ----------
+    log_size, sign : array, shape (rows,)
+        Of the fit at this shrinkage.
+    codes : array, shape (rows, columns)
     log_marginals : sequence of array, shape (states + 1,)
         Log probability of each state of each column alone; 0 for a missing cell.
     """
-    bad = sign <= 0
-    if not bad.any():
-        return log_size, 0
-    log_prob = log_size.copy()
-    apart = np.full(int(bad.sum()), math.log(FLOOR))
-    for column, table in enumerate(log_marginals):
-        apart += table[codes[bad, column]]
-    log_prob[bad] = apart
-    return log_prob, int(bad.sum())
+    bad = np.flatnonzero(sign <= 0)
+    count = len(bad)
+    log_prob = log_size.copy() if count else log_size
+    for more in BACK_OFF:
+        if more > shrinkage and len(bad):
+            size, positive = upward_pass(fit.flat_plan(more), np.asfortranarray(codes[bad]))
+            log_prob[bad] = size
+            bad = bad[positive <= 0]
+    if len(bad):
+        log_prob[bad] = math.log(FLOOR)
+        for column, table in enumerate(log_marginals):
+            log_prob[bad] += table[codes[bad, column]]
+    return log_prob, count
+
+
+def pseudo_rows(graph: LatentGraph) -> float:
+    """Return how many even pseudo-rows go with any shrinkage: half the mean number of states of a column.
+
+    So infinite shrinkage is the product of the columns' marginals with 1/2 added to each count.
+    """
+    return sum(graph.states[name] for name in graph.observed) / len(graph.observed) / 2
 
 
 def log_marginals(counts: Counts) -> tuple[NDArray[np.float64], ...]:
@@ -122,41 +151,44 @@ def log_marginals(counts: Counts) -> tuple[NDArray[np.float64], ...]:
     return tuple(tables)
 
 
+def candidates(rows: float) -> list[float]:
+    """Return the values of kappa that are worth trying with this many rows.
+
+    The more rows, the less shrinkage can help, and the less a bounded sample of held-out rows can tell.
+    """
+    return [kappa for kappa in GRID if kappa <= max(1.5, MOST_SHRINKAGE / rows) or rows <= INDEPENDENT_ROWS]
+
+
 def choose_shrinkage(
     plan: ViewPlan, counts: Counts, sample: RowSample, scaling: str | None
-) -> tuple[float, dict[float, float]]:
-    """Return the kappa with the highest held-out likelihood, and the mean held-out log probability of those tried.
+) -> tuple[float, dict[float, float], SpectralFit]:
+    """Return the kappa with the highest held-out likelihood, that of those tried, and the fit to all counts.
 
-    The likelihood has one peak over the grid in all but odd cases, so the search walks uphill from the middle.
+    Every other value is tried first, then the neighbours of the best.
     """
-    folds = []
-    for number in range(FOLDS):
-        codes, weights = sample.fold(number)
-        if len(codes):
-            held = counts.empty().count(iter([(codes, weights)]))
-            rest = counts - held
-            if rest.rows > 0:
-                fit = learn(plan, CountedTables(rest, PSEUDO_ROWS), scaling)
-                folds.append((fit, codes, weights, log_marginals(rest)))
+    held = [(codes, weights) for codes, weights in map(sample.fold, range(FOLDS)) if len(codes)]
+    rests = [counts - counts.empty().count(iter([fold])) for fold in held]
+    usable = [k for k, rest in enumerate(rests) if rest.rows > 0]
+    added = pseudo_rows(plan.graph)
+    *fits, whole = learn(plan, [CountedTables(c, added) for c in [*(rests[k] for k in usable), counts]], scaling)
+    folds = [(fit, *held[k], log_marginals(rests[k])) for fit, k in zip(fits, usable, strict=True)]
     if not folds:
-        return math.inf, {}
+        return math.inf, {}, whole
     tried: dict[float, float] = {}
 
     def likelihood(kappa: float) -> float:
         if kappa not in tried:
             total = weight = 0.0
             for fit, codes, weights, marginals in folds:
-                log_size, sign = fit.operators(kappa).log_prob(codes, fold=False)
-                log_prob, _ = floored(log_size, sign, codes, marginals)
+                log_size, sign = upward_pass(fit.flat_plan(kappa), codes)
+                log_prob, _ = floored(log_size, sign, codes, fit, kappa, marginals)
                 total += float(weights @ log_prob)
                 weight += float(weights.sum())
             tried[kappa] = total / weight
         return tried[kappa]
 
-    best = GRID.index(1.0)
-    while True:
-        around = [k for k in (best - 1, best, best + 1) if 0 <= k < len(GRID)]
-        top = max(around, key=lambda k: likelihood(GRID[k]))
-        if top == best:
-            return GRID[best], dict(sorted(tried.items()))
-        best = top
+    grid = candidates(counts.rows)
+    best = max(range(0, len(grid), 2), key=lambda k: likelihood(grid[k]))
+    nearby = range(max(best - 1, 0), min(best + 2, len(grid)))
+    best = max(nearby, key=lambda k: likelihood(grid[k]))
+    return grid[best], dict(sorted(tried.items())), whole

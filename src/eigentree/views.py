@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
@@ -42,7 +43,7 @@ CANDIDATE_CELLS = 1024
 
 MOST_CANDIDATES = 8
 
-MAX_VIEW_STATES = 2**14
+MAX_VIEW_STATES = 2**12
 """Largest number of joint states of a view."""
 
 PEAK = 0.7
@@ -88,7 +89,7 @@ class PlanNode:
     bound: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ViewPlan:
     """The plan of a spectral fit: one node a branching of the observed variables, in preorder.
 
@@ -96,6 +97,8 @@ class ViewPlan:
     ----------
     graph : LatentGraph
     nodes : tuple of PlanNode
+    short : tuple of str
+        One message an edge that goes on at a lower rank than it needs, because no view reaches it.
 
     Examples
     --------
@@ -107,6 +110,7 @@ class ViewPlan:
 
     graph: LatentGraph
     nodes: tuple[PlanNode, ...]
+    short: tuple[str, ...] = ()
 
     @classmethod
     def build(
@@ -136,21 +140,20 @@ class ViewPlan:
         RankError
             Names the separator, the rank needed, the rank reached and what to do.
         """
-        tree = JunctionTree.build(graph, root=root)
-        return _Planner(tree, views, max_rank, when_short).plan()
+        plan = _planned(graph, views, max_rank, when_short, root)
+        for message in plan.short:
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
+        return plan
 
     def groups(self) -> list[tuple[str, ...]]:
-        """Return the groups of variables whose joint counts the fit needs, each once, columns in order.
-
-        A group that is part of another one is left out: its counts are sums of the other's.
-        """
-        wanted = set()
+        """Return the groups of variables whose joint counts the fit needs, each once, columns in order."""
+        wanted: set[tuple[str, ...]] = {(name,) for name in self.graph.observed}
         for node in self.nodes:
             below = self.inner_variables(node)
             if node.parent < 0:
                 wanted.add(self._ordered(below))
             wanted.update(self._ordered({*below, *group}) for group in node.outside)
-        return _maximal(sorted(wanted, key=lambda group: (-len(group), self._columns(group))))
+        return sorted(wanted, key=self._columns)
 
     def inner_variables(self, node: PlanNode) -> set[str]:
         """Return the variables of the inside views of a node's children, or the variable of a leaf."""
@@ -165,18 +168,16 @@ class ViewPlan:
         return tuple(self.graph.observed[column] for column in self._columns(group))
 
 
-def _maximal(groups: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Return the groups that no earlier one covers."""
-    kept: list[tuple[str, ...]] = []
-    holding: dict[str, list[frozenset[str]]] = {}
-    for group in groups:
-        members = frozenset(group)
-        rarest = min((holding.get(name, []) for name in group), key=len)
-        if not any(members <= other for other in rarest):
-            kept.append(group)
-            for name in group:
-                holding.setdefault(name, []).append(members)
-    return kept
+@lru_cache(maxsize=4)
+def _planned(
+    graph: LatentGraph,
+    views: int,
+    max_rank: int | None,
+    when_short: Literal["raise", "warn"],
+    root: str | None,
+) -> ViewPlan:
+    """Return the plan, kept for the last few: a structure is planned once however often it is fitted."""
+    return _Planner(JunctionTree.build(graph, root=root), views, max_rank, when_short).plan()
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +226,7 @@ class _Planner:
         self.views = views
         self.max_rank = max_rank
         self.when_short = when_short
+        self.short: list[str] = []
         self.random = np.random.default_rng(0)
         self.states = dict(tree.graph.states)
         self.column = {name: tree.graph.column(name) for name in tree.graph.observed}
@@ -245,7 +247,7 @@ class _Planner:
             self._look_inside(i)
         for i in range(count):
             self._look_outside(i)
-        return ViewPlan(tree.graph, self._nodes())
+        return ViewPlan(tree.graph, self._nodes(), tuple(self.short))
 
     def _contraction(self) -> list[int]:
         """Return, for each node, the first node at or below it that is a leaf or branches."""
@@ -395,7 +397,7 @@ class _Planner:
         )
         if self.when_short == "raise" or not got:
             raise RankError(message)
-        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        self.short.append(message)
         self.learned[i] = got
         return [view]
 

@@ -1,0 +1,143 @@
+"""Counts: additive, exact, whatever the order, the batches, the weights and the holes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import eigentree as et
+from eigentree import moments
+
+GRAPH = et.LatentGraph({"h": 2, "a": 3, "b": 2, "c": 5, "d": 4}, [("h", n) for n in "abcd"], ["h"])
+GROUPS = [("a", "b", "c"), ("c", "d"), ("a", "d"), ("b",)]
+
+
+def random_rows(seed: int, count: int = 400, holes: float = 0.0) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    rows = np.column_stack([random.integers(0, GRAPH.states[name], count) for name in GRAPH.observed])
+    rows[random.random(rows.shape) < holes] = -1
+    return rows
+
+
+def slow_table(rows: np.ndarray, names: tuple[str, ...], weights: np.ndarray | None = None) -> np.ndarray:
+    columns = [GRAPH.column(name) for name in names]
+    table = np.zeros([GRAPH.states[name] for name in names], dtype=None if weights is None else weights.dtype)
+    for k, row in enumerate(rows[:, columns]):
+        if (row >= 0).all():
+            table[tuple(row)] += 1 if weights is None else weights[k]
+    return table
+
+
+@pytest.fixture(params=["dense", "sparse"])
+def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    moments.layout_of.cache_clear()
+    if request.param == "sparse":
+        monkeypatch.setattr(moments, "DENSE_CELLS", 6)
+    yield request.param
+    moments.layout_of.cache_clear()
+
+
+@pytest.mark.parametrize("holes", [0.0, 0.2])
+def test_counts_equal_a_loop(storage: str, holes: float) -> None:
+    rows = random_rows(0, holes=holes)
+    counts = et.Counts(GRAPH, GROUPS).update(rows)
+    for names in GROUPS:
+        assert counts.table(names).dtype.kind == "i"
+        assert_array_equal(counts.table(names), slow_table(rows, names))
+        assert_array_equal(counts.table(names[::-1]), slow_table(rows, names[::-1]))
+    # Not asked for as a group of their own: the rows of the group that holds them count.
+    complete = rows[(rows[:, :3] >= 0).all(axis=1)]
+    assert_array_equal(counts.table(("c", "a")), slow_table(complete, ("c", "a")))
+    assert counts.rows == len(rows)
+
+
+def test_weights_may_be_whole_or_fractional(storage: str) -> None:
+    rows = random_rows(1)
+    whole = np.random.default_rng(0).integers(0, 4, len(rows))
+    repeated = et.Counts(GRAPH, GROUPS).update(np.repeat(rows, whole, axis=0))
+    weighted = et.Counts(GRAPH, GROUPS).update(rows, sample_weight=whole)
+    fractional = et.Counts(GRAPH, GROUPS).update(rows, sample_weight=whole / 7)
+    for names in GROUPS:
+        assert_array_equal(weighted.table(names), repeated.table(names))
+        assert_allclose(fractional.table(names), repeated.table(names) / 7)
+    assert weighted.rows == whole.sum()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 1000), st.integers(1, 299))
+def test_batches_and_order_change_no_bit(seed: int, cut: int) -> None:
+    rows = random_rows(seed, holes=0.1)
+    whole = et.Counts(GRAPH, GROUPS).update(rows)
+    shuffled = np.random.default_rng(seed).permutation(rows)
+    parts = et.Counts(GRAPH, GROUPS).update(shuffled[:cut]) + et.Counts(GRAPH, GROUPS).update(shuffled[cut:])
+    streamed = et.Counts(GRAPH, GROUPS).update(rows[:cut]).update(rows[cut:])
+    rest = whole - et.Counts(GRAPH, GROUPS).update(rows[:cut])
+    for names in GROUPS:
+        assert_array_equal(parts.table(names), whole.table(names))
+        assert_array_equal(streamed.table(names), whole.table(names))
+        assert_array_equal(rest.table(names), slow_table(rows[cut:], names))
+    assert parts.rows == streamed.rows == whole.rows
+    assert rest.rows == len(rows) - cut
+
+
+def test_frequencies_are_normalised_by_their_own_rows() -> None:
+    rows = random_rows(2, holes=0.3)
+    counts = et.Counts(GRAPH, [("a", "b"), ("c", "d")]).update(rows)
+    for names in (("a", "b"), ("c", "d")):
+        assert_allclose(counts.joint(names).sum(), 1.0)
+        assert_allclose(counts.joint(names), slow_table(rows, names) / slow_table(rows, names).sum())
+
+
+def test_a_thousand_states_a_variable_need_no_dense_table() -> None:
+    graph = et.zoo.mixture(4, 2, 1000)
+    rows = np.random.default_rng(0).integers(0, 1000, (5_000, 4))
+    counts = et.Counts(graph, [("x0", "x1", "x2"), ("x2", "x3")]).update(rows)
+    kept = counts.find((0, 1, 2))
+    assert len(kept.values) <= len(rows)
+    assert kept.total == len(rows)
+    assert counts.table(["x3"]).sum() == len(rows)
+    features = [np.random.default_rng(k).random((1000, 2)) for k in range(3)]
+    expected = np.einsum("na,nb,nc->abc", *(f[rows[:, k]] for k, f in enumerate(features)))
+    assert_allclose(kept.expectation([((k,), f) for k, f in enumerate(features)]), expected)
+
+
+def test_expectations_agree_between_storages(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = random_rows(3)
+    features = [np.random.default_rng(k).random((n, 2)) for k, n in enumerate((3, 10))]
+    parts = [((0,), features[0]), ((2, 1), features[1])]
+    dense = et.Counts(GRAPH, GROUPS).update(rows).find((0, 1, 2)).expectation(parts)
+    moments.layout_of.cache_clear()
+    monkeypatch.setattr(moments, "DENSE_CELLS", 6)
+    sparse = et.Counts(GRAPH, GROUPS).update(rows).find((0, 1, 2)).expectation(parts)
+    moments.layout_of.cache_clear()
+    assert_allclose(dense, sparse)
+
+
+def test_counts_are_not_changed_by_later_ones() -> None:
+    first = et.Counts(GRAPH, GROUPS).update(random_rows(4))
+    before = first.table(("c", "d")).copy()
+    first.update(random_rows(5))
+    assert_array_equal(first.table(("c", "d")), before)
+    with pytest.raises(ValueError, match="read-only"):
+        first.dense[0] = 5
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda c: c.table(["a", "b", "c", "d"]), r"\['a', 'b', 'c', 'd'\] were not counted together"),
+        (lambda c: c + et.Counts(GRAPH, [("a",)]), "the same groups"),
+        (lambda c: c.joint(["a"]), r"no row has all of the cells \['a'\]"),
+        (lambda c: c.update([[0, 0, 0, 0]], sample_weight=[1, 2]), r"sample_weight needs one number a row"),
+        (lambda c: c.update([[0, 0, 0, 0]], sample_weight=[-1.0]), "sample_weight holds negative"),
+        (lambda c: c.update([[0, 0, 9, 0]]), "row 0, column 'c' holds 9"),
+    ],
+)
+def test_mistakes_are_named(ask, message: str) -> None:
+    with pytest.raises(et.DataError, match=message):
+        ask(et.Counts(GRAPH, GROUPS))
