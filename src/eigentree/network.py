@@ -13,7 +13,7 @@ import numpy as np
 
 from eigentree import kernels, queries
 from eigentree.codes import rows_at_a_time
-from eigentree.errors import NetworkError, did_you_mean
+from eigentree.errors import DataError, NetworkError, did_you_mean
 from eigentree.graph import LatentGraph
 from eigentree.operators import NodeOperator, TreeOperators
 from eigentree.tensor import LabeledTensor
@@ -259,7 +259,10 @@ class LatentNetwork:
             Values of some observed variables; the others are drawn given these.
         """
         if given is not None:
-            return queries.sample(self.operators, self._graph, n, given, seed)[0]
+            rows, undefined = queries.sample(self.operators, self._graph, n, given, seed)
+            if undefined:
+                raise DataError(f"the evidence {dict(given)} has probability zero under this model")
+            return rows
         queries.check_count(n)
         random = np.random.default_rng(seed)
         rows = np.empty((n, len(self._graph.observed)), np.int64)

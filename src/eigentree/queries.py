@@ -167,20 +167,16 @@ def sample(
     given: Mapping[str, int],
     seed: int | np.random.Generator | None = None,
 ) -> tuple[NDArray[np.int64], int]:
-    """Return rows drawn from P(other columns | given), and how many cells had to fall back on their column.
+    """Return rows drawn from P(other columns | given), and how often that was undefined.
 
-    Raises
-    ------
-    DataError
-        When the evidence has probability zero.
+    A cell without any state of positive probability is drawn from its column alone and counts; so does evidence
+    that has probability zero itself.
     """
     check_count(n)
     random = np.random.default_rng(seed)
     rows = np.empty((n, len(graph.observed)), np.int64)
-    failures = 0
     evidence = _evidence(graph, given)
-    if operators.log_prob(evidence)[1][0] == 0:
-        raise DataError(f"the evidence {dict(given)} has probability zero under this model")
+    failures = int(operators.log_prob(evidence)[1][0] == 0)
     step = rows_at_a_time(evidence.shape[1])
     for start in range(0, n, step):
         codes = np.asfortranarray(np.repeat(evidence, min(step, n - start), axis=0))
