@@ -323,9 +323,22 @@ class _Planner:
             self.learned[i] = self.learned[node.children[0]]
             return
         # The children's views together keep the rank, so only subsets of them need be tried.
-        found = self._views(i, self.inside_look[i].narrowed(kept), self.spans.outside[i], 1)
-        self.inside[i] = found[0]
-        self.whole_inside[i] = self._whole(i, self.inside_look[i].narrowed(sure), self.spans.outside[i], found[0])
+        look, span = self.inside_look[i], self.spans.outside[i]
+        if not self._search(look.narrowed(kept), span, self._capped(i), 1)[0]:
+            # Unless they are capped, and say much of each other and too little of the outside.
+            self._widen(node.children)
+            kept = sure
+        self.inside[i] = self._views(i, look.narrowed(kept), span, 1)[0]
+        self.whole_inside[i] = self._whole(i, look.narrowed(sure), span, self.inside[i])
+
+    def _widen(self, nodes: Sequence[int]) -> None:
+        """Give some nodes, and all below that this needs, inside views of their generic rank."""
+        stack = list(nodes)
+        while stack:
+            i = stack.pop()
+            if self.inside[i] != self.whole_inside[i]:
+                self.inside[i] = self.whole_inside[i]
+                stack.extend(self.tree.nodes[i].children)
 
     def _look_outside(self, i: int) -> None:
         """Choose the outside views of each child's edge, from what its siblings and the parent's views say."""
