@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from eigentree import zoo as zoo
+    from eigentree.em import EMJunctionTree as EMJunctionTree
+    from eigentree.em import OnlineEMJunctionTree as OnlineEMJunctionTree
     from eigentree.errors import DataError as DataError
     from eigentree.errors import EigentreeError as EigentreeError
     from eigentree.errors import GraphError as GraphError
     from eigentree.errors import NetworkError as NetworkError
+    from eigentree.errors import ParameterError as ParameterError
     from eigentree.errors import RankError as RankError
     from eigentree.errors import TensorError as TensorError
     from eigentree.errors import TreewidthError as TreewidthError
@@ -29,6 +32,7 @@ __version__ = "0.1.0"
 _HOME = {
     "Counts": "moments",
     "DataError": "errors",
+    "EMJunctionTree": "em",
     "EigentreeError": "errors",
     "GraphError": "errors",
     "JunctionTree": "tree",
@@ -36,6 +40,8 @@ _HOME = {
     "LatentGraph": "graph",
     "LatentNetwork": "network",
     "NetworkError": "errors",
+    "OnlineEMJunctionTree": "em",
+    "ParameterError": "errors",
     "RankError": "errors",
     "SpectralJunctionTree": "estimators",
     "TensorError": "errors",

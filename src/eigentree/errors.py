@@ -33,6 +33,10 @@ class DataError(EigentreeError):
     """Rows do not fit the columns of a model."""
 
 
+class ParameterError(EigentreeError):
+    """An argument of an estimator is out of its range."""
+
+
 class RankError(EigentreeError):
     """The views of a separator cannot reach the rank that the model needs."""
 

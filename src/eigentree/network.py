@@ -54,7 +54,7 @@ class LatentNetwork:
 
     def __init__(self, graph: LatentGraph, tables: Mapping[Any, ArrayLike]) -> None:
         self._graph = graph
-        expected = _expected_axes(graph)
+        expected = table_axes(graph)
         given = {(key,) if isinstance(key, str) else tuple(key): table for key, table in tables.items()}
         self._factors: dict[tuple[str, ...], Floats] = {}
         for key, axes in expected.items():
@@ -98,7 +98,7 @@ class LatentNetwork:
             raise NetworkError(f"concentration must be positive, not {concentration!r}")
         random = np.random.default_rng(seed)
         tables: dict[tuple[str, ...], Floats] = {}
-        for key, axes in _expected_axes(graph).items():
+        for key, axes in table_axes(graph).items():
             shape = [graph.states[name] for name in axes]
             given = math.prod(shape[: len(axes) - len(key)])
             tables[key] = _dirichlet(random, given, math.prod(shape) // given, concentration).reshape(shape)
@@ -135,7 +135,7 @@ class LatentNetwork:
     @cached_property
     def _beliefs(self) -> list[Floats]:
         """The marginal of each maximal clique of the tree, axes in the order of the clique."""
-        return _calibrated(self.tree, self._factors, _expected_axes(self._graph))
+        return _calibrated(self.tree, self._factors, table_axes(self._graph))
 
     @cached_property
     def operators(self) -> TreeOperators:
@@ -190,8 +190,8 @@ class LatentNetwork:
         shape = table.shape
         index = np.empty((table.size, len(node.children) + 1), np.int64)
         for k, child in enumerate(node.children):
-            index[:, k] = _flat_index(shape, node.clique, tree.nodes[child].separator)
-        index[:, -1] = _flat_index(shape, node.clique, node.separator)
+            index[:, k] = flat_index(shape, node.clique, tree.nodes[child].separator)
+        index[:, -1] = flat_index(shape, node.clique, node.separator)
         bond = math.prod(shape[: len(node.separator)])
         return NodeOperator.from_entries(index, table.reshape(-1, 1), bond, children=node.children)
 
@@ -291,7 +291,7 @@ def _warn_undefined(count: int, what: str) -> None:
         )
 
 
-def _expected_axes(graph: LatentGraph) -> dict[tuple[str, ...], tuple[str, ...]]:
+def table_axes(graph: LatentGraph) -> dict[tuple[str, ...], tuple[str, ...]]:
     """Return the axes of each table that a network on this graph needs, by the names it distributes."""
     if graph.directed:
         return {(name,): (*graph.parents(name), name) for name in graph.names}
@@ -339,7 +339,7 @@ def _reordered(table: ArrayLike, names: list[str], wanted: tuple[str, ...]) -> F
     return np.transpose(np.asarray(table, np.float64), [names.index(name) for name in wanted])
 
 
-def _flat_index(shape: tuple[int, ...], names: tuple[str, ...], part: tuple[str, ...]) -> NDArray[np.int64]:
+def flat_index(shape: tuple[int, ...], names: tuple[str, ...], part: tuple[str, ...]) -> NDArray[np.int64]:
     """Return, for each cell of a table over `names`, its position in the flat table over `part`."""
     grid = np.indices(shape, sparse=True)
     flat = np.zeros((1,) * len(shape), np.int64)
@@ -372,9 +372,9 @@ def _calibrated(
 ) -> list[Floats]:
     """Return the marginal of each maximal clique under the product of the factors, once normalised."""
     cliques, parents = tree.cliques, tree.clique_parents
-    homes = _homes(cliques, [axes[key] for key in factors])
+    placed = homes(cliques, [axes[key] for key in factors])
     beliefs = [np.ones(tree.states_of(clique)) for clique in cliques]
-    for (key, table), home in zip(factors.items(), homes, strict=True):
+    for (key, table), home in zip(factors.items(), placed, strict=True):
         beliefs[home] = beliefs[home] * _aligned(table, axes[key], cliques[home])
     separators = [
         tuple(name for name in clique if name in set(cliques[parent])) if parent >= 0 else ()
@@ -394,15 +394,15 @@ def _calibrated(
     return beliefs
 
 
-def _homes(cliques: Sequence[tuple[str, ...]], families: Sequence[tuple[str, ...]]) -> list[int]:
-    """Return, for each family of variables, a clique that holds it."""
+def homes(cliques: Sequence[tuple[str, ...]], families: Sequence[tuple[str, ...]]) -> list[int]:
+    """Return, for each family of variables, the first clique that holds it."""
     holding: dict[str, list[int]] = {}
     members = [frozenset(clique) for clique in cliques]
     for i, clique in enumerate(cliques):
         for name in clique:
             holding.setdefault(name, []).append(i)
-    homes = []
+    found = []
     for family in families:
         rarest = min(family, key=lambda name: len(holding[name]))
-        homes.append(next(i for i in holding[rarest] if members[i].issuperset(family)))
-    return homes
+        found.append(next(i for i in holding[rarest] if members[i].issuperset(family)))
+    return found
