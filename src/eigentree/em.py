@@ -1,8 +1,8 @@
 """EM and stepwise online EM for latent junction trees: what the paper compares with (section 9).
 
-Both climb the likelihood of the tables of a `LatentNetwork`. The E-step is `Expectation`; the M-step is the relative
-frequency of each expected count, for the CPTs of a directed graph and the clique conditionals (Eq. 6) of an undirected
-one alike.
+Both climb the likelihood of the tables of a `LatentNetwork`. The E-step is `Expectation`; the M-step is the
+relative frequency of each expected count, for the CPTs of a directed graph and the clique conditionals (Eq. 6) of
+an undirected one alike.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MEMORY = 8
 """How many earlier steps an accelerated step looks back on."""
 
 
-def resolve_structure(structure: LatentGraph | Template, X: ArrayLike | Any) -> LatentGraph:
+def resolve_structure(structure: LatentGraph | Template, X: Any) -> LatentGraph:
     """Return the graph of a model: the given one, or the one that a template builds for the columns of X.
 
     A column has as many states as its largest code says. The columns of a frame keep their names.
@@ -317,7 +317,7 @@ class _Climb:
 class _Accelerator:
     """Anderson's method on the square roots of the parameters.
 
-    There the distance of two distributions is Hellinger's, whatever their sizes. Distributions of a table count alike.
+    There the distance of two distributions is Hellinger's, which does not favour large parameters.
     """
 
     def __init__(self, layout: TableLayout) -> None:
@@ -542,9 +542,9 @@ class _Stepwise:
         if not missing <= self.expectation.missing:
             self.expectation = Expectation(self.layout, missing | self.expectation.missing, self.batch_size)
         total = 0.0
+        coded = self.expectation.coded(codes, weights)
         for first in range(0, len(codes), self.batch_size):
-            part = slice(first, first + self.batch_size)
-            rows = self.expectation.coded(codes[part], weights[part])
+            rows = self.expectation.part(coded, first, first + self.batch_size)
             counts, log_likelihood, impossible = self.expectation(self.parameters, rows, self.threads)
             if impossible >= 0:
                 raise DataError(
@@ -591,7 +591,7 @@ def _check_whole(argument: str, value: object) -> None:
 
 
 def _check_at_least(argument: str, value: object, least: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real) or not least <= value < math.inf:
+    if isinstance(value, bool) or not isinstance(value, Real) or not least <= float(value) < math.inf:
         raise ParameterError(f"{argument} is a finite number of at least {least:g}, not {value!r}")
 
 
@@ -624,7 +624,8 @@ def _merged(
         key = key * (count + 1) + codes[:, column]
         kinds *= count + 1
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    return np.asfortranarray(codes[first]), np.bincount(inverse, weights, len(first)), used[first]
+    total = np.bincount(inverse, weights, len(first)).astype(np.float64, copy=False)
+    return np.asfortranarray(codes[first]), total, used[first]
 
 
 def _missing(codes: NDArray[Any], graph: LatentGraph) -> frozenset[str]:

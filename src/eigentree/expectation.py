@@ -1,9 +1,9 @@
 """Expected counts: how often each cell of each table of a network was used, given rows with hidden variables.
 
-This is the E-step of EM. Hidden variables are joined into cliques as usual, but observed variables are not: a table
-with an observed variable becomes a leaf that reads the row's code, so separators stay as small as the hidden part of
-the graph. Only an observed variable that is sometimes missing *and* stands in several tables has to be summed out
-like a hidden one.
+This is the E-step of EM. Hidden variables are joined into cliques as usual, but observed variables are not: a
+table with an observed variable becomes a leaf that reads the row's code, so separators stay as small as the hidden
+part of the graph. Only an observed variable that is sometimes missing *and* stands in several tables has to be
+summed out like a hidden one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ UNSCALED = 8
 
 JOINED_CODES = 256
 JOINED_VALUES = 1024
-"""Largest leaf that is made by joining smaller ones: its codes fit a byte, its table a quarter of the first cache."""
+"""Largest leaf that is made by joining smaller ones: codes fit a byte, the table a quarter of the first cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,7 +322,8 @@ class Expectation:
                     index = flat_index(tuple(states[name] for name in node.joined), *key)
                     picks[key] = np.concatenate([index, np.argsort(index, kind="stable")])
         starts = dict(zip(picks, _starts([len(part) for part in picks.values()]).tolist(), strict=False))
-        rows, columns = [], []
+        rows: list[Integers] = []
+        columns: list[Integers] = []
         for node in nodes:
             shared, up, below, _ = node.parts
             for names, target, lists in (
@@ -374,6 +375,18 @@ class Expectation:
             line_weights.append(np.bincount(line, weights, int(lines)))
         return CodedRows(joint, np.ascontiguousarray(weights, np.float64), np.concatenate(line_weights))
 
+    def part(self, rows: CodedRows, start: int, stop: int) -> CodedRows:
+        """Return some consecutive rows."""
+        codes = np.ascontiguousarray(rows.codes[:, start:stop])
+        weights = rows.weights[start:stop]
+        first_lines = np.cumsum(self._line_counts) - self._line_counts
+        lines = codes + first_lines[:, None]
+        return CodedRows(
+            codes,
+            weights,
+            _totals(lines.ravel(), np.broadcast_to(weights, lines.shape).ravel(), int(self._line_counts.sum())),
+        )
+
     def __call__(self, parameters: Floats, rows: CodedRows, threads: int = 1) -> tuple[Floats, float, int]:
         """Return the expected count of each parameter and the log-likelihood of the rows.
 
@@ -394,7 +407,7 @@ class Expectation:
             A row that is impossible, or -1.
         """
         cells = np.append(parameters, (1.0, 0.0))[self._parameters].prod(axis=0)
-        values = np.bincount(self._value_of, cells[self._cell_of], self._value_count) if self._summed else cells
+        values = _totals(self._value_of, cells[self._cell_of], self._value_count) if self._summed else cells
         # The peak of each line of a leaf becomes about 1; its logarithm is accounted for by counting lines.
         leaves = self._leaf_values
         exponents = np.frexp(np.maximum.reduceat(values[leaves], self._line_starts))[1]
@@ -407,8 +420,8 @@ class Expectation:
         if self._summed:
             total = values[self._value_of]
             share = np.divide(cells[self._cell_of], total, out=np.zeros_like(total), where=total > 0)
-            sums = np.bincount(self._cell_of, sums[self._value_of] * share, self._cell_count)
-        counts = np.bincount(
+            sums = _totals(self._cell_of, sums[self._value_of] * share, self._cell_count)
+        counts = _totals(
             self._parameters.ravel(),
             np.broadcast_to(sums, self._parameters.shape).ravel(),
             self.layout.size + 2,
@@ -421,7 +434,8 @@ class Expectation:
     ) -> tuple[Floats, float, int]:
         """Return what the compiled loop adds up over all rows."""
         count = len(rows.weights)
-        block = int(np.clip(CACHE_BYTES // (8 * lines), 64, 512))
+        # An odd number of cache lines, so that the lines of messages do not all fall into the same few places.
+        block = int(np.clip(CACHE_BYTES // (8 * lines), 80, 1024)) // 16 * 16 - 8
         transposed = values[self._transposed]
         threads = min(threads, -(-count // block))
         bounds = np.linspace(0, count, threads + 1).astype(int).tolist()
@@ -441,6 +455,10 @@ class Expectation:
             done = list(pool.map(run, range(threads)))
         counts = np.sum([part[0] for part in done], axis=0)
         return counts, sum(part[1] for part in done), max(part[2] for part in done)
+
+
+def _totals(index: Integers, weights: Floats, size: int) -> Floats:
+    return np.bincount(index, weights, size).astype(np.float64, copy=False)
 
 
 def _starts(counts: Sequence[int]) -> Integers:
@@ -488,7 +506,7 @@ def _scaling_nodes(nodes: Sequence[_Node], unscaled: int) -> list[int]:
 
 
 def _learnable(graph: LatentGraph, axes: Mapping[Key, tuple[str, ...]]) -> list[Key]:
-    """Return the tables that the probability of a row depends on: all but those below the last observed variable."""
+    """Return the tables that the probability of a row depends on: of observed variables and their ancestors."""
     if not graph.directed:
         return list(axes)
     useful = set(graph.observed)
@@ -519,7 +537,7 @@ def _tree(layout: TableLayout, missing: frozenset[str], sizes: Mapping[str, int]
     for clique, parent in zip(cliques, parents, strict=True):
         above = set(cliques[parent]) if parent >= 0 else set()
         nodes.append(_Node(clique, tuple(name for name in clique if name in above)))
-    leaves: dict[tuple[int, tuple[str, ...]], list[_Node]] = {}
+    leaves: dict[int, list[_Node]] = {}
     for key in tables:
         place = home.get(key, 0)
         columns = tuple(name for name in layout.axes[key] if name not in summed)
@@ -527,11 +545,11 @@ def _tree(layout: TableLayout, missing: frozenset[str], sizes: Mapping[str, int]
             nodes[place].tables.append(key)
             continue
         bond = tuple(name for name in nodes[place].names if name in families[key])
-        leaves.setdefault((place, bond), []).append(_Node(bond, bond, [key], columns))
+        leaves.setdefault(place, []).append(_Node(bond, bond, [key], columns))
     for i, parent in enumerate(parents):
         if parent >= 0:
             nodes[parent].children.append(i)
-    for (place, _), parts in leaves.items():
+    for place, parts in leaves.items():
         for leaf in _joined(parts, sizes, graph.states, rows):
             nodes[place].children.append(len(nodes))
             nodes.append(leaf)
@@ -554,23 +572,47 @@ def _cliques(graph: LatentGraph, families: Iterable[tuple[str, ...]]) -> tuple[l
     if not states:
         return [()], [-1]
     tree = JunctionTree.build(LatentGraph(states, edges, directed=False))
+    return _fewer_cliques(tree, states)
+
+
+def _fewer_cliques(tree: JunctionTree, states: Mapping[str, int]) -> tuple[list[tuple[str, ...]], list[int]]:
+    """Return the cliques of a tree with children put into their parents where that adds no work."""
+    cliques = list(tree.cliques)
     # Independent parts join at an empty separator.
-    return list(tree.cliques), [
-        parent if parent >= 0 or i == 0 else 0 for i, parent in enumerate(tree.clique_parents)
-    ]
+    parents = [parent if parent >= 0 or i == 0 else 0 for i, parent in enumerate(tree.clique_parents)]
+
+    def size(names: Iterable[str]) -> int:
+        return math.prod(states[name] for name in names)
+
+    into = list(range(len(cliques)))
+    for i in reversed(range(1, len(cliques))):
+        union = tuple(dict.fromkeys(cliques[parents[i]] + cliques[i]))
+        if size(union) <= size(cliques[parents[i]]) + size(cliques[i]):
+            cliques[parents[i]] = union
+            into[i] = parents[i]
+    kept = [i for i, target in enumerate(into) if target == i]
+    for i in range(len(cliques)):
+        into[i] = into[into[i]]
+    number = {i: new for new, i in enumerate(kept)}
+    return [cliques[i] for i in kept], [number[into[parents[i]]] if i else -1 for i in kept]
 
 
 def _joined(parts: list[_Node], sizes: Mapping[str, int], states: Mapping[str, int], rows: int) -> list[_Node]:
-    """Return leaves on one bond with neighbours joined into one look-up, while the table stays small."""
+    """Return the leaves of a clique, joined into one look-up where that adds no work and the table is small."""
+
+    def size(names: Iterable[str]) -> int:
+        return math.prod(states[name] for name in names)
+
     joined: list[_Node] = []
-    for part in parts:
+    for part in sorted(parts, key=lambda part: part.names):
         if joined:
             last = joined[-1]
+            bond = tuple(dict.fromkeys(last.names + part.names))
             columns = tuple(dict.fromkeys(last.columns + part.columns))
             codes = math.prod(sizes[name] for name in columns)
-            values = codes * math.prod(states[name] for name in part.names)
-            if codes <= JOINED_CODES and values <= min(JOINED_VALUES, rows // 4):
-                joined[-1] = _Node(last.names, last.names, last.tables + part.tables, columns)
+            small = codes <= JOINED_CODES and codes * size(bond) <= min(JOINED_VALUES, rows // 4)
+            if small and size(bond) <= size(last.names) + size(part.names):
+                joined[-1] = _Node(bond, bond, last.tables + part.tables, columns)
                 continue
         joined.append(part)
     return joined

@@ -509,9 +509,9 @@ def hash_rows(codes: Any, hashes: Any) -> None:
 class CountPlan(NamedTuple):
     """A tree for expected counts as flat arrays; nodes in preorder.
 
-    Leaves read codes and inner nodes only join messages: a value of an inner node is then one number for all rows, so
-    that its loops need no look-up, and its count is a plain sum over rows. All messages are lines of one buffer, one
-    cell a row of data, and are named by the number of their first line.
+    Leaves read codes and inner nodes only join messages: a value of an inner node is then one number for all rows,
+    so that its loops need no look-up, and its count is a plain sum over rows. All messages are lines of one buffer,
+    one cell a row of data, and are named by the number of their first line.
 
     Attributes
     ----------
@@ -645,29 +645,58 @@ def _dot(lines: Any, a: int, b: int, count: int) -> float:
 
 
 @_jit_sum
-def _dot_square(lines: Any, a: int, b: int, c: int, d: int, count: int) -> tuple[float, float, float, float]:
-    """Return the dot products of two lines with two others."""
-    p, q, s, t = 0.0, 0.0, 0.0, 0.0
-    for r in range(count):
-        p += lines[a, r] * lines[c, r]
-        q += lines[a, r] * lines[d, r]
-        s += lines[b, r] * lines[c, r]
-        t += lines[b, r] * lines[d, r]
-    return p, q, s, t
+def _mix_and_dot_square(
+    lines: Any,
+    out: int,
+    last: int,
+    values: Any,
+    first: int,
+    second: int,
+    a: int,
+    b: int,
+    c: int,
+    d: int,
+    count: int,
+    add: bool,
+) -> tuple[float, float, float, float]:
+    """Multiply two lines by a matrix of 2 x 2 values; return their dot products with two others."""
+    p, q, s, t = values[first], values[first + 1], values[second], values[second + 1]
+    ac, ad, bc, bd = 0.0, 0.0, 0.0, 0.0
+    if add:
+        for r in range(count):
+            lines[out, r] += p * lines[a, r] + q * lines[b, r]
+            lines[last, r] += s * lines[a, r] + t * lines[b, r]
+            ac += lines[a, r] * lines[c, r]
+            ad += lines[a, r] * lines[d, r]
+            bc += lines[b, r] * lines[c, r]
+            bd += lines[b, r] * lines[d, r]
+    else:
+        for r in range(count):
+            lines[out, r] = p * lines[a, r] + q * lines[b, r]
+            lines[last, r] = s * lines[a, r] + t * lines[b, r]
+            ac += lines[a, r] * lines[c, r]
+            ad += lines[a, r] * lines[d, r]
+            bc += lines[b, r] * lines[c, r]
+            bd += lines[b, r] * lines[d, r]
+    return ac, ad, bc, bd
 
 
 @_jit
 def _look_up(plan: CountPlan, node: int, values: Any, codes: Any, begin: int, count: int, lines: Any) -> None:
     """Write the message of a leaf: one line of its table a row."""
-    bond, out, start, leaf = plan.bond[node], plan.message[node], plan.value_start[node], plan.code_row[node]
-    for p in range(0, bond - 1, 2):
+    out, leaf = plan.message[node], plan.code_row[node]
+    # Unsigned numbers index without a check for negative ones.
+    bond, one = np.uintp(plan.bond[node]), np.uintp(1)
+    for p in range(0, plan.bond[node] - 1, 2):
+        start = np.uintp(plan.value_start[node] + p)
         for r in range(count):
-            place = start + np.intp(codes[leaf, begin + r]) * bond + p
+            place = start + np.uintp(codes[leaf, begin + r]) * bond
             lines[out + p, r] = values[place]
-            lines[out + p + 1, r] = values[place + 1]
-    if bond % 2 == 1:
+            lines[out + p + 1, r] = values[place + one]
+    if plan.bond[node] % 2 == 1:
+        start, last = np.uintp(plan.value_start[node] + plan.bond[node] - 1), out + plan.bond[node] - 1
         for r in range(count):
-            lines[out + bond - 1, r] = values[start + np.intp(codes[leaf, begin + r]) * bond + bond - 1]
+            lines[last, r] = values[start + np.uintp(codes[leaf, begin + r]) * bond]
 
 
 @_jit
@@ -675,22 +704,24 @@ def _count_codes(
     plan: CountPlan, node: int, codes: Any, begin: int, count: int, lines: Any, source: int, sums: Any
 ) -> None:
     """Add the distribution of each row over a leaf's bond to the row's code."""
-    bond, start, leaf = plan.bond[node], plan.value_start[node], plan.code_row[node]
+    leaf = plan.code_row[node]
+    bond, one = np.uintp(plan.bond[node]), np.uintp(1)
     whole = count - count % COPIES
-    for p in range(0, bond - 1, 2):
+    for p in range(0, plan.bond[node] - 1, 2):
+        start = np.uintp(plan.value_start[node] + p)
         for r in range(0, whole, COPIES):
             for k in range(COPIES):
-                place = start + np.intp(codes[leaf, begin + r + k]) * bond + p
+                place = start + np.uintp(codes[leaf, begin + r + k]) * bond
                 sums[k, place] += lines[source + p, r + k]
-                sums[k, place + 1] += lines[source + p + 1, r + k]
-    if bond % 2 == 1:
+                sums[k, place + one] += lines[source + p + 1, r + k]
+    if plan.bond[node] % 2 == 1:
+        start, last = np.uintp(plan.value_start[node] + plan.bond[node] - 1), source + plan.bond[node] - 1
         for r in range(0, whole, COPIES):
             for k in range(COPIES):
-                place = start + np.intp(codes[leaf, begin + r + k]) * bond + bond - 1
-                sums[k, place] += lines[source + bond - 1, r + k]
+                sums[k, start + np.uintp(codes[leaf, begin + r + k]) * bond] += lines[last, r + k]
     for r in range(whole, count):
-        place = start + np.intp(codes[leaf, begin + r]) * bond
-        for p in range(bond):
+        place = plan.value_start[node] + np.intp(codes[leaf, begin + r]) * plan.bond[node]
+        for p in range(plan.bond[node]):
             sums[0, place + p] += lines[source + p, r]
 
 
@@ -753,8 +784,20 @@ def _matrix_down(
             first, second = value + j * rows, value + (j + 1) * rows
             for i in range(0, rows - 1, 2):
                 p, q = above + plan.row[row + i], above + plan.row[row + i + 1]
-                _mix_square(lines, down + a, down + b, transposed, first + i, second + i, p, q, count, i > 0)
-                totals = _dot_square(lines, p, q, product + a, product + b, count)
+                totals = _mix_and_dot_square(
+                    lines,
+                    down + a,
+                    down + b,
+                    transposed,
+                    first + i,
+                    second + i,
+                    p,
+                    q,
+                    product + a,
+                    product + b,
+                    count,
+                    i > 0,
+                )
                 place = value + i * columns + j
                 sums[0, place] += totals[0]
                 sums[0, place + 1] += totals[1]
@@ -815,7 +858,7 @@ def _share_with_inner(plan: CountPlan, node: int, edge: int, count: int, lines: 
             t = plan.pick[place + k]
             source = down + t
             for j in range(first, last):
-                if j == edge or j == other:
+                if j in (edge, other):
                     continue
                 message = plan.message[plan.child[j]] + plan.pick[plan.pick_start[j] + t]
                 if source == spare:
