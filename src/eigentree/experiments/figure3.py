@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -123,7 +123,7 @@ def cells(
     tests: int = TESTS,
     short: bool = False,
 ) -> list[Figure3Cell]:
-    """Return the cells in the order in which to run them: all of a first model, then all of a second, …
+    """Return the cells in the order in which to run them: all of one model, then all of the next.
 
     So a run that is stopped early has fewer models, and not fewer sizes. Large sizes come first, which keeps all
     workers busy to the end and makes the forecast honest.
@@ -149,7 +149,7 @@ def measure(cell: Figure3Cell) -> dict[str, Any]:
     _warmed(cell.structure, cell.short, cell.method)
     training = train(method, problem)
     true, learned = truth.log_prob(tests), scores(training.model, tests)
-    floored = facts(training.model)
+    about = facts(training.model)
     # Far beyond what any fit gives, the difference is cut so that the mean stays a number.
     relative = np.abs(np.expm1(np.minimum(learned - true, 600.0)))
     possible = np.isfinite(learned)
@@ -163,7 +163,7 @@ def measure(cell: Figure3Cell) -> dict[str, Any]:
         "true_log_likelihood": float(true.mean()),
         "train_log_likelihood": _mean(scores(training.model, rows)),
         "seeds": {**seeds, "method": seed},
-        **floored,
+        **about,
     }
 
 
@@ -193,7 +193,7 @@ def _data(
     return truth, truth.sample(tests, seeds["tests"]), truth.sample(samples, seeds["rows"]), seeds
 
 
-@lru_cache(maxsize=None)
+@cache
 def _warmed(structure: str, short: bool, method: str) -> None:
     """Run a method once on a structure in this process, so that no cell pays for compiling or planning."""
     graph = _graph(structure, short)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class Journal:
     """An append-only file of results.
 
-    Each line is an object with the keys "cell" (what was asked, which identifies the line) and "result". A line that
-    a killed run left half-written is cut off when the file is opened; its cell is then run again.
+    Each line is an object with the keys "cell" (what was asked, which identifies the line) and "result". A line
+    that a killed run left half-written is cut off when the file is opened; its cell is then run again.
 
     Parameters
     ----------

@@ -1,9 +1,10 @@
 """The methods that are compared: how each is fitted, and what is timed.
 
-What is timed is one call of `Method.fit`, from rows to a model that can score rows. Not timed: importing and compiling
-(`warm_up` has run the method on a few rows in the same process before) and, for the spectral methods, the plan of the
-structure (`ViewPlan.build`), which depends on the graph alone and is kept; the journal holds its seconds apart. EM's
-own set-up a structure is part of its time, since its fit makes it anew; it is below a tenth of a second.
+What is timed is one call of `Method.fit`, from rows to a model that can score rows. Not timed: importing and
+compiling (`warm_up` has run the method on a few rows in the same process before) and, for the spectral methods, the
+plan of the structure (`ViewPlan.build`), which depends on the graph alone and is kept; the journal holds its
+seconds apart. EM's own set-up a structure is part of its time, since its fit makes it anew; it is below a tenth of a
+second.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
 from eigentree.em import EMJunctionTree, OnlineEMJunctionTree
 from eigentree.estimators import SpectralJunctionTree
 from eigentree.experiments.baselines import IndependentColumns, MarkovChain
@@ -24,6 +23,7 @@ from eigentree.views import ViewPlan
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from eigentree.graph import LatentGraph
