@@ -56,7 +56,9 @@ def test_imports_only_name_modules_listed_earlier(module: str) -> None:
         used = imported_modules(file) & set(order)
         if file.parent != PACKAGE:
             used -= {module}
-        assert used <= allowed, f"{file.relative_to(PACKAGE)} imports {sorted(used - allowed)}, which stand below it"
+        assert used <= allowed, (
+            f"{file.relative_to(PACKAGE)} imports {sorted(used - allowed)}, which stand below it"
+        )
 
 
 def test_importing_eigentree_loads_nothing_heavy() -> None:

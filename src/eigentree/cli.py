@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from concurrent.futures.process import BrokenProcessPool
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -37,6 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("stopped; the same command goes on where it stopped", file=sys.stderr)
         return 130
+    except BrokenProcessPool:
+        print("eigentree: a worker died, perhaps for want of memory; the same command goes on", file=sys.stderr)
+        return 1
     except (EigentreeError, OSError) as error:
         print(f"eigentree: {error}", file=sys.stderr)
         return 1

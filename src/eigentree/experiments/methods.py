@@ -3,8 +3,8 @@
 What is timed is one call of `Method.fit`, from rows to a model that can score rows. Not timed: importing and
 compiling (`warm_up` has run the method on a few rows in the same process before) and, for the spectral methods, the
 plan of the structure (`ViewPlan.build`), which depends on the graph alone and is kept; the journal holds its
-seconds apart. EM's own set-up a structure is part of its time, since its fit makes it anew; it is below a tenth of a
-second.
+seconds apart. EM's own set-up a structure is part of its time, since its fit makes it anew; it is below a tenth of
+a second.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from eigentree.em import EMJunctionTree, OnlineEMJunctionTree
+from eigentree.errors import ParameterError
 from eigentree.estimators import SpectralJunctionTree
 from eigentree.experiments.baselines import IndependentColumns, MarkovChain
 from eigentree.views import ViewPlan
@@ -146,7 +147,7 @@ def _smoothed_em(problem: Problem) -> Model:
 
 def _floor(problem: Problem) -> Model:
     if problem.truth is None:
-        raise ValueError("EM from the truth needs the truth, which real data do not have")
+        raise ParameterError("EM from the truth needs the truth, which real data do not have")
     return _em(problem, init=problem.truth)
 
 
