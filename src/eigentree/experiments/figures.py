@@ -62,7 +62,7 @@ def draw(
         "svg.hashsalt": "eigentree",
     }
     with rc_context(settings):
-        wide = max(2.9 * len(panels), 4.6)
+        wide = max(2.9 * len(panels), 5.2)
         figure = Figure(figsize=(wide, 5.9), layout="constrained")
         axes = figure.subplots(2, len(panels), sharex="col", sharey="row", squeeze=False)
         for column, (panel, heading) in enumerate(panels.items()):
@@ -84,7 +84,7 @@ def draw(
 
 def _draw_panel(upper: Any, lower: Any, found: Sequence[Point]) -> None:
     """Draw the errors and the times of one panel."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
     for name in METHODS:
         line = sorted((point for point in found if point.method == name), key=lambda point: point.samples)
@@ -110,6 +110,7 @@ def _draw_panel(upper: Any, lower: Any, found: Sequence[Point]) -> None:
         if sizes and sizes[-1] < 100 * sizes[0]:
             # Powers of ten would leave such an axis all but empty.
             axis.set_xticks(sizes, [f"{size:,}" for size in sizes])
+            axis.xaxis.set_minor_locator(NullLocator())
     upper.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     upper.yaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
     upper.yaxis.set_minor_formatter(NullFormatter())
