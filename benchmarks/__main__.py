@@ -8,7 +8,9 @@ import platform
 from importlib import import_module
 from importlib.metadata import version
 
-TOPICS = ("imports", "trees", "scoring")
+TOPICS = ("imports", "trees", "scoring", "counting", "fitting", "memory", "accuracy", "consistency")
+DRAWING = ("accuracy", "consistency")
+"""The topics whose models are drawn with a concentration that one can choose."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -19,6 +21,13 @@ def _arguments() -> argparse.Namespace:
         "topics", nargs="*", metavar="topic", help=f"what to measure: {', '.join(TOPICS)} (default: all)"
     )
     parser.add_argument("--quick", action="store_true", help="small sizes that take a few seconds")
+    parser.add_argument(
+        "--concentration",
+        type=float,
+        default=1.0,
+        metavar="A",
+        help=f"Dirichlet(A) rows of the true tables in {' and '.join(DRAWING)} (default: 1; 0.3 is peaked)",
+    )
     arguments = parser.parse_args()
     if unknown := [topic for topic in arguments.topics if topic not in TOPICS]:
         parser.error(f"there is no topic {unknown[0]!r}; the topics are {', '.join(TOPICS)}")
@@ -34,7 +43,8 @@ def main() -> None:
     print(f"Python {platform.python_version()}, {libraries}; {os.cpu_count()} cores, 1 thread used.")
     print("Times are the best of several repeats, the contenders taking turns; read the ratios.")
     for topic in arguments.topics or TOPICS:
-        import_module(f"benchmarks.{topic}").run(quick=arguments.quick)
+        options = {"concentration": arguments.concentration} if topic in DRAWING else {}
+        import_module(f"benchmarks.{topic}").run(quick=arguments.quick, **options)
 
 
 if __name__ == "__main__":

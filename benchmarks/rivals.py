@@ -30,6 +30,42 @@ def tables_by_step(truth: LatentNetwork) -> tuple[Tables, Tables]:
     return [truth.tables[f"h{t}"] for t in range(steps)], [truth.tables[f"x{t}"] for t in range(steps)]
 
 
+def numpy_plain(truth: LatentNetwork) -> Scorer:
+    """Return the forward recursion as one writes it down first: rows first, one einsum a step, fancy indexing.
+
+    The state is the pair (h_t-1, h_t), with a full table of moves from pair to pair.
+    """
+    hidden, seen = tables_by_step(truth)
+    states = len(hidden[0])
+    moves = [_pair_moves(table) for table in hidden[2:]]
+    # emits[t][x] holds P(x | h_t) of every pair.
+    emits = [np.tile(table.T, (1, states)) for table in seen]
+    first = np.repeat(seen[0].T, states, axis=1)
+    start = (hidden[0][:, None] * hidden[1]).ravel()
+
+    def score(X: NDArray[Any]) -> NDArray[np.float64]:
+        alpha = start * first[X[:, 0]] * emits[1][X[:, 1]]
+        log_scale = np.zeros(len(X))
+        for t in range(2, len(hidden)):
+            alpha = np.einsum("rp,pq->rq", alpha, moves[t - 2]) * emits[t][X[:, t]]
+            if t % SCALE_EVERY == 0:
+                scale = alpha.sum(axis=1)
+                alpha /= scale[:, None]
+                log_scale += np.log(scale)
+        return log_scale + np.log(alpha.sum(axis=1))
+
+    return score
+
+
+def _pair_moves(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return P(h_t-1, h_t | h_t-2, h_t-1) as a square matrix over pairs, from P(h_t | h_t-2, h_t-1)."""
+    states = len(table)
+    move = np.zeros((states, states, states, states))
+    for j in range(states):
+        move[:, j, j, :] = table[:, j, :]
+    return move.reshape(states**2, states**2)
+
+
 def numpy_einsum(truth: LatentNetwork) -> Scorer:
     """Return the forward recursion as one optimised einsum a step."""
 
@@ -165,13 +201,10 @@ def _hmmlearn_model(truth: LatentNetwork) -> Any:
 
     hidden, seen = tables_by_step(truth)
     states = len(hidden[0])
-    move = np.zeros((states, states, states, states))
-    for j in range(states):
-        move[:, j, j, :] = hidden[2][:, j, :]
     # "scaling" is the faster of its two implementations.
     model = CategoricalHMM(n_components=states**2, implementation="scaling")
     model.startprob_ = np.concatenate([hidden[0], np.zeros(states**2 - states)])
-    model.transmat_ = move.reshape(states**2, states**2)
+    model.transmat_ = _pair_moves(hidden[2])
     model.emissionprob_ = np.tile(seen[2], (states, 1))
     model.n_features = seen[2].shape[1]
     return model

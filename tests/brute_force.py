@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
-
 import numpy as np
 
 from eigentree.graph import LatentGraph
@@ -52,7 +50,3 @@ def all_rows(graph: LatentGraph) -> np.ndarray:
     """Every configuration of the observed variables."""
     shape = [graph.states[name] for name in graph.observed]
     return np.indices(shape).reshape(len(shape), -1).T
-
-
-def size(graph: LatentGraph) -> int:
-    return reduce(lambda a, b: a * b, graph.states.values(), 1)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
+import scipy.sparse
 from numpy.testing import assert_array_equal
 
 import eigentree as et
-from eigentree.codes import Rows
+from eigentree import kernels
+from eigentree.codes import Rows, rows_at_a_time
 
 GRAPH = et.zoo.hmm(3, 1, 2, 4)
 NETWORK = et.LatentNetwork.random(GRAPH, seed=0)
@@ -34,6 +37,19 @@ ROWS = np.array([[0, 1, 2], [3, -1, 0]])
         (pd.DataFrame({"x0": [0], "x1": [1], "x2": [2], "z": [0]}), r"has a column 'z' that is not an observed"),
         (pd.DataFrame({"x0": [0], "x1": ["A"], "x2": [2]}), r"column 'x1' holds 'A', but integer codes"),
         (pl.DataFrame({"x0": [0], "x1": ["A"], "x2": [2]}), r"column 'x1' holds 'A', but integer codes"),
+        (np.array([[0, 10**400, 1]], dtype=object), r"column 'x1' holds '1000"),
+        (np.array([[0, 1j, 1]]), r"column 'x0' holds '0j'"),
+        (pd.DataFrame(ROWS, columns=["x0", "x1", "x1"]), r"the frame has two columns 'x1'; drop or rename one"),
+        (pd.DataFrame(ROWS, columns=["x0", "x1", 2]), r"the frame has no column 'x2'"),
+        (
+            pd.DataFrame(ROWS, columns=pd.MultiIndex.from_product([["a"], ["x0", "x1", "x2"]])),
+            r"columns have several levels, such as \('a', 'x0'\)",
+        ),
+        (pl.DataFrame({"x0": [0], "x1": [1], "x2": [2]}).lazy(), r"lazy \(LazyFrame\), .* call .collect\(\) first"),
+        (scipy.sparse.csr_matrix(ROWS), r"sparse \(csr_matrix\), .* call .toarray\(\) first"),
+        ({"x0": [0], "x1": [1], "x2": [2]}, r"the data are a dict, .* make a frame of it"),
+        ((row for row in ROWS), r"the data are a generator, .* write list\(X\)"),
+        (None, r"data need the shape \(rows, columns\)"),
     ],
 )
 def test_bad_data_are_named(X: object, message: str) -> None:
@@ -62,6 +78,16 @@ def test_a_bad_cell_far_down_is_found_with_its_row() -> None:
         pd.DataFrame({"x0": [0, 3], "x1": [1, None], "x2": [2, 0]}),
         pd.DataFrame({"x0": [0, 3], "x1": pd.array([1, None], dtype="Int64"), "x2": [2, 0]}),
         pl.DataFrame({"x0": [0, 3], "x1": [1, None], "x2": [2, 0]}),
+        pa.table({"x0": [0, 3], "x1": [1, None], "x2": [2, 0]}),
+        pd.DataFrame({"x0": [0, 3], "x1": [1, pd.NA], "x2": [2, 0]}, dtype=object),
+        np.array([[0, 1, 2], [3, pd.NaT, 0]], dtype=object),
+        np.ma.array([[0, 1, 2], [3, 2, 0]], mask=ROWS < 0),
+        np.ma.array([[0, 1, 2], [3, 2, 0]], mask=ROWS < 0, dtype=object),
+        np.ma.array(ROWS),
+        ROWS.astype(np.float16),
+        ROWS.astype(np.longdouble),
+        ROWS.astype(">i4"),
+        np.where(ROWS < 0, np.nan, ROWS).astype(">f8"),
     ],
     ids=lambda X: type(X).__module__.split(".")[0],
 )
@@ -90,9 +116,15 @@ def test_codes_take_the_smallest_type_that_also_holds_missing(states: int, size:
         (lambda: NETWORK.predict_proba(ROWS, "h0"), "'h0' is hidden, so no column holds it"),
         (lambda: NETWORK.predict_proba(ROWS, "x02"), "no variable 'x02'; did you mean"),
         (lambda: NETWORK.joint(["x0", "x0"]), "each variable may be named once"),
-        (lambda: NETWORK.joint("x0"), r"names is a list of variables; write \['x0'\]"),
+        (lambda: NETWORK.joint("x0"), r"names is a list of variables, such as \['x0'\], not 'x0'"),
+        (lambda: NETWORK.joint(None), r"names is a list of variables, such as \['x0'\], not None"),
+        (lambda: NETWORK.joint([["x0"]]), r"the graph has no variable \['x0'\]"),
+        (lambda: NETWORK.predict_proba(ROWS, ["x0"]), r"the graph has no variable \['x0'\]"),
+        (lambda: NETWORK.conditional([], {"x0": 1}), "name at least one"),
+        (lambda: NETWORK.conditional(["x0"], ["x1"]), "given is a mapping of names to codes"),
+        (lambda: NETWORK.sample(3, given=["x1"]), "given is a mapping of names to codes"),
         (lambda: NETWORK.conditional(["x0"], {"x0": 1}), "'x0' stands on both sides"),
-        (lambda: NETWORK.conditional(["x0"], {"x1": 7}), "column 'x1' holds 7"),
+        (lambda: NETWORK.sample(3, given={"h0": 1}), "'h0' is hidden, so no column holds it"),
         (lambda: NETWORK.sample(0), "at least 1, not 0"),
         (lambda: NETWORK.sample(2.5), "at least 1, not 2.5"),
         (lambda: NETWORK.impute(ROWS, method="mean"), "method is 'mode' or 'sample', not 'mean'"),
@@ -107,3 +139,43 @@ def test_a_table_too_large_is_refused() -> None:
     network = et.LatentNetwork.random(et.zoo.mixture(30, 2, 2), seed=0)
     with pytest.raises(et.DataError, match=r"30 variables with 1.07e.09 cells is too large"):
         network.joint(network.graph.observed)
+
+
+@pytest.mark.parametrize("value", [7, -1, 1.5, "A", None, np.nan, np.inf, 10**30, [1, 2]])
+def test_evidence_is_a_code(value: object) -> None:
+    with pytest.raises(et.DataError, match=r"'x1' is given as .*, but has the codes 0 to 3"):
+        NETWORK.conditional(["x0"], {"x1": value})
+    with pytest.raises(et.DataError, match=r"'x1' is given as .*, but has the codes 0 to 3"):
+        NETWORK.sample(3, given={"x1": value})
+
+
+@pytest.mark.parametrize("value", [1, 1.0, True, np.int8(1), np.float32(1)])
+def test_a_code_may_be_any_whole_number(value: object) -> None:
+    assert_array_equal(NETWORK.conditional(["x0"], {"x1": value}), NETWORK.conditional(["x0"], {"x1": 1}))
+
+
+def test_names_may_come_from_a_generator() -> None:
+    names = ["x0", "x2"]
+    assert_array_equal(NETWORK.joint(name for name in names), NETWORK.joint(names))
+    given = {"x1": 0}
+    assert_array_equal(NETWORK.conditional((name for name in names), given), NETWORK.conditional(names, given))
+
+
+def test_a_number_beyond_all_floats_is_printed_in_short() -> None:
+    network = et.LatentNetwork.random(et.zoo.mixture(1_000, 2, 4), seed=0)
+    for ask in (network.joint, lambda names: network.conditional(names, {})):
+        with pytest.raises(et.DataError, match=r"1000 variables with 1.15e\+602 cells is too large"):
+            ask(network.graph.observed)
+
+
+def test_wide_data_are_taken_in_smaller_chunks() -> None:
+    assert rows_at_a_time(10) == 16_384
+    assert rows_at_a_time(2_000) * 2_000 <= 2**22
+    assert rows_at_a_time(10**9) == 1
+
+
+def test_a_function_that_numba_cannot_cache_is_compiled_all_the_same() -> None:
+    """As where the package lies in a directory that cannot be written to; source without a file is such a case."""
+    space: dict = {}
+    exec("def double(x): return 2 * x", space)
+    assert kernels._jit(space["double"])(3) == 6

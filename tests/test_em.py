@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import eigentree as et
-from eigentree import em
+from eigentree import em, structure
 from eigentree.expectation import Expectation, TableLayout
 
 with warnings.catch_warnings():
@@ -376,7 +376,20 @@ def test_pseudo_counts_shrink_towards_uniform() -> None:
     assert_allclose(model.network_.tables["x"], [4 / 9, 3 / 9, 2 / 9])
 
 
-def test_a_graph_that_is_impossible_to_climb_names_the_row() -> None:
+def test_pseudo_counts_lift_a_start_with_zeros() -> None:
+    graph = et.zoo.mixture(2, 2, 2)
+    init = et.LatentNetwork(
+        graph, {"h": [0.5, 0.5], "x0": [[1.0, 0.0], [0.5, 0.5]], "x1": [[1.0, 0.0], [0.2, 0.8]]}
+    )
+    rows = [[0, 0], [0, 1], [1, 1], [1, 0], [1, 1]]
+    model = et.EMJunctionTree(graph, init=init, pseudo_counts=0.1, tol=1e-6).fit(rows)
+    assert model.history_[0] == -np.inf
+    assert np.all(np.diff(model.history_[1:]) >= 0)
+    assert model.n_iter_ > 2
+    assert all(table.min() > 0 for table in model.network_.tables.values())
+
+
+def test_a_start_that_is_impossible_to_climb_from_names_the_row() -> None:
     graph = et.zoo.mixture(2, 2, 2)
     certain = np.array([[1.0, 0.0], [1.0, 0.0]])
     init = et.LatentNetwork(graph, {"h": [0.5, 0.5], "x0": certain, "x1": certain})
@@ -433,17 +446,17 @@ def test_a_template_builds_its_graph_from_the_columns() -> None:
     import pandas as pd
 
     rows = np.array([[0, 2, 1], [1, 0, -1], [0, 1, 3]])
-    graph = em.resolve_structure(et.zoo.HMM(order=2), rows)
+    graph = structure.resolve_structure(et.zoo.HMM(order=2), rows)
     assert [graph.states[name] for name in graph.observed] == [2, 3, 4]
     frame = pd.DataFrame(rows, columns=["red", "green", "blue"])
-    assert em.resolve_structure(et.zoo.Mixture(2), frame).observed == ("red", "green", "blue")
-    assert em.resolve_structure(graph, rows) is graph
+    assert structure.resolve_structure(et.zoo.Mixture(2), frame).observed == ("red", "green", "blue")
+    assert structure.resolve_structure(graph, rows) is graph
     with pytest.raises(et.DataError, match="column 'x1' has no known cell"):
-        em.resolve_structure(et.zoo.Mixture(2), [[0, -1], [1, -1]])
+        structure.resolve_structure(et.zoo.Mixture(2), [[0, -1], [1, -1]])
     with pytest.raises(et.DataError, match="shape"):
-        em.resolve_structure(et.zoo.Mixture(2), [0, 1])
+        structure.resolve_structure(et.zoo.Mixture(2), [0, 1])
     with pytest.raises(et.GraphError, match="a LatentGraph or a template such as"):
-        em.resolve_structure("hmm", rows)
+        structure.resolve_structure("hmm", rows)
 
 
 @pytest.mark.parametrize("after", [1, 4, 12])

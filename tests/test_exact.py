@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from brute_force import all_rows, observed_table, predictive, probability
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from random_graphs import latent_graphs
@@ -14,6 +14,21 @@ import eigentree as et
 from eigentree.codes import Rows
 from eigentree.tree import JunctionTree
 
+
+def with_zeros(network: et.LatentNetwork, share: float, seed: int) -> et.LatentNetwork:
+    """The same network with this share of its entries set to zero, though never all of a distribution."""
+    random = np.random.default_rng(seed)
+    tables = {}
+    for key, table in network.tables.items():
+        distributed = 1 if network.graph.directed else len(key)
+        flat = table.reshape(-1, int(np.prod(table.shape[table.ndim - distributed :])))
+        kept = random.random(flat.shape) >= share
+        kept[np.arange(len(flat)), random.integers(flat.shape[1], size=len(flat))] = True
+        flat = np.where(kept, flat, 0.0)
+        tables[key] = (flat / flat.sum(axis=1, keepdims=True)).reshape(table.shape)
+    return et.LatentNetwork(network.graph, tables)
+
+
 networks = st.builds(
     et.LatentNetwork.random,
     latent_graphs(),
@@ -21,6 +36,7 @@ networks = st.builds(
     seed=st.integers(0, 2**32 - 1),
 )
 seeds = st.integers(0, 2**32 - 1)
+networks_with_zeros = st.builds(with_zeros, networks, st.sampled_from([0.3, 0.6]), seeds)
 
 
 def rows_with_holes(network: et.LatentNetwork, seed: int, count: int = 20) -> np.ndarray:
@@ -49,6 +65,31 @@ def test_every_answer_equals_enumeration(network: et.LatentNetwork, seed: int) -
     kept = sorted(order.tolist())
     expected_joint = np.transpose(summed, [kept.index(column) for column in order])
     assert_allclose(network.joint(names), expected_joint, atol=1e-12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(networks_with_zeros, seeds)
+def test_impossible_rows_are_told_from_possible_ones(network: et.LatentNetwork, seed: int) -> None:
+    table = observed_table(network)
+    rows = rows_with_holes(network, seed)
+    expected = np.array([probability(table, row) for row in rows])
+    possible = expected > 0
+    log_prob = network.log_prob(rows)
+    assert_allclose(np.exp(log_prob), expected, rtol=1e-9)
+    assert ((log_prob == -np.inf) == ~possible).all()
+    assert_allclose(network.joint(network.graph.observed), table, atol=1e-12)
+    assert (table[tuple(network.sample(100, seed=seed).T)] > 0).all()
+    if possible.any():
+        rows = rows[possible]
+        assert (table[tuple(network.impute(rows, "sample", seed=seed).T)] > 0).all()
+        for column, name in enumerate(network.graph.observed):
+            # Not looking at the target's own cell, a possible row stays possible.
+            predicted = network.predict_proba(rows, name)
+            assert_allclose(predicted, [predictive(table, row, column) for row in rows], atol=1e-10)
+    evidence = {name: int(cell) for name, cell in zip(network.graph.observed, rows[0], strict=True) if cell >= 0}
+    if evidence and possible[0]:
+        drawn = network.sample(20, seed=seed, given=evidence)
+        assert (table[tuple(drawn.T)] > 0).all()
 
 
 @settings(max_examples=60, deadline=None)
@@ -101,8 +142,7 @@ def test_conditionals_are_ratios_of_joints(network: et.LatentNetwork, seed: int)
 def test_samples_have_the_frequencies_of_the_model(network: et.LatentNetwork, seed: int) -> None:
     """Ancestral and evidence-driven draws agree with the joint table by a chi-square statistic."""
     table = observed_table(network)
-    if table.size > 400:
-        return
+    assume(table.size <= 400)
     count = 20_000
     drawn = {
         "ancestral": network.sample(count, seed=seed),
@@ -178,6 +218,21 @@ def test_impossible_rows_have_log_minus_infinity_and_predictions_fall_back() -> 
         network.conditional(["y"], {"x": 1})
     with pytest.raises(et.DataError, match="probability zero"):
         network.sample(3, given={"x": 1})
+    with pytest.raises(et.DataError, match="probability zero"):
+        network.sample(3, given={"x": 1, "y": 0})
+
+
+def test_only_missing_cells_are_counted_as_undefined() -> None:
+    graph = et.LatentGraph({"x": 2, "y": 2, "z": 2}, [("x", "y"), ("y", "z")])
+    coin = [[0.5, 0.5], [0.5, 0.5]]
+    network = et.LatentNetwork(graph, {"x": [1, 0], "y": coin, "z": coin})
+    # The second row is impossible but complete; nothing in it is imputed.
+    network.impute([[0, 0, -1], [1, 0, 0]])
+    for method in ("mode", "sample"):
+        with pytest.warns(RuntimeWarning, match="2 missing cells follow cells that the model calls impossible"):
+            filled = network.impute([[0, -1, -1], [1, -1, -1], [1, 0, 0]], method, seed=0)
+        assert (filled >= 0).all()
+        assert (filled < 2).all()
 
 
 def test_tiny_probabilities_survive() -> None:

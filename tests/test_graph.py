@@ -447,3 +447,29 @@ def test_importing_the_graph_imports_no_other_graph_library() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"states": 5}, "states is a mapping of names to numbers of states"),
+        ({"states": [5]}, "states is a mapping or pairs"),
+        ({"edges": None}, "edges is a list of pairs of names"),
+        ({"edges": [1]}, "an edge is a pair of names, not 1"),
+        ({"edges": [(["x"], "y")]}, r"names \['x'\], which is not in states"),
+        ({"hidden": None}, "hidden is a list of names, not None"),
+        ({"hidden": [["x"]]}, r"hidden names \['x'\], which is not in states"),
+        ({"directed": "no"}, "directed is True or False, not 'no'"),
+    ],
+)
+def test_arguments_of_a_wrong_kind_are_named(arguments: dict, message: str) -> None:
+    with pytest.raises(GraphError, match=message):
+        LatentGraph(**({"states": {"x": 2, "y": 2}} | arguments))
+
+
+def test_a_long_cycle_is_named_in_short() -> None:
+    names = [f"v{i}" for i in range(5_000)]
+    edges = [(name, names[(i + 1) % 5_000]) for i, name in enumerate(names)]
+    with pytest.raises(GraphError, match=r"form a cycle: .* -> … \(5001 in all\); remove") as caught:
+        LatentGraph(dict.fromkeys(names, 2), edges)
+    assert len(str(caught.value)) < 200

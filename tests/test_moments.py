@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -32,10 +34,12 @@ def slow_table(rows: np.ndarray, names: tuple[str, ...], weights: np.ndarray | N
 
 
 @pytest.fixture(params=["dense", "sparse"])
-def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    moments.layout_of.cache_clear()
     if request.param == "sparse":
         monkeypatch.setattr(moments, "DENSE_CELLS", 6)
-    return request.param
+    yield request.param
+    moments.layout_of.cache_clear()
 
 
 @pytest.mark.parametrize("holes", [0.0, 0.2])
@@ -107,8 +111,10 @@ def test_expectations_agree_between_storages(monkeypatch: pytest.MonkeyPatch) ->
     features = [np.random.default_rng(k).random((n, 2)) for k, n in enumerate((3, 10))]
     parts = [((0,), features[0]), ((2, 1), features[1])]
     dense = et.Counts(GRAPH, GROUPS).update(rows).find((0, 1, 2)).expectation(parts)
+    moments.layout_of.cache_clear()
     monkeypatch.setattr(moments, "DENSE_CELLS", 6)
     sparse = et.Counts(GRAPH, GROUPS).update(rows).find((0, 1, 2)).expectation(parts)
+    moments.layout_of.cache_clear()
     assert_allclose(dense, sparse)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
 
 import numpy as np
@@ -14,9 +16,9 @@ with warnings.catch_warnings():
     # SWIG's builtin types warn while pyagrum loads; as an error that would crash the interpreter.
     warnings.simplefilter("ignore")
     import pyagrum
-    from pgmpy.factors.discrete import TabularCPD
+    from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
     from pgmpy.inference import VariableElimination
-    from pgmpy.models import DiscreteBayesianNetwork
+    from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
 
 def as_pyagrum(network: et.LatentNetwork) -> pyagrum.BayesNet:
@@ -108,6 +110,26 @@ def test_pgmpy_models_without_a_cpd_are_refused() -> None:
         et.LatentNetwork.from_pgmpy(DiscreteBayesianNetwork([("A", "B")]))
 
 
+def test_inconsistent_pgmpy_models_are_refused() -> None:
+    model = DiscreteBayesianNetwork([("a", "b")])
+    names = {"a": ["no", "yes"], "b": ["no", "yes"]}
+    swapped = names | {"a": ["yes", "no"]}
+    model.add_cpds(
+        TabularCPD("a", 2, [[0.9], [0.1]], state_names={"a": names["a"]}),
+        TabularCPD("b", 2, [[1, 0], [0, 1]], evidence=["a"], evidence_card=[2], state_names=swapped),
+    )
+    with pytest.raises(et.NetworkError, match="pgmpy calls the model inconsistent: The state names of a"):
+        et.LatentNetwork.from_pgmpy(model)
+
+
+def test_a_pgmpy_markov_network_has_no_cpds() -> None:
+    model = DiscreteMarkovNetwork([("a", "b")])
+    model.add_factors(DiscreteFactor(["a", "b"], [2, 2], [1, 2, 3, 4]))
+    with pytest.raises(et.NetworkError, match="a DiscreteMarkovNetwork has no CPDs"):
+        et.LatentNetwork.from_pgmpy(model)
+    assert not et.LatentGraph.from_pgmpy(model).directed
+
+
 GRAPH = et.LatentGraph({"h": 2, "x": 3}, [("h", "x")], ["h"])
 GOOD = {"h": [0.4, 0.6], "x": [[0.2, 0.3, 0.5], [1, 0, 0]]}
 
@@ -123,12 +145,70 @@ GOOD = {"h": [0.4, 0.6], "x": [[0.2, 0.3, 0.5], [1, 0, 0]]}
         ({"x": [[0.2, 0.3, 0.5], [1, 0.5, 0]]}, r"'x' must sum to 1 .* sums to 1.5 where \{'h': 1\}"),
         ({"h": ["a", "b"]}, "table of 'h' is not an array of numbers"),
         ({"h": [[0.4, 0.6], [1]]}, "table of 'h' is not an array of numbers"),
+        ({"h": np.array([0.4 + 1j, 0.6])}, "table of 'h' is not an array of numbers"),
+        ({1: [1.0]}, "a table is given for 1; tables go by names"),
     ],
 )
 def test_tables_are_checked(change: dict, message: str) -> None:
     tables = {name: table for name, table in (GOOD | change).items() if table is not None}
     with pytest.raises(et.NetworkError, match=message):
         et.LatentNetwork(GRAPH, tables)
+
+
+@pytest.mark.parametrize("tables", [None, [1], "x"])
+def test_tables_are_a_mapping(tables: object) -> None:
+    with pytest.raises(et.NetworkError, match=r"tables is a mapping of names to arrays, such as \{'h': "):
+        et.LatentNetwork(GRAPH, tables)
+
+
+def test_a_network_needs_a_graph() -> None:
+    for make in (et.LatentNetwork.random, lambda graph: et.LatentNetwork(graph, {})):
+        with pytest.raises(et.NetworkError, match="a network needs a LatentGraph, not None"):
+            make(None)
+
+
+def test_rows_that_nearly_sum_to_one_are_made_to() -> None:
+    """Else a thousand columns, each a little off, would add up to another mixture."""
+    off = 5e-7
+    graph = et.zoo.mixture(1_000, 2, 2)
+    emission = [[0.5 + off, 0.5], [0.5 - off, 0.5]]
+    network = et.LatentNetwork(graph, {"h": [0.5, 0.5]} | dict.fromkeys(graph.observed, emission))
+    assert_allclose(network.joint(["x0"]), [0.5, 0.5], rtol=1e-9)
+    assert_allclose(network.tables["x3"].sum(axis=1), 1, rtol=1e-15)
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+@pytest.mark.parametrize("directed", [True, False])
+def test_copies_are_equal_and_as_protected(again, directed: bool) -> None:
+    graph = et.LatentGraph({"h": 2, "x": 3, "y": 2}, [("h", "x"), ("h", "y")], ["h"], directed)
+    network = et.LatentNetwork.random(graph, seed=0)
+    twin = again(network)
+    for key, table in network.tables.items():
+        assert (twin.tables[key] == table).all()
+        assert not twin.tables[key].flags.writeable
+    rows = network.sample(10, seed=0)
+    assert (twin.log_prob(rows) == network.log_prob(rows)).all()
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_a_tree_may_be_given(directed: bool) -> None:
+    graph = et.LatentGraph({"h": 2, "x": 3, "y": 2}, [("h", "x"), ("h", "y")], ["h"], directed)
+    tree = et.JunctionTree.build(graph, root="y", max_clique_states=2**25)
+    network = et.LatentNetwork.random(graph, seed=0, tree=tree)
+    assert network.tree is tree
+    again = et.LatentNetwork(graph, network.tables, tree=tree)
+    rows = network.sample(10, seed=0)
+    assert (again.log_prob(rows) == network.log_prob(rows)).all()
+    assert_allclose(np.exp(network.log_prob(np.indices((3, 2)).reshape(2, -1).T)).sum(), 1)
+
+
+def test_the_tree_of_an_undirected_graph_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = et.LatentGraph({"a": 2, "x": 2, "y": 2}, [("a", "x"), ("a", "y")], ["a"], directed=False)
+    built = []
+    build = et.JunctionTree.build
+    monkeypatch.setattr(et.JunctionTree, "build", lambda *arguments: built.append(1) or build(*arguments))
+    et.LatentNetwork.random(graph, seed=0).log_prob([[0, 1]])
+    assert len(built) == 1
 
 
 def test_tables_cannot_be_changed_from_outside() -> None:
@@ -140,9 +220,9 @@ def test_tables_cannot_be_changed_from_outside() -> None:
         network.tables["h"][0] = 9
 
 
-@pytest.mark.parametrize("concentration", [0, -1.0, np.nan])
-def test_the_concentration_is_positive(concentration: float) -> None:
-    with pytest.raises(et.NetworkError, match="concentration must be positive"):
+@pytest.mark.parametrize("concentration", [0, -1.0, np.nan, np.inf, 1e-320, "a", np.ones(2)])
+def test_the_concentration_is_positive(concentration: object) -> None:
+    with pytest.raises(et.NetworkError, match="concentration must be a positive, finite number"):
         et.LatentNetwork.random(GRAPH, concentration=concentration)
 
 
@@ -174,3 +254,12 @@ def test_a_tree_of_another_graph_is_refused() -> None:
     network = et.LatentNetwork.random(GRAPH, seed=0)
     with pytest.raises(et.NetworkError, match="belongs to another graph"):
         network.embed(et.JunctionTree.build(et.zoo.hmm(3)))
+    other = et.JunctionTree.build(et.zoo.hmm(3))
+    with pytest.raises(et.NetworkError, match="belongs to another graph"):
+        network.clique_tensor(other, 0)
+    with pytest.raises(et.NetworkError, match="belongs to another graph"):
+        et.LatentNetwork(GRAPH, GOOD, tree=other)
+    with pytest.raises(et.NetworkError, match="a tree is a JunctionTree"):
+        network.embed(None)
+    with pytest.raises(et.NetworkError, match="the tree has the nodes 0 to"):
+        network.conditional_table(network.tree, 99)

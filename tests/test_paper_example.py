@@ -6,7 +6,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from random_graphs import latent_graphs
 
 import eigentree as et
 from eigentree.tree import JunctionTree
@@ -64,17 +67,35 @@ def test_its_message_is_the_sum_of_section_3(network: et.LatentNetwork, tree: Ju
     assert_allclose(message.transpose(("C", "E")).array, expected, rtol=1e-14)
 
 
-def test_tensor_message_passing_gives_the_joint(network: et.LatentNetwork, tree: JunctionTree) -> None:
-    """Eq. 11-13 with labelled tensors all the way, against the engine."""
-    row = {"F": 1, "G": 3, "H": 2}
+def tensor_message_passing(network: et.LatentNetwork, tree: JunctionTree, row: dict[str, int]) -> float:
+    """Eq. 11-13 with labelled tensors all the way."""
     messages = {}
     for i in reversed(range(len(tree.nodes))):
         node = tree.nodes[i]
         tensor = network.clique_tensor(tree, i)
         if node.observed is not None:
-            tensor = tensor.select({node.observed: row[node.observed]})
+            # Multiplied with the indicator of its cell; where the leaf holds the variable twice, one mode is left.
+            indicator = np.eye(network.graph.states[node.observed])[row[node.observed]]
+            tensor = tensor.multiply(et.LabeledTensor(indicator, node.observed), over=node.observed)
         for child in node.children:
             tensor = tensor.multiply(messages[child], over=tree.nodes[child].separator)
         messages[i] = tensor
-    observed = network.graph.observed
-    assert_allclose(np.log(messages[0].array), network.log_prob([[row[name] for name in observed]])[0], rtol=1e-12)
+    return float(messages[0].array)
+
+
+def test_tensor_message_passing_gives_the_joint(network: et.LatentNetwork, tree: JunctionTree) -> None:
+    row = {"F": 1, "G": 3, "H": 2}
+    expected = network.log_prob([[row[name] for name in network.graph.observed]])[0]
+    assert_allclose(np.log(tensor_message_passing(network, tree, row)), expected, rtol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(latent_graphs(most_states=3), st.integers(0, 2**32 - 1))
+def test_tensor_message_passing_gives_the_joint_of_any_graph(graph: et.LatentGraph, seed: int) -> None:
+    """Also where observed variables are parents, and so stand in separators."""
+    network = et.LatentNetwork.random(graph, seed=seed)
+    rows = network.sample(3, seed=seed)
+    for row, expected in zip(rows, network.log_prob(rows), strict=True):
+        cells = dict(zip(graph.observed, map(int, row), strict=True))
+        found = tensor_message_passing(network, network.tree, cells)
+        assert_allclose(np.log(found), expected, rtol=1e-9, atol=1e-12)

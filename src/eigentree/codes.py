@@ -6,6 +6,9 @@ cell is missing. Every table of operators has a slot for it, so a missing cell c
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +18,17 @@ from eigentree import kernels
 from eigentree.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.graph import LatentGraph
 
 CHUNK = 16_384
-"""Rows that are encoded at a time: what bounds memory, whatever the number of rows."""
+"""Most rows that are encoded at a time."""
+
+CHUNK_CELLS = 2**22
+"""Most cells that are worked on at a time, which bounds memory whatever the numbers of rows and columns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +66,7 @@ class Rows:
         DataError
             When there are no rows, columns are missing or too many, or a column does not hold numbers.
         """
+        _check_kind(X)
         names = graph.observed
         if isinstance(X, np.ndarray) or not hasattr(X, "columns"):
             columns = _array_columns(X, names)
@@ -98,15 +105,36 @@ class Rows:
                 )
         return codes
 
-    def chunks(self, size: int = CHUNK) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield the first row and the codes of consecutive parts of the data."""
+    def chunks(self, size: int | None = None) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Yield the first row and the codes of consecutive parts of the data; `size` is what memory allows."""
+        size = size or rows_at_a_time(len(self.columns))
         for start in range(0, self.count, size):
             yield start, self.encode(start, start + size)
 
 
+def _check_kind(X: Any) -> None:
+    """Raise `DataError` for kinds of data that could be read, but not as they are."""
+    kind = type(X).__name__
+    expected = "an array, a list of lists or a data frame is expected"
+    # Asking a lazy frame itself for anything would make it work.
+    if hasattr(type(X), "collect"):
+        raise DataError(f"the data are lazy ({kind}), but {expected}; call .collect() first")
+    if hasattr(type(X), "toarray"):
+        raise DataError(f"the data are sparse ({kind}), but {expected}; call .toarray() first")
+    if isinstance(X, Mapping):
+        raise DataError(f"the data are a {kind}, but {expected}; make a frame of it, as with pandas.DataFrame(X)")
+    if isinstance(X, Iterator):
+        raise DataError(f"the data are a {kind}, but {expected}; write list(X)")
+
+
+def rows_at_a_time(cells: int) -> int:
+    """Return how many rows to work on at a time when each takes this many cells."""
+    return max(1, min(CHUNK, CHUNK_CELLS // cells))
+
+
 def _array_columns(X: ArrayLike | Any, names: Sequence[str]) -> tuple[NDArray[Any], ...]:
     try:
-        array = np.asarray(X)
+        array = X if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
     except ValueError:
         raise DataError("the rows have different lengths; every row needs one cell a column") from None
     if array.ndim != 2:
@@ -123,17 +151,23 @@ def _array_columns(X: ArrayLike | Any, names: Sequence[str]) -> tuple[NDArray[An
 def _frame_columns(X: Any, names: Sequence[str]) -> tuple[NDArray[Any], ...]:
     import narwhals as nw
 
+    # pyarrow calls the columns themselves by that name.
+    given = list(X.column_names if hasattr(X, "column_names") else X.columns)
+    if twice := [name for name, times in Counter(given).items() if times > 1]:
+        raise DataError(f"the frame has two columns {twice[0]!r}; drop or rename one")
     try:
         frame = nw.from_native(X, eager_only=True)
     except TypeError:
         raise DataError(f"data are an array, a list of lists or a data frame, not {type(X).__name__}") from None
-    given = list(frame.columns)
+    if any(isinstance(name, tuple) for name in given):
+        raise DataError(f"the frame's columns have several levels, such as {given[0]!r}; give each one name")
     if not any(isinstance(name, str) for name in given):
         # A frame made from a plain array has numbers for names: its columns count by position.
         return _array_columns(frame.to_numpy(), names)
+    present = set(given)
     for name in names:
-        if name not in given:
-            raise DataError(f"the frame has no column {name!r}{did_you_mean(name, given)}")
+        if name not in present:
+            raise DataError(f"the frame has no column {name!r}{did_you_mean(name, map(str, given))}")
     if extra := [name for name in given if name not in set(names)]:
         raise DataError(f"the frame has a column {extra[0]!r} that is not an observed variable; drop it")
     columns = []
@@ -147,19 +181,36 @@ def _frame_columns(X: Any, names: Sequence[str]) -> tuple[NDArray[Any], ...]:
 
 
 def _numbers(column: NDArray[Any], name: str) -> NDArray[Any]:
+    """Return a column as integers or floats that the compiled loops read, NaN where a cell is missing."""
+    if isinstance(column, np.ma.MaskedArray):
+        kind = object if column.dtype.kind == "O" else np.float64
+        column = np.ma.filled(column.astype(kind), np.nan) if np.ma.is_masked(column) else column.data
     if column.dtype.kind == "b":
         return column.astype(np.uint8)
-    if column.dtype.kind in "iuf":
-        return column
+    if column.dtype.kind in "iu":
+        return column.astype(column.dtype.newbyteorder("="), copy=False)
+    if column.dtype.kind == "f":
+        return column if column.dtype in (np.float32, np.float64) else column.astype(np.float64)
     if column.dtype.kind == "O":
-        cells = np.array([np.nan if cell is None else cell for cell in column], dtype=object)
-        if not any(isinstance(cell, str | bytes) for cell in cells):
-            try:
-                return cells.astype(np.float64)
-            except (TypeError, ValueError):
-                pass
-    example = next((cell for cell in column if isinstance(cell, str)), column[0] if len(column) else "")
-    raise DataError(
-        f"column {name!r} holds {str(example)!r}, but integer codes are expected; "
+        return np.array([_number(cell, name) for cell in column], np.float64)
+    raise _no_code(column[0] if len(column) else column.dtype, name)
+
+
+def _number(cell: Any, name: str) -> float:
+    # pandas marks missing cells by objects of its own, which equal nothing and are no numbers.
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+        return math.nan
+    try:
+        if not isinstance(cell, str | bytes):
+            return float(cell)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise _no_code(cell, name)
+
+
+def _no_code(cell: object, name: str) -> DataError:
+    shown = str(cell)[:40]
+    return DataError(
+        f"column {name!r} holds {shown!r}, but integer codes are expected; "
         f"map its labels to 0, 1, 2, … first (for example with numpy.unique(column, return_inverse=True))"
     )

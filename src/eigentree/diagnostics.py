@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from eigentree.moments import Counts
     from eigentree.spectral import LearnedEdge, SpectralFit
-    from eigentree.views import ViewPlan
+    from eigentree.views import PlanNode, ViewPlan
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,8 @@ class SeparatorReport:
         The singular value at the rank over the one after it; infinity where there is none after it.
     noise : float
         The size that the singular values of pure noise would have with this many rows.
+    seen : float
+        The rank that the joint states of the views that occur in the data allow at most.
     """
 
     separator: tuple[str, ...]
@@ -63,6 +66,7 @@ class SeparatorReport:
     singular_values: NDArray[np.float64]
     gap: float
     noise: float
+    seen: float = math.inf
 
     @property
     def smallest(self) -> float:
@@ -71,8 +75,8 @@ class SeparatorReport:
 
     @property
     def absent(self) -> bool:
-        """Whether the data do not show the last direction at all."""
-        return self.smallest <= NO_SIGNAL * float(self.singular_values[0])
+        """Whether the data do not show the last direction at all; pseudo-rows do not count."""
+        return self.seen < self.rank or self.smallest <= NO_SIGNAL * float(self.singular_values[0])
 
     @property
     def weak(self) -> bool:
@@ -113,9 +117,15 @@ class SpectralReport:
 
     @classmethod
     def of(
-        cls, plan: ViewPlan, fit: SpectralFit, rows: float, shrinkage: float, tried: Mapping[float, float]
+        cls,
+        plan: ViewPlan,
+        fit: SpectralFit,
+        rows: float,
+        shrinkage: float,
+        tried: Mapping[float, float],
+        counts: Counts | None = None,
     ) -> SpectralReport:
-        """Return the report of a fit."""
+        """Return the report of a fit, to counts unless it is one to population moments."""
         graph = plan.graph
         separators = []
         orders, observed_orders = [1], [0]
@@ -137,6 +147,7 @@ class SpectralReport:
                         singular_values=edge.singular_values,
                         gap=_gap(edge, node.rank),
                         noise=edge.noise,
+                        seen=math.inf if counts is None else _seen(counts, node),
                     )
                 )
         return cls(
@@ -212,16 +223,16 @@ class SpectralReport:
             f"alpha {self.alpha:.3g}, highest order {self.order}, of which observed {self.observed_order}",
             f"rows floored in scoring: {self.floored}",
             "weakest separators:",
-            f"  {'separator':<24}{'rank':>6}{'states':>8}{'smallest':>11}{'noise':>9}{'gap':>8}  views",
+            f"  {'separator':<24}{'rank':>6}{'states':>8}{'smallest':>11}{'noise':>9}{'gap':>10}  views",
         ]
         for report in self.weakest():
-            name = "{" + ", ".join(report.separator) + "}"
-            views = "{" + ", ".join(report.inside) + "} x " + f"{len(report.outside)} outside"
-            gap = f"{report.gap:.1f}" if math.isfinite(report.gap) else "-"
+            name = _cut("{" + ", ".join(report.separator) + "}", 24)
+            views = _cut("{" + ", ".join(report.inside) + "}", 30) + f" x {len(report.outside)} outside"
+            gap = f"{report.gap:.3g}" if math.isfinite(report.gap) else "-"
             mark = " !" if report.weak else ""
             lines.append(
                 f"  {name:<24}{report.rank:>6}{report.states:>8}{report.smallest:>11.3g}{report.noise:>9.2g}"
-                f"{gap:>8}  {views}{mark}"
+                f"{gap:>10}  {views}{mark}"
             )
         weak = sum(report.weak for report in self.separators)
         if weak:
@@ -234,3 +245,17 @@ def _gap(edge: LearnedEdge, rank: int) -> float:
     if len(sizes) <= rank or not sizes[rank] > 0:
         return math.inf
     return float(sizes[rank - 1] / sizes[rank])
+
+
+def _seen(counts: Counts, node: PlanNode) -> float:
+    """Return the rank that the joint states of an edge's views allow: those that occur, on the poorer side."""
+
+    def occurring(group: tuple[str, ...]) -> int:
+        return int((counts.find([counts.graph.column(name) for name in group]).values > 0).sum())
+
+    # Views share the constant direction, so each one after the first adds one direction less.
+    return min(occurring(node.inside), 1 + sum(occurring(group) - 1 for group in node.outside))
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

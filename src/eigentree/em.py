@@ -20,49 +20,24 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from eigentree.codes import Rows
-from eigentree.errors import DataError, GraphError, NetworkError, ParameterError
+from eigentree.errors import DataError, NetworkError, ParameterError
 from eigentree.expectation import CodedRows, Expectation, TableLayout
-from eigentree.graph import LatentGraph
 from eigentree.network import LatentNetwork
-from eigentree.zoo import Template
+from eigentree.structure import resolve_structure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
+    from eigentree.graph import LatentGraph
+    from eigentree.zoo import Template
+
     Floats = NDArray[np.float64]
     Report = Callable[[int, float], None]
 
-MEMORY = 8
+MEMORY = 5
 """How many earlier steps an accelerated step looks back on."""
-
-
-def resolve_structure(structure: LatentGraph | Template, X: Any) -> LatentGraph:
-    """Return the graph of a model: the given one, or the one that a template builds for the columns of X.
-
-    A column has as many states as its largest code says. The columns of a frame keep their names.
-    """
-    if isinstance(structure, LatentGraph):
-        return structure
-    if not isinstance(structure, Template):
-        raise GraphError(
-            f"the structure is a LatentGraph or a template such as zoo.HMM(order=2), not {type(structure).__name__}"
-        )
-    named = not isinstance(X, np.ndarray) and hasattr(X, "columns") and all(isinstance(n, str) for n in X.columns)
-    shape = np.shape(X)
-    if len(shape) != 2 or shape[1] == 0:
-        raise DataError(f"data need the shape (rows, columns), not {shape}")
-    names = list(X.columns) if named else [f"x{column}" for column in range(shape[1])]
-    # No column has more states than floats can tell apart, so this graph takes all data that are numbers.
-    rows = Rows.of(X, LatentGraph(dict.fromkeys(names, 2**53)))
-    states = []
-    for name, column in zip(names, rows.columns, strict=True):
-        known = column[column >= 0]
-        if not len(known):
-            raise DataError(f"column {name!r} has no known cell, so its states are unknown; give a LatentGraph")
-        states.append(int(known.max()) + 1)
-    return structure.build(states, names)
 
 
 class _NetworkFace(DensityMixin, BaseEstimator):  # type: ignore[misc]
@@ -635,7 +610,8 @@ def _missing(codes: NDArray[Any], graph: LatentGraph) -> frozenset[str]:
 
 
 def _has_converged(before: float, after: float, tol: float) -> bool:
-    return abs(after - before) <= tol * (abs(after) + abs(before)) / 2
+    # With pseudo-counts, a start with zeros has the objective -inf.
+    return math.isfinite(before) and abs(after - before) <= tol * (abs(after) + abs(before)) / 2
 
 
 def _warn_interrupted(where: str) -> None:

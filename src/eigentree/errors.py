@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -45,3 +46,11 @@ def did_you_mean(name: object, candidates: Iterable[str]) -> str:
     """Return a hint such as ``"; did you mean 'x1'?"``, or an empty string when nothing is close."""
     close = get_close_matches(str(name), list(candidates), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def in_short(count: int) -> str:
+    """Return a whole number to three digits, such as ``"1.07e+09"``, also where no float holds it."""
+    if count < 10**300:
+        return f"{count:.3g}"
+    log = math.log10(count)
+    return f"{10 ** (log % 1):.2f}e+{math.floor(log)}"

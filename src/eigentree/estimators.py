@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -13,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from eigentree import queries
 from eigentree.codes import Rows
 from eigentree.diagnostics import SpectralReport
-from eigentree.errors import DataError, EigentreeError
-from eigentree.graph import LatentGraph
+from eigentree.errors import DataError, ParameterError
 from eigentree.moments import Counts, MomentSource, checked_weights, weighted_chunks
-from eigentree.shrinkage import PSEUDO_ROWS, RowSample, choose_shrinkage, floored, log_marginals
+from eigentree.shrinkage import RowSample, choose_shrinkage, floored, log_marginals, pseudo_rows
 from eigentree.spectral import CountedTables, ExactTables, learn
+from eigentree.structure import resolve_structure
 from eigentree.views import ViewPlan
 from eigentree.zoo import Template
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from eigentree.graph import LatentGraph
     from eigentree.spectral import SpectralFit
 
     Floats = NDArray[np.float64]
@@ -130,12 +132,16 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
             with no rows to hold out, shrinkage "auto" means 1 there.
         """
         if isinstance(self.structure, Template):
-            raise EigentreeError(
+            raise ParameterError(
                 "fit_moments needs a LatentGraph as structure; a template is built from columns of data"
             )
         graph = self.structure
         plan = self._plan(graph)
         if isinstance(source, Counts):
+            if [(name, source.graph.states[name]) for name in source.graph.observed] != [
+                (name, graph.states[name]) for name in graph.observed
+            ]:
+                raise DataError("the counts are of other columns than the structure's; count with the same graph")
             self._take(graph, plan, source, None)
             return self
         self._check_parameters()
@@ -146,6 +152,9 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
                 table = np.log(np.asarray(source.joint([name]), np.float64))
             marginals.append(np.append(np.maximum(table, -700.0), 0.0))
         self._finish(graph, plan, fit, tuple(marginals), 0.0)
+        # What an earlier fit counted is no part of this model.
+        for name in ("counts_", "_sample"):
+            self.__dict__.pop(name, None)
         self.report_ = SpectralReport.of(plan, fit, math.inf, 0.0, {})
         return self
 
@@ -155,18 +164,20 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         if isinstance(self.views, bool) or not isinstance(self.views, int | np.integer) or self.views < 1:
-            raise EigentreeError(f"views is a whole number of at least 1, not {self.views!r}")
+            raise ParameterError(f"views is a whole number of at least 1, not {self.views!r}")
         if self.scaling not in ("variance", None):
-            raise EigentreeError(f"scaling is 'variance' or None, not {self.scaling!r}")
+            raise ParameterError(f"scaling is 'variance' or None, not {self.scaling!r}")
         if isinstance(self.shrinkage, str):
             if self.shrinkage != "auto":
-                raise EigentreeError(f"shrinkage is 'auto' or a number of at least 0, not {self.shrinkage!r}")
-        elif not self.shrinkage >= 0:
-            raise EigentreeError(f"shrinkage is 'auto' or a number of at least 0, not {self.shrinkage!r}")
-        if self.max_rank is not None and not self.max_rank >= 1:
-            raise EigentreeError(f"max_rank is at least 1, or None for no cap, not {self.max_rank!r}")
+                raise ParameterError(f"shrinkage is 'auto' or a number of at least 0, not {self.shrinkage!r}")
+        elif not isinstance(self.shrinkage, Real) or not self.shrinkage >= 0:
+            raise ParameterError(f"shrinkage is 'auto' or a number of at least 0, not {self.shrinkage!r}")
+        if self.max_rank is not None and (not isinstance(self.max_rank, Integral) or self.max_rank < 1):
+            raise ParameterError(
+                f"max_rank is a whole number of at least 1, or None for no cap, not {self.max_rank!r}"
+            )
         if self.when_short not in ("raise", "warn"):
-            raise EigentreeError(f"when_short is 'raise' or 'warn', not {self.when_short!r}")
+            raise ParameterError(f"when_short is 'raise' or 'warn', not {self.when_short!r}")
 
     def _counted(
         self, counts: Counts, sample: RowSample | None, X: ArrayLike | Any, sample_weight: ArrayLike | None
@@ -193,11 +204,11 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
             shrinkage, tried, fit = choose_shrinkage(plan, counts, sample, self.scaling)
         else:
             shrinkage = 1.0 if self.shrinkage == "auto" else float(self.shrinkage)
-            (fit,) = learn(plan, [CountedTables(counts, PSEUDO_ROWS if shrinkage else 0.0)], self.scaling)
+            (fit,) = learn(plan, [CountedTables(counts, pseudo_rows(graph) if shrinkage else 0.0)], self.scaling)
         self._finish(graph, plan, fit, log_marginals(counts), shrinkage)
         self.counts_ = counts
         self._sample = sample
-        self.report_ = SpectralReport.of(plan, fit, counts.rows, shrinkage, tried)
+        self.report_ = SpectralReport.of(plan, fit, counts.rows, shrinkage, tried, counts)
         self.report_.warn()
 
     def _finish(
@@ -293,34 +304,3 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
                 RuntimeWarning,
                 stacklevel=3,
             )
-
-
-def resolve_structure(structure: LatentGraph | Template, X: ArrayLike | Any) -> LatentGraph:
-    """Return the graph itself, or the graph that a template builds from the columns of the data.
-
-    A column has as many states as its largest code says; columns of a frame keep their names.
-    """
-    if isinstance(structure, LatentGraph):
-        return structure
-    if not isinstance(structure, Template):
-        raise EigentreeError(
-            f"structure is a LatentGraph or a template such as zoo.HMM(order=2), not {type(structure).__name__}"
-        )
-    names: list[str] | None = None
-    if not isinstance(X, np.ndarray) and hasattr(X, "columns"):
-        frame: Any = X
-        listed = list(frame.columns)
-        names = listed if all(isinstance(name, str) for name in listed) else None
-        columns = [np.asarray(frame[name]) for name in listed]
-    else:
-        array = np.asarray(X)
-        if array.ndim != 2 or not array.size:
-            raise DataError(f"a template needs data of shape (rows, columns), not {array.shape}")
-        columns = list(array.T)
-    states = []
-    for j, column in enumerate(columns):
-        if column.dtype.kind not in "biuf":
-            raise DataError(f"column {names[j] if names else j!r} does not hold integer codes")
-        largest = np.nanmax(column, initial=0)
-        states.append(int(largest) + 1)
-    return structure.build(states, names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from numbers import Integral
 from types import MappingProxyType
@@ -72,6 +72,8 @@ class LatentGraph:
         hidden: Iterable[str] = (),
         directed: bool = True,
     ) -> None:
+        if not isinstance(directed, bool):
+            raise GraphError(f"directed is True or False, not {directed!r}")
         table = _checked_states(states)
         pairs = _checked_edges(edges, table, directed)
         concealed = _checked_hidden(hidden, table)
@@ -90,7 +92,7 @@ class LatentGraph:
             "hidden": tuple(name for name in table if name in concealed),
             "observed": observed,
             "names": tuple(table),
-            "directed": bool(directed),
+            "directed": directed,
             "_parents": {name: tuple(found) for name, found in sources.items()},
             "_neighbors": {name: tuple(found) for name, found in around.items()},
             "_columns": {name: column for column, name in enumerate(observed)},
@@ -137,7 +139,7 @@ class LatentGraph:
 
     def require(self, name: str) -> None:
         """Raise `GraphError` unless the graph has a variable of this name."""
-        if name not in self.states:
+        if not isinstance(name, str) or name not in self.states:
             raise GraphError(f"the graph has no variable {name!r}{did_you_mean(name, self.names)}")
 
     def column(self, name: str) -> int:
@@ -235,10 +237,12 @@ def _parents_first(graph: Any) -> list[tuple[str, str]]:
 
 
 def _checked_states(states: Mapping[str, int] | Iterable[tuple[str, int]]) -> dict[str, int]:
+    if not isinstance(states, Iterable):
+        raise GraphError(f"states is a mapping of names to numbers of states, such as {{'x': 2}}, not {states!r}")
     pairs = list(states.items()) if isinstance(states, Mapping) else list(states)
     table: dict[str, int] = {}
     for pair in pairs:
-        if isinstance(pair, str) or len(pair) != 2:
+        if not _is_pair(pair):
             raise GraphError(f"states is a mapping or pairs of a name and a number, not {pair!r}")
         name, count = pair
         if not isinstance(name, str) or not name:
@@ -256,14 +260,16 @@ def _checked_states(states: Mapping[str, int] | Iterable[tuple[str, int]]) -> di
 def _checked_edges(
     edges: Iterable[tuple[str, str]], states: Mapping[str, int], directed: bool
 ) -> tuple[tuple[str, str], ...]:
+    if isinstance(edges, str) or not isinstance(edges, Iterable):
+        raise GraphError(f"edges is a list of pairs of names, such as [('h', 'x')], not {edges!r}")
     pairs: list[tuple[str, str]] = []
     seen: set[tuple[str, str]] = set()
     for edge in edges:
-        if isinstance(edge, str) or len(edge) != 2:
+        if not _is_pair(edge):
             raise GraphError(f"an edge is a pair of names, not {edge!r}")
         source, target = edge
         for end in (source, target):
-            if end not in states:
+            if not isinstance(end, str) or end not in states:
                 raise GraphError(
                     f"edge {(source, target)!r} names {end!r}, which is not in states{did_you_mean(end, states)}"
                 )
@@ -280,9 +286,11 @@ def _checked_edges(
 def _checked_hidden(hidden: Iterable[str], states: Mapping[str, int]) -> set[str]:
     if isinstance(hidden, str):
         raise GraphError(f"hidden is a list of names; write hidden=[{hidden!r}]")
+    if not isinstance(hidden, Iterable):
+        raise GraphError(f"hidden is a list of names, not {hidden!r}; write hidden=[] if there are none")
     concealed: set[str] = set()
     for name in hidden:
-        if name not in states:
+        if not isinstance(name, str) or name not in states:
             raise GraphError(f"hidden names {name!r}, which is not in states{did_you_mean(name, states)}")
         if name in concealed:
             raise GraphError(f"hidden names {name!r} twice")
@@ -296,10 +304,14 @@ def _check_acyclic(sources: Mapping[str, list[str]]) -> None:
     try:
         TopologicalSorter(sources).prepare()
     except CycleError as error:
-        cycle = " -> ".join(error.args[1])
+        cycle = _listed(tuple(error.args[1]), between=" -> ")
         raise GraphError(f"the edges form a cycle: {cycle}; remove one of them or pass directed=False") from None
 
 
-def _listed(names: tuple[str, ...], most: int = 8) -> str:
-    shown = ", ".join(names[:most])
-    return f"{shown}, … ({len(names)} in all)" if len(names) > most else shown
+def _is_pair(item: object) -> bool:
+    return isinstance(item, Sequence) and not isinstance(item, str) and len(item) == 2
+
+
+def _listed(names: tuple[str, ...], most: int = 8, between: str = ", ") -> str:
+    shown = between.join(names[:most])
+    return f"{shown}{between}… ({len(names)} in all)" if len(names) > most else shown

@@ -7,6 +7,8 @@ operator is read once for all rows of the block, and the loops over rows vectori
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +20,15 @@ if TYPE_CHECKING:
 TINY = 2.0**-60
 HUGE = 2.0**60
 """A message outside this range is scaled by a power of two, which loses no bit."""
+
+LOWEST = -960.0
+"""Products whose log2 is not below this are far from the end of the doubles, whatever is summed on the way."""
+
+FLUSHED = 2.0**-1000
+"""More than underflow can take from an entry of a message, when no message is beyond `TINY` and `HUGE`."""
+
+CERTAIN = 2.0**-45
+"""A row whose lost part may be a larger share of its probability than this is computed again, in wide numbers."""
 
 
 class Plan(NamedTuple):
@@ -61,7 +72,12 @@ class Plan(NamedTuple):
 def _jit(function: Any) -> Any:
     # Contraction to fused multiply-add is the only liberty: sums keep their order, so results do not depend
     # on how rows are cut into blocks.
-    return njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")(function)
+    compiled = partial(njit, nogil=True, fastmath={"contract"}, error_model="numpy")
+    try:
+        return compiled(cache=True)(function)
+    except RuntimeError:
+        # No directory for numba's cache can be written to: compile in each process instead.
+        return compiled()(function)
 
 
 @_jit
@@ -123,8 +139,8 @@ def _assign(plan: Plan, node: int, e: int, joint: Any, count: int, out: Any) -> 
 
 
 @_jit
-def _rescale(message: Any, bond: int, count: int, peak: Any, exponent: Any) -> None:
-    """Bring each row's message back into range, and add what was taken out to its exponent."""
+def _rescale(message: Any, bond: int, count: int, peak: Any, exponent: Any) -> int:
+    """Bring each row's message back into range, add what was taken out to its exponent, return the largest."""
     for r in range(count):
         peak[r] = abs(message[0, r])
     for p in range(1, bond):
@@ -135,7 +151,8 @@ def _rescale(message: Any, bond: int, count: int, peak: Any, exponent: Any) -> N
         low = min(low, peak[r])
         high = max(high, peak[r])
     if low >= TINY and high <= HUGE:
-        return
+        return 0
+    largest = 0
     for r in range(count):
         if (peak[r] < TINY or peak[r] > HUGE) and peak[r] > 0.0:
             shift = int(np.floor(np.log2(peak[r])))
@@ -145,13 +162,15 @@ def _rescale(message: Any, bond: int, count: int, peak: Any, exponent: Any) -> N
             for p in range(bond):
                 message[p, r] = message[p, r] * half * rest
             exponent[r] += shift
+            largest = max(largest, shift)
+    return largest
 
 
 @_jit
 def _send_up(
     plan: Plan, node: int, where: Any, joint: Any, count: int, messages: Any, work: Any, exponent: Any
-) -> None:
-    """Write the message of a node to its parent (Eq. 11, 12, 19) for a block of rows."""
+) -> int:
+    """Write the message of a node to its parent (Eq. 11, 12, 19) for a block of rows; return as `_rescale`."""
     base = where[node]
     bond = plan.bond[node]
     out = messages[base : base + bond]
@@ -184,7 +203,92 @@ def _send_up(
                 for r in range(count):
                     work[r] *= c[r]
         _accumulate(plan, node, e, joint, count, work, target)
-    _rescale(out, bond, count, work, exponent)
+    largest: int = _rescale(out, bond, count, work, exponent)
+    return largest
+
+
+@_jit
+def _reach(plan: Plan) -> Any:
+    """Return the log2 of the smallest entry of each node's message when no child's message has one below 1."""
+    nodes = plan.bond.shape[0]
+    reach = np.empty(nodes)
+    for node in range(nodes):
+        first = plan.value_start[node]
+        least, negative = 1.0, False
+        count = (plan.entry_start[node + 1] - plan.entry_start[node]) * plan.width[node]
+        for value in plan.values[first : first + count]:
+            negative |= value < 0.0
+            if value != 0.0:
+                least = min(least, abs(value))
+        # Terms of both signs can cancel down to the last digit of the smallest of them.
+        reach[node] = np.log2(least) - (53.0 if negative else 0.0)
+    return reach
+
+
+@_jit
+def _lowest(message: Any, bond: int, count: int) -> float:
+    """Return the log2 of the smallest non-zero entry of a message in any row."""
+    least = HUGE
+    for p in range(bond):
+        for r in range(count):
+            size = abs(message[p, r])
+            if size > 0.0:
+                least = min(least, size)
+    lowest: float = np.log2(least)
+    return lowest
+
+
+@_jit
+def _bound_loss(
+    plan: Plan,
+    node: int,
+    where: Any,
+    joint: Any,
+    count: int,
+    messages: Any,
+    before: Any,
+    exponent: Any,
+    reach: float,
+    lossy: Any,
+    lost: Any,
+) -> None:
+    """Write a bound on what underflow, here or below, may have taken from an entry of a node's message."""
+    width = plan.width[node]
+    weight = np.empty(plan.bond[node])
+    for r in range(count):
+        # The norm of the operator at the row's cells: how much it can amplify an error.
+        weight[:] = 0.0
+        at = plan.value_start[node] + (joint[r] if width > 1 else 0)
+        for e in range(plan.entry_start[node], plan.entry_start[node + 1]):
+            weight[plan.entry_parent[e]] += abs(plan.values[at])
+            at += width
+        norm = weight.max()
+        low = reach
+        product, error = 1.0, 0.0
+        for k in range(plan.child_start[node], plan.child_start[node + 1]):
+            child = plan.child[k]
+            peak, least = 0.0, HUGE
+            for p in range(plan.bond[child]):
+                size = abs(messages[where[child] + p, r])
+                peak = max(peak, size)
+                if size > 0.0:
+                    least = min(least, size)
+            below = lost[child, r] if lossy[child] else 0.0
+            error = error * (peak + below) + product * below
+            product *= peak
+            low += min(np.log2(least), 0.0)
+            # The bound itself must not underflow.
+            if below > 0.0:
+                error = max(error, FLUSHED)
+        error *= norm
+        if low < LOWEST:
+            error += FLUSHED * norm
+        if error > 0.0:
+            error = max(error, FLUSHED)
+        shift = exponent[r] - before[r]
+        error = error * 2.0 ** (-(shift // 2)) * 2.0 ** (-(shift - shift // 2))
+        # What is this far lost stays so; an infinite bound would turn into no number at all.
+        lost[node, r] = min(error, HUGE)
 
 
 @_jit
@@ -198,23 +302,59 @@ def _pass_up(
     joint: Any,
     work: Any,
     exponent: Any,
+    reach: Any,
+    lost: Any,
+    unsure: Any,
 ) -> None:
-    for node in range(plan.bond.shape[0] - 1, -1, -1):
+    """Pass messages up the whole tree, and mark the rows whose probability underflow may have changed.
+
+    One exponent serves a row's whole message, so an entry that is a thousand binary digits below another is lost;
+    that matters only where a message from elsewhere reverses their order. A bound on the smallest entry tells
+    which nodes can lose anything; only these, and those above them, are looked at row by row.
+    """
+    nodes = plan.bond.shape[0]
+    low = np.zeros(nodes)
+    lossy = np.zeros(nodes, np.bool_)
+    before = np.empty(count, np.int64)
+    for node in range(nodes - 1, -1, -1):
+        first, last = plan.child_start[node], plan.child_start[node + 1]
+        lowest = reach[node]
+        risky = False
+        for k in range(first, last):
+            lowest += min(low[plan.child[k]], 0.0)
+            risky |= lossy[plan.child[k]]
+        if lowest < LOWEST:
+            lowest = reach[node]
+            for k in range(first, last):
+                child = plan.child[k]
+                low[child] = _lowest(messages[where[child] :], plan.bond[child], count)
+                lowest += min(low[child], 0.0)
+            risky |= lowest < LOWEST
+        if risky:
+            before[:] = exponent[:count]
         if plan.width[node] > 1:
             _joint_codes(plan, node, codes, start, count, joint)
-        _send_up(plan, node, where, joint, count, messages, work, exponent)
+        largest = _send_up(plan, node, where, joint, count, messages, work, exponent)
+        low[node] = lowest - largest
+        lossy[node] = risky
+        if risky:
+            _bound_loss(plan, node, where, joint, count, messages, before, exponent, reach[node], lossy, lost)
+    if lossy[0]:
+        for r in range(count):
+            unsure[start + r] = lost[0, r] > CERTAIN * abs(messages[where[0], r])
 
 
 @_jit
-def upward(plan: Plan, codes: Any, messages: Any, block: int, log_size: Any, sign: Any) -> None:
-    """Write the log absolute probability of each row and its sign (Eq. 13)."""
+def upward(plan: Plan, codes: Any, messages: Any, block: int, log_size: Any, sign: Any, unsure: Any) -> None:
+    """Write the log absolute probability of each row and its sign (Eq. 13), and which rows underflow spoiled."""
     joint = np.zeros(block, np.int64)
     work = np.empty(block)
     exponent = np.empty(block, np.int64)
+    reach, lost = _reach(plan), np.empty((plan.bond.shape[0], block))
     for start in range(0, codes.shape[0], block):
         count = min(block, codes.shape[0] - start)
         exponent[:count] = 0
-        _pass_up(plan, plan.slot, codes, start, count, messages, joint, work, exponent)
+        _pass_up(plan, plan.slot, codes, start, count, messages, joint, work, exponent, reach, lost, unsure)
         root = messages[plan.slot[0]]
         for r in range(count):
             sign[start + r] = np.sign(root[r])
@@ -266,18 +406,23 @@ def _entry_weight(plan: Plan, node: int, e: int, count: int, messages: Any, outs
 
 
 @_jit
-def downward(plan: Plan, codes: Any, messages: Any, outside: Any, block: int, offset: Any, tables: Any) -> None:
+def downward(
+    plan: Plan, codes: Any, messages: Any, outside: Any, block: int, offset: Any, tables: Any, unsure: Any
+) -> None:
     """Write P(column = v, the other cells of the row), up to a factor a row, for the wanted columns.
 
-    ``offset[column]`` is where the column's states start in a row of `tables`, or -1 if it is not wanted.
+    ``offset[column]`` is where the column's states start in a row of `tables`, or -1 if it is not wanted. Rows that
+    underflow spoiled are marked in `unsure`.
     """
     nodes = plan.bond.shape[0]
     joint = np.zeros(block, np.int64)
     work = np.empty(block)
     unused = np.zeros(block, np.int64)
+    reach, lost = _reach(plan), np.empty((nodes, block))
     for start in range(0, codes.shape[0], block):
         count = min(block, codes.shape[0] - start)
-        _pass_up(plan, plan.place, codes, start, count, messages, joint, work, unused)
+        unused[:] = 0
+        _pass_up(plan, plan.place, codes, start, count, messages, joint, work, unused, reach, lost, unsure)
         outside[plan.place[0], :count] = 1.0
         for node in range(nodes):
             if plan.width[node] > 1:
@@ -306,25 +451,28 @@ def draw(
     tour: Any,
     codes: Any,
     uniform: Any,
-    fallback: Any,
     messages: Any,
     outside: Any,
     block: int,
-) -> int:
-    """Fill the missing cells of each row with a draw given its other cells; return how many had to fall back.
+    unsure: Any,
+) -> None:
+    """Fill the missing cells of each row with a draw given its other cells.
+
+    Rows that underflow spoiled are marked in `unsure` and left as they are.
 
     The tour enters and leaves each node once. Entering node i (``i`` in the tour) sends the message from above and
     draws the node's own cells; leaving it (``-i - 1``) sends its message up, now with these cells known.
-    Where no state has a positive probability, the cell is drawn from the column's distribution in `fallback`.
+    Where no state has a positive probability, the cell stays missing.
     """
     joint = np.zeros(block, np.int64)
     work = np.empty(block)
     unused = np.zeros(block, np.int64)
-    table = np.empty((fallback.shape[1], block))
-    failures = 0
+    reach, lost = _reach(plan), np.empty((plan.bond.shape[0], block))
+    table = np.empty((plan.states.max(), block))
     for start in range(0, codes.shape[0], block):
         count = min(block, codes.shape[0] - start)
-        _pass_up(plan, plan.place, codes, start, count, messages, joint, work, unused)
+        unused[:] = 0
+        _pass_up(plan, plan.place, codes, start, count, messages, joint, work, unused, reach, lost, unsure)
         outside[plan.place[0], :count] = 1.0
         for step in range(tour.shape[0]):
             node = tour[step, 0]
@@ -357,27 +505,198 @@ def draw(
                             if codes[start + r, column] == states:
                                 table[v, r] += plan.values[shift + joint[r]] * work[r]
                 for r in range(count):
-                    if codes[start + r, column] != states:
-                        continue
-                    total = 0.0
-                    for v in range(states):
-                        total += max(table[v, r], 0.0)
-                    if not total > 0.0:
-                        failures += 1
-                        total = 0.0
-                        for v in range(states):
-                            table[v, r] = fallback[column, v]
-                            total += table[v, r]
-                    left = uniform[start + r, column] * total
-                    chosen = -1
-                    for v in range(states):
-                        if table[v, r] > 0.0:
-                            chosen = v
-                            left -= table[v, r]
-                            if left < 0.0:
-                                break
-                    codes[start + r, column] = chosen
-    return failures
+                    if codes[start + r, column] == states and not unsure[start + r]:
+                        codes[start + r, column] = pick(table[:states, r], uniform[start + r, column])
+
+
+@_jit
+def pick(table: Any, uniform: float) -> int:
+    """Return the state whose stretch of the table's positive part holds the uniform draw.
+
+    Where nothing is positive, return the code of a missing cell.
+    """
+    total = 0.0
+    for v in range(table.shape[0]):
+        total += max(table[v], 0.0)
+    left = uniform * total
+    chosen: int = table.shape[0]
+    for v in range(table.shape[0]):
+        if table[v] > 0.0:
+            chosen = v
+            left -= table[v]
+            if left < 0.0:
+                break
+    return chosen
+
+
+@_jit
+def _wide_add(size: Any, power: Any, at: int, value: float, exponent: int) -> None:
+    """Add value · 2^exponent to an entry size · 2^power of a wide message; sizes lie in 1/2 … 1 or are 0."""
+    fraction, shift = math.frexp(value)
+    if fraction == 0.0:
+        return
+    shift += exponent
+    if size[at] == 0.0:
+        size[at], power[at] = fraction, shift
+        return
+    above = max(shift, power[at])
+    # Beyond 2,000 digits nothing of the smaller one is left.
+    total = math.ldexp(fraction, max(shift - above, -2000)) + math.ldexp(size[at], max(power[at] - above, -2000))
+    size[at], shift = math.frexp(total)
+    power[at] = above + shift
+
+
+@_jit
+def _wide_product(plan: Plan, node: int, e: int, without: int, size: Any, power: Any) -> tuple[float, int]:
+    """Return the product of the children's messages that meet one entry, but for one of them."""
+    fraction, exponent = 1.0, 0
+    first_child = plan.child_start[node]
+    for j in range(plan.child_start[node + 1] - first_child):
+        if j != without:
+            at = plan.place[plan.child[first_child + j]] + plan.entry_child[e, j]
+            fraction *= size[at]
+            exponent += power[at]
+    return fraction, exponent
+
+
+@_jit
+def _wide_value(plan: Plan, node: int, e: int, joint: int) -> tuple[float, int]:
+    width = plan.width[node]
+    return math.frexp(plan.values[plan.value_start[node] + (e - plan.entry_start[node]) * width + joint])
+
+
+@_jit
+def _wide_joint(plan: Plan, node: int, row: Any) -> int:
+    joint = 0
+    for k in range(plan.column_start[node], plan.column_start[node + 1]):
+        joint += row[plan.column[k]] * plan.stride[k]
+    return joint
+
+
+@_jit
+def _wide_send_up(plan: Plan, node: int, row: Any, size: Any, power: Any) -> None:
+    """Write the message of a node to its parent, as `_send_up` does."""
+    base = plan.place[node]
+    size[base : base + plan.bond[node]] = 0.0
+    joint = _wide_joint(plan, node, row)
+    for e in range(plan.entry_start[node], plan.entry_start[node + 1]):
+        fraction, exponent = _wide_product(plan, node, e, -1, size, power)
+        value, shift = _wide_value(plan, node, e, joint)
+        _wide_add(size, power, base + plan.entry_parent[e], value * fraction, shift + exponent)
+
+
+@_jit
+def _wide_send_down(
+    plan: Plan, node: int, k: int, row: Any, size: Any, power: Any, outside_size: Any, outside_power: Any
+) -> None:
+    """Write the message of a node to its k-th child, as `_send_down` does."""
+    child = plan.child[plan.child_start[node] + k]
+    base = plan.place[child]
+    outside_size[base : base + plan.bond[child]] = 0.0
+    joint = _wide_joint(plan, node, row)
+    for e in range(plan.entry_start[node], plan.entry_start[node + 1]):
+        above = plan.place[node] + plan.entry_parent[e]
+        fraction, exponent = _wide_product(plan, node, e, k, size, power)
+        value, shift = _wide_value(plan, node, e, joint)
+        value *= fraction * outside_size[above]
+        _wide_add(
+            outside_size,
+            outside_power,
+            base + plan.entry_child[e, k],
+            value,
+            shift + exponent + outside_power[above],
+        )
+
+
+@_jit
+def _wide_table(
+    plan: Plan,
+    node: int,
+    k: int,
+    row: Any,
+    size: Any,
+    power: Any,
+    outside_size: Any,
+    outside_power: Any,
+    table: Any,
+) -> None:
+    """Write P(column = v, the other cells of the row), up to a factor, for the k-th of all own columns."""
+    states, stride = plan.states[k], plan.stride[k]
+    base = _wide_joint(plan, node, row) - row[plan.column[k]] * stride
+    sizes = np.zeros(states)
+    powers = np.zeros(states, np.int64)
+    for e in range(plan.entry_start[node], plan.entry_start[node + 1]):
+        above = plan.place[node] + plan.entry_parent[e]
+        fraction, exponent = _wide_product(plan, node, e, -1, size, power)
+        fraction *= outside_size[above]
+        for v in range(states):
+            value, shift = _wide_value(plan, node, e, base + v * stride)
+            _wide_add(sizes, powers, v, value * fraction, shift + exponent + outside_power[above])
+    top = np.int64(-(2**62))
+    for v in range(states):
+        if sizes[v] != 0.0:
+            top = max(top, powers[v])
+    for v in range(states):
+        table[v] = math.ldexp(sizes[v], max(powers[v] - top, -2000)) if sizes[v] != 0.0 else 0.0
+
+
+@_jit
+def wide_upward(plan: Plan, codes: Any, log_size: Any, sign: Any) -> None:
+    """Write what `upward` does, slowly, with an exponent for each entry of a message: nothing underflows."""
+    depth = plan.bond.sum()
+    size, power = np.zeros(depth), np.zeros(depth, np.int64)
+    for r in range(codes.shape[0]):
+        for node in range(plan.bond.shape[0] - 1, -1, -1):
+            _wide_send_up(plan, node, codes[r], size, power)
+        sign[r] = np.sign(size[0])
+        log_size[r] = np.log(abs(size[0])) + power[0] * np.log(2.0)
+
+
+@_jit
+def wide_downward(plan: Plan, codes: Any, offset: Any, tables: Any) -> None:
+    """Write what `downward` does, slowly, with an exponent for each entry of a message."""
+    nodes, depth = plan.bond.shape[0], plan.bond.sum()
+    size, power = np.zeros(depth), np.zeros(depth, np.int64)
+    outside_size, outside_power = np.zeros(depth), np.zeros(depth, np.int64)
+    outside_size[0] = 1.0
+    for r in range(codes.shape[0]):
+        row = codes[r]
+        for node in range(nodes - 1, -1, -1):
+            _wide_send_up(plan, node, row, size, power)
+        for node in range(nodes):
+            for k in range(plan.child_start[node + 1] - plan.child_start[node]):
+                _wide_send_down(plan, node, k, row, size, power, outside_size, outside_power)
+            for k in range(plan.column_start[node], plan.column_start[node + 1]):
+                first = offset[plan.column[k]]
+                if first >= 0:
+                    table = tables[r, first : first + plan.states[k]]
+                    _wide_table(plan, node, k, row, size, power, outside_size, outside_power, table)
+
+
+@_jit
+def wide_draw(plan: Plan, tour: Any, codes: Any, uniform: Any) -> None:
+    """Do what `draw` does, slowly, with an exponent for each entry of a message."""
+    depth = plan.bond.sum()
+    size, power = np.zeros(depth), np.zeros(depth, np.int64)
+    outside_size, outside_power = np.zeros(depth), np.zeros(depth, np.int64)
+    outside_size[0] = 1.0
+    table = np.empty(plan.states.max())
+    for r in range(codes.shape[0]):
+        row = codes[r]
+        for node in range(plan.bond.shape[0] - 1, -1, -1):
+            _wide_send_up(plan, node, row, size, power)
+        for step in range(tour.shape[0]):
+            node = tour[step, 0]
+            if node < 0:
+                _wide_send_up(plan, -node - 1, row, size, power)
+                continue
+            if tour[step, 1] >= 0:
+                _wide_send_down(plan, tour[step, 1], tour[step, 2], row, size, power, outside_size, outside_power)
+            for k in range(plan.column_start[node], plan.column_start[node + 1]):
+                column, states = plan.column[k], plan.states[k]
+                if row[column] == states:
+                    _wide_table(plan, node, k, row, size, power, outside_size, outside_power, table[:states])
+                    row[column] = pick(table[:states], uniform[r, column])
 
 
 @_jit

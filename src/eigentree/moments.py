@@ -7,18 +7,21 @@ spread over machines, the counts are the same to the last bit, and so is every m
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from numba import get_num_threads
 
 from eigentree import kernels
 from eigentree.codes import Rows
 from eigentree.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -30,6 +33,9 @@ DENSE_CELLS = 2**16
 """Largest table that is kept as an array; a larger one is kept as the codes that occur, never more than rows."""
 
 COUNT_CHUNK = 16_384
+
+SHARED_FROM = 300_000
+"""Rows times groups from which starting threads pays."""
 
 
 class MomentSource(Protocol):
@@ -168,7 +174,9 @@ class Counts:
     def __init__(self, graph: LatentGraph, groups: Sequence[Sequence[str]]) -> None:
         states = [graph.states[name] for name in graph.observed]
         self.graph = graph
-        self.layout = Layout.of([tuple(sorted(graph.column(name) for name in group)) for group in groups], states)
+        self.layout = layout_of(
+            tuple(tuple(sorted(graph.column(name) for name in group)) for group in groups), tuple(states)
+        )
         self.dense: NDArray[Any] = np.zeros(int(self.layout.table_start[-1]), np.int64)
         self._sparse: dict[int, JointTable] = self.layout.empty_sparse()
         self._residual: NDArray[Any] | None = None
@@ -238,10 +246,11 @@ class Counts:
 
     def find(self, columns: Sequence[int]) -> JointTable:
         """Return the counts of some columns, from the smallest counted group that holds them all."""
-        table = self._table(self._holder(tuple(columns))).marginal(columns)
         covered = self.layout.covered.get(tuple(sorted(columns)))
         if self._residual is None or covered is None:
-            return table
+            return self._table(self._holder(tuple(columns))).marginal(columns)
+        # The residual is what its own holder lacks, which need not be the smallest.
+        table = self._table(self._holder(covered.holder)).marginal(columns)
         rest = JointTable(tuple(sorted(columns)), covered.shape, None, self._residual[covered.part])
         return table.plus(rest.marginal(columns), 1)
 
@@ -255,10 +264,13 @@ class Counts:
     def stacked(self, groups: Sequence[tuple[int, ...]]) -> Floats:
         """Return the counts of several groups of columns of the same shape, one row each, flat.
 
-        Every group must be held by a table that is kept as an array.
+        Groups that are held by tables kept as arrays are gathered together, any others are found one by one.
         """
         parts = self.layout.gathering(tuple(groups))
-        result = np.empty((len(groups), parts[0][1].shape[1]))
+        cells = math.prod(self.graph.states[self.graph.observed[column]] for column in groups[0])
+        result = np.empty((len(groups), cells))
+        for k in set(range(len(groups))).difference(*(members for members, _ in parts)):
+            result[k] = self.find(groups[k]).array().ravel()
         for members, index in parts:
             if index.shape[-1] == 1:
                 result[members] = self.dense.take(index[..., 0])
@@ -328,26 +340,6 @@ class Layout:
     states: NDArray[np.int64]
     table_start: NDArray[np.int64]
 
-    @classmethod
-    def of(cls, groups: Sequence[tuple[int, ...]], states: Sequence[int]) -> Layout:
-        """Return the layout of some groups of columns; those that another small table covers are read off it."""
-        groups, covered = _maximal(groups, states)
-        shapes = [tuple(states[column] for column in group) for group in groups]
-        for group, shape in zip(groups, shapes, strict=True):
-            if math.prod(shape) > np.iinfo(np.int64).max:
-                raise DataError(f"a joint table of {len(group)} columns has more cells than can be numbered")
-        dense = tuple(g for g, shape in enumerate(shapes) if math.prod(shape) <= DENSE_CELLS)
-        return cls(
-            tuple(groups),
-            tuple(shapes),
-            dense,
-            covered,
-            np.cumsum([0, *(len(groups[g]) for g in dense)]),
-            np.array([column for g in dense for column in groups[g]], np.int64),
-            np.array([size for g in dense for size in shapes[g]], np.int64),
-            np.cumsum([0, *(math.prod(shapes[g]) for g in dense)]),
-        )
-
     def empty_sparse(self) -> dict[int, JointTable]:
         """Return a table without rows for each group that is not kept as an array."""
         kept = set(self.dense)
@@ -391,10 +383,15 @@ class Layout:
         return {}
 
     def gathering(self, groups: tuple[tuple[int, ...], ...]) -> list[tuple[list[int], NDArray[np.int64]]]:
-        """Return where the cells of several groups lie: members, and an index (members, cells, cells to add up)."""
+        """Return where the cells of several groups lie: members, and an index (members, cells, cells to add up).
+
+        Groups that no array holds are no members.
+        """
         if groups not in self._gatherings:
             found: dict[int, tuple[list[int], list[NDArray[np.int64]]]] = {}
             for k, columns in enumerate(groups):
+                if self.holder(columns) not in self._place:
+                    continue
                 index = self._cells(columns)
                 members, indices = found.setdefault(index.shape[1], ([], []))
                 members.append(k)
@@ -410,6 +407,30 @@ class Layout:
         rest = [k for k in range(len(group)) if group[k] not in columns]
         cells = np.arange(math.prod(shape)).reshape(shape).transpose(order + rest)
         return np.asarray(cells.reshape(math.prod(shape[k] for k in order), -1) + self.part(g).start)
+
+
+@lru_cache(maxsize=4)
+def layout_of(groups: tuple[tuple[int, ...], ...], states: tuple[int, ...]) -> Layout:
+    """Return the layout of some groups of columns; those that another small table covers are read off it.
+
+    Kept for the last few, so that a structure is laid out once however often it is fitted.
+    """
+    kept, covered = _maximal(groups, states)
+    shapes = [tuple(states[column] for column in group) for group in kept]
+    for group, shape in zip(kept, shapes, strict=True):
+        if math.prod(shape) > np.iinfo(np.int64).max:
+            raise DataError(f"a joint table of {len(group)} columns has more cells than can be numbered")
+    dense = tuple(g for g, shape in enumerate(shapes) if math.prod(shape) <= DENSE_CELLS)
+    return Layout(
+        tuple(kept),
+        tuple(shapes),
+        dense,
+        covered,
+        np.cumsum([0, *(len(kept[g]) for g in dense)]),
+        np.array([column for g in dense for column in kept[g]], np.int64),
+        np.array([size for g in dense for size in shapes[g]], np.int64),
+        np.cumsum([0, *(math.prod(shapes[g]) for g in dense)]),
+    )
 
 
 @dataclass(frozen=True)
@@ -473,7 +494,19 @@ class _Accumulator:
         if weights is None:
             holes = np.zeros(codes.shape[1], np.bool_)
             holes[layout.columns] = codes.max(axis=0)[layout.columns] == layout.states
-            kernels.count_groups(codes, *groups, self.whole, holes)
+            _in_threads(
+                lambda part: kernels.count_groups(
+                    codes,
+                    layout.group_start[part],
+                    layout.columns,
+                    layout.states,
+                    layout.table_start[part],
+                    self.whole,
+                    holes,
+                ),
+                len(layout.dense),
+                len(codes),
+            )
             self.rows += len(codes)
         elif weights.dtype.kind in "iub":
             weights = weights.astype(np.int64)
@@ -541,6 +574,21 @@ class _Accumulator:
             if parts:
                 sparse[g] = JointTable(self.empty[g].columns, self.empty[g].shape, *_merged(parts))
         return dense, sparse, self.residual
+
+
+def _in_threads(work: Callable[[slice], None], groups: int, rows: int) -> None:
+    """Do work on the starts of consecutive groups, shared by as many threads as numba is allowed.
+
+    Every group has a table of its own, so nothing depends on who counts it.
+    """
+    threads = min(get_num_threads(), groups) if groups * rows > SHARED_FROM else 1
+    bounds = [round(k * groups / threads) for k in range(threads + 1)]
+    parts = [slice(a, b + 1) for a, b in pairwise(bounds)]
+    if threads == 1:
+        work(parts[0])
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, parts))
 
 
 def _merged(

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from eigentree import kernels, queries
+from eigentree.codes import rows_at_a_time
 from eigentree.errors import DataError, NetworkError, did_you_mean
 from eigentree.graph import LatentGraph
 from eigentree.operators import NodeOperator, TreeOperators
 from eigentree.tensor import LabeledTensor
-from eigentree.tree import JunctionTree, TreeNode
+from eigentree.tree import JunctionTree, TreeNode, check_families
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float64]
 
 ROW_SUM_TOLERANCE = 1e-6
+"""How far from 1 a distribution may sum to and still be taken for one; it is then divided by its sum."""
+
+ROUNDING = 1e-12
+"""How far from 1 rounding may put the sum of a distribution: such tables stay as they are, bit by bit."""
 
 
 class LatentNetwork:
@@ -35,13 +42,18 @@ class LatentNetwork:
     tables : mapping
         On a directed graph one CPT a variable: name to an array with axes (parents in the order of
         ``graph.parents(name)``…, name). On an undirected graph one clique conditional P(R_i | S_i) (Eq. 6) for
-        each node of ``JunctionTree.build(graph)`` with a remainder: the tuple of remainder names to an array with
-        axes (separator…, remainder…).
+        each node of the tree with a remainder: the tuple of remainder names to an array with
+        axes (separator…, remainder…). Rows that sum to 1 up to rounding are divided by their sum.
+    tree : JunctionTree, optional
+        The tree that questions are answered on, made from the same graph, for example with another limit on the
+        size of its cliques; by default ``JunctionTree.build(graph)``.
 
     Raises
     ------
     NetworkError
         When a table is missing, has the wrong shape, holds negative numbers or rows that do not sum to 1.
+    TreewidthError
+        When a table is too large. Nothing large is allocated before.
 
     Examples
     --------
@@ -52,19 +64,26 @@ class LatentNetwork:
     [[0.425, 0.125], [0.125, 0.325]]
     """
 
-    def __init__(self, graph: LatentGraph, tables: Mapping[Any, ArrayLike]) -> None:
+    def __init__(
+        self, graph: LatentGraph, tables: Mapping[Any, ArrayLike], tree: JunctionTree | None = None
+    ) -> None:
         self._graph = graph
-        expected = table_axes(graph)
-        given = {(key,) if isinstance(key, str) else tuple(key): table for key, table in tables.items()}
+        self._given_tree = _checked_tree(graph, tree)
+        self._axes = table_axes(graph, self._given_tree)
+        given = _checked_keys(tables, graph)
         self._factors: dict[tuple[str, ...], Floats] = {}
-        for key, axes in expected.items():
+        for key, axes in self._axes.items():
             if key not in given:
                 raise NetworkError(f"there is no table for {_shown(key)}; it needs the axes {axes}")
             self._factors[key] = _checked_table(key, axes, given[key], graph)
         for key in given:
-            if key not in expected:
+            if key not in self._axes:
                 hint = did_you_mean(key[0], graph.names) if key else ""
                 raise NetworkError(f"a table is given for {_shown(key)}, which the graph does not have{hint}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor, because a copied or unpickled array would be writeable.
+        return type(self), (self._graph, self.tables, self._given_tree)
 
     @property
     def graph(self) -> LatentGraph:
@@ -83,7 +102,11 @@ class LatentNetwork:
 
     @classmethod
     def random(
-        cls, graph: LatentGraph, concentration: float = 1.0, seed: int | np.random.Generator | None = None
+        cls,
+        graph: LatentGraph,
+        concentration: float = 1.0,
+        seed: int | np.random.Generator | None = None,
+        tree: JunctionTree | None = None,
     ) -> LatentNetwork:
         """Return a network whose conditional distributions are drawn from a symmetric Dirichlet.
 
@@ -93,26 +116,43 @@ class LatentNetwork:
         concentration : float
             1 draws uniformly over distributions, smaller values draw peaked ones.
         seed : int or Generator, optional
+        tree : JunctionTree, optional
+            As in the constructor.
         """
-        if not concentration > 0:
-            raise NetworkError(f"concentration must be positive, not {concentration!r}")
+        # Below the smallest normal numbers, logarithms divided by the concentration overflow.
+        if not isinstance(concentration, Real) or not 1e-300 < concentration < math.inf:
+            raise NetworkError(f"concentration must be a positive, finite number, not {concentration!r}")
+        tree = _checked_tree(graph, tree)
         random = np.random.default_rng(seed)
         tables: dict[tuple[str, ...], Floats] = {}
-        for key, axes in table_axes(graph).items():
+        for key, axes in table_axes(graph, tree).items():
             shape = [graph.states[name] for name in axes]
             given = math.prod(shape[: len(axes) - len(key)])
             tables[key] = _dirichlet(random, given, math.prod(shape) // given, concentration).reshape(shape)
-        return cls(graph, tables)
+        return cls(graph, tables, tree)
 
     @classmethod
     def from_pgmpy(cls, model: Any, hidden: Sequence[str] | None = None) -> LatentNetwork:
-        """Return the network of a pgmpy Bayesian network with its CPDs; hidden are its latents by default."""
+        """Return the network of a pgmpy Bayesian network with its CPDs; hidden are its latents by default.
+
+        Raises
+        ------
+        NetworkError
+            When the model is no Bayesian network, or pgmpy itself calls it inconsistent.
+        """
+        if not hasattr(model, "get_cpds"):
+            raise NetworkError(
+                f"a {type(model).__name__} has no CPDs; give a DiscreteBayesianNetwork, or take the structure "
+                f"alone with LatentGraph.from_pgmpy"
+            )
         graph = LatentGraph.from_pgmpy(model, hidden)
+        try:
+            model.check_model()
+        except ValueError as error:
+            raise NetworkError(f"pgmpy calls the model inconsistent: {error}") from None
         tables = {}
         for name in graph.names:
             cpd = model.get_cpds(name)
-            if cpd is None:
-                raise NetworkError(f"the pgmpy model has no CPD for {name!r}; add one with model.add_cpds")
             tables[name] = _reordered(cpd.values, list(cpd.variables), (*graph.parents(name), name))
         return cls(graph, tables)
 
@@ -130,12 +170,12 @@ class LatentNetwork:
     @cached_property
     def tree(self) -> JunctionTree:
         """The junction tree that questions are answered on."""
-        return JunctionTree.build(self._graph)
+        return self._given_tree or JunctionTree.build(self._graph)
 
     @cached_property
     def _beliefs(self) -> list[Floats]:
         """The marginal of each maximal clique of the tree, axes in the order of the clique."""
-        return _calibrated(self.tree, self._factors, table_axes(self._graph))
+        return _calibrated(self.tree, self._factors, self._axes)
 
     @cached_property
     def operators(self) -> TreeOperators:
@@ -147,7 +187,13 @@ class LatentNetwork:
 
         Where the separator's states have probability zero, so has the row.
         """
-        return self._conditional(tree.nodes[node])
+        return self._conditional(self._own_node(tree, node))
+
+    def _own_node(self, tree: JunctionTree, node: int) -> TreeNode:
+        _check_graph(self._graph, tree)
+        if not 0 <= node < len(tree.nodes):
+            raise NetworkError(f"the tree has the nodes 0 to {len(tree.nodes) - 1}, but no {node!r}")
+        return tree.nodes[node]
 
     def _conditional(self, node: TreeNode) -> Floats:
         clique = self.tree.cliques[node.origin]
@@ -161,9 +207,12 @@ class LatentNetwork:
 
         Examples
         --------
-        For the clique {B, C, D, E} of the paper's Figure 2, the labels are B, B, D, C, C, E.
+        For the clique {B, C, D, E} of the paper's Figure 2, the labels are B, B, D, C, C, E. Where the parent of a
+        leaf holds the leaf's observed variable X as well, the leaf is the identity with labels X, X.
         """
-        this = tree.nodes[node]
+        this = self._own_node(tree, node)
+        if this.observed is not None and not this.remainder:
+            return LabeledTensor.identity(this.clique, tree.states_of(this.clique))
         conditional = LabeledTensor(self._conditional(this), this.clique)
         if not this.children:
             return conditional
@@ -172,8 +221,7 @@ class LatentNetwork:
 
     def embed(self, tree: JunctionTree) -> TreeOperators:
         """Return the operators of a rooted junction tree of this graph: Eq. 10, kept sparse."""
-        if tree.graph != self._graph:
-            raise NetworkError("the junction tree belongs to another graph; build it from network.graph")
+        _check_graph(self._graph, tree)
         return TreeOperators(
             tuple(self._operator(tree, node) for node in tree.nodes),
             tree.states_of(self._graph.observed),
@@ -210,35 +258,43 @@ class LatentNetwork:
         given : mapping of str to int, optional
             Values of some observed variables; the others are drawn given these.
         """
-        if given:
-            rows, failures = queries.sample(self.operators, self._graph, n, given, seed)
-            if failures:
+        if given is not None:
+            rows, undefined = queries.sample(self.operators, self._graph, n, given, seed)
+            if undefined:
                 raise DataError(f"the evidence {dict(given)} has probability zero under this model")
             return rows
         queries.check_count(n)
         random = np.random.default_rng(seed)
-        drawn: dict[str, NDArray[np.int64]] = {}
         rows = np.empty((n, len(self._graph.observed)), np.int64)
-        for node in self.tree.nodes:
-            if node.remainder:
-                self._sample_remainder(node, drawn, n, random)
-            if node.observed is not None:
-                rows[:, self._graph.column(node.observed)] = drawn[node.observed]
+        step = rows_at_a_time(len(self.tree.nodes))
+        for start in range(0, n, step):
+            self._sample_into(rows[start : start + step], random)
         return rows
 
-    def _sample_remainder(
-        self, node: TreeNode, drawn: dict[str, NDArray[np.int64]], n: int, random: np.random.Generator
-    ) -> None:
-        """Draw the remainder of a node given its separator, for all rows at once."""
-        table = self._conditional(node)
-        held = len(node.separator)
-        given = np.zeros(n, np.int64)
-        for name, states in zip(node.separator, table.shape[:held], strict=True):
-            given = given * states + drawn[name]
-        cumulative = table.reshape(math.prod(table.shape[:held]), -1).cumsum(axis=1)
-        chosen = np.empty(n, np.int64)
-        kernels.choose(cumulative, given, random.random(n), chosen)
-        drawn.update(zip(node.remainder, np.unravel_index(chosen, table.shape[held:]), strict=True))
+    @cached_property
+    def _cumulative(self) -> list[tuple[TreeNode, Floats]]:
+        """Each node with a remainder, and the cumulative distribution of that for each state of its separator."""
+        conditionals = ((node, self._conditional(node)) for node in self.tree.nodes if node.remainder)
+        return [
+            (node, table.reshape(math.prod(table.shape[: len(node.separator)]), -1).cumsum(axis=1))
+            for node, table in conditionals
+        ]
+
+    def _sample_into(self, rows: NDArray[np.int64], random: np.random.Generator) -> None:
+        """Draw each node's remainder given its separator, for all rows at once, and keep what is observed."""
+        states = self._graph.states
+        drawn: dict[str, NDArray[np.int64]] = {}
+        for node, cumulative in self._cumulative:
+            given = np.zeros(len(rows), np.int64)
+            for name in node.separator:
+                given = given * states[name] + drawn[name]
+            chosen = np.empty(len(rows), np.int64)
+            kernels.choose(cumulative, given, random.random(len(rows)), chosen)
+            drawn.update(
+                zip(node.remainder, np.unravel_index(chosen, self.tree.states_of(node.remainder)), strict=True)
+            )
+        for column, name in enumerate(self._graph.observed):
+            rows[:, column] = drawn[name]
 
     def log_prob(self, X: ArrayLike | Any) -> Floats:
         """Return the log probability of each row, hidden variables and missing cells summed out.
@@ -291,15 +347,57 @@ def _warn_undefined(count: int, what: str) -> None:
         )
 
 
-def table_axes(graph: LatentGraph) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """Return the axes of each table that a network on this graph needs, by the names it distributes."""
+def _check_graph(graph: LatentGraph, tree: JunctionTree) -> None:
+    if not isinstance(tree, JunctionTree):
+        raise NetworkError(f"a tree is a JunctionTree, made by JunctionTree.build(graph), not {tree!r}")
+    if tree.graph != graph:
+        raise NetworkError("the junction tree belongs to another graph; build it from network.graph")
+
+
+def _checked_tree(graph: LatentGraph, tree: JunctionTree | None) -> JunctionTree | None:
+    """Return the tree given, or one that the tables need, once it is sure that no table is too large."""
+    if not isinstance(graph, LatentGraph):
+        raise NetworkError(f"a network needs a LatentGraph, not {graph!r}")
+    if tree is not None:
+        _check_graph(graph, tree)
+        return tree
+    if not graph.directed:
+        return JunctionTree.build(graph)
+    check_families(graph)
+    return None
+
+
+def table_axes(graph: LatentGraph, tree: JunctionTree | None = None) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Return the axes of each table that a network on this graph needs, by the names it distributes.
+
+    On an undirected graph they follow the tree, by default ``JunctionTree.build(graph)``.
+    """
     if graph.directed:
         return {(name,): (*graph.parents(name), name) for name in graph.names}
-    return {node.remainder: node.clique for node in JunctionTree.build(graph).nodes if node.remainder}
+    tree = tree or JunctionTree.build(graph)
+    return {node.remainder: node.clique for node in tree.nodes if node.remainder}
+
+
+def _checked_keys(tables: Mapping[Any, ArrayLike], graph: LatentGraph) -> dict[tuple[str, ...], ArrayLike]:
+    """Return the tables by tuples of names."""
+    if not isinstance(tables, Mapping):
+        raise NetworkError(
+            f"tables is a mapping of names to arrays, such as {{{graph.names[0]!r}: [...]}}, "
+            f"not a {type(tables).__name__}"
+        )
+    given: dict[tuple[str, ...], ArrayLike] = {}
+    for key, table in tables.items():
+        names = (key,) if isinstance(key, str) else key
+        if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+            raise NetworkError(f"a table is given for {key!r}; tables go by names or by tuples of names")
+        given[names] = table
+    return given
 
 
 def _checked_table(key: tuple[str, ...], axes: tuple[str, ...], table: ArrayLike, graph: LatentGraph) -> Floats:
     try:
+        if np.iscomplexobj(table):
+            raise TypeError
         array = np.array(table, dtype=np.float64)
     except (TypeError, ValueError):
         raise NetworkError(f"the table of {_shown(key)} is not an array of numbers") from None
@@ -319,6 +417,8 @@ def _checked_table(key: tuple[str, ...], axes: tuple[str, ...], table: ArrayLike
             f"the table of {_shown(key)} must sum to 1 over its last {len(key)} axis"
             f"{'' if len(key) == 1 else 'es'}, but sums to {totals[worst]:.6g} where {where or 'given'}"
         )
+    if abs(totals[worst] - 1) > ROUNDING:
+        array /= array.sum(axis=summed, keepdims=True)
     array.flags.writeable = False
     return array
 
@@ -385,7 +485,9 @@ def _calibrated(
         beliefs[i] = beliefs[i] / beliefs[i].sum()
         messages[i] = _marginal(beliefs[i], cliques[i], separators[i])
         if parents[i] >= 0:
-            beliefs[parents[i]] = beliefs[parents[i]] * _aligned(messages[i], separators[i], cliques[parents[i]])
+            product = beliefs[parents[i]] * _aligned(messages[i], separators[i], cliques[parents[i]])
+            # A hub has thousands of children: the product of their messages would underflow.
+            beliefs[parents[i]] = product / product.max()
     for i in range(len(cliques)):
         if parents[i] >= 0:
             above = _marginal(beliefs[parents[i]], cliques[parents[i]], separators[i])

@@ -7,6 +7,7 @@ sizes. Only non-zero entries are kept, so the duplicated modes of Eq. 10 cost no
 
 from __future__ import annotations
 
+import heapq
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -164,7 +165,12 @@ class TreeOperators:
         depth = int(plan.bond.sum())
         block = _block_size(2 * depth)
         messages, outside = np.empty((depth, block)), np.empty((depth, block))
-        kernels.downward(plan, codes, messages, outside, block, offset, tables)
+        unsure = np.zeros(len(codes), np.bool_)
+        kernels.downward(plan, codes, messages, outside, block, offset, tables, unsure)
+        if unsure.any():
+            again = np.zeros((int(unsure.sum()), tables.shape[1]))
+            kernels.wide_downward(plan, np.asfortranarray(codes[unsure]), offset, again)
+            tables[unsure] = again
         return np.split(tables, ends[1:-1], axis=1)
 
     def draw(self, codes: NDArray[Any], random: np.random.Generator) -> int:
@@ -176,16 +182,27 @@ class TreeOperators:
             How many cells had no state of positive probability, and were drawn from their column alone.
         """
         plan = self.folded.plan
-        fallback = np.zeros((len(self.states), max(self.states)))
-        for column, states in enumerate(self.states):
-            alone = np.maximum(self.joint((column,)), 0.0)
-            fallback[column, :states] = alone if alone.sum() > 0 else 1.0
         depth = int(plan.bond.sum())
         block = _block_size(2 * depth)
         messages, outside = np.empty((depth, block)), np.empty((depth, block))
         uniform = random.random(codes.shape)
-        tour = _tour(self.folded)
-        return int(kernels.draw(plan, tour, codes, uniform, fallback, messages, outside, block))
+        unsure = np.zeros(len(codes), np.bool_)
+        kernels.draw(plan, self.folded._tour, codes, uniform, messages, outside, block, unsure)
+        if unsure.any():
+            again = np.asfortranarray(codes[unsure])
+            kernels.wide_draw(plan, self.folded._tour, again, uniform[unsure])
+            codes[unsure] = again
+        return self._draw_alone(codes, uniform)
+
+    def _draw_alone(self, codes: NDArray[Any], uniform: Floats) -> int:
+        """Fill the missing cells that are left, each from its column's distribution; return how many there were."""
+        left = codes == np.asarray(self.states)
+        for column in np.flatnonzero(left.any(axis=0)).tolist():
+            alone = np.maximum(self.joint((column,)), 0.0)
+            table = alone if alone.sum() > 0.0 else np.ones(self.states[column])
+            rows = np.flatnonzero(left[:, column])
+            codes[rows, column] = [kernels.pick(table, level) for level in uniform[rows, column]]
+        return int(left.sum())
 
     def joint(self, columns: Sequence[int]) -> Floats:
         """Return the table of some columns with all others summed out; axes in the given order.
@@ -193,6 +210,10 @@ class TreeOperators:
         Only the part of the tree that joins these columns is visited.
         """
         return _joint(self.folded, tuple(columns))
+
+    @cached_property
+    def _tour(self) -> Integers:
+        return _tour(self)
 
     @cached_property
     def _owner(self) -> dict[int, int]:
@@ -227,9 +248,14 @@ class TreeOperators:
 def upward_pass(plan: kernels.Plan, codes: NDArray[Any]) -> tuple[Floats, NDArray[np.int8]]:
     """Return the log absolute probability of each row of codes, and its sign, under a flat plan."""
     log_size, sign = np.empty(len(codes)), np.empty(len(codes), np.int8)
+    unsure = np.zeros(len(codes), np.bool_)
     depth = int((plan.slot + plan.bond).max())
     block = _block_size(depth)
-    kernels.upward(plan, codes, np.empty((depth, block)), block, log_size, sign)
+    kernels.upward(plan, codes, np.empty((depth, block)), block, log_size, sign, unsure)
+    if unsure.any():
+        again = np.empty(int(unsure.sum())), np.empty(int(unsure.sum()), np.int8)
+        kernels.wide_upward(plan, np.asfortranarray(codes[unsure]), *again)
+        log_size[unsure], sign[unsure] = again
     return log_size, sign
 
 
@@ -248,12 +274,14 @@ def _summed(index: Integers, values: Floats) -> tuple[Integers, Floats]:
     """Return sorted entries in which no index repeats."""
     if not len(index):
         return index, values
-    shape = index.max(axis=0) + 1
-    key = np.ravel_multi_index(tuple(index.T), tuple(shape))
-    order = np.argsort(key, kind="stable")
-    key = key[order]
-    starts = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
-    return index[order[starts]], np.add.reduceat(values[order], starts, axis=0)
+    shape = (index.max(axis=0) + 1).tolist()
+    if math.prod(shape) < 2**63:
+        order = np.argsort(np.ravel_multi_index(tuple(index.T), shape), kind="stable")
+    else:
+        order = np.lexsort(index.T[::-1])
+    index = index[order]
+    starts = np.flatnonzero(np.concatenate([[True], (index[1:] != index[:-1]).any(axis=1)]))
+    return index[starts], np.add.reduceat(values[order], starts, axis=0)
 
 
 def _nonzero(index: Integers, values: Floats) -> tuple[Integers, Floats]:
@@ -407,17 +435,22 @@ def _tour(tree: TreeOperators) -> Integers:
 
 def _joint(tree: TreeOperators, columns: tuple[int, ...]) -> Floats:
     ups, downs = tree._summed_out
-    inside: dict[int, int] = {}
-    for column in columns:
-        i = tree._owner[column]
-        while i >= 0:
-            inside[i] = inside.get(i, 0) + 1
-            i = tree.parents[i]
-    top = max(i for i, count in inside.items() if count == len(columns)) if columns else 0
+    if not columns:
+        return np.asarray(math.exp(ups[0][1]) * ups[0][0][0])
+    inside = {tree._owner[column] for column in columns}
+    # The node with the largest number is below none of the others: replace it by its parent until one is left.
+    pending = [-i for i in inside]
+    heapq.heapify(pending)
+    while len(pending) > 1:
+        parent = tree.parents[-heapq.heappop(pending)]
+        if parent not in inside:
+            inside.add(parent)
+            heapq.heappush(pending, -parent)
+    top = -pending[0]
     # A message is a table (inner columns…, bond), kept as a matrix with the list of its columns.
     messages: dict[int, tuple[Floats, list[int]]] = {}
     scale = downs[top][1]
-    for i in sorted((i for i in inside if i >= top), reverse=True):
+    for i in sorted(inside, reverse=True):
         node = tree.nodes[i]
         sizes = [tree.states[column] + 1 for column in node.columns]
         wanted = [column for column in node.columns if column in columns]
@@ -440,8 +473,6 @@ def _joint(tree: TreeOperators, columns: tuple[int, ...]) -> Floats:
         out = np.zeros((len(table), node.bond))
         out[:, target[starts]] = np.add.reduceat(table[:, order], starts, axis=1)
         messages[i] = (out, names)
-    if not columns:
-        return np.asarray(math.exp(ups[0][1]) * ups[0][0][0])
     table, names = messages[top]
     flat = (table @ downs[top][0]) * math.exp(scale)
     shaped = flat.reshape([tree.states[name] for name in names])

@@ -6,15 +6,17 @@ Each function takes the operators, the graph that names their columns, and data;
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from eigentree.codes import Rows
-from eigentree.errors import DataError, GraphError
+from eigentree.codes import Rows, rows_at_a_time
+from eigentree.errors import DataError, GraphError, in_short
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -51,7 +53,7 @@ def log_prob(operators: TreeOperators, graph: LatentGraph, X: ArrayLike | Any) -
 def joint(operators: TreeOperators, graph: LatentGraph, names: Sequence[str]) -> NDArray[np.float64]:
     """Return the table of some observed variables, axes in the order of the names."""
     columns = _columns(graph, names)
-    _check_size([graph.states[name] for name in names], names)
+    _check_size([operators.states[column] for column in columns])
     return operators.joint(columns)
 
 
@@ -66,17 +68,25 @@ def conditional(
         When the evidence has no positive probability.
     """
     columns = _columns(graph, names)
-    if both := [name for name in names if name in given]:
-        raise DataError(f"{both[0]!r} stands on both sides of the bar; leave it out of one")
-    shape = [graph.states[name] for name in names]
-    _check_size(shape, names)
-    codes = np.repeat(_evidence(graph, given), math.prod(shape), axis=0)
-    codes[:, columns] = np.indices(shape).reshape(len(shape), -1).T
-    log_size, sign = operators.log_prob(np.asfortranarray(codes))
-    table = _positive(np.where(sign > 0, _exp_shifted(log_size), 0.0)[None, :])
+    if not columns:
+        raise GraphError("the table of no variables at all is asked for; name at least one")
+    evidence = _evidence(graph, given)
+    if both := [column for column in columns if evidence[0, column] < operators.states[column]]:
+        raise DataError(f"{graph.observed[both[0]]!r} stands on both sides of the bar; leave it out of one")
+    shape = [operators.states[column] for column in columns]
+    _check_size(shape)
+    cells = math.prod(shape)
+    log_size, sign = np.empty(cells), np.empty(cells, np.int8)
+    step = rows_at_a_time(evidence.shape[1])
+    for start in range(0, cells, step):
+        part = np.arange(start, min(start + step, cells))
+        codes = np.asfortranarray(np.repeat(evidence, len(part), axis=0))
+        codes[:, columns] = np.stack(np.unravel_index(part, shape), axis=1)
+        log_size[part], sign[part] = operators.log_prob(codes)
+    table = np.where(sign > 0, _exp_shifted(log_size), 0.0)
     if not table.any():
         raise DataError(f"the evidence {dict(given)} has no positive probability under this model")
-    normalised: NDArray[np.float64] = table[0] / table.sum()
+    normalised: NDArray[np.float64] = table / table.sum()
     return normalised.reshape(shape)
 
 
@@ -97,9 +107,9 @@ def predict_proba(
     proba = np.empty((rows.count, graph.states[target]))
     undefined = 0
     for start, codes in rows.chunks():
-        part, lost = _distributions(operators, codes, [column])
-        proba[start : start + len(codes)] = part[0]
-        undefined += lost
+        ((table, lost),) = _distributions(operators, codes, [column])
+        proba[start : start + len(codes)] = table
+        undefined += int(lost.sum())
     return proba, undefined
 
 
@@ -126,28 +136,28 @@ def impute(
     filled = np.empty((rows.count, len(rows.states)), np.int64)
     random = np.random.default_rng(seed)
     undefined = 0
-    for start, codes in rows.chunks():
+    # In each row, the tables of all columns may be asked for at once.
+    for start, codes in rows.chunks(rows_at_a_time(sum(rows.states))):
         if method == "sample":
             undefined += operators.draw(codes, random)
         else:
-            missing = codes == np.asarray(rows.states)
-            wanted = np.flatnonzero(missing.any(axis=0)).tolist()
-            # Few columns at a time: the tables of all of them could be much larger than the data.
-            for first in range(0, len(wanted), 16):
-                columns = wanted[first : first + 16]
-                tables, lost = _distributions(operators, codes, columns)
-                undefined += lost
-                for column, table in zip(columns, tables, strict=True):
-                    best = table.argmax(axis=1).astype(codes.dtype)
-                    # The tables ignore the cell that they are about, so filling it first changes no other.
-                    filled[start : start + len(codes), column] = np.where(
-                        missing[:, column], best, codes[:, column]
-                    )
-            known = [column for column in range(len(rows.states)) if column not in set(wanted)]
-            filled[start : start + len(codes), known] = codes[:, known]
-            continue
+            undefined += _fill_modes(operators, codes)
         filled[start : start + len(codes)] = codes
     return filled, undefined
+
+
+def _fill_modes(operators: TreeOperators, codes: NDArray[Any]) -> int:
+    """Put the likeliest state into each missing cell; return for how many that was undefined."""
+    missing = codes == np.asarray(operators.states)
+    wanted = np.flatnonzero(missing.any(axis=0)).tolist()
+    if not wanted:
+        return 0
+    undefined = 0
+    for column, (table, lost) in zip(wanted, _distributions(operators, codes, wanted), strict=True):
+        holes = missing[:, column]
+        codes[holes, column] = table[holes].argmax(axis=1)
+        undefined += int((lost & holes).sum())
+    return undefined
 
 
 def sample(
@@ -157,14 +167,19 @@ def sample(
     given: Mapping[str, int],
     seed: int | np.random.Generator | None = None,
 ) -> tuple[NDArray[np.int64], int]:
-    """Return rows drawn from P(other columns | given), and how many cells had to fall back on their column."""
+    """Return rows drawn from P(other columns | given), and how often that was undefined.
+
+    A cell without any state of positive probability is drawn from its column alone and counts; so does evidence
+    that has probability zero itself.
+    """
     check_count(n)
     random = np.random.default_rng(seed)
     rows = np.empty((n, len(graph.observed)), np.int64)
-    failures = 0
     evidence = _evidence(graph, given)
-    for start in range(0, n, 16_384):
-        codes = np.asfortranarray(np.repeat(evidence, min(16_384, n - start), axis=0))
+    failures = int(operators.log_prob(evidence)[1][0] == 0)
+    step = rows_at_a_time(evidence.shape[1])
+    for start in range(0, n, step):
+        codes = np.asfortranarray(np.repeat(evidence, min(step, n - start), axis=0))
         failures += operators.draw(codes, random)
         rows[start : start + len(codes)] = codes
     return rows, failures
@@ -176,27 +191,39 @@ def check_count(n: int) -> None:
         raise DataError(f"the number of rows to sample is a whole number of at least 1, not {n!r}")
 
 
-def _columns(graph: LatentGraph, names: Sequence[str]) -> list[int]:
-    if isinstance(names, str):
-        raise GraphError(f"names is a list of variables; write [{names!r}]")
+def _columns(graph: LatentGraph, names: Iterable[str]) -> list[int]:
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise GraphError(f"names is a list of variables, such as [{graph.observed[0]!r}], not {names!r}")
     columns = [graph.column(name) for name in names]
     if len(set(columns)) < len(columns):
-        raise GraphError(f"each variable may be named once, not as in {list(names)}")
+        raise GraphError(f"each variable may be named once, not as in {[graph.observed[c] for c in columns]}")
     return columns
 
 
-def _check_size(shape: Sequence[int], names: Sequence[str]) -> None:
+def _check_size(shape: Sequence[int]) -> None:
     if math.prod(shape) > MAX_TABLE:
         raise DataError(
-            f"a table of {len(names)} variables with {math.prod(shape):.3g} cells is too large; "
-            f"ask for fewer variables at a time"
+            f"a table of {len(shape)} variables with {in_short(math.prod(shape))} cells is too large "
+            f"(the limit is {in_short(MAX_TABLE)}); ask for fewer variables at a time"
         )
 
 
 def _evidence(graph: LatentGraph, given: Mapping[str, int]) -> NDArray[Any]:
+    """Return the codes of one row that holds what is given, all other cells missing."""
+    if not isinstance(given, Mapping):
+        raise DataError(
+            f"given is a mapping of names to codes, such as {{{graph.observed[0]!r}: 0}}, not {given!r}"
+        )
     row = np.full((1, len(graph.observed)), -1, np.int64)
     for name, value in given.items():
-        row[0, graph.column(name)] = value
+        column, states = graph.column(name), graph.states[name]
+        whole = isinstance(value, Integral) or (isinstance(value, float | np.floating) and value % 1 == 0)
+        if not whole or not 0 <= value < states:
+            raise DataError(
+                f"{name!r} is given as {value!r}, but has the codes 0 to {states - 1}; "
+                f"leave a variable out of given when it is not known"
+            )
+        row[0, column] = value
     return Rows.of(row, graph).encode(0, 1)
 
 
@@ -205,25 +232,19 @@ def _exp_shifted(log_size: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.exp(log_size - peak) if np.isfinite(peak) else np.zeros_like(log_size)
 
 
-def _positive(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a table whose negative entries, which noise leaves in learned operators, are zero."""
-    return np.maximum(table, 0.0)
-
-
 def _distributions(
     operators: TreeOperators, codes: NDArray[Any], columns: Sequence[int]
-) -> tuple[list[NDArray[np.float64]], int]:
-    """Return the distribution of each wanted column in each row, given the row's other cells."""
-    undefined = 0
-    tables = []
+) -> list[tuple[NDArray[np.float64], NDArray[np.bool_]]]:
+    """Return the distribution of each wanted column in each row, given the row's other cells, and where it is lost.
+
+    Where nothing is positive, the distribution is the column's own.
+    """
+    found = []
     for column, raw in zip(columns, operators.tables(codes, columns), strict=True):
-        table = _positive(raw)
-        total = table.sum(axis=1, keepdims=True)
-        lost = ~(total[:, 0] > 0.0)
+        # Noise leaves negative entries in learned operators.
+        table = np.maximum(raw, 0.0)
+        lost = ~(table.sum(axis=1) > 0.0)
         if lost.any():
-            alone = _positive(operators.joint((column,)))
-            table[lost] = alone
-            total[lost] = alone.sum()
-            undefined += int(lost.sum())
-        tables.append(table / total)
-    return tables, undefined
+            table[lost] = np.maximum(operators.joint((column,)), 0.0)
+        found.append((table / table.sum(axis=1, keepdims=True), lost))
+    return found

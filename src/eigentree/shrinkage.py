@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from eigentree.graph import LatentGraph
     from eigentree.moments import Counts
     from eigentree.spectral import SpectralFit
     from eigentree.views import ViewPlan
@@ -28,13 +29,16 @@ if TYPE_CHECKING:
 SAMPLE_ROWS = 2000
 """Most distinct rows that are held out, over all folds."""
 
-FOLDS = 3
+FOLDS = 2
 
-GRID = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, math.inf)
+GRID = (0.0, 0.1, 0.5, 1.5, 5.0, 15.0, 50.0, 150.0, math.inf)
 """Values of kappa to choose from; infinity is independent columns."""
 
-PSEUDO_ROWS = 4.0
-"""Rows from the product of smoothed marginals that are added wherever there is any shrinkage."""
+MOST_SHRINKAGE = 1.5e5
+"""Largest kappa times rows that "auto" tries, since the best kappa falls at least as fast as rows grow."""
+
+INDEPENDENT_ROWS = 1_000
+"""Up to so many rows "auto" tries every value, independent columns included."""
 
 BACK_OFF = (1.0, 10.0, 100.0, math.inf)
 """Where a probability is not positive, the same fit answers with the next of these shrinkages."""
@@ -129,6 +133,14 @@ def floored(
     return log_prob, count
 
 
+def pseudo_rows(graph: LatentGraph) -> float:
+    """Return how many even pseudo-rows go with any shrinkage: half the mean number of states of a column.
+
+    So infinite shrinkage is the product of the columns' marginals with 1/2 added to each count.
+    """
+    return sum(graph.states[name] for name in graph.observed) / len(graph.observed) / 2
+
+
 def log_marginals(counts: Counts) -> tuple[NDArray[np.float64], ...]:
     """Return the log of the smoothed marginal of each column, with a 0 at the end for a missing cell."""
     tables = []
@@ -139,18 +151,26 @@ def log_marginals(counts: Counts) -> tuple[NDArray[np.float64], ...]:
     return tuple(tables)
 
 
+def candidates(rows: float) -> list[float]:
+    """Return the values of kappa that are worth trying with this many rows.
+
+    The more rows, the less shrinkage can help, and the less a bounded sample of held-out rows can tell.
+    """
+    return [kappa for kappa in GRID if kappa <= max(1.5, MOST_SHRINKAGE / rows) or rows <= INDEPENDENT_ROWS]
+
+
 def choose_shrinkage(
     plan: ViewPlan, counts: Counts, sample: RowSample, scaling: str | None
 ) -> tuple[float, dict[float, float], SpectralFit]:
     """Return the kappa with the highest held-out likelihood, that of those tried, and the fit to all counts.
 
-    The likelihood has one peak over the grid in all but odd cases, so the search walks uphill from the middle.
+    Every other value is tried first, then the neighbours of the best.
     """
     held = [(codes, weights) for codes, weights in map(sample.fold, range(FOLDS)) if len(codes)]
     rests = [counts - counts.empty().count(iter([fold])) for fold in held]
     usable = [k for k, rest in enumerate(rests) if rest.rows > 0]
-    tables = [CountedTables(rests[k], PSEUDO_ROWS) for k in usable]
-    *fits, whole = learn(plan, [*tables, CountedTables(counts, PSEUDO_ROWS)], scaling)
+    added = pseudo_rows(plan.graph)
+    *fits, whole = learn(plan, [CountedTables(c, added) for c in [*(rests[k] for k in usable), counts]], scaling)
     folds = [(fit, *held[k], log_marginals(rests[k])) for fit, k in zip(fits, usable, strict=True)]
     if not folds:
         return math.inf, {}, whole
@@ -167,10 +187,8 @@ def choose_shrinkage(
             tried[kappa] = total / weight
         return tried[kappa]
 
-    best = GRID.index(1.0)
-    while True:
-        around = [k for k in (best - 1, best, best + 1) if 0 <= k < len(GRID)]
-        top = max(around, key=lambda k: likelihood(GRID[k]))
-        if top == best:
-            return GRID[best], dict(sorted(tried.items())), whole
-        best = top
+    grid = candidates(counts.rows)
+    best = max(range(0, len(grid), 2), key=lambda k: likelihood(grid[k]))
+    nearby = range(max(best - 1, 0), min(best + 2, len(grid)))
+    best = max(nearby, key=lambda k: likelihood(grid[k]))
+    return grid[best], dict(sorted(tried.items())), whole

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,7 +95,7 @@ class CountedTables:
     """Relative frequencies, with some pseudo-rows drawn from the product of smoothed marginals.
 
     The pseudo-rows are one distribution over all columns, so all tables still agree with each other, and a symbol
-    that was never seen gets a small probability.
+    that was never seen gets a small probability. In a group that no row has in full, columns count as independent.
     """
 
     counts: Counts
@@ -114,26 +114,26 @@ class CountedTables:
     def expectation(self, parts: Sequence[tuple[tuple[int, ...], Floats]]) -> Floats:
         """Return E[product of features], one axis a part, pseudo-rows included."""
         table = self.counts.find(tuple(column for group, _ in parts for column in group))
-        result = (1 - self.share) / (table.total or 1.0) * table.expectation(parts)
-        apart = np.asarray(self.share)
-        for group, matrix in parts:
-            apart = np.multiply.outer(apart, self.independent(group) @ matrix)
-        return np.asarray(result + apart)
+        if table.total > 0:
+            result = table.expectation(parts) / table.total
+        else:
+            result = _outer([self._product(group) @ matrix for group, matrix in parts])
+        apart = _outer([self.independent(group) @ matrix for group, matrix in parts])
+        return np.asarray((1 - self.share) * result + self.share * apart)
 
-    @cached_property
-    def _smooth(self) -> list[Floats]:
-        marginals = []
-        for column, name in enumerate(self.counts.graph.observed):
-            counted = self.counts.find((column,)).array()
-            marginals.append((counted + 0.5) / (counted.sum() + 0.5 * self.counts.graph.states[name]))
-        return marginals
+    def _product(self, columns: tuple[int, ...]) -> Floats:
+        """Return the product of the smoothed marginals of some columns, flat."""
+        marginals = [self.counts.find((column,)).array() + 0.5 for column in columns]
+        return _outer([marginal / marginal.sum() for marginal in marginals]).ravel()
 
     def independent(self, columns: tuple[int, ...]) -> Floats:
-        """Return the product of the smoothed marginals of some columns, flat."""
-        product = np.ones(1)
-        for column in columns:
-            product = np.multiply.outer(product, self._smooth[column]).ravel()
-        return product
+        """Return the distribution of the pseudo-rows over some columns, flat."""
+        cells = self._cells(columns)
+        return np.full(cells, 1 / cells)
+
+    def _cells(self, columns: tuple[int, ...]) -> int:
+        graph = self.counts.graph
+        return math.prod(graph.states[graph.observed[column]] for column in columns)
 
     def stacked(self, groups: Sequence[tuple[tuple[int, ...], ...]]) -> Floats:
         """Return the distributions of groups of the same shape, without what the pseudo-rows add.
@@ -147,25 +147,32 @@ class CountedTables:
         -------
         array, shape (groups, cells of each part…)
         """
-        counted = self.counts.stacked([tuple(column for part in group for column in part) for group in groups])
+        columns = [tuple(column for part in group for column in part) for group in groups]
+        counted = self.counts.stacked(columns)
         totals = counted.sum(axis=1, keepdims=True)
-        counted *= (1 - self.share) / np.where(totals > 0, totals, 1.0)
-        sizes = [math.prod(len(self._smooth[column]) for column in part) for part in groups[0]]
-        return counted.reshape(len(groups), *sizes)
+        for k in np.flatnonzero(~(totals[:, 0] > 0)):
+            counted[k], totals[k] = self._product(columns[k]), 1.0
+        counted *= (1 - self.share) / totals
+        return counted.reshape(len(groups), *map(self._cells, groups[0]))
 
     def apart(self, parts: Sequence[tuple[int, ...]]) -> Floats:
         """Return `independent` of several parts of the same shape, one row each."""
-        product = np.ones((len(parts), 1))
-        for k in range(len(parts[0])):
-            factor = np.array([self._smooth[part[k]] for part in parts])
-            product = (product[:, :, None] * factor[:, None, :]).reshape(len(parts), -1)
-        return product
+        return np.tile(self.independent(parts[0]), (len(parts), 1))
 
     def pair(self, inside: tuple[int, ...], outside: tuple[int, ...]) -> Floats:
         """Return the joint distribution of two groups as a matrix, pseudo-rows included."""
         table = self.counts.find(inside + outside)
         apart = np.outer(self.independent(inside), self.independent(outside))
-        return (1 - self.share) / (table.total or 1.0) * table.array().reshape(apart.shape) + self.share * apart
+        if table.total > 0:
+            counted = table.array().reshape(apart.shape) / table.total
+        else:
+            counted = np.outer(self._product(inside), self._product(outside))
+        return (1 - self.share) * counted + self.share * apart
+
+
+def _outer(vectors: Sequence[Floats]) -> Floats:
+    """Return the outer product of several vectors, one axis each."""
+    return reduce(np.multiply.outer, vectors, np.ones(()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,6 +290,9 @@ def _learn(plan: ViewPlan, tables: Sequence[ExactTables | CountedTables], scalin
     for batch in batches:
         for made, line in zip(cores, _cores(plan, batch, tables, edges), strict=True):
             for position, core in zip(batch.positions, line, strict=True):
+                if scaling is not None and plan.nodes[position].observed is None:
+                    # Exact without holes; with holes, tables that count different rows agree only roughly.
+                    core[(0,) * (core.ndim - 1)] = np.eye(1, core.shape[-1])[0]
                 made[position] = core
     states = tuple(plan.graph.states[name] for name in plan.graph.observed)
     return [SpectralFit(plan, tuple(e), tuple(c), states) for e, c in zip(edges, cores, strict=True)]
@@ -327,6 +337,7 @@ class _Batch:
         return tuple(column for part in self.parts[k] for column in part)
 
 
+@lru_cache(maxsize=4)
 def _batches(plan: ViewPlan) -> list[_Batch]:
     graph = plan.graph
     states = [graph.states[name] for name in graph.observed]

@@ -18,7 +18,7 @@ from functools import cached_property
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
-from eigentree.errors import TreewidthError
+from eigentree.errors import TreewidthError, in_short
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 MAX_CLIQUE_STATES = 2**24
 """Largest number of joint states of one clique: 128 MiB as a table of floats."""
+
+MOST_FULL_CLIQUES = 16
+"""How many cliques of the largest size all cliques together may amount to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +110,12 @@ class JunctionTree:
         root : str, optional
             A variable that the root clique must hold; by default the root is the middle of the tree.
         max_clique_states : int
-            Largest number of joint states of a clique.
+            Largest number of joint states of a clique; all cliques together may have 16 times as many.
 
         Raises
         ------
         TreewidthError
-            When a clique would have more joint states than that. Nothing large is allocated before.
+            When there would be more joint states than that. Nothing large is allocated before.
         """
         if root is not None:
             graph.require(root)
@@ -124,8 +127,10 @@ class JunctionTree:
         draft.hang_leaves()
         draft.absorb()
         draft.limit_children()
+        nodes = draft.nodes()
+        _check_copies(graph, nodes, max_clique_states)
         named = tuple(tuple(names[v] for v in clique) for clique in cliques)
-        return cls(graph, draft.nodes(), named, tuple(parents))
+        return cls(graph, nodes, named, tuple(parents))
 
     @property
     def width(self) -> int:
@@ -167,6 +172,31 @@ class JunctionTree:
         return f"<JunctionTree: {len(self.nodes)} nodes, treewidth {self.width}, over {self.graph!r}>"
 
 
+def check_families(graph: LatentGraph, max_states: int = MAX_CLIQUE_STATES) -> None:
+    """Raise `TreewidthError` if a variable and its parents have more joint states than the limit."""
+    for name in graph.names:
+        family = (name, *graph.parents(name))
+        size = math.prod(graph.states[member] for member in family)
+        if size > max_states:
+            raise TreewidthError(
+                f"the table of {name!r} given its {len(family) - 1} parents has {in_short(size)} joint states "
+                f"(the limit is {in_short(max_states)}): {_some(family)}; remove parents or states, or raise "
+                f"max_clique_states of JunctionTree.build"
+            )
+
+
+def _check_copies(graph: LatentGraph, nodes: Sequence[TreeNode], max_states: int) -> None:
+    """Raise `TreewidthError` if the leaf of an observed variable that others depend on is too large a table."""
+    for node in nodes:
+        if node.observed is not None and not node.remainder and graph.states[node.observed] ** 2 > max_states:
+            states = graph.states[node.observed]
+            raise TreewidthError(
+                f"{node.observed!r} is observed, has {states} states and meets other variables, which takes a "
+                f"table of {in_short(states**2)} entries (the limit is {in_short(max_states)}); merge some of its "
+                f"states, or raise max_clique_states of JunctionTree.build"
+            )
+
+
 def moral_adjacency(graph: LatentGraph) -> dict[str, set[str]]:
     """Return the neighbours of each variable once parents of a common child are joined."""
     adjacency: dict[str, set[str]] = {name: set(graph.neighbors(name)) for name in graph.names}
@@ -190,24 +220,69 @@ def _clique_tree(
 
     Variables are positions in `names`. Independent parts of the graph give several roots.
     """
+    check_families(graph, max_states)
     position = {name: i for i, name in enumerate(names)}
     moral = moral_adjacency(graph)
     adjacency = [{position[other] for other in moral[name]} for name in names]
     states = [graph.states[name] for name in names]
+
+    def check(members: Iterable[int]) -> None:
+        size = math.prod(states[i] for i in members)
+        if size > max_states:
+            listed = [names[i] for i in sorted(members)]
+            raise TreewidthError(
+                f"the junction tree needs a clique of {len(listed)} variables with {in_short(size)} joint states "
+                f"(the limit is {in_short(max_states)}): {_some(listed)}; remove edges or states so that fewer "
+                f"variables meet, or raise max_clique_states of JunctionTree.build"
+            )
+
+    check(_unavoidable(adjacency, states))
     order: list[int] = []
     later: list[set[int]] = [set() for _ in names]
     for vertex, around in _eliminate(adjacency):
-        size = math.prod(states[other] for other in around) * states[vertex]
-        if size > max_states:
-            members = sorted({vertex, *around})
-            raise TreewidthError(
-                f"the junction tree needs a clique of {len(members)} variables with {size:.3g} joint states "
-                f"(the limit is {max_states:.3g}): {_some([names[i] for i in members])}; remove edges or "
-                f"states so that fewer variables meet, or raise max_clique_states"
-            )
+        check({vertex, *around})
         order.append(vertex)
         later[vertex] = around
-    return _maximal_cliques(order, later)
+    cliques, parents = _maximal_cliques(order, later)
+    sizes = [math.prod(states[i] for i in clique) for clique in cliques]
+    # A low limit on one clique is not meant for the sum of a long chain of them.
+    limit = MOST_FULL_CLIQUES * max(max_states, MAX_CLIQUE_STATES)
+    if sum(sizes) > limit:
+        largest = max(range(len(cliques)), key=sizes.__getitem__)
+        raise TreewidthError(
+            f"the {len(cliques)} cliques of the junction tree have {in_short(sum(sizes))} joint states together "
+            f"(the limit is {in_short(limit)}); the largest, with {in_short(sizes[largest])}, is "
+            f"{_some([names[i] for i in cliques[largest]])}; remove edges or states so that fewer variables meet, "
+            f"or raise max_clique_states of JunctionTree.build"
+        )
+    return cliques, parents
+
+
+def _unavoidable(adjacency: Sequence[set[int]], states: Sequence[int]) -> set[int]:
+    """Return a vertex with neighbours such that every triangulation has a clique of as many joint states.
+
+    Whichever vertex of a subgraph is eliminated first, its clique holds its neighbours there; so the smallest
+    such clique of any subgraph is a bound. Taking the vertex of the smallest one away, again and again, finds the
+    best bound without the work of triangulating a graph that is hopeless.
+    """
+    weights = [math.log(count) for count in states]
+    left = [weights[v] + sum(weights[u] for u in around) for v, around in enumerate(adjacency)]
+    heap = [(weight, v) for v, weight in enumerate(left)]
+    heapq.heapify(heap)
+    gone = [False] * len(states)
+    best, bound = set[int](), -1.0
+    while heap:
+        weight, v = heapq.heappop(heap)
+        if gone[v] or weight > left[v]:
+            continue
+        gone[v] = True
+        if weight > bound:
+            bound, best = weight, {v, *(u for u in adjacency[v] if not gone[u])}
+        for u in adjacency[v]:
+            if not gone[u]:
+                left[u] -= weights[v]
+                heapq.heappush(heap, (left[u], u))
+    return best
 
 
 def _eliminate(adjacency: list[set[int]]) -> Iterable[tuple[int, set[int]]]:
@@ -305,9 +380,7 @@ class _Draft:
     """A junction tree while it is being shaped; variables are positions in `names`."""
 
     def __init__(self, graph: LatentGraph, names: Sequence[str]) -> None:
-        self.graph = graph
         self.names = names
-        self.states = [graph.states[name] for name in names]
         observed = set(graph.observed)
         self.is_observed = [name in observed for name in names]
         self.cliques: list[frozenset[int]] = []

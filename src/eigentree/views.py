@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
@@ -88,7 +89,7 @@ class PlanNode:
     bound: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ViewPlan:
     """The plan of a spectral fit: one node a branching of the observed variables, in preorder.
 
@@ -96,6 +97,8 @@ class ViewPlan:
     ----------
     graph : LatentGraph
     nodes : tuple of PlanNode
+    short : tuple of str
+        One message an edge that goes on at a lower rank than it needs, because no view reaches it.
 
     Examples
     --------
@@ -107,6 +110,7 @@ class ViewPlan:
 
     graph: LatentGraph
     nodes: tuple[PlanNode, ...]
+    short: tuple[str, ...] = ()
 
     @classmethod
     def build(
@@ -136,8 +140,10 @@ class ViewPlan:
         RankError
             Names the separator, the rank needed, the rank reached and what to do.
         """
-        tree = JunctionTree.build(graph, root=root)
-        return _Planner(tree, views, max_rank, when_short).plan()
+        plan = _planned(graph, views, max_rank, when_short, root)
+        for message in plan.short:
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
+        return plan
 
     def groups(self) -> list[tuple[str, ...]]:
         """Return the groups of variables whose joint counts the fit needs, each once, columns in order."""
@@ -160,6 +166,18 @@ class ViewPlan:
 
     def _ordered(self, group: Iterable[str]) -> tuple[str, ...]:
         return tuple(self.graph.observed[column] for column in self._columns(group))
+
+
+@lru_cache(maxsize=4)
+def _planned(
+    graph: LatentGraph,
+    views: int,
+    max_rank: int | None,
+    when_short: Literal["raise", "warn"],
+    root: str | None,
+) -> ViewPlan:
+    """Return the plan, kept for the last few: a structure is planned once however often it is fitted."""
+    return _Planner(JunctionTree.build(graph, root=root), views, max_rank, when_short).plan()
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,6 +226,7 @@ class _Planner:
         self.views = views
         self.max_rank = max_rank
         self.when_short = when_short
+        self.short: list[str] = []
         self.random = np.random.default_rng(0)
         self.states = dict(tree.graph.states)
         self.column = {name: tree.graph.column(name) for name in tree.graph.observed}
@@ -228,7 +247,7 @@ class _Planner:
             self._look_inside(i)
         for i in range(count):
             self._look_outside(i)
-        return ViewPlan(tree.graph, self._nodes())
+        return ViewPlan(tree.graph, self._nodes(), tuple(self.short))
 
     def _contraction(self) -> list[int]:
         """Return, for each node, the first node at or below it that is a leaf or branches."""
@@ -378,7 +397,7 @@ class _Planner:
         )
         if self.when_short == "raise" or not got:
             raise RankError(message)
-        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        self.short.append(message)
         self.learned[i] = got
         return [view]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -146,7 +146,7 @@ def measure(cell: Figure3Cell) -> dict[str, Any]:
     method = METHODS[cell.method]
     seed = crc32(f"{cell.method} {seeds['rows']}".encode())
     problem = Problem(truth.graph, rows, seed, truth)
-    _warmed(cell.structure, cell.short, cell.method)
+    warm_up(method, problem)
     training = train(method, problem)
     true, learned = truth.log_prob(tests), scores(training.model, tests)
     about = facts(training.model)
@@ -191,11 +191,3 @@ def _data(
     }
     truth = LatentNetwork.random(_graph(structure, short), concentration, seeds["truth"])
     return truth, truth.sample(tests, seeds["tests"]), truth.sample(samples, seeds["rows"]), seeds
-
-
-@cache
-def _warmed(structure: str, short: bool, method: str) -> None:
-    """Run a method once on a structure in this process, so that no cell pays for compiling or planning."""
-    graph = _graph(structure, short)
-    truth = LatentNetwork.random(graph, seed=0)
-    warm_up(METHODS[method], Problem(graph, truth.sample(300, seed=1), 0, truth))

@@ -1,10 +1,9 @@
 """The methods that are compared: how each is fitted, and what is timed.
 
-What is timed is one call of `Method.fit`, from rows to a model that can score rows. Not timed: importing and
-compiling (`warm_up` has run the method on a few rows in the same process before) and, for the spectral methods, the
-plan of the structure (`ViewPlan.build`), which depends on the graph alone and is kept; the journal holds its
-seconds apart. EM's own set-up a structure is part of its time, since its fit makes it anew; it is below a tenth of
-a second.
+What is timed is one call of `Method.fit`, from rows to a model that can score rows. Not timed: importing,
+compiling, and the plan of a structure's views, which depends on the graph alone and which the library keeps. Just
+before, `warm_up` sees to that: it fits a few rows in the same process. EM's own set-up a structure is part of its
+time, since its fit makes it anew; it is below a tenth of a second.
 """
 
 from __future__ import annotations
@@ -12,14 +11,12 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from eigentree.em import EMJunctionTree, OnlineEMJunctionTree
 from eigentree.errors import ParameterError
 from eigentree.estimators import SpectralJunctionTree
 from eigentree.experiments.baselines import IndependentColumns, MarkovChain
-from eigentree.views import ViewPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,27 +105,12 @@ class Training:
     cpu_seconds: float
 
 
-class _PlannedSpectral(SpectralJunctionTree):
-    """The spectral model with a plan that is made once a structure, so that it is not timed at each fit."""
-
-    def _plan(self, graph: LatentGraph) -> ViewPlan:
-        return _timed_plan(graph, self.views)[0]
-
-
-@lru_cache(maxsize=32)
-def _timed_plan(graph: LatentGraph, views: int) -> tuple[ViewPlan, float]:
-    """Return the plan of a structure, and the seconds of this process that planning took."""
-    start = time.process_time()
-    plan = ViewPlan.build(graph, views)
-    return plan, time.process_time() - start
-
-
 def _ours(problem: Problem) -> Model:
-    return _PlannedSpectral(problem.graph).fit(problem.rows)
+    return SpectralJunctionTree(problem.graph).fit(problem.rows)
 
 
 def _published(problem: Problem) -> Model:
-    return _PlannedSpectral(problem.graph, views=1, scaling=None, shrinkage=0.0).fit(problem.rows)
+    return SpectralJunctionTree(problem.graph, views=1, scaling=None, shrinkage=0.0).fit(problem.rows)
 
 
 def _em(problem: Problem, restarts: int = 5, tol: float = 1e-4, **settings: Any) -> Model:
@@ -203,7 +185,10 @@ def train(method: Method, problem: Problem) -> Training:
 
 
 def warm_up(method: Method, problem: Problem, rows: int = 300) -> None:
-    """Fit and score a few rows, which leaves code compiled and the structure planned."""
+    """Fit and score a few rows, which leaves code compiled and the structure planned.
+
+    The library keeps the plans of the last few structures only, so this goes before each training that is timed.
+    """
     few = problem.rows[:rows]
     small = Problem(problem.graph, few, problem.seed, problem.truth, most_iterations=2)
     scores(train(method, small).model, few)
@@ -224,7 +209,6 @@ def facts(model: Model) -> dict[str, float | int | bool | str]:
             "floored": int(model.report_.floored),
             # As text, for infinity is no number of JSON's.
             "shrinkage": f"{model.shrinkage_:g}",
-            "planning_seconds": _timed_plan(model.graph_, model.views)[1],
         }
     if isinstance(model, EMJunctionTree):
         return {"floored": 0, "iterations": int(model.n_iter_), "converged": bool(model.converged_)}
