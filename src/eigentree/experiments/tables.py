@@ -134,7 +134,8 @@ def ratio_table(found: Sequence[Point]) -> str:
 
     def shown(point: Point, row: Sequence[Point]) -> str:
         (ours,) = [other.cpu_seconds for other in row if other.method == "ours"]
-        return f"{point.cpu_seconds / ours:.2g}"
+        ratio = point.cpu_seconds / ours
+        return f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.2g}"
 
     return _table([point for point in found if point.method != "ours"], shown, found)
 
