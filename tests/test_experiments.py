@@ -222,6 +222,10 @@ def test_a_mistake_gets_one_sentence(arguments: str, sentence: str, capsys: pyte
     assert not shown.out
 
 
+def test_the_command_knows_the_structures_without_loading_them() -> None:
+    assert cli.STRUCTURES == tuple(figure3.STRUCTURES)
+
+
 def test_without_matplotlib_the_extra_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

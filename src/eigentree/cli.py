@@ -13,7 +13,7 @@ import eigentree
 from eigentree.errors import EigentreeError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from eigentree.experiments.reproduce import Report
 
@@ -56,12 +56,12 @@ def _figure3(asked: argparse.Namespace) -> Report:
     from eigentree.experiments.reproduce import reproduce_figure3
 
     chosen = figure3.cells(
-        asked.structure,
-        asked.concentration,
+        _distinct(asked.structure or STRUCTURES),
+        _distinct(asked.concentration or figure3.CONCENTRATIONS),
         asked.models or (figure3.QUICK_MODELS if asked.quick else figure3.MODELS),
-        asked.samples or (figure3.QUICK_SAMPLES if asked.quick else figure3.SAMPLES),
+        _distinct(asked.samples or (figure3.QUICK_SAMPLES if asked.quick else figure3.SAMPLES)),
         _methods(asked, figure3.METHOD_NAMES),
-        asked.tests,
+        asked.tests or figure3.TESTS,
         short=asked.quick,
     )
     return reproduce_figure3(chosen, asked.jobs, _folder(asked, "fig3"))
@@ -73,7 +73,7 @@ def _figure4(asked: argparse.Namespace) -> Report:
 
     chosen = figure4.cells(
         asked.splits or (figure4.QUICK_SPLITS if asked.quick else figure4.SPLITS),
-        asked.samples or (figure4.QUICK_SAMPLES if asked.quick else (*figure4.SAMPLES, None)),
+        _distinct(asked.samples or (figure4.QUICK_SAMPLES if asked.quick else (*figure4.SAMPLES, None))),
         _methods(asked, figure4.METHOD_NAMES),
         "drop" if asked.drop_ambiguous else "missing",
         figure4.QUICK_COLUMNS if asked.quick else 60,
@@ -89,6 +89,11 @@ def _methods(asked: argparse.Namespace, known: Sequence[str]) -> list[str]:
         if name not in known:
             asked.parser.error(f"there is no method {name!r}{did_you_mean(name, known)} ({', '.join(known)})")
     return [name for name in known if name in asked.methods]
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    """Return values in their order, each once."""
+    return list(dict.fromkeys(values))
 
 
 def _folder(asked: argparse.Namespace, figure: str) -> Path:
@@ -111,7 +116,6 @@ def _parser() -> argparse.ArgumentParser:
         "--structure",
         nargs="+",
         type=_one_of("structure", STRUCTURES),
-        default=STRUCTURES,
         metavar="NAME",
         help=f"some of {', '.join(STRUCTURES)} (default: all)",
     )
@@ -120,11 +124,10 @@ def _parser() -> argparse.ArgumentParser:
         "--concentration",
         nargs="+",
         type=_positive,
-        default=(1.0, 0.3),
         metavar="NUMBER",
         help="of the Dirichlet distribution of the true tables' rows (default: 1.0 0.3)",
     )
-    third.add_argument("--tests", type=_count, default=1_000, metavar="COUNT", help="test rows (default: 1000)")
+    third.add_argument("--tests", type=_count, metavar="COUNT", help="test rows (default: 1000)")
     _add_common(third, _figure3)
 
     fourth = figures.add_parser("fig4", help="classes of splice junctions, one model a class")
