@@ -223,7 +223,7 @@ def test_a_mistake_gets_one_sentence(arguments: str, sentence: str, capsys: pyte
 
 
 def test_the_command_knows_the_structures_without_loading_them() -> None:
-    assert cli.STRUCTURES == tuple(figure3.STRUCTURES)
+    assert tuple(figure3.STRUCTURES) == cli.STRUCTURES
 
 
 def test_without_matplotlib_the_extra_is_named(
