@@ -17,9 +17,9 @@ PACKAGE = ROOT / "src" / "eigentree"
 
 
 def listed_order() -> list[str]:
-    """The modules in the order of the table in ARCHITECTURE.md."""
+    """The modules and packages in the order of the table in ARCHITECTURE.md."""
     text = (ROOT / "ARCHITECTURE.md").read_text()
-    return re.findall(r"^\| `(\w+)\.py` \|", text, flags=re.MULTILINE)
+    return re.findall(r"^\| `(\w+)(?:\.py|/)` \|", text, flags=re.MULTILINE)
 
 
 def imported_modules(path: Path) -> set[str]:
@@ -34,8 +34,14 @@ def imported_modules(path: Path) -> set[str]:
     return found
 
 
+def files_of(module: str) -> list[Path]:
+    """The file of a module, or all those of a package."""
+    return sorted((PACKAGE / module).rglob("*.py")) or [PACKAGE / f"{module}.py"]
+
+
 def modules() -> list[str]:
-    return sorted(path.stem for path in PACKAGE.glob("*.py") if path.stem not in ("__init__", "__main__"))
+    files = [path.stem for path in PACKAGE.glob("*.py") if path.stem not in ("__init__", "__main__")]
+    return sorted([*files, *(path.parent.name for path in PACKAGE.glob("*/__init__.py"))])
 
 
 def test_every_module_is_listed() -> None:
@@ -46,8 +52,13 @@ def test_every_module_is_listed() -> None:
 def test_imports_only_name_modules_listed_earlier(module: str) -> None:
     order = listed_order()
     allowed = set(order[: order.index(module)])
-    used = imported_modules(PACKAGE / f"{module}.py") & set(order)
-    assert used <= allowed, f"{module}.py imports {sorted(used - allowed)}, which stand below it"
+    for file in files_of(module):
+        used = imported_modules(file) & set(order)
+        if file.parent != PACKAGE:
+            used -= {module}
+        assert used <= allowed, (
+            f"{file.relative_to(PACKAGE)} imports {sorted(used - allowed)}, which stand below it"
+        )
 
 
 def test_importing_eigentree_loads_nothing_heavy() -> None:

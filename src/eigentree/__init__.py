@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from eigentree import datasets as datasets
     from eigentree import zoo as zoo
     from eigentree.em import EMJunctionTree as EMJunctionTree
     from eigentree.em import OnlineEMJunctionTree as OnlineEMJunctionTree
@@ -47,7 +48,7 @@ _HOME = {
     "TensorError": "errors",
     "TreewidthError": "errors",
 }
-_MODULES = {"zoo"}
+_MODULES = {"datasets", "zoo"}
 
 __all__ = ["__version__", *sorted(_HOME), *sorted(_MODULES)]
 

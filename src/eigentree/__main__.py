@@ -1,0 +1,8 @@
+"""The command ``python -m eigentree``, the same as ``eigentree``."""
+
+import sys
+
+from eigentree.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,312 @@
+"""The experiments: laws of their parts, and the whole path of both commands in its quick version."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+import eigentree as et
+from eigentree import cli
+from eigentree.datasets import load_splice
+from eigentree.experiments import figure3, figure4, runner
+from eigentree.experiments.baselines import IndependentColumns, MarkovChain
+from eigentree.experiments.journal import Journal
+from eigentree.experiments.progress import progress
+from eigentree.experiments.tables import Point, error_table, ratio_table
+
+STATES = (2, 3, 2, 2)
+
+
+def random_rows(seed: int, count: int, gaps: float) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    rows = np.stack([random.integers(0, states, count) for states in STATES], axis=1)
+    rows[random.random(rows.shape) < gaps] = -1
+    return rows
+
+
+# Models without hidden variables
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**20), st.integers(0, 30), st.sampled_from([0.0, 0.3]), st.integers(0, 2**4 - 1))
+def test_baselines_are_distributions_over_the_known_cells(seed: int, count: int, gaps: float, holes: int) -> None:
+    rows = random_rows(seed, count, gaps)
+    known = [not holes >> column & 1 for column in range(len(STATES))]
+    choices = [range(states) if cell else [-1] for states, cell in zip(STATES, known, strict=True)]
+    everything = np.array(list(itertools.product(*choices)))
+    for model in (IndependentColumns(STATES, rows), MarkovChain(STATES, rows), MarkovChain(STATES, rows, order=1)):
+        assert_allclose(np.exp(model.score_samples(everything)).sum(), 1.0)
+
+
+def test_a_chain_of_order_zero_is_independent_columns() -> None:
+    rows, tests = random_rows(0, 40, 0.2), random_rows(1, 40, 0.2)
+    expected = IndependentColumns(STATES, rows).score_samples(tests)
+    assert_allclose(MarkovChain(STATES, rows, order=0).score_samples(tests), expected)
+
+
+def test_a_step_is_predicted_from_the_known_cells_just_before_it() -> None:
+    rows = random_rows(0, 400, 0.0)
+    chain = MarkovChain(STATES, rows)
+
+    def step(test: list[int]) -> float:
+        """P(last known cell | those before it), by two scores."""
+        before = [*test[:-1], -1]
+        return float(np.diff(chain.score_samples(np.array([before, test])))[0])
+
+    def counted(context: dict[int, int], value: int) -> float:
+        fits = np.all([rows[:, column] == cell for column, cell in context.items()], axis=0)
+        return float(np.log(((rows[fits, 3] == value).sum() + 0.5) / (fits.sum() + 1.0)))
+
+    assert_allclose(step([0, 2, 1, 0]), counted({1: 2, 2: 1}, 0))
+    assert_allclose(step([0, -1, 1, 0]), counted({2: 1}, 0))
+    fits = np.ones(len(rows), bool)
+    assert_allclose(step([0, 2, -1, 0]), np.log(((rows[fits, 3] == 0).sum() + 0.5) / (len(rows) + 1.0)))
+
+
+# The splits of the splice data
+
+
+@pytest.mark.parametrize("ambiguous", ["missing", "drop"])
+def test_no_sequence_is_on_both_sides_of_a_split_and_classes_keep_their_shares(ambiguous: str) -> None:
+    data = load_splice(ambiguous)
+    for seed in range(3):
+        training, test = figure4.split_rows(data, seed)
+        assert sorted([*training, *test]) == list(range(len(data.codes)))
+        assert not {row.tobytes() for row in data.codes[training]} & {row.tobytes() for row in data.codes[test]}
+        for label in range(3):
+            share = (data.classes[test] == label).sum() / (data.classes == label).sum()
+            assert abs(share - figure4.TEST_SHARE) < 0.015
+
+
+def test_smaller_training_sets_are_stratified_parts_of_larger_ones() -> None:
+    data = load_splice()
+    training, _ = figure4.split_rows(data, 0)
+    larger = training
+    shares = np.bincount(data.classes[training]) / len(training)
+    for count in sorted(figure4.SAMPLES, reverse=True):
+        part = figure4.stratified_prefix(data.classes, training, count)
+        assert len(part) == count
+        assert set(part) <= set(larger)
+        assert np.abs(np.bincount(data.classes[part]) - shares * count).max() < 1
+        larger = part
+    assert figure4.stratified_prefix(data.classes, training, None) is training
+
+
+# The journal and the forecast
+
+
+def record(number: int) -> dict[str, object]:
+    return {"cell": {"figure": 3, "model": number}, "result": {"error": 0.5, "elapsed": 1.0}}
+
+
+@settings(max_examples=40, deadline=None)
+@given(cut=st.integers(1, 200))
+def test_a_journal_cut_anywhere_keeps_its_whole_lines_and_goes_on(
+    tmp_path_factory: pytest.TempPathFactory, cut: int
+) -> None:
+    path = tmp_path_factory.mktemp("journal") / "deep" / "journal.jsonl"
+    journal = Journal(path)
+    for number in range(3):
+        journal.append(record(number))
+    written = path.read_bytes()
+    path.write_bytes(written[:-cut])
+    again = Journal(path)
+    lost = [number for number in range(3) if again.find({"model": number, "figure": 3}) is None]
+    assert lost == list(range(3))[3 - len(lost) :]
+    for number in lost:
+        again.append(record(number))
+    assert path.read_bytes() == written
+    assert all(Journal(path).find(record(number)["cell"]) == record(number) for number in range(3))
+
+
+@pytest.mark.parametrize("line", ["not JSON", "[1, 2]", "{}", '{"cell": 3}'])
+def test_a_line_that_is_no_result_is_named(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_text(json.dumps(record(0)) + "\n" + line + "\n" + json.dumps(record(1)) + "\n")
+    with pytest.raises(et.DataError, match=r"line 2 of .*journal\.jsonl is not a result; remove that line"):
+        Journal(path)
+
+
+def cell3(samples: int, method: str = "ours") -> figure3.Figure3Cell:
+    return figure3.Figure3Cell("hmm2", True, 1.0, 0, samples, 10, method)
+
+
+def test_the_forecast_promises_nothing_before_every_kind_was_met() -> None:
+    forecast = runner.Forecast(jobs=2)
+    assert forecast.remaining([]) == 0.0
+    assert forecast.remaining([cell3(100)]) is None
+    forecast.learn(cell3(100), 3.0)
+    forecast.learn(cell3(100), 5.0)
+    assert forecast.remaining([cell3(100)]) == 2.0
+    assert forecast.remaining([cell3(1_000)]) == 20.0, "ten times the rows may take ten times as long"
+    assert forecast.remaining([cell3(10)]) == 2.0, "what a smaller cell saves is not promised"
+    assert forecast.remaining([cell3(100), cell3(100, "em")]) is None
+
+
+def test_a_method_that_fails_is_recorded_and_tried_again(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    # Real data have no truth to start from.
+    cells = figure4.cells(1, [100], ["independent", "floor"], columns=12)
+    for worked in (2, 1):
+        outcome = runner.run(cells, figure4.measure, journal, 1, lambda done, total, remaining: None)
+        assert outcome.worked == worked
+        assert len(outcome.failures) == 1
+        assert "ParameterError: EM from the truth needs the truth" in outcome.failures[0]
+    assert journal.find(cells[0].describe())["result"]["error"] < 0.5
+
+
+# What people see
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+def test_progress_says_how_far_and_how_long(monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO]) -> None:
+    shown = stream()
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setenv("COLUMNS", "200")
+    with progress("Figure 3") as display:
+        display(0, 7, None)
+        display(3, 7, 4000.0)
+        display(7, 7, 0.0)
+    assert "Figure 3" in shown.getvalue()
+    assert "about 0 s left" in shown.getvalue()
+
+
+def point(method: str, error: float, seconds: float) -> Point:
+    return Point("hmm2", method, 100, "100", 2, 0, error, 0.01, error, seconds, seconds, 0.0)
+
+
+def test_the_lowest_error_is_bold_and_the_floor_does_not_compete() -> None:
+    found = [point("ours", 0.2, 0.5), point("em", 0.3, 20.0), point("floor", 0.1, 1.0)]
+    row = error_table(found).splitlines()[-1]
+    assert [cell.strip() for cell in row.split("|")[2:5]] == ["**0.200 ± 0.010**", "0.300 ± 0.010", "0.100 ± 0.010"]
+    assert [cell.strip() for cell in ratio_table(found).splitlines()[-1].split("|")[2:4]] == ["40", "2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("", "the following arguments are required"),
+        ("reprodce fig3", "invalid choice: 'reprodce'"),
+        ("reproduce fig5", "invalid choice: 'fig5'"),
+        ("reproduce fig3 --models ten", "'ten' is not a whole number of at least 1"),
+        ("reproduce fig3 --jobs 0", "'0' is not a whole number of at least 1"),
+        ("reproduce fig3 --structure hmm22", "there is no structure 'hmm22'; did you mean 'hmm2'"),
+        ("reproduce fig3 --methods onlin", "there is no method 'onlin'; did you mean 'online'"),
+        ("reproduce fig3 --concentration -1", "'-1' is not a number above 0"),
+        ("reproduce fig4 --sample", "expected at least one argument"),
+        ("reproduce fig4 --structure hmm2", "unrecognized arguments"),
+    ],
+)
+def test_a_mistake_gets_one_sentence(arguments: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(arguments.split())
+    assert exit_.value.code == 2
+    shown = capsys.readouterr()
+    assert sentence in shown.err
+    assert shown.err.count("\n") == 1
+    assert not shown.out
+
+
+def test_the_command_knows_the_structures_without_loading_them() -> None:
+    assert tuple(figure3.STRUCTURES) == cli.STRUCTURES
+
+
+def test_without_matplotlib_the_extra_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(["reproduce", "fig3", "--quick"])
+    assert exit_.value.code == 2
+    assert "pip install 'eigentree[experiments]'" in capsys.readouterr().err
+
+
+def test_a_damaged_journal_is_one_sentence_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "journal.jsonl").write_text("rubbish\n")
+    assert cli.main(["reproduce", "fig4", "--quick", "--out", str(tmp_path)]) == 1
+    assert "line 1 of" in capsys.readouterr().err
+
+
+# The whole path
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def check_files_and_resumption(
+    figure: str, out: Path, names: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["reproduce", figure, "--quick", "--jobs", "2", "--out", str(out)]
+    assert cli.main(command) == 0
+    text = capsys.readouterr().out
+    for name in names:
+        assert str(out / name) in text
+        assert (out / name).stat().st_size > 500
+        if name.endswith(".png"):
+            assert (out / name).read_bytes().startswith(b"\x89PNG")
+            assert (out / name).stat().st_size > 20_000
+        if name.endswith(".svg"):
+            assert "</svg>" in (out / name).read_text()
+    journal, values = out / "journal.jsonl", out / names[0]
+    lines, table = journal.read_bytes(), values.read_bytes()
+
+    assert cli.main(command) == 0
+    assert capsys.readouterr().out == text
+    assert journal.read_bytes() == lines, "a second run has nothing to do"
+
+    journal.write_bytes(lines[:-30])
+    assert cli.main(command) == 0
+    assert len(journal.read_bytes().splitlines()) == len(lines.splitlines())
+    kept = lines[: lines[:-1].rfind(b"\n") + 1]
+    assert journal.read_bytes().startswith(kept), "only the half-written cell was run again"
+    errors = [[row["method"], row["error"]] for row in csv.DictReader(io.StringIO(table.decode()))]
+    assert [[row["method"], row["error"]] for row in read(values)] == errors, "seeds are fixed"
+
+
+def test_figure3_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["figure3.csv", "figure3.md"]
+    for concentration in ("1", "0.3"):
+        names += [f"figure3-concentration-{concentration}.{suffix}" for suffix in ("png", "svg")]
+    check_files_and_resumption("fig3", tmp_path, names, capsys)
+
+    largest = str(max(figure3.QUICK_SAMPLES))
+    errors: dict[str, dict[str, float]] = {}
+    for row in read(tmp_path / "figure3.csv"):
+        assert row["failures"] == "0"
+        if row["samples"] == largest:
+            errors.setdefault(row["panel"], {})[row["method"]] = float(row["error"])
+    assert len(errors) == len(figure3.STRUCTURES) * len(figure3.CONCENTRATIONS)
+    for panel, error in errors.items():
+        assert set(error) == set(figure3.METHOD_NAMES)
+        assert error["floor"] <= error["ours"], panel
+        assert error["ours"] < 0.95 * error["published"], panel
+        assert error["ours"] < 0.95 * error["independent"], panel
+
+
+def test_figure4_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["figure4.csv", "figure4.md", "figure4.png", "figure4.svg"]
+    check_files_and_resumption("fig4", tmp_path, names, capsys)
+
+    error = {row["method"]: float(row["error"]) for row in read(tmp_path / "figure4.csv")}
+    assert set(error) == set(figure4.METHOD_NAMES)
+    assert error["ours"] < 0.8 * error["em"]
+    assert error["ours"] < 0.8 * error["markov"]
+    assert error["ours"] < 1.1 * error["published"]
+    assert error["ours"] < 1.1 * error["independent"]
