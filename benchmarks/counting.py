@@ -102,4 +102,7 @@ def run(quick: bool) -> None:
             for name, spent in best.items()
         ],
     )
-    show_note("the aim is at most 15 times the plain pass for uint8 column-major; checking the codes is part of it")
+    show_note(
+        "the aim is at most 15 times a plain pass for uint8 column-major, checking the codes included; np.sum of"
+        " bytes is far slower than memory, the xor is not; the design's figures (Horner 41x, ravel 293x) fit it"
+    )

@@ -127,14 +127,17 @@ class SpectralReport:
     ) -> SpectralReport:
         """Return the report of a fit, to counts unless it is one to population moments."""
         graph = plan.graph
+        hidden = set(graph.hidden)
         separators = []
         orders, observed_orders = [1], [0]
         for node, edge in zip(plan.nodes, fit.edges, strict=True):
             incident = [node.separator, *(plan.nodes[child].separator for child in node.children)]
             own = 1 if node.observed is not None else 0
             orders.append(sum(map(len, incident)) + own)
-            observed_orders.append(own + sum(name not in set(graph.hidden) for s in incident for name in s))
+            observed_orders.append(own + sum(name not in hidden for s in incident for name in s))
             if edge is not None:
+                # States that never occur leave a singular value that only pseudo-rows lift, far below the noise.
+                weak = edge.singular_values[: node.rank][-1] < edge.noise
                 separators.append(
                     SeparatorReport(
                         separator=node.separator,
@@ -147,7 +150,7 @@ class SpectralReport:
                         singular_values=edge.singular_values,
                         gap=_gap(edge, node.rank),
                         noise=edge.noise,
-                        seen=math.inf if counts is None else _seen(counts, node),
+                        seen=_seen(counts, node) if counts is not None and weak else math.inf,
                     )
                 )
         return cls(

@@ -719,25 +719,27 @@ def choose(cumulative: Any, given: Any, uniform: Any, chosen: Any) -> None:
 @_jit
 def _group_codes(codes: Any, start: int, count: int, columns: Any, states: Any, joint: Any) -> None:
     """Write the joint code of a group of columns for some rows, in 16 bits so that the loop vectorises."""
-    first = codes[:, columns[0]]
+    # Slices that start at 0: with an offset in the index the loops do not vectorise, and are three times slower.
+    out = joint[:count]
+    first = codes[start : start + count, columns[0]]
     for r in range(count):
-        joint[r] = np.uint16(first[start + r])
+        out[r] = np.uint16(first[r])
     for k in range(1, columns.shape[0]):
-        column = codes[:, columns[k]]
+        column = codes[start : start + count, columns[k]]
         size = np.uint16(states[k])
         for r in range(count):
-            joint[r] = np.uint16(np.uint16(joint[r] * size) + np.uint16(column[start + r]))
+            out[r] = np.uint16(np.uint16(out[r] * size) + np.uint16(column[r]))
 
 
 @_jit
 def _present(codes: Any, start: int, count: int, columns: Any, states: Any, present: Any) -> None:
     """Write whether all cells of a group are present, for some rows."""
-    for r in range(count):
-        present[r] = True
+    out = present[:count]
+    out[:] = True
     for k in range(columns.shape[0]):
-        column = codes[:, columns[k]]
+        column = codes[start : start + count, columns[k]]
         for r in range(count):
-            present[r] &= column[start + r] != states[k]
+            out[r] &= column[r] != states[k]
 
 
 @_jit

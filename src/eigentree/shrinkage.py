@@ -31,6 +31,9 @@ SAMPLE_ROWS = 2000
 
 FOLDS = 2
 
+LARGE_CELLS = 2**20
+"""Tables with more cells than this are learned from once only: one fold is held out, not each in turn."""
+
 GRID = (0.0, 0.1, 0.5, 1.5, 5.0, 15.0, 50.0, 150.0, math.inf)
 """Values of kappa to choose from; infinity is independent columns."""
 
@@ -166,7 +169,8 @@ def choose_shrinkage(
 
     Every other value is tried first, then the neighbours of the best.
     """
-    held = [(codes, weights) for codes, weights in map(sample.fold, range(FOLDS)) if len(codes)]
+    folds_tried = 1 if len(counts.dense) > LARGE_CELLS else FOLDS
+    held = [(codes, weights) for codes, weights in map(sample.fold, range(folds_tried)) if len(codes)]
     rests = [counts - counts.empty().count(iter([fold])) for fold in held]
     usable = [k for k, rest in enumerate(rests) if rest.rows > 0]
     added = pseudo_rows(plan.graph)

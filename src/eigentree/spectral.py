@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-SCALING_ROWS = 5.0
+SCALING_ROWS = 20.0
 """c of the variance scaling: how many rows' worth of counts steady a rare state."""
 
 NO_SIGNAL = 1e-10

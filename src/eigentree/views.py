@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from eigentree.errors import RankError
-from eigentree.network import LatentNetwork
+from eigentree.network import LatentNetwork, table_axes
 from eigentree.tree import JunctionTree
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ class _Planner:
 
     def plan(self) -> ViewPlan:
         tree = self.tree
-        spans = [_Spans(tree, _peaked_network(tree.graph, seed)) for seed in (1, 2)]
+        spans = [_Spans(tree, _peaked_network(tree, seed)) for seed in (1, 2)]
         self.ranks = [max(pair) for pair in zip(spans[0].ranks, spans[1].ranks, strict=True)]
         self.spans = spans[0]
         self.bottom = self._contraction()
@@ -242,6 +242,9 @@ class _Planner:
         self.outside_look: list[_Look] = [_Look((), (), np.ones(1))] * count
         self.inside: list[tuple[str, ...]] = [()] * count
         self.outside: list[tuple[tuple[str, ...], ...]] = [()] * count
+        # Views of the generic rank: what must stay in sight of other edges, also where this one's rank is capped.
+        self.whole_inside: list[tuple[str, ...]] = [()] * count
+        self.whole_outside: list[tuple[str, ...]] = [()] * count
         self.learned = list(self.ranks)
         for i in reversed(range(1, count)):
             self._look_inside(i)
@@ -307,19 +310,35 @@ class _Planner:
         operator = self.spans.operators[i]
         if node.observed is not None:
             self.inside_look[i] = _Look((node.observed,), (0,), _leaf_messages(operator))
-            self.inside[i] = (node.observed,)
+            self.inside[i] = self.whole_inside[i] = (node.observed,)
             self.learned[i] = self._capped(i)
             return
         kept = {name for child in node.children for name in self.inside[child]}
+        sure = {name for child in node.children for name in self.whole_inside[child]}
         looks = [self.inside_look[child] for child in node.children]
-        self.inside_look[i] = _combine(looks, kept, operator, None, self._steps(i, node.children))
+        self.inside_look[i] = _combine(looks, kept | sure, operator, None, self._steps(i, node.children))
         if len(node.children) == 1:
             self.inside[i] = self.inside[node.children[0]]
+            self.whole_inside[i] = self.whole_inside[node.children[0]]
             self.learned[i] = self.learned[node.children[0]]
             return
         # The children's views together keep the rank, so only subsets of them need be tried.
-        found = self._views(i, self.inside_look[i].narrowed(kept), self.spans.outside[i], 1)
-        self.inside[i] = found[0]
+        look, span = self.inside_look[i], self.spans.outside[i]
+        if not self._search(look.narrowed(kept), span, self._capped(i), 1)[0]:
+            # Unless they are capped, and say much of each other and too little of the outside.
+            self._widen(node.children)
+            kept = sure
+        self.inside[i] = self._views(i, look.narrowed(kept), span, 1)[0]
+        self.whole_inside[i] = self._whole(i, look.narrowed(sure), span, self.inside[i])
+
+    def _widen(self, nodes: Sequence[int]) -> None:
+        """Give some nodes, and all below that this needs, inside views of their generic rank."""
+        stack = list(nodes)
+        while stack:
+            i = stack.pop()
+            if self.inside[i] != self.whole_inside[i]:
+                self.inside[i] = self.whole_inside[i]
+                stack.extend(self.tree.nodes[i].children)
 
     def _look_outside(self, i: int) -> None:
         """Choose the outside views of each child's edge, from what its siblings and the parent's views say."""
@@ -327,9 +346,7 @@ class _Planner:
         operator = self.spans.operators[i]
         for k, child in enumerate(node.children):
             siblings = [c for c in node.children if c != child]
-            sure = {name for c in siblings for name in self.inside[c]}
-            if self.outside[i]:
-                sure |= set(self.outside[i][0])
+            sure = {*self.whole_outside[i], *(name for c in siblings for name in self.whole_inside[c])}
             looks = [self.inside_look[c] for c in siblings]
             if i:
                 looks.append(self.outside_look[i])
@@ -337,10 +354,13 @@ class _Planner:
             self.outside_look[child] = _combine(looks, sure, operator, k, self._steps(child, sources), bool(i))
             if i and len(node.children) == 1:
                 self.outside[child] = self.outside[i]
+                self.whole_outside[child] = self.whole_outside[i]
                 self.learned[child] = self.learned[i]
             elif i or siblings:
-                groups = self._views(child, self.outside_look[child], self.spans.inside[child], self.views)
+                look, span = self.outside_look[child], self.spans.inside[child]
+                groups = self._views(child, look, span, self.views)
                 self.outside[child] = tuple(groups)
+                self.whole_outside[child] = self._whole(child, look, span, groups[0])
         if i == 0 and len(node.children) == 1:
             self._no_edge_above(node.children[0])
 
@@ -361,6 +381,20 @@ class _Planner:
         """Return up to `wanted` groups of the smallest size at which one keeps the rank of edge i."""
         need = self._capped(i)
         self.learned[i] = need
+        found, best = self._search(look, other_side, need, wanted)
+        return found or self._short(i, best, need)
+
+    def _whole(self, i: int, look: _Look, other_side: Floats, view: tuple[str, ...]) -> tuple[str, ...]:
+        """Return a group that keeps the generic rank of edge i, or most of it: its view, unless that is capped."""
+        if self.learned[i] == self.ranks[i]:
+            return view
+        found, best = self._search(look, other_side, self.ranks[i], 1)
+        return found[0] if found else best[1]
+
+    def _search(
+        self, look: _Look, other_side: Floats, need: int, wanted: int
+    ) -> tuple[list[tuple[str, ...]], tuple[int, tuple[str, ...]]]:
+        """Return up to `wanted` groups of the smallest size at which one has a rank, and the best one otherwise."""
         distance = dict(zip(look.names, look.distances, strict=True))
         reached = {name: look.table.shape[k] for k, name in enumerate(look.names)}
         best: tuple[int, tuple[str, ...]] = (0, ())
@@ -384,8 +418,8 @@ class _Planner:
                     if len(found) == wanted:
                         break
             if found:
-                return found
-        return self._short(i, best, need)
+                return found, best
+        return [], best
 
     def _short(self, i: int, best: tuple[int, tuple[str, ...]], need: int) -> list[tuple[str, ...]]:
         separator = "{" + ", ".join(self.tree.nodes[i].separator) + "}"
@@ -435,24 +469,28 @@ class _Spans:
         self.ranks = [_rank(below @ above.T) for below, above in zip(self.inside, self.outside, strict=True)]
 
 
-def _peaked_network(graph: LatentGraph, seed: int) -> LatentNetwork:
+def _peaked_network(tree: JunctionTree, seed: int) -> LatentNetwork:
     """Return a random network in which different rows of a table lean to different states."""
     random = np.random.default_rng(seed)
+    graph = tree.graph
     tables = {}
-    for key, table in LatentNetwork.random(graph, 1.0, random).tables.items():
-        distributed = 1 if isinstance(key, str) else len(key)
-        states = math.prod(table.shape[table.ndim - distributed :])
-        rows = table.reshape(-1, states) * (1 - PEAK)
+    for key, axes in table_axes(graph, tree).items():
+        shape = [graph.states[name] for name in axes]
+        states = math.prod(shape[len(axes) - len(key) :])
+        rows = random.standard_exponential((math.prod(shape) // states, states))
+        rows *= (1 - PEAK) / rows.sum(axis=1, keepdims=True)
         lean = random.permutation(len(rows)) % states
         rows[np.arange(len(rows)), lean] += PEAK
-        tables[key] = rows.reshape(table.shape)
-    return LatentNetwork(graph, tables)
+        tables[key] = rows.reshape(shape)
+    return LatentNetwork(graph, tables, tree)
 
 
 def _basis(vectors: Floats) -> Floats:
     """Return orthonormal rows with the same span."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    vectors = vectors[norms[:, 0] > 0] / norms[norms[:, 0] > 0]
+    # A product that is zero but for rounding must not be blown up to a direction of its own.
+    kept = norms[:, 0] > TOLERANCE * norms.max()
+    vectors = vectors[kept] / norms[kept]
     _, sizes, rows = np.linalg.svd(vectors, full_matrices=False)
     return np.asarray(rows[sizes > TOLERANCE * sizes[0]])
 
