@@ -176,7 +176,7 @@ def test_theorem_1_asks_for_more_the_harder_the_task(report: SpectralReport) -> 
 # The table
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(latent_graphs(most_variables=7), st.integers(0, 99), st.booleans())
 def test_the_table_names_the_weakest_and_fits_120_columns(graph: et.LatentGraph, seed: int, exact: bool) -> None:
     long = {name: f"{name} {'of a rather long name ' * 2}" for name in graph.names}
@@ -256,7 +256,7 @@ def test_where_held_out_rows_chose_the_shrinkage_weak_directions_are_no_news() -
     et.SpectralJunctionTree(GRAPH, shrinkage=3).fit(ROWS[:100])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(latent_graphs(most_variables=8, fewest_states=2), st.integers(0, 999), st.sampled_from(["variance", None]))
 def test_population_moments_are_never_warned_of(graph: et.LatentGraph, seed: int, scaling: str | None) -> None:
     network = et.LatentNetwork.random(graph, seed=seed)

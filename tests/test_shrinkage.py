@@ -67,8 +67,9 @@ def test_order_and_batches_change_no_bit(seed: int, cuts: set[int], limit: int) 
 
 
 def test_multiplicities_are_exact_also_of_rows_that_come_late(small_sample: int) -> None:
-    codes = codes_of(NETWORK.sample(3_000, seed=1))
-    sample = sampled(codes, cuts=tuple(range(50, 3_000, 50)))
+    rows = all_rows(GRAPH)
+    codes = codes_of(rows[np.random.default_rng(0).integers(0, len(rows), 10_000)])
+    sample = sampled(codes, cuts=tuple(range(50, 10_000, 50)))
     everything = Counter(map(tuple, codes.tolist()))
     assert len(everything) > 2 * small_sample, "the limit must bite"
     assert len(sample.hashes) == small_sample

@@ -81,7 +81,7 @@ def test_every_view_lies_on_its_side_and_reaches_the_rank(graph: et.LatentGraph,
             assert rank == node.rank
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(graphs)
 def test_the_plan_is_a_tree_whose_views_nest(graph: et.LatentGraph) -> None:
     plan = ViewPlan.build(graph)
@@ -97,6 +97,37 @@ def test_the_plan_is_a_tree_whose_views_nest(graph: et.LatentGraph) -> None:
     assert below(plan)[0] == frozenset(graph.observed)
 
 
+ROUNDING = {
+    # A product of spans that is zero but for rounding was once taken for a direction of its own.
+    "undirected": et.LatentGraph(
+        {"v0": 5, "v1": 4, "v2": 5, "v3": 4, "v4": 5, "v5": 4, "v6": 2, "v7": 1},
+        [("v2", "v6"), ("v1", "v3"), ("v2", "v7"), ("v4", "v7"), ("v4", "v6")],
+        ["v5"],
+        directed=False,
+    ),
+    "directed": et.LatentGraph(
+        {"v0": 1, "v1": 1, "v2": 5, "v3": 2, "v4": 5, "v5": 5, "v6": 4, "v7": 1, "v8": 2, "v9": 2},
+        [("v2", "v3"), ("v1", "v7"), ("v3", "v5"), ("v0", "v4"), ("v4", "v5")],
+        ["v5", "v7"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("size", "dimensions"), [(1.0, 2), (1e-5, 2), (1e-15, 1), (0.0, 1)])
+def test_a_basis_is_one_of_directions_and_not_of_rounding(size: float, dimensions: int) -> None:
+    vectors = np.array([[3.0, 4.0, 0.0], [-6.0, -8.0, 0.0], [0.0, 0.0, size]])
+    basis = views._basis(vectors)
+    assert_allclose(basis @ basis.T, np.eye(dimensions), atol=1e-12)
+    assert_allclose(vectors[:2] @ basis.T @ basis, vectors[:2], atol=1e-12)
+
+
+@pytest.mark.parametrize("graph", ROUNDING.values(), ids=ROUNDING.keys())
+def test_rounding_is_no_direction(graph: et.LatentGraph) -> None:
+    table = observed_table(et.LatentNetwork.random(graph, seed=0))
+    for node, inside in edges(ViewPlan.build(graph)):
+        assert numeric_rank(flattened(table, sorted(map(graph.column, inside)))) == node.generic_rank
+
+
 class Recorder:
     """A source of moments that notes what it was asked for."""
 
@@ -109,7 +140,7 @@ class Recorder:
         return self.network.joint(names)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(graphs, seeds, st.sampled_from(["variance", None]))
 def test_the_groups_are_what_learning_asks_for(graph: et.LatentGraph, seed: int, scaling: str | None) -> None:
     source = Recorder(et.LatentNetwork.random(graph, seed=seed))
@@ -178,7 +209,7 @@ def test_the_report_says_what_bounds_a_rank() -> None:
     assert [node.bound for node in outside] == ["the outside sees only 4 of 5 states"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(graphs, st.integers(1, 4))
 def test_max_rank_caps_every_rank(graph: et.LatentGraph, most: int) -> None:
     free = {inside: node for node, inside in edges(ViewPlan.build(graph))}
@@ -188,6 +219,28 @@ def test_max_rank_caps_every_rank(graph: et.LatentGraph, most: int) -> None:
         assert node.bound.startswith("capped") == (node.rank < node.generic_rank)
         if node.rank < node.generic_rank:
             assert f"generic rank is {node.generic_rank}" in node.bound
+
+
+CAPPED = {
+    # The parent's view of rank 2 is {v0}, which says nothing about v3; v7 does, but is far.
+    "outside": et.LatentGraph(
+        {"v0": 2, "v1": 1, "v2": 3, "v3": 2, "v4": 3, "v5": 3, "v6": 4, "v7": 5},
+        [tuple(f"v{i}" for i in edge) for edge in [(0, 1), (5, 7), (0, 2), (0, 6), (0, 7), (1, 2), (3, 7), (0, 4)]],
+    ),
+    # The children's views of rank 2 say much of each other and too little of the outside.
+    "inside": et.LatentGraph(
+        {f"v{i}": 2 for i in range(8)},
+        [tuple(f"v{i}" for i in edge) for edge in [(1, 3), (2, 5), (0, 1), (0, 3), (0, 4), (1, 7), (1, 4), (5, 7)]],
+    ),
+}
+
+
+@pytest.mark.parametrize("graph", CAPPED.values(), ids=CAPPED.keys())
+def test_a_cap_hides_no_variable_that_another_edge_needs(graph: et.LatentGraph) -> None:
+    for node, _ in edges(ViewPlan.build(graph, max_rank=2)):
+        assert node.rank == min(2, node.generic_rank)
+    model = et.SpectralJunctionTree(graph, max_rank=2).fit_moments(et.LatentNetwork.random(graph, seed=0))
+    assert_allclose(model.joint(graph.observed).sum(), 1.0)
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])
@@ -209,7 +262,7 @@ def test_nearer_views_come_first() -> None:
             assert inside == {node.observed}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(graphs, st.randoms(use_true_random=False))
 def test_a_rank_belongs_to_its_cut_and_not_to_names(graph: et.LatentGraph, random) -> None:
     # An undirected network may have the edges that its triangulation fills in, and names break ties there.
