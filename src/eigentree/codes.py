@@ -94,7 +94,8 @@ class Rows:
         for j, (column, states) in enumerate(zip(self.columns, self.states, strict=True)):
             cells = column[start:stop]
             # numpy's vectorised minimum and copy beat a loop that looks at each cell, where nothing is amiss.
-            if cells.dtype.kind in "iu" and cells.flags.c_contiguous and cells.min() >= 0 and cells.max() < states:
+            unsigned, whole = cells.dtype.kind == "u", cells.dtype.kind in "iu"
+            if whole and cells.flags.c_contiguous and cells.max() < states and (unsigned or cells.min() >= 0):
                 codes[:, j] = cells
                 continue
             bad = kernels.encode_column(cells, states, codes[:, j])

@@ -491,9 +491,11 @@ class _Accumulator:
     def add(self, codes: NDArray[Any], weights: NDArray[Any] | None) -> None:
         layout = self.layout
         groups = (layout.group_start, layout.columns, layout.states, layout.table_start)
+        holes = np.zeros(codes.shape[1], np.bool_)
+        # Column by column, because numpy is slow along the first axis of a column-major array.
+        largest = np.array([codes[:, column].max() for column in range(codes.shape[1])])
+        holes[layout.columns] = largest[layout.columns] == layout.states
         if weights is None:
-            holes = np.zeros(codes.shape[1], np.bool_)
-            holes[layout.columns] = codes.max(axis=0)[layout.columns] == layout.states
             _in_threads(
                 lambda part: kernels.count_groups(
                     codes,
@@ -520,15 +522,13 @@ class _Accumulator:
             self.rows += float(weights.sum())
         for g in self.empty:
             self._add_sparse(g, codes, weights)
-        self._add_residual(codes, weights)
+        if holes.any():
+            self._add_residual(codes, weights, set(np.flatnonzero(holes).tolist()))
 
-    def _add_residual(self, codes: NDArray[Any], weights: NDArray[Any] | None) -> None:
+    def _add_residual(self, codes: NDArray[Any], weights: NDArray[Any] | None, holed: set[int]) -> None:
         """Count the rows that a covered group has and its holder has not, for want of a cell."""
         layout = self.layout
         size = {int(c): int(n) for c, n in zip(layout.columns, layout.states, strict=True)}
-        holed = {column for column, states in size.items() if (codes[:, column] == states).any()}
-        if not holed:
-            return
         absent: dict[tuple[int, ...], NDArray[np.bool_]] = {}
         for group, covered in layout.covered.items():
             if holed.isdisjoint(covered.holder):

@@ -324,11 +324,13 @@ class _Planner:
             return
         # The children's views together keep the rank, so only subsets of them need be tried.
         look, span = self.inside_look[i], self.spans.outside[i]
-        if not self._search(look.narrowed(kept), span, self._capped(i), 1)[0]:
+        self.learned[i] = need = self._capped(i)
+        found, best = self._search(look.narrowed(kept), span, need, 1)
+        if not found and kept != sure:
             # Unless they are capped, and say much of each other and too little of the outside.
             self._widen(node.children)
-            kept = sure
-        self.inside[i] = self._views(i, look.narrowed(kept), span, 1)[0]
+            found, best = self._search(look.narrowed(sure), span, need, 1)
+        self.inside[i] = (found or self._short(i, best, need))[0]
         self.whole_inside[i] = self._whole(i, look.narrowed(sure), span, self.inside[i])
 
     def _widen(self, nodes: Sequence[int]) -> None:

@@ -1,0 +1,293 @@
+"""Shrinkage: a sample of rows that knows no order, folds that add up, and a choice that follows the data."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from brute_force import all_rows
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import eigentree as et
+from eigentree import shrinkage
+from eigentree.codes import Rows
+from eigentree.shrinkage import FOLDS, RowSample, candidates, choose_shrinkage, floored, log_marginals, pseudo_rows
+from eigentree.spectral import CountedTables, learn
+from eigentree.views import ViewPlan
+
+GRAPH = et.zoo.hmm(6, 1, 2, 3)
+NETWORK = et.LatentNetwork.random(GRAPH, seed=0)
+
+
+def codes_of(rows: np.ndarray, graph: et.LatentGraph = GRAPH) -> np.ndarray:
+    return Rows.of(rows, graph).encode(0, len(rows))
+
+
+def sampled(codes: np.ndarray, weights: np.ndarray | None = None, cuts: tuple[int, ...] = ()) -> RowSample:
+    sample = RowSample.empty(codes.shape[1])
+    parts = np.split(np.arange(len(codes)), cuts)
+    for part in parts:
+        sample = sample.update(np.asfortranarray(codes[part]), None if weights is None else weights[part])
+    return sample
+
+
+def tally(codes: np.ndarray, weights: np.ndarray) -> dict[tuple[int, ...], float]:
+    return {tuple(row): weight for row, weight in zip(codes.tolist(), weights.tolist(), strict=True)}
+
+
+def assert_same_sample(one: RowSample, other: RowSample) -> None:
+    assert_array_equal(one.hashes, other.hashes)
+    assert_array_equal(one.codes, other.codes)
+    assert_array_equal(one.weights, other.weights)
+
+
+@pytest.fixture
+def small_sample(monkeypatch: pytest.MonkeyPatch) -> int:
+    """A limit that a few hundred rows exceed."""
+    monkeypatch.setattr(shrinkage, "SAMPLE_ROWS", 40)
+    return 40
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 999), st.sets(st.integers(1, 299), max_size=5), st.sampled_from([20, 40, 2000]))
+def test_order_and_batches_change_no_bit(seed: int, cuts: set[int], limit: int) -> None:
+    codes = codes_of(NETWORK.sample(300, seed=seed))
+    weights = np.random.default_rng(seed).integers(0, 5, 300)
+    order = np.random.default_rng(seed + 1).permutation(300)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shrinkage, "SAMPLE_ROWS", limit)
+        whole = sampled(codes, weights)
+        assert_same_sample(sampled(codes[order], weights[order], tuple(sorted(cuts))), whole)
+        assert_same_sample(sampled(np.repeat(codes, weights, axis=0)), whole)
+        assert len(whole.hashes) <= limit
+
+
+def test_multiplicities_are_exact_also_of_rows_that_come_late(small_sample: int) -> None:
+    codes = codes_of(NETWORK.sample(3_000, seed=1))
+    sample = sampled(codes, cuts=tuple(range(50, 3_000, 50)))
+    everything = Counter(map(tuple, codes.tolist()))
+    assert len(everything) > 2 * small_sample, "the limit must bite"
+    assert len(sample.hashes) == small_sample
+    kept = tally(sample.codes, sample.weights)
+    assert len(kept) == small_sample, "rows are distinct"
+    assert kept == {row: everything[row] for row in kept}
+
+
+def test_the_sample_favours_no_kind_of_row(small_sample: int) -> None:
+    """Which rows are kept depends on hashes, not on codes: frequent rows are not over-represented."""
+    rows = all_rows(GRAPH)
+    kept = sampled(codes_of(rows)).codes
+    means = kept.mean(axis=0)
+    # Uniform over 3 states: mean 1, standard deviation 0.82 / sqrt(40).
+    assert_allclose(means, 1.0, atol=5 * 0.82 / math.sqrt(small_sample))
+
+
+def test_few_rows_are_all_kept() -> None:
+    codes = codes_of(NETWORK.sample(200, seed=2))
+    sample = sampled(codes)
+    assert tally(sample.codes, sample.weights) == Counter(map(tuple, codes.tolist()))
+
+
+def test_rows_of_weight_zero_are_not_seen() -> None:
+    codes = codes_of(all_rows(GRAPH)[:100])
+    weights = np.arange(100) % 2
+    assert_same_sample(sampled(codes, weights), sampled(codes[1::2]))
+    empty = RowSample.empty(6)
+    assert empty.update(codes, np.zeros(100)) is empty
+
+
+def test_missing_cells_make_other_rows() -> None:
+    rows = NETWORK.sample(1, seed=0)
+    holed = rows.copy()
+    holed[0, 2] = -1
+    sample = sampled(codes_of(np.concatenate([rows, holed, rows])))
+    assert sorted(sample.weights) == [1, 2]
+
+
+@pytest.mark.parametrize("kind", ["ones", "whole", "fractional", "tiny"])
+def test_folds_share_out_the_weights_exactly(kind: str) -> None:
+    codes = codes_of(NETWORK.sample(500, seed=3))
+    random = np.random.default_rng(0)
+    weights = {
+        "ones": None,
+        "whole": random.integers(0, 9, 500),
+        "fractional": random.integers(0, 64, 500) / 8,  # exact in binary
+        "tiny": random.random(500) / 500,
+    }[kind]
+    sample = sampled(codes, weights)
+    total: Counter[tuple[int, ...]] = Counter()
+    for number in range(FOLDS):
+        held, dealt = sample.fold(number)
+        assert held.flags.f_contiguous
+        assert (dealt > 0).all()
+        for row, weight in tally(held, dealt).items():
+            total[row] += weight
+    assert dict(total) == tally(sample.codes, sample.weights)
+
+
+def test_folds_are_of_nearly_equal_size_and_differ() -> None:
+    sample = sampled(codes_of(NETWORK.sample(5_000, seed=4)))
+    folds = [sample.fold(number) for number in range(FOLDS)]
+    sizes = [dealt.sum() for _, dealt in folds]
+    assert max(sizes) < 1.2 * min(sizes)
+    # Copies of one row are dealt out in turn.
+    dealt = [tally(*fold) for fold in folds]
+    for row in set().union(*dealt):
+        shares = [fold.get(row, 0) for fold in dealt]
+        assert max(shares) - min(shares) <= 1
+
+
+@pytest.mark.parametrize("holes", [0.0, 0.2])
+def test_what_is_left_of_the_counts_is_the_rows_that_are_left(holes: float) -> None:
+    rows = NETWORK.sample(700, seed=5)
+    rows[np.random.default_rng(0).random(rows.shape) < holes] = -1
+    codes = codes_of(rows)
+    groups = ViewPlan.build(GRAPH).groups()
+    counts = et.Counts(GRAPH, groups).update(rows)
+    sample = sampled(codes)
+    assert sample.weights.sum() == 700
+    for number in range(FOLDS):
+        held, dealt = sample.fold(number)
+        rest = counts - counts.empty().count(iter([(held, dealt)]))
+        others = [sample.fold(k) for k in range(FOLDS) if k != number]
+        direct = counts.empty().count(iter(others))
+        assert rest.rows == direct.rows == 700 - dealt.sum()
+        for group in groups:
+            assert rest.table(group).dtype.kind == "i"
+            assert_array_equal(rest.table(group), direct.table(group))
+
+
+def chosen(rows: np.ndarray, graph: et.LatentGraph, weights: np.ndarray | None = None):
+    plan = ViewPlan.build(graph)
+    counts = et.Counts(graph, plan.groups()).update(rows, sample_weight=weights)
+    return choose_shrinkage(plan, counts, sampled(codes_of(rows, graph), weights), "variance")
+
+
+@pytest.mark.parametrize("count", [3, 60, 4_000])
+def test_the_choice_is_the_same_in_any_order(count: int) -> None:
+    rows = NETWORK.sample(count, seed=6)
+    kappa, tried, fit = chosen(rows, GRAPH)
+    for seed in range(3):
+        shuffled = np.random.default_rng(seed).permutation(rows)
+        again, same, other = chosen(shuffled, GRAPH)
+        assert again == kappa
+        assert same == tried
+        for one, two in zip(fit.cores, other.cores, strict=True):
+            assert_array_equal(one, two)
+
+
+def test_the_choice_is_the_best_of_those_tried() -> None:
+    for seed in range(5):
+        kappa, tried, _ = chosen(NETWORK.sample(500, seed=seed), GRAPH)
+        assert tried[kappa] == max(tried.values())
+        assert set(tried) <= set(candidates(500))
+        assert len(tried) >= 3
+
+
+def test_held_out_likelihood_is_that_of_a_model_fitted_without_the_fold() -> None:
+    """The law of cross-validation, with each fold's model fitted afresh from rows."""
+    rows = NETWORK.sample(800, seed=7)
+    _, tried, _ = chosen(rows, GRAPH)
+    sample = sampled(codes_of(rows))
+    kappa = next(k for k in tried if 0 < k < math.inf)
+    total = 0.0
+    for number in range(FOLDS):
+        held, dealt = sample.fold(number)
+        others = [sample.fold(k) for k in range(FOLDS) if k != number]
+        model = et.SpectralJunctionTree(GRAPH, shrinkage=kappa).fit(
+            np.concatenate([codes for codes, _ in others]).astype(int),
+            sample_weight=np.concatenate([weights for _, weights in others]),
+        )
+        total += float(dealt @ model.score_samples(held.astype(int)))
+    assert_allclose(tried[kappa], total / 800, atol=1e-9)
+
+
+def test_little_data_is_shrunk_and_much_is_not() -> None:
+    graph = et.zoo.hmm(20, 2, 2, 4)
+    few, many = [], []
+    for seed in range(3):
+        network = et.LatentNetwork.random(graph, seed=seed)
+        few.append(chosen(network.sample(50, seed=1), graph)[0])
+        many.append(chosen(network.sample(50_000, seed=1), graph)[0])
+    assert np.median(few) >= 15
+    assert min(few) > max(many)
+    assert max(many) <= 3
+
+
+def test_independent_columns_want_infinite_shrinkage() -> None:
+    rows = np.random.default_rng(0).integers(0, 3, (300, 6))
+    assert chosen(rows, GRAPH)[0] >= 50
+
+
+def test_with_one_row_there_is_nothing_to_hold_out() -> None:
+    kappa, tried, fit = chosen(NETWORK.sample(1, seed=0), GRAPH)
+    assert (kappa, tried) == (math.inf, {})
+    log_size, _ = fit.operators(kappa).log_prob(codes_of(all_rows(GRAPH)))
+    assert_allclose(np.exp(log_size).sum(), 1.0)
+
+
+def test_weights_in_fractions_choose_like_their_rows() -> None:
+    rows = NETWORK.sample(600, seed=8)
+    weights = np.random.default_rng(1).integers(1, 4, 600)
+    kappa, tried, _ = chosen(np.repeat(rows, weights, axis=0), GRAPH)
+    as_floats = chosen(rows, GRAPH, weights.astype(float))
+    assert as_floats[:2] == (kappa, tried)
+
+
+@pytest.mark.parametrize("rows", [1, 100, 1e4, 1e6, 1e9])
+def test_candidates_are_fewer_the_more_rows_there_are(rows: float) -> None:
+    here, more = candidates(rows), candidates(rows * 10)
+    assert set(more) <= set(here) <= set(shrinkage.GRID)
+    assert 0.0 in more
+    assert len(more) >= 3
+    assert here == sorted(here)
+
+
+@pytest.mark.parametrize("scaling", ["variance", None])
+def test_only_what_is_not_positive_is_replaced(scaling: str | None) -> None:
+    plan = ViewPlan.build(GRAPH)
+    counts = et.Counts(GRAPH, plan.groups()).update(NETWORK.sample(15, seed=9))
+    (fit,) = learn(plan, [CountedTables(counts, 0.0)], scaling)
+    codes = codes_of(all_rows(GRAPH))
+    log_size, sign = fit.operators(0.0).log_prob(codes)
+    bad = sign <= 0
+    assert 0 < bad.sum() < len(bad), "both kinds of rows are needed"
+    before = log_size.copy()
+    result, count = floored(log_size, sign, codes, fit, 0.0, log_marginals(counts))
+    assert count == bad.sum()
+    assert np.isfinite(result).all()
+    assert_array_equal(result[~bad], before[~bad])
+    assert_array_equal(log_size, before, "the argument is not changed")
+    fine, none = floored(log_size[~bad], sign[~bad], codes[~bad], fit, 0.0, log_marginals(counts))
+    assert none == 0
+    assert_array_equal(fine, before[~bad])
+
+
+def test_what_no_shrinkage_makes_positive_gets_a_part_of_the_marginals() -> None:
+    """A symbol that was never seen, without pseudo-rows: zero at every shrinkage."""
+    plan = ViewPlan.build(GRAPH)
+    rows = NETWORK.sample(500, seed=10) % 2
+    counts = et.Counts(GRAPH, plan.groups()).update(rows)
+    (fit,) = learn(plan, [CountedTables(counts, 0.0)], "variance")
+    unseen = np.array([[2, 2, 2, 2, 2, 2], [2, 0, 0, -1, 0, 0]])
+    codes = codes_of(unseen)
+    log_size, sign = fit.operators(0.0).log_prob(codes)
+    assert (sign <= 0).all()
+    result, count = floored(log_size, sign, codes, fit, 0.0, log_marginals(counts))
+    marginal = [(np.bincount(rows[:, k], minlength=3) + 0.5) / 501.5 for k in range(6)]
+    expected = [
+        math.log(shrinkage.FLOOR) + sum(math.log(marginal[k][cell]) for k, cell in enumerate(row) if cell >= 0)
+        for row in unseen
+    ]
+    assert count == 2
+    assert_allclose(result, expected)
+
+
+@pytest.mark.parametrize("symbols", [2, 5, [2, 6, 4]])
+def test_pseudo_rows_add_one_half_to_each_count_on_average(symbols: int | list[int]) -> None:
+    graph = et.zoo.mixture(3, 2, symbols)
+    assert pseudo_rows(graph) == np.mean([graph.states[name] for name in graph.observed]) / 2

@@ -1,0 +1,354 @@
+"""Views: generic ranks against enumeration, views that reach them, and a plan that asks for all it needs."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from brute_force import observed_table
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from random_graphs import latent_graphs
+
+import eigentree as et
+from eigentree import views
+from eigentree.views import PlanNode, ViewPlan
+
+graphs = latent_graphs(most_variables=8)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def below(plan: ViewPlan) -> list[frozenset[str]]:
+    """The observed variables at or below each node of a plan, from its leaves alone."""
+    inside = [frozenset() if node.observed is None else frozenset({node.observed}) for node in plan.nodes]
+    for i in reversed(range(1, len(plan.nodes))):
+        above = plan.nodes[i].parent
+        inside[above] |= inside[i]
+    return inside
+
+
+def edges(plan: ViewPlan) -> list[tuple[PlanNode, frozenset[str]]]:
+    """Every node with an edge above it, and the variables below that edge."""
+    return [(node, inside) for node, inside in zip(plan.nodes, below(plan), strict=True) if node.parent >= 0]
+
+
+def numeric_rank(matrix: np.ndarray) -> int | None:
+    """The number of singular values, or None where one is neither clearly there nor clearly rounding."""
+    sizes = np.linalg.svd(matrix, compute_uv=False)
+    relative = sizes / sizes[0]
+    if ((relative > 1e-13) & (relative < 1e-8)).any():
+        return None
+    return int((relative >= 1e-8).sum())
+
+
+def flattened(table: np.ndarray, columns: list[int]) -> np.ndarray:
+    """The table as a matrix: some columns × all others."""
+    moved = np.moveaxis(table, columns, range(len(columns)))
+    return moved.reshape(int(np.prod(moved.shape[: len(columns)])), -1)
+
+
+@settings(max_examples=100, deadline=None)
+@given(graphs, seeds)
+def test_generic_ranks_are_those_of_a_fresh_network_by_enumeration(graph: et.LatentGraph, seed: int) -> None:
+    plan = ViewPlan.build(graph)
+    table = observed_table(et.LatentNetwork.random(graph, seed=seed))
+    for node, inside in edges(plan):
+        rank = numeric_rank(flattened(table, sorted(graph.column(name) for name in inside)))
+        event("ambiguous, drawn again" if rank is None else "compared")
+        assume(rank is not None)
+        assert rank == node.generic_rank
+        assert 1 <= node.rank == node.generic_rank <= node.states
+
+
+@settings(max_examples=100, deadline=None)
+@given(graphs, seeds, st.integers(1, 4))
+def test_every_view_lies_on_its_side_and_reaches_the_rank(graph: et.LatentGraph, seed: int, count: int) -> None:
+    plan = ViewPlan.build(graph, views=count)
+    network = et.LatentNetwork.random(graph, seed=seed)
+    for node, inside in edges(plan):
+        assert set(node.inside) <= inside
+        assert 1 <= len(node.outside) <= count
+        assert len({frozenset(group) for group in node.outside}) == len(node.outside)
+        assert len({len(group) for group in node.outside}) == 1
+        for group in node.outside:
+            assert inside.isdisjoint(group)
+            states = int(np.prod([graph.states[name] for name in node.inside]))
+            rank = numeric_rank(network.joint([*node.inside, *group]).reshape(states, -1))
+            assume(rank is not None)
+            assert rank == node.rank
+
+
+@settings(max_examples=100, deadline=None)
+@given(graphs)
+def test_the_plan_is_a_tree_whose_views_nest(graph: et.LatentGraph) -> None:
+    plan = ViewPlan.build(graph)
+    assert sorted(node.observed for node in plan.nodes if node.observed is not None) == sorted(graph.observed)
+    for i, node in enumerate(plan.nodes):
+        assert [k for k, other in enumerate(plan.nodes) if other.parent == i] == sorted(node.children)
+        assert len(node.children) != 1, "a node that branches nowhere says nothing"
+        if node.observed is not None:
+            assert not node.children
+            assert node.inside == ((node.observed,) if i else ())
+        else:
+            assert set(node.inside) <= {name for child in node.children for name in plan.nodes[child].inside}
+    assert below(plan)[0] == frozenset(graph.observed)
+
+
+class Recorder:
+    """A source of moments that notes what it was asked for."""
+
+    def __init__(self, network: et.LatentNetwork) -> None:
+        self.network = network
+        self.asked: set[frozenset[str]] = set()
+
+    def joint(self, names: list[str]) -> np.ndarray:
+        self.asked.add(frozenset(names))
+        return self.network.joint(names)
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs, seeds, st.sampled_from(["variance", None]))
+def test_the_groups_are_what_learning_asks_for(graph: et.LatentGraph, seed: int, scaling: str | None) -> None:
+    source = Recorder(et.LatentNetwork.random(graph, seed=seed))
+    model = et.SpectralJunctionTree(graph, scaling=scaling).fit_moments(source)
+    groups = model.plan_.groups()
+    assert len(set(groups)) == len(groups)
+    for group in groups:
+        assert list(group) == sorted(group, key=graph.column)
+    for names in source.asked:
+        assert any(names <= set(group) for group in groups), f"{sorted(names)} would not be counted"
+    for group in groups:
+        assert any(set(group) <= names for names in source.asked), f"{group} would be counted for nothing"
+
+
+def test_counting_the_groups_is_enough_to_learn() -> None:
+    graph = et.zoo.hmm(9, 3, 2, 4)
+    rows = et.LatentNetwork.random(graph, seed=0).sample(500, seed=1)
+    counts = et.Counts(graph, ViewPlan.build(graph).groups()).update(rows)
+    assert et.SpectralJunctionTree(graph, shrinkage=1).fit_moments(counts).score(rows) < 0
+
+
+@pytest.mark.parametrize(
+    ("graph", "hidden_states", "order"),
+    [
+        (et.zoo.hmm(10, 1, 3, 4), 3, 1),
+        (et.zoo.hmm(10, 2, 2, 4), 2, 2),
+        (et.zoo.hmm(10, 2, 2, 2), 2, 2),
+        (et.zoo.hmm(10, 3, 2, 4), 2, 3),
+    ],
+    ids=["order 1, 3 states", "order 2", "order 2, 2 symbols", "order 3"],
+)
+def test_chains_have_the_ranks_that_theory_gives(graph: et.LatentGraph, hidden_states: int, order: int) -> None:
+    """A block of m variables of the chain sees at most m hidden variables, and `order` of them cut it off."""
+    plan = ViewPlan.build(graph)
+    for node, inside in edges(plan):
+        outside = len(graph.observed) - len(inside)
+        assert node.generic_rank == hidden_states ** min(order, len(inside), outside)
+    assert max(node.generic_rank for node in plan.nodes) == hidden_states**order
+
+
+def test_all_edges_of_the_papers_junction_tree_have_rank_4() -> None:
+    plan = ViewPlan.build(et.zoo.paper_junction_tree(2, 16))
+    assert [node.generic_rank for node, _ in edges(plan)] == [4] * 14
+
+
+@pytest.mark.parametrize(
+    ("columns", "components", "symbols"), [(9, 3, 2), (12, 5, 2), (6, 4, 3), (4, 9, 2), (5, 3, 7)]
+)
+def test_mixtures_have_the_ranks_that_theory_gives(columns: int, components: int, symbols: int) -> None:
+    plan = ViewPlan.build(et.zoo.mixture(columns, components, symbols))
+    for node, inside in edges(plan):
+        assert node.generic_rank == min(components, symbols ** len(inside), symbols ** (columns - len(inside)))
+
+
+def test_the_report_says_what_bounds_a_rank() -> None:
+    for node, inside in edges(ViewPlan.build(et.zoo.mixture(12, 5, 2))):
+        if node.generic_rank == 5:
+            assert node.bound == "all states of the separator"
+        else:
+            assert len(inside) < 3
+            assert node.bound == f"the inside sees only {2 ** len(inside)} of 5 states"
+    both = ViewPlan.build(et.zoo.mixture(2, 5, 3))
+    assert {node.bound for node, _ in edges(both)} == {"the inside and the outside see only 3 of 5 states"}
+    assert both.nodes[0].bound == "the root has no edge above it"
+    outside = [node for node, inside in edges(ViewPlan.build(et.zoo.mixture(3, 5, [2, 2, 16]))) if "x2" in inside]
+    assert [node.bound for node in outside] == ["the outside sees only 4 of 5 states"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs, st.integers(1, 4))
+def test_max_rank_caps_every_rank(graph: et.LatentGraph, most: int) -> None:
+    free = {inside: node for node, inside in edges(ViewPlan.build(graph))}
+    for node, inside in edges(ViewPlan.build(graph, max_rank=most)):
+        assert node.generic_rank == free[inside].generic_rank
+        assert node.rank == min(node.generic_rank, most)
+        assert node.bound.startswith("capped") == (node.rank < node.generic_rank)
+        if node.rank < node.generic_rank:
+            assert f"generic rank is {node.generic_rank}" in node.bound
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_as_many_outside_views_as_asked_for(count: int) -> None:
+    plan = ViewPlan.build(et.zoo.hmm(12, 2, 2, 4), views=count)
+    for node, inside in edges(plan):
+        assert len(node.outside) == count
+        assert inside.isdisjoint(name for group in node.outside for name in group)
+
+
+def test_nearer_views_come_first() -> None:
+    plan = ViewPlan.build(et.zoo.hmm(15, 1, 2, 4))
+    for node, inside in edges(plan):
+        if node.observed is not None:
+            here = int(node.observed[1:])
+            far = [abs(int(name[1:]) - here) for (name,) in node.outside]
+            assert far == sorted(far)
+            assert far[0] == 1
+            assert inside == {node.observed}
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs, st.randoms(use_true_random=False))
+def test_a_rank_belongs_to_its_cut_and_not_to_names(graph: et.LatentGraph, random) -> None:
+    # An undirected network may have the edges that its triangulation fills in, and names break ties there.
+    assume(graph.directed)
+    new = [f"w{i}" for i in range(len(graph.names))]
+    random.shuffle(new)
+    name = dict(zip(graph.names, new, strict=True))
+    listed = list(graph.names)
+    random.shuffle(listed)
+    relabelled = et.LatentGraph(
+        {name[n]: graph.states[n] for n in listed},
+        [(name[a], name[b]) for a, b in graph.edges],
+        [name[n] for n in graph.hidden],
+        graph.directed,
+    )
+
+    def cuts(plan: ViewPlan, rename: dict[str, str]) -> dict[frozenset[frozenset[str]], int]:
+        everything = frozenset(rename[n] for n in plan.graph.observed)
+        parts = [(frozenset(rename[n] for n in inside), node.generic_rank) for node, inside in edges(plan)]
+        return {frozenset({inside, everything - inside}): rank for inside, rank in parts}
+
+    before = cuts(ViewPlan.build(graph), name)
+    after = cuts(ViewPlan.build(relabelled), {n: n for n in new})
+    # Ties in the triangulation are broken by name, so the trees may differ; the cuts they share may not.
+    shared = before.keys() & after.keys()
+    event(f"all cuts shared: {len(shared) == len(before)}")
+    assert {cut: before[cut] for cut in shared} == {cut: after[cut] for cut in shared}
+    if len(graph.observed) > 1:
+        assert shared, "every observed variable is cut off by its own leaf"
+
+
+def test_work_grows_in_proportion_to_the_length() -> None:
+    """Steps of the interpreter, not seconds: growth is a property of the algorithm, the clock is not."""
+
+    def steps(length: int) -> int:
+        graph = et.zoo.hmm(length, 2, 2, 4)
+        counted = 0
+
+        def count(frame, event, argument):
+            nonlocal counted
+            counted += 1
+            return count
+
+        sys.settrace(count)
+        try:
+            ViewPlan.build(graph)
+        finally:
+            sys.settrace(None)
+        return counted
+
+    steps(7)  # what is imported or compiled on first use
+    short, long = steps(50), steps(100)
+    assert short > 1_000, "nothing was traced"
+    assert long <= 2.3 * short
+
+
+def test_views_too_small_for_the_rank_are_an_error_naming_the_separator(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(views, "MAX_VIEW_STATES", 3)
+    graph = et.zoo.hmm(11, 2, 2, 2)  # no other test plans a chain of this length: plans are kept
+    with pytest.raises(
+        et.RankError,
+        match=r"separator \{h\d+, h\d+\} needs rank 4, its view \{x\d+\} reaches 2, .* at most 3 joint states.*"
+        r"max_rank=2.*when_short='warn'",
+    ):
+        ViewPlan.build(graph)
+    with pytest.raises(et.RankError, match="needs rank 4"):
+        et.SpectralJunctionTree(graph).fit(np.zeros((5, 11), int))
+    # Both pieces of advice help.
+    assert max(node.rank for node in ViewPlan.build(graph, max_rank=2).nodes) == 2
+    with pytest.warns(RuntimeWarning, match="needs rank 4"):
+        assert max(node.rank for node in ViewPlan.build(graph, when_short="warn").nodes) == 2
+
+
+def test_a_plan_at_a_lower_rank_works_and_warns_at_every_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(views, "MAX_VIEW_STATES", 3)
+    graph = et.zoo.hmm(13, 2, 2, 2)  # as above
+    network = et.LatentNetwork.random(graph, seed=0)
+    rows = network.sample(20_000, seed=1)
+    for _ in range(2):
+        with pytest.warns(RuntimeWarning, match=r"separator \{h\d+, h\d+\} needs rank 4, its view"):
+            model = et.SpectralJunctionTree(graph, when_short="warn").fit(rows)
+    for node, _ in edges(model.plan_):
+        assert node.rank == 2
+        assert node.bound == ("capped: the generic rank is 4" if node.generic_rank == 4 else node.bound)
+        assert all(len(group) == 1 for group in (node.inside, *node.outside))
+    assert_allclose(model.joint(["x0", "x12"]).sum(), 1.0)
+    fresh = network.sample(1_000, seed=2)
+    independent = et.SpectralJunctionTree(graph, shrinkage=np.inf, max_rank=1).fit(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # rows may be floored
+        assert model.score(fresh) > independent.score(fresh)
+
+
+def test_a_small_size_limit_that_suffices_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "MAX_VIEW_STATES", 4)
+    plan = ViewPlan.build(et.zoo.hmm(17, 2, 2, 2))
+    assert max(node.rank for node in plan.nodes) == 4
+
+
+def test_one_plan_a_structure() -> None:
+    """Planning again gives the same plan, whatever the state of numpy's generators."""
+    graph = et.zoo.factorial_hmm(5, 2, 2, 6)
+    first = ViewPlan.build(graph, views=3)
+    for length in range(3, 12):  # more than are kept
+        ViewPlan.build(et.zoo.hmm(length))
+    assert ViewPlan.build(graph, views=3).nodes == first.nodes
+
+
+def test_any_root_has_the_same_ranks_at_the_same_cuts() -> None:
+    graph = et.zoo.hmm(8, 2, 2, 4)
+
+    def cuts(root: str | None) -> dict[frozenset[frozenset[str]], int]:
+        everything = frozenset(graph.observed)
+        return {
+            frozenset({inside, everything - inside}): node.generic_rank
+            for node, inside in edges(ViewPlan.build(graph, root=root))
+        }
+
+    first, last = cuts("h0"), cuts("h7")
+    shared = first.keys() & last.keys()
+    assert len(shared) > len(graph.observed)
+    assert {cut: first[cut] for cut in shared} == {cut: last[cut] for cut in shared}
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [et.LatentGraph({"x": 3}), et.LatentGraph({"h": 2, "x": 3}, [("h", "x")], ["h"]), et.zoo.hmm(1)],
+    ids=["alone", "below a hidden one", "a chain of one step"],
+)
+def test_one_observed_variable_needs_no_edge(graph: et.LatentGraph) -> None:
+    plan = ViewPlan.build(graph)
+    assert len(plan.nodes) == 1
+    assert plan.groups() == [graph.observed]
+
+
+def test_independent_columns_have_rank_1_everywhere() -> None:
+    plan = ViewPlan.build(et.LatentGraph({"a": 2, "b": 3, "c": 4, "d": 1}))
+    assert {(node.rank, node.states, node.separator) for node, _ in edges(plan)} == {(1, 1, ())}
