@@ -14,6 +14,7 @@ from brute_force import factors
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from pyagrum_models import as_pyagrum
 from random_graphs import latent_graphs
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -165,21 +166,6 @@ def test_steps_agree_with_em_by_enumeration(problem: tuple[et.LatentNetwork, np.
             if is_learned(network.graph, key):
                 assert_allclose(table, by_hand.tables[key], atol=1e-8)
     assert_allclose(weights @ model.score_samples(rows), weights @ by_hand.log_prob(rows), rtol=1e-10, atol=1e-10)
-
-
-def as_pyagrum(network: et.LatentNetwork) -> pyagrum.BayesNet:
-    graph = network.graph
-    net = pyagrum.BayesNet()
-    for name, states in graph.states.items():
-        net.add(pyagrum.LabelizedVariable(name, name, states))
-    for name in graph.names:
-        for parent in graph.parents(name):
-            net.addArc(parent, name)
-    for name, table in network.tables.items():
-        axes = [*graph.parents(name), name]
-        wanted = list(net.cpt(name).names)[::-1]
-        net.cpt(name).fillWith(np.transpose(table, [axes.index(n) for n in wanted]).ravel().tolist())
-    return net
 
 
 AUTOREGRESSIVE = et.zoo.dynamic_bayes_net(

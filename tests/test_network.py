@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from pyagrum_models import as_pyagrum
 
 import eigentree as et
 
@@ -19,21 +20,6 @@ with warnings.catch_warnings():
     from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
     from pgmpy.inference import VariableElimination
     from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
-
-
-def as_pyagrum(network: et.LatentNetwork) -> pyagrum.BayesNet:
-    graph = network.graph
-    net = pyagrum.BayesNet()
-    for name, states in graph.states.items():
-        net.add(pyagrum.LabelizedVariable(name, name, states))
-    for name in graph.names:
-        for parent in graph.parents(name):
-            net.addArc(parent, name)
-    for name, table in network.tables.items():
-        axes = [*graph.parents(name), name]
-        wanted = list(net.cpt(name).names)[::-1]
-        net.cpt(name).fillWith(np.transpose(table, [axes.index(n) for n in wanted]).ravel().tolist())
-    return net
 
 
 def fill(net: pyagrum.BayesNet, row: np.ndarray, names: tuple[str, ...]) -> pyagrum.LazyPropagation:

@@ -9,6 +9,7 @@ from itertools import combinations, pairwise
 
 import networkx as nx
 import pytest
+from growth import steps_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_graphs import latent_graphs
@@ -243,19 +244,7 @@ def test_work_grows_in_proportion_to_the_length() -> None:
 
     def steps(length: int) -> int:
         graph = et.zoo.hmm(length, 2, 2, 4)
-        counted = 0
-
-        def count(frame, event, argument):
-            nonlocal counted
-            counted += 1
-            return count
-
-        sys.settrace(count)
-        try:
-            JunctionTree.build(graph)
-        finally:
-            sys.settrace(None)
-        return counted
+        return steps_of(lambda: JunctionTree.build(graph))
 
     assert steps(400) <= 2.2 * steps(200)
 

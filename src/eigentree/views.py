@@ -507,11 +507,12 @@ def _products(
 ) -> Floats:
     """Return messages through an operator that span all products of the incoming spans.
 
-    Where there are more products than dimensions, random products of random combinations span the same.
+    Where there are many more products than dimensions, random products of random combinations span the same, though
+    less evenly.
     """
     dimensions = math.prod(len(span) for _, span in parts)
     weights = operator.values[:, -1]
-    if dimensions <= size + 4:
+    if dimensions <= 4 * size:
         table = weights[None, :]
         for axis, span in parts:
             table = (table[:, None, :] * span[:, operator.index[:, axis]]).reshape(-1, len(weights))
