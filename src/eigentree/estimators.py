@@ -245,8 +245,8 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
         self.report_.floored += count
         if count:
             warnings.warn(
-                f"{count} of {rows.count} rows had no positive probability and were floored; more rows, a larger "
-                f"shrinkage or a lower max_rank make this rarer",
+                f"{count} of {rows.count} rows had no positive probability and were floored: the same fit, shrunk "
+                f"further, answers for them; more rows, a larger shrinkage or a lower max_rank make this rarer",
                 RuntimeWarning,
                 stacklevel=2,
             )
