@@ -322,7 +322,7 @@ def test_rows_without_positive_probability_are_counted_and_warned_of_once(recipe
 
 
 @pytest.mark.parametrize("holes", [0.0, 0.3])
-@pytest.mark.parametrize("recipe", ["default", "unshrunk", "fixed"])
+@pytest.mark.parametrize("recipe", ["default", "unshrunk", "fixed", "published"])
 @pytest.mark.parametrize("count", [1, 10])
 def test_predictions_are_distributions_however_bad_the_fit(count: int, recipe: str, holes: float) -> None:
     for seed in range(5):
@@ -337,14 +337,16 @@ def test_predictions_are_distributions_however_bad_the_fit(count: int, recipe: s
                 assert_allclose(proba.sum(axis=1), 1.0)
 
 
-def test_published_predictions_are_distributions_too() -> None:
-    for seed in range(10):
-        model = fitted(TRUTH.sample(10, seed=seed), **RECIPES["published"])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
-            proba = model.predict_proba(TRUTH.sample(200, seed=1), "x3")
-        assert (proba >= 0).all()
-        assert_allclose(proba.sum(axis=1), 1.0)
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([[0, 1], [1]], "different lengths"),
+        ([[0.0, np.inf], [1.0, 0.0]], "column 'x1' holds inf, which is no code"),
+    ],
+)
+def test_templates_name_data_that_are_no_codes(X: object, message: str) -> None:
+    with pytest.raises(et.DataError, match=message):
+        et.SpectralJunctionTree(et.zoo.Mixture(components=2)).fit(X)
 
 
 def test_predictions_are_those_of_the_learned_joint() -> None:

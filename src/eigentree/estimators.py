@@ -231,7 +231,8 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
         """Return the log probability of each row, missing cells summed out; always finite.
 
         A learned probability can fail to be positive. The same fit, shrunk further toward independent columns, then
-        answers for that row; how often is counted in ``report_.floored`` and said in a warning.
+        answers for that row; how often is counted in ``report_.floored`` and said in a warning. The scores of all
+        configurations then add up to somewhat more than 1, so they flatter the model where many rows are floored.
         """
         check_is_fitted(self, "operators_")
         rows = Rows.of(X, self.graph_)

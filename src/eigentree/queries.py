@@ -237,7 +237,7 @@ def _distributions(
 ) -> list[tuple[NDArray[np.float64], NDArray[np.bool_]]]:
     """Return the distribution of each wanted column in each row, given the row's other cells, and where it is lost.
 
-    Where nothing is positive, the distribution is the column's own.
+    Where nothing is positive it is the column's own, and an even one where that has nothing positive either.
     """
     found = []
     for column, raw in zip(columns, operators.tables(codes, columns), strict=True):
@@ -245,6 +245,7 @@ def _distributions(
         table = np.maximum(raw, 0.0)
         lost = ~(table.sum(axis=1) > 0.0)
         if lost.any():
-            table[lost] = np.maximum(operators.joint((column,)), 0.0)
+            alone = np.maximum(operators.joint((column,)), 0.0)
+            table[lost] = alone if alone.any() else 1.0
         found.append((table / table.sum(axis=1, keepdims=True), lost))
     return found

@@ -24,7 +24,10 @@ def resolve_structure(structure: LatentGraph | Template, X: Any) -> LatentGraph:
             f"the structure is a LatentGraph or a template such as zoo.HMM(order=2), not {type(structure).__name__}"
         )
     named = not isinstance(X, np.ndarray) and hasattr(X, "columns") and all(isinstance(n, str) for n in X.columns)
-    shape = np.shape(X)
+    try:
+        shape = np.shape(X)
+    except ValueError:
+        raise DataError("the rows have different lengths; every row needs one cell a column") from None
     if len(shape) != 2 or shape[1] == 0:
         raise DataError(f"data need the shape (rows, columns), not {shape}")
     names = list(X.columns) if named else [f"x{column}" for column in range(shape[1])]
@@ -35,5 +38,9 @@ def resolve_structure(structure: LatentGraph | Template, X: Any) -> LatentGraph:
         known = column[column >= 0]
         if not len(known):
             raise DataError(f"column {name!r} has no known cell, so its states are unknown; give a LatentGraph")
+        if not np.isfinite(known.max()):
+            raise DataError(
+                f"column {name!r} holds {known.max()}, which is no code; mark missing cells as -1 or NaN"
+            )
         states.append(int(known.max()) + 1)
     return structure.build(states, names)
