@@ -261,6 +261,11 @@ class Counts:
             raise DataError(f"the variables {names} were not counted together; count them as a group first")
         return g
 
+    def smoothed(self, column: int) -> Floats:
+        """Return the distribution of one column, 1/2 added to the count of each state."""
+        counted = self.find((column,)).array()
+        return np.asarray((counted + 0.5) / (counted.sum() + 0.5 * len(counted)))
+
     def stacked(self, groups: Sequence[tuple[int, ...]]) -> Floats:
         """Return the counts of several groups of columns of the same shape, one row each, flat.
 

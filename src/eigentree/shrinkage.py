@@ -146,12 +146,8 @@ def pseudo_rows(graph: LatentGraph) -> float:
 
 def log_marginals(counts: Counts) -> tuple[NDArray[np.float64], ...]:
     """Return the log of the smoothed marginal of each column, with a 0 at the end for a missing cell."""
-    tables = []
-    for column, name in enumerate(counts.graph.observed):
-        counted = counts.find((column,)).array()
-        smooth = (counted + 0.5) / (counted.sum() + 0.5 * counts.graph.states[name])
-        tables.append(np.append(np.log(smooth), 0.0))
-    return tuple(tables)
+    columns = range(len(counts.graph.observed))
+    return tuple(np.append(np.log(counts.smoothed(column)), 0.0) for column in columns)
 
 
 def candidates(rows: float) -> list[float]:

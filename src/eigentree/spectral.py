@@ -92,7 +92,7 @@ class ExactTables:
 
 @dataclass(frozen=True, eq=False)
 class CountedTables:
-    """Relative frequencies, with some pseudo-rows drawn from the product of smoothed marginals.
+    """Relative frequencies, with some pseudo-rows spread evenly over all configurations.
 
     The pseudo-rows are one distribution over all columns, so all tables still agree with each other, and a symbol
     that was never seen gets a small probability. In a group that no row has in full, columns count as independent.
@@ -123,8 +123,7 @@ class CountedTables:
 
     def _product(self, columns: tuple[int, ...]) -> Floats:
         """Return the product of the smoothed marginals of some columns, flat."""
-        marginals = [self.counts.find((column,)).array() + 0.5 for column in columns]
-        return _outer([marginal / marginal.sum() for marginal in marginals]).ravel()
+        return _outer([self.counts.smoothed(column) for column in columns]).ravel()
 
     def independent(self, columns: tuple[int, ...]) -> Floats:
         """Return the distribution of the pseudo-rows over some columns, flat."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from eigentree.errors import TreewidthError, in_short
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from eigentree.graph import LatentGraph
 
@@ -136,11 +136,6 @@ class JunctionTree:
     def width(self) -> int:
         """The treewidth of the triangulation: the size of the largest clique minus one."""
         return max(len(clique) for clique in self.cliques) - 1
-
-    @cached_property
-    def leaf_of(self) -> Mapping[str, int]:
-        """The position of the leaf that holds each observed variable."""
-        return {node.observed: i for i, node in enumerate(self.nodes) if node.observed is not None}
 
     @cached_property
     def _ends(self) -> tuple[int, ...]:
