@@ -813,6 +813,60 @@ def weigh_groups(
 
 
 @_jit
+def feature_sums(dense: Any, start: Any, states: Any, widths: Any, matrices: Any, sums: Any, totals: Any) -> None:
+    """Write the sum over the cells of each table of count times product of features, and the sum of the counts.
+
+    Parameters
+    ----------
+    dense : (cells,)
+        Tables of the same shape, each from its `start` on.
+    states, widths : (axes,)
+        States and features of each axis.
+    matrices : (tables, axes, at least states, at least widths)
+    sums : (tables, product of widths)
+    totals : (tables,)
+    """
+    axes = len(states)
+    cells = 1
+    for axis in range(axes):
+        cells *= states[axis]
+    largest = work = cells // states[0] * widths[0]
+    for axis in range(1, axes):
+        work = work // states[axis] * widths[axis]
+        largest = max(largest, work)
+    here, there = np.empty(largest), np.empty(largest)
+    for table in range(len(start)):
+        rest = cells // states[0]
+        total = 0.0
+        here[: rest * widths[0]] = 0.0
+        for state in range(states[0]):
+            first = start[table] + state * rest
+            for cell in range(rest):
+                total += dense[first + cell]
+            for width in range(widths[0]):
+                factor = matrices[table, 0, state, width]
+                for cell in range(rest):
+                    here[width * rest + cell] += factor * dense[first + cell]
+        totals[table] = total
+        done = widths[0]
+        for axis in range(1, axes):
+            count, width_count = states[axis], widths[axis]
+            rest //= count
+            there[: done * width_count * rest] = 0.0
+            for before in range(done):
+                for state in range(count):
+                    first = (before * count + state) * rest
+                    for width in range(width_count):
+                        factor = matrices[table, axis, state, width]
+                        onto = (before * width_count + width) * rest
+                        for cell in range(rest):
+                            there[onto + cell] += factor * here[first + cell]
+            here, there = there, here
+            done *= width_count
+        sums[table] = here[:done]
+
+
+@_jit
 def hash_rows(codes: Any, hashes: Any) -> None:
     """Write a 64-bit hash of each row's codes."""
     for r in range(codes.shape[0]):

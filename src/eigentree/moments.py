@@ -287,6 +287,34 @@ class Counts:
                     result[k] = self.find(columns).values
         return result
 
+    def featured(self, groups: Sequence[tuple[int, ...]], features: Sequence[Floats]) -> tuple[Floats, Floats]:
+        """Return sums over rows of the product of the columns' features, and how many rows each group has.
+
+        Parameters
+        ----------
+        groups : sequence of tuple of int
+            Columns, those at the same place having equally many states and features.
+        features : sequence of array, shape (states, features)
+            One array a column.
+
+        Returns
+        -------
+        sums : array, shape (groups, features of each column…)
+        totals : array, shape (groups,)
+        """
+        sums = np.empty((len(groups), *(features[column].shape[1] for column in groups[0])))
+        totals = np.empty(len(groups))
+        alone = set(range(len(groups)))
+        for part in self.layout.holders(tuple(groups)):
+            if self._residual is None:
+                part.sum_up(self.dense, features, sums, totals)
+                alone.difference_update(part.members)
+        for k in alone:
+            table = self.find(groups[k])
+            sums[k] = table.expectation([((column,), features[column]) for column in groups[k]])
+            totals[k] = table.total
+        return sums, totals
+
     def table(self, names: Sequence[str]) -> NDArray[Any]:
         """Return the counts of some variables that were counted together, axes in the order of the names."""
         return self.find([self.graph.column(name) for name in names]).array()
@@ -404,6 +432,31 @@ class Layout:
             self._gatherings[groups] = [(members, np.array(indices)) for members, indices in found.values()]
         return self._gatherings[groups]
 
+    @cached_property
+    def _holders(self) -> dict[tuple[tuple[int, ...], ...], list[Holders]]:
+        return {}
+
+    def holders(self, groups: tuple[tuple[int, ...], ...]) -> list[Holders]:
+        """Return the arrays that hold several groups of columns; groups that no array holds are no members."""
+        if groups not in self._holders:
+            found: dict[tuple[tuple[int, ...], tuple[int, ...]], list[tuple[int, int]]] = {}
+            for k, columns in enumerate(groups):
+                g = self.holder(columns)
+                if g in self._place:
+                    order = tuple(self.groups[g].index(column) for column in columns)
+                    found.setdefault((self.shapes[g], order), []).append((k, g))
+            self._holders[groups] = [
+                Holders(
+                    [k for k, _ in pairs],
+                    np.array([self.groups[g] for _, g in pairs]),
+                    np.array([self.part(g).start for _, g in pairs]),
+                    np.array(shape),
+                    order,
+                )
+                for (shape, order), pairs in found.items()
+            ]
+        return self._holders[groups]
+
     def _cells(self, columns: tuple[int, ...]) -> NDArray[np.int64]:
         """Return the positions of the cells of some columns, shape (cells, cells of the holder to add up)."""
         g = self.holder(columns)
@@ -412,6 +465,46 @@ class Layout:
         rest = [k for k in range(len(group)) if group[k] not in columns]
         cells = np.arange(math.prod(shape)).reshape(shape).transpose(order + rest)
         return np.asarray(cells.reshape(math.prod(shape[k] for k in order), -1) + self.part(g).start)
+
+
+@dataclass(frozen=True, eq=False)
+class Holders:
+    """Arrays of the same shape that hold some groups of columns.
+
+    Attributes
+    ----------
+    members : list of int
+        Which groups.
+    columns : array, shape (members, columns of an array)
+    start : array, shape (members,)
+        Where each array starts.
+    states : array, shape (columns of an array,)
+    order : tuple of int
+        Where each column of a group is among those of its array; any others are summed out.
+    """
+
+    members: list[int]
+    columns: NDArray[np.int64]
+    start: NDArray[np.int64]
+    states: NDArray[np.int64]
+    order: tuple[int, ...]
+
+    def sum_up(self, dense: NDArray[Any], features: Sequence[Floats], sums: Floats, totals: Floats) -> None:
+        """Write the members' sums of products of features, and their totals."""
+        widths = np.ones(len(self.states), np.int64)
+        for axis in self.order:
+            widths[axis] = features[self.columns[0, axis]].shape[1]
+        matrices = np.ones((len(self.members), len(self.states), self.states.max(), widths.max()))
+        for axis in self.order:
+            for k, column in enumerate(self.columns[:, axis]):
+                matrices[k, axis, : self.states[axis], : widths[axis]] = features[column]
+        found = np.empty((len(self.members), math.prod(widths)))
+        total = np.empty(len(self.members))
+        kernels.feature_sums(dense, self.start, self.states, widths, matrices, found, total)
+        kept = [axis for axis in range(len(self.states)) if axis in self.order]
+        order = [1 + kept.index(axis) for axis in self.order]
+        sums[self.members] = np.transpose(found.reshape(-1, *widths[kept]), [0, *order])
+        totals[self.members] = total
 
 
 @lru_cache(maxsize=4)

@@ -34,10 +34,10 @@ FOLDS = 2
 LARGE_CELLS = 2**20
 """Tables with more cells than this are learned from once only: one fold is held out, not each in turn."""
 
-GRID = (0.0, 0.1, 0.5, 1.5, 5.0, 15.0, 50.0, 150.0, math.inf)
+GRID = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, math.inf)
 """Values of kappa to choose from; infinity is independent columns."""
 
-MOST_SHRINKAGE = 1.5e5
+MOST_SHRINKAGE = 1.5e50
 """Largest kappa times rows that "auto" tries, since the best kappa falls at least as fast as rows grow."""
 
 INDEPENDENT_ROWS = 1_000
@@ -136,6 +136,16 @@ def floored(
     return log_prob, count
 
 
+def punished(log_size, sign, codes, log_marginals):
+    bad = np.flatnonzero(sign <= 0)
+    if not len(bad): return log_size
+    log_prob = log_size.copy()
+    log_prob[bad] = math.log(FLOOR)
+    for column, table in enumerate(log_marginals):
+        log_prob[bad] += table[codes[bad, column]]
+    return log_prob
+
+
 def pseudo_rows(graph: LatentGraph) -> float:
     """Return how many even pseudo-rows go with any shrinkage: half the mean number of states of a column.
 
@@ -181,8 +191,7 @@ def choose_shrinkage(
             total = weight = 0.0
             for fit, codes, weights, marginals in folds:
                 log_size, sign = upward_pass(fit.flat_plan(kappa), codes)
-                log_prob, _ = floored(log_size, sign, codes, fit, kappa, marginals)
-                total += float(weights @ log_prob)
+                total += float(weights @ punished(log_size, sign, codes, marginals))
                 weight += float(weights.sum())
             tried[kappa] = total / weight
         return tried[kappa]

@@ -1,18 +1,22 @@
 r"""Operators from counts: Algorithm 1 of the paper, in a form that is statistically stronger.
 
-For an edge with inside view :math:`\phi` and stacked outside views :math:`\psi`, let :math:`p` and :math:`q` be
-their means, and :math:`A = E[\phi\psi^T]`. With variance scaling, the direction that every distribution shares is
-taken out exactly instead of being estimated: the singular vectors are those of the scaled covariance
+First the leaves. A leaf's edge has the one-hot vector of its column on one side and those of its outside views on
+the other, :math:`\phi` and :math:`\psi` with means :math:`p` and :math:`q`. With variance scaling, the direction
+that every distribution shares is taken out exactly instead of being estimated: the singular vectors are those of
+the scaled covariance
 
-.. math:: \mathrm{diag}(a)\,(A - p q^T)\,\mathrm{diag}(b) = u\,s\,v^T, \quad
+.. math:: \mathrm{diag}(a)\,(E[\phi\psi^T] - p q^T)\,\mathrm{diag}(b) = u\,s\,v^T, \quad
           a = (p + c/N)^{-1/2}, \quad b = (q + c/N)^{-1/2},
 
-the bond carries the constant 1 and the centred features :math:`\chi = u^T \mathrm{diag}(a)(\phi - p)`, and the
-operator of a node with children :math:`\alpha, \beta` is
-:math:`E[\chi_\alpha \otimes \chi_\beta \otimes W^T\psi]` with
-:math:`W = [\,1,\ \mathrm{diag}(b)\,v\,s^{-1}\,]` centred (Eq. 22-24). So the learned model sums to one exactly,
-a missing cell is exact, and infinite shrinkage is exactly the product of the columns' marginals. Without scaling it
-is the paper's Eq. 22.
+and the bond carries the constant 1 and the centred features :math:`\chi = u^T \mathrm{diag}(a)(\phi - p)`.
+
+All that a column says about the others goes through its leaf's bond. So every other table is turned into the joint
+moment of its columns' features, which loses nothing but noise: three columns of four states that each see two
+hidden ones have 8 features, not 64 cells. The other edges are learned from these moments in the same way, without
+scaling, since features have variance 1 already; and the operator of a node with children :math:`\alpha, \beta` is
+:math:`E[\chi_\alpha \otimes \chi_\beta \otimes W^T\psi]` with :math:`W = [\,1,\ v\,s^{-1}\,]` centred (Eq. 22-24).
+So the learned model sums to one exactly, a missing cell is exact, and infinite shrinkage is exactly the product of
+the columns' marginals. Without scaling every column keeps its one-hot vector, and it is the paper's Eq. 22.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -70,24 +74,18 @@ class ExactTables:
         """Return E[product of features], one axis a part."""
         return self.probability(tuple(column for group, _ in parts for column in group)).expectation(parts)
 
-    def stacked(self, groups: Sequence[tuple[tuple[int, ...], ...]]) -> Floats:
-        """Return the distributions of groups of the same shape, shape (groups, cells of each part…)."""
-        arrays = []
-        for group in groups:
-            table = self.probability(tuple(column for part in group for column in part)).array()
-            sizes = [math.prod(self.graph.states[self.graph.observed[c]] for c in part) for part in group]
-            arrays.append(table.reshape(sizes))
-        return np.array(arrays)
+    def moments(self, groups: Sequence[tuple[int, ...]], features: Sequence[Floats]) -> Floats:
+        """Return E[product of the columns' features] of groups of the same shape, (groups, features of each…)."""
+        return np.array([self.expectation([((c,), features[c]) for c in group]) for group in groups])
 
-    def apart(self, parts: Sequence[tuple[int, ...]]) -> Floats:
-        """Return what pseudo-rows would add, which is nothing."""
-        size = math.prod(self.graph.states[self.graph.observed[column]] for column in parts[0])
-        return np.zeros((len(parts), size))
+    def stacked(self, groups: Sequence[tuple[int, ...]]) -> Floats:
+        """Return the distributions of groups of the same shape, shape (groups, cells)."""
+        return np.array([self.probability(group).values for group in groups])
 
     def pair(self, inside: tuple[int, ...], outside: tuple[int, ...]) -> Floats:
         """Return the joint distribution of two groups as a matrix."""
-        (matrix,) = self.stacked([(inside, outside)])
-        return np.asarray(matrix)
+        cells = math.prod(self.graph.states[self.graph.observed[column]] for column in inside)
+        return np.asarray(self.probability(inside + outside).values.reshape(cells, -1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,55 +116,43 @@ class CountedTables:
             result = table.expectation(parts) / table.total
         else:
             result = _outer([self._product(group) @ matrix for group, matrix in parts])
-        apart = _outer([self.independent(group) @ matrix for group, matrix in parts])
-        return np.asarray((1 - self.share) * result + self.share * apart)
+        even = _outer([matrix.mean(axis=0) for _, matrix in parts])
+        return np.asarray((1 - self.share) * result + self.share * even)
 
     def _product(self, columns: tuple[int, ...]) -> Floats:
         """Return the product of the smoothed marginals of some columns, flat."""
         return _outer([self.counts.smoothed(column) for column in columns]).ravel()
 
-    def independent(self, columns: tuple[int, ...]) -> Floats:
-        """Return the distribution of the pseudo-rows over some columns, flat."""
-        cells = self._cells(columns)
-        return np.full(cells, 1 / cells)
+    def moments(self, groups: Sequence[tuple[int, ...]], features: Sequence[Floats]) -> Floats:
+        """Return E[product of the columns' features] of groups of the same shape, (groups, features of each…)."""
+        sums, totals = self.counts.featured(groups, features)
+        shape = [-1] + [1] * (sums.ndim - 1)
+        for k in map(int, np.flatnonzero(~(totals > 0))):
+            sums[k] = _outer([self.counts.smoothed(column) @ features[column] for column in groups[k]])
+            totals[k] = 1.0
+        sums *= ((1 - self.share) / totals).reshape(shape)
+        even = np.full(len(groups), self.share)
+        for axis in range(len(groups[0])):
+            means = np.array([features[group[axis]].mean(axis=0) for group in groups])
+            even = even[..., None] * means.reshape(len(groups), *[1] * axis, -1)
+        return np.asarray(sums + even)
 
-    def _cells(self, columns: tuple[int, ...]) -> int:
-        graph = self.counts.graph
-        return math.prod(graph.states[graph.observed[column]] for column in columns)
-
-    def stacked(self, groups: Sequence[tuple[tuple[int, ...], ...]]) -> Floats:
-        """Return the distributions of groups of the same shape, without what the pseudo-rows add.
-
-        Parameters
-        ----------
-        groups : sequence of tuple of tuple of int
-            Each group is a tuple of parts, each part a tuple of columns.
-
-        Returns
-        -------
-        array, shape (groups, cells of each part…)
-        """
-        columns = [tuple(column for part in group for column in part) for group in groups]
-        counted = self.counts.stacked(columns)
+    def stacked(self, groups: Sequence[tuple[int, ...]]) -> Floats:
+        """Return the distributions of groups of the same shape, pseudo-rows included, shape (groups, cells)."""
+        counted = self.counts.stacked(groups)
         totals = counted.sum(axis=1, keepdims=True)
-        for k in np.flatnonzero(~(totals[:, 0] > 0)):
-            counted[k], totals[k] = self._product(columns[k]), 1.0
+        for k in map(int, np.flatnonzero(~(totals[:, 0] > 0))):
+            counted[k], totals[k] = self._product(groups[k]), 1.0
         counted *= (1 - self.share) / totals
-        return counted.reshape(len(groups), *map(self._cells, groups[0]))
-
-    def apart(self, parts: Sequence[tuple[int, ...]]) -> Floats:
-        """Return `independent` of several parts of the same shape, one row each."""
-        return np.tile(self.independent(parts[0]), (len(parts), 1))
+        counted += self.share / counted.shape[1]
+        return counted
 
     def pair(self, inside: tuple[int, ...], outside: tuple[int, ...]) -> Floats:
         """Return the joint distribution of two groups as a matrix, pseudo-rows included."""
         table = self.counts.find(inside + outside)
-        apart = np.outer(self.independent(inside), self.independent(outside))
-        if table.total > 0:
-            counted = table.array().reshape(apart.shape) / table.total
-        else:
-            counted = np.outer(self._product(inside), self._product(outside))
-        return (1 - self.share) * counted + self.share * apart
+        counted = table.array().ravel() / table.total if table.total > 0 else self._product(inside + outside)
+        cells = math.prod(self.counts.graph.states[self.counts.graph.observed[column]] for column in inside)
+        return ((1 - self.share) * counted + self.share / len(counted)).reshape(cells, -1)
 
 
 def _outer(vectors: Sequence[Floats]) -> Floats:
@@ -180,9 +166,10 @@ class LearnedEdge:
 
     Attributes
     ----------
-    projection : array, shape (joint states of the inside view, rank)
-        U_i: the features of the inside view that the bond carries.
-    solves : tuple of array, shape (joint states of the outside view, rank)
+    projection : array, shape (features of the inside view, rank)
+        U_i: what the bond carries, in terms of products of features of the inside view's columns; at a leaf, and
+        without scaling, in terms of joint states.
+    solves : tuple of array, shape (features of the outside view, rank)
         For each outside view, its part of the (pseudo-)inverse, before shrinkage.
     singular_values : array, shape (at most rank + 1,)
         Those of the scaled (or plain) pair moment, largest first, with the one after the rank if there is one.
@@ -278,23 +265,17 @@ def _blas() -> ThreadpoolController:
 
 def _learn(plan: ViewPlan, tables: Sequence[ExactTables | CountedTables], scaling: str | None) -> list[SpectralFit]:
     batches = _batches(plan)
-    edges: list[list[LearnedEdge | None]] = [[None] * len(plan.nodes) for _ in tables]
-    for batch in batches:
-        if batch.outside:
-            learned = _edges(batch, _pairs(batch, tables), [t.rows for t in tables], scaling)
-            for found, bonds in zip(edges, learned, strict=True):
-                for position, bond in zip(batch.positions, bonds, strict=True):
-                    found[position] = bond
-    cores: list[list[Floats]] = [[np.zeros(0)] * len(plan.nodes) for _ in tables]
-    for batch in batches:
-        for made, line in zip(cores, _cores(plan, batch, tables, edges), strict=True):
-            for position, core in zip(batch.positions, line, strict=True):
-                if scaling is not None and plan.nodes[position].observed is None:
-                    # Exact without holes; with holes, tables that count different rows agree only roughly.
-                    core[(0,) * (core.ndim - 1)] = np.eye(1, core.shape[-1])[0]
-                made[position] = core
-    states = tuple(plan.graph.states[name] for name in plan.graph.observed)
-    return [SpectralFit(plan, tuple(e), tuple(c), states) for e, c in zip(edges, cores, strict=True)]
+    made = _Learning(plan, tables, scaling)
+    leaves = [batch for batch in batches if batch.leaf]
+    inner = [batch for batch in batches if not batch.leaf]
+    for batch in leaves:
+        made.learn_leaves(batch)
+    joints = [made.joints(batch) for batch in inner]
+    for batch, joint in zip(inner, joints, strict=True):
+        made.learn_edges(batch, joint)
+    for batch, joint in zip(inner, joints, strict=True):
+        made.learn_cores(batch, joint)
+    return made.fits()
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,9 +292,8 @@ class _Batch:
         For each node, the columns of its own inside view.
     outside : list of list of tuple of int
         For each outside view, its columns at each node; empty at the root.
-    shapes : tuple of tuple of int
-        Numbers of states of the columns of each part.
-    rank : int
+    rank, generic_rank : int
+    leaf : bool
     dense : bool
         Whether every table is small enough to be an array.
     """
@@ -322,30 +302,39 @@ class _Batch:
     parts: list[list[tuple[int, ...]]]
     inside: list[tuple[int, ...]]
     outside: list[list[tuple[int, ...]]]
-    shapes: tuple[tuple[int, ...], ...]
     rank: int
+    generic_rank: int
+    leaf: bool
     dense: bool
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Numbers of joint states of the parts."""
-        return tuple(math.prod(shape) for shape in self.shapes)
+    @cached_property
+    def below(self) -> list[tuple[int, ...]]:
+        """For each node, the columns of all its parts."""
+        return [tuple(column for part in parts for column in part) for parts in self.parts]
 
-    def below(self, k: int) -> tuple[int, ...]:
-        """Return the columns of all parts of the k-th node."""
-        return tuple(column for part in self.parts[k] for column in part)
+    @cached_property
+    def groups(self) -> list[list[tuple[int, ...]]]:
+        """For each outside view, and once at the root, the columns of each node's table."""
+        if not self.outside:
+            return [self.below]
+        return [[low + high for low, high in zip(self.below, group, strict=True)] for group in self.outside]
 
 
 @lru_cache(maxsize=4)
 def _batches(plan: ViewPlan) -> list[_Batch]:
     graph = plan.graph
     states = [graph.states[name] for name in graph.observed]
+    rank_of = {node.observed: node.generic_rank for node in plan.nodes}
 
     def columns(names: Sequence[str]) -> tuple[int, ...]:
         return tuple(graph.column(name) for name in names)
 
-    groups: dict[tuple[Any, ...], list[int]] = {}
+    def shape(group: Sequence[int]) -> tuple[tuple[int, int], ...]:
+        return tuple((states[column], rank_of[graph.observed[column]]) for column in group)
+
+    batched: dict[tuple[Any, ...], list[int]] = {}
     parts_of: list[list[tuple[int, ...]]] = []
+    largest: list[int] = []
     for i, node in enumerate(plan.nodes):
         if node.observed is not None:
             parts = [columns([node.observed])]
@@ -353,105 +342,280 @@ def _batches(plan: ViewPlan) -> list[_Batch]:
             parts = [columns(plan.nodes[child].inside) for child in node.children]
         parts_of.append(parts)
         below = [column for part in parts for column in part]
-        outside = tuple(tuple(graph.states[name] for name in group) for group in node.outside)
-        shapes = tuple(tuple(states[column] for column in part) for part in parts)
+        outside = [columns(group) for group in node.outside]
+        cells = [math.prod(states[column] for column in group) for group in outside]
+        largest.append(math.prod(states[column] for column in below) * max(cells, default=1))
         seen = tuple(below.index(column) for column in columns(node.inside))
-        ranks = tuple(plan.nodes[child].rank for child in node.children)
-        groups.setdefault((shapes, seen, outside, node.rank, ranks, node.parent < 0), []).append(i)
+        ranks = tuple((plan.nodes[child].rank, plan.nodes[child].observed is None) for child in node.children)
+        shapes = (tuple(map(shape, parts)), tuple(map(shape, outside)))
+        key = (*shapes, seen, node.rank, node.generic_rank, ranks, node.observed is None, node.parent < 0)
+        batched.setdefault(key, []).append(i)
     batches = []
-    for (shapes, _, outside_shapes, *_), members in groups.items():
-        cells = math.prod(math.prod(shape) for shape in shapes)
-        largest = cells * max((math.prod(shape) for shape in outside_shapes), default=1)
+    for members in batched.values():
         # Few nodes at a time where tables are large: their copies must not outgrow the counts.
-        step = max(1, BATCH_CELLS // largest)
+        step = max(1, BATCH_CELLS // largest[members[0]])
         for start in range(0, len(members), step):
             chosen = members[start : start + step]
             nodes = [plan.nodes[i] for i in chosen]
+            views = range(len(nodes[0].outside))
             batches.append(
                 _Batch(
                     positions=chosen,
                     parts=[parts_of[i] for i in chosen],
                     inside=[columns(node.inside) for node in nodes],
-                    outside=[[columns(node.outside[g]) for node in nodes] for g in range(len(outside_shapes))],
-                    shapes=shapes,
+                    outside=[[columns(node.outside[g]) for node in nodes] for g in views],
                     rank=nodes[0].rank,
-                    dense=largest <= DENSE_CELLS,
+                    generic_rank=nodes[0].generic_rank,
+                    leaf=nodes[0].observed is not None,
+                    dense=largest[chosen[0]] <= DENSE_CELLS,
                 )
             )
     return batches
 
 
-def _pairs(batch: _Batch, tables: Sequence[ExactTables | CountedTables]) -> list[Floats]:
-    """Return P(inside view, outside view) for each outside view, shape (sets, nodes, inside, outside)."""
-    if not batch.dense:
-        return [
-            np.array([[source.pair(a, b) for a, b in zip(batch.inside, group, strict=True)] for source in tables])
-            for group in batch.outside
-        ]
-    found = []
-    for group in batch.outside:
-        groups = list(zip(batch.inside, group, strict=True))
-        sets = []
-        for source in tables:
-            apart = source.share * source.apart(batch.inside)[:, :, None] * source.apart(group)[:, None, :]
-            sets.append(source.stacked(groups) + apart)
-        found.append(np.array(sets))
-    return found
+class _Learning:
+    """The steps of learning, for several sets of tables at once; what is learned fills up as they are taken."""
 
+    def __init__(self, plan: ViewPlan, tables: Sequence[ExactTables | CountedTables], scaling: str | None) -> None:
+        self.plan = plan
+        self.tables = tables
+        self.scaled = scaling is not None
+        self.rows = np.array([source.rows for source in tables])
+        graph = plan.graph
+        self.states = tuple(graph.states[name] for name in graph.observed)
+        self.edges: list[list[LearnedEdge | None]] = [[None] * len(plan.nodes) for _ in tables]
+        self.cores: list[list[Floats]] = [[np.zeros(0)] * len(plan.nodes) for _ in tables]
+        self.features: list[list[Floats]] = [[np.zeros(0)] * len(self.states) for _ in tables]
 
-def _edges(
-    batch: _Batch, pairs: list[Floats], rows: list[float], scaling: str | None
-) -> list[list[LearnedEdge | None]]:
-    """Return the bonds of a batch, one list a set of tables."""
-    ends = np.cumsum([pair.shape[-1] for pair in pairs])[:-1]
-    sets = np.array(rows)[:, None, None]
-    decompose = _plain_bond if scaling is None else _scaled_bond
-    projection, solve, sizes, scale = decompose(pairs, batch.rank, sets)
-    solves = np.split(solve, ends, axis=-2)
-    inside, outside = projection.shape[-2], solve.shape[-2]
-    lines: list[list[LearnedEdge | None]] = []
-    for f, count in enumerate(rows):
-        noise = _noise((inside, outside), count)
-        if scaling is None:
+    def fits(self) -> list[SpectralFit]:
+        pairs = zip(self.edges, self.cores, strict=True)
+        return [SpectralFit(self.plan, tuple(edges), tuple(cores), self.states) for edges, cores in pairs]
+
+    def learn_leaves(self, batch: _Batch) -> None:
+        """Learn the bonds and operators of leaves, and with them the features of their columns."""
+        if not batch.outside:
+            # The only column of a graph: its leaf is the root.
+            whole = np.array([source.stacked(batch.below) for source in self.tables])
+            self._keep_cores(batch, whole[..., None])
+            return
+        pairs = self._pairs(batch)
+        if self.scaled:
+            bond = _scaled_bond(pairs, batch.generic_rank, self.rows[:, None, None])
+            for f, projections in enumerate(bond.projection):
+                for k, (column,) in enumerate(batch.below):
+                    self.features[f][column] = projections[k]
+        else:
+            bond = _plain_bond(pairs, batch.rank)
+        self._keep_edges(batch, bond)
+        solves = [solve[..., : batch.rank] for solve in bond.solves]
+        self._keep_cores(batch, sum(pair @ solve for pair, solve in zip(pairs, solves, strict=True)))
+
+    def _pairs(self, batch: _Batch) -> list[Floats]:
+        """Return P(inside view, outside view) for each outside view, shape (sets, nodes, inside, outside)."""
+        found = []
+        for group in batch.outside:
+            both = list(zip(batch.inside, group, strict=True))
+            if batch.dense:
+                tables = np.array([source.stacked([a + b for a, b in both]) for source in self.tables])
+                size = math.prod(self.states[column] for column in batch.inside[0])
+                found.append(tables.reshape(*tables.shape[:2], size, -1))
+            else:
+                found.append(np.array([[source.pair(a, b) for a, b in both] for source in self.tables]))
+        return found
+
+    def joints(self, batch: _Batch) -> list[Floats]:
+        """Return the moments of each node's columns below and each outside view, shape (sets, nodes, …).
+
+        The axes are the features of each column, or its states without scaling; there are none where those tables
+        are too large for arrays.
+        """
+        if self.scaled:
+            sets = list(zip(self.tables, self.features, strict=True))
+            return [np.array([source.moments(group, found) for source, found in sets]) for group in batch.groups]
+        if not batch.dense:
+            return []
+        sizes = [[self.states[column] for column in group[0]] for group in batch.groups]
+        stacks = [np.array([source.stacked(group) for source in self.tables]) for group in batch.groups]
+        return [stack.reshape(*stack.shape[:2], *size) for stack, size in zip(stacks, sizes, strict=True)]
+
+    def learn_edges(self, batch: _Batch, joints: list[Floats]) -> None:
+        """Learn the bonds of inner nodes."""
+        if not batch.outside:
+            return
+        if self.scaled:
+            self._keep_edges(batch, _centred_bond([self._seen(batch, joint) for joint in joints], batch.rank))
+        else:
+            pairs = [self._seen(batch, joint) for joint in joints] or self._pairs(batch)
+            self._keep_edges(batch, _plain_bond(pairs, batch.rank))
+
+    def _seen(self, batch: _Batch, joint: Floats) -> Floats:
+        """Return the moments of the inside view and an outside one, as matrices."""
+        below, inside = batch.below[0], batch.inside[0]
+        unseen = [2 + k for k, column in enumerate(below) if column not in inside]
+        if self.scaled:
+            # The first feature of every column is the constant, so a column is summed out by taking it.
+            joint = joint[tuple(0 if axis in unseen else slice(None) for axis in range(joint.ndim))]
+        else:
+            joint = joint.sum(axis=tuple(unseen))
+        kept = [column for column in below if column in inside]
+        order = [2 + kept.index(column) for column in inside]
+        joint = np.transpose(joint, [0, 1, *order, *range(2 + len(inside), joint.ndim)])
+        size = math.prod(joint.shape[2 : 2 + len(inside)])
+        return joint.reshape(*joint.shape[:2], size, -1)
+
+    def learn_cores(self, batch: _Batch, joints: list[Floats]) -> None:
+        """Learn the operators of inner nodes from their own and their children's bonds (Eq. 22-24)."""
+        below = self._below(batch)
+        if not joints:
+            sets = zip(self.tables, self.edges, strict=True)
+            lines = [
+                [
+                    _sparse_core(batch, k, source, [part[f, k] for part in below], edges[position])
+                    for k, position in enumerate(batch.positions)
+                ]
+                for f, (source, edges) in enumerate(sets)
+            ]
+            self._keep_cores(batch, lines)
+            return
+        lead = joints[0].shape[:2]
+        sizes = [features.shape[-2] for features in below]
+        if batch.outside:
+            total = np.zeros(())
+            for g, joint in enumerate(joints):
+                solve = np.array([[_edge(edges, i).solves[g] for i in batch.positions] for edges in self.edges])
+                total = total + joint.reshape(*lead, math.prod(sizes), -1) @ solve
+        else:
+            total = joints[0]
+        self._keep_cores(batch, _projected(total.reshape(*lead, *sizes, -1), below))
+
+    def _below(self, batch: _Batch) -> list[Floats]:
+        """Return the bond's features in terms of each part's, shape (sets, nodes, of the part, of the bond)."""
+        children = [self.plan.nodes[i].children for i in batch.positions]
+        found = []
+        for c, first in enumerate(children[0]):
+            child = self.plan.nodes[first]
+            if self.scaled and child.observed is not None:
+                eye = np.eye(child.generic_rank, child.rank)
+                found.append(np.broadcast_to(eye, (len(self.tables), len(children), *eye.shape)))
+            else:
+                bonds = [[_edge(edges, line[c]).projection for line in children] for edges in self.edges]
+                found.append(np.array(bonds))
+        return found
+
+    def _keep_edges(self, batch: _Batch, bond: _Bond) -> None:
+        inside, outside = bond.projection.shape[-2], sum(solve.shape[-2] for solve in bond.solves)
+        if self.scaled:
+            # The constants have no noise, all else has variance 1.
+            inside, outside, variance = inside - 1, outside - len(bond.solves), 1.0
+        else:
             # Cells are about 1 / (their number), and so is the variance of their counts times the rows.
-            noise /= math.sqrt(inside * outside / len(pairs))
-        line: list[LearnedEdge | None] = []
-        for k in range(len(batch.positions)):
-            damping = np.full(batch.rank, scale[f, k] ** 2 / count)
+            variance = len(bond.solves) / (inside * outside)
+        for f, rows in enumerate(self.rows):
+            noise = math.sqrt(variance / rows) * (math.sqrt(inside) + math.sqrt(outside))
+            damping = np.full(batch.rank, variance * (inside + outside) / rows)
             damping[0] = 0.0
-            parts = tuple(part[f, k] for part in solves)
-            line.append(LearnedEdge(projection[f, k], parts, sizes[f, k], damping, noise))
-        lines.append(line)
-    return lines
+            for k, position in enumerate(batch.positions):
+                self.edges[f][position] = LearnedEdge(
+                    bond.projection[f, k, :, : batch.rank],
+                    tuple(solve[f, k, :, : batch.rank] for solve in bond.solves),
+                    bond.sizes[f, k, : batch.rank + 1],
+                    damping,
+                    noise,
+                )
+
+    def _keep_cores(self, batch: _Batch, lines: Any) -> None:
+        for cores, line in zip(self.cores, lines, strict=True):
+            for position, core in zip(batch.positions, line, strict=True):
+                if self.scaled and not batch.leaf:
+                    # Exact without holes; with holes, tables that count different rows agree only roughly.
+                    core[(0,) * (core.ndim - 1)] = np.eye(1, core.shape[-1])[0]
+                cores[position] = core
 
 
-def _plain_bond(pairs: list[Floats], rank: int, rows: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return projection, solve, singular values and scale, as the paper has them: of the pair moment itself."""
+class _Bond(NamedTuple):
+    """The bonds of several edges of one shape, for several sets of tables.
+
+    Attributes
+    ----------
+    projection : array, shape (sets, nodes, features of the inside view, rank)
+    solves : list of array, shape (sets, nodes, features of an outside view, rank)
+    sizes : array, shape (sets, nodes, at most rank + 1)
+        Singular values.
+    """
+
+    projection: Floats
+    solves: list[Floats]
+    sizes: Floats
+
+
+def _plain_bond(pairs: list[Floats], rank: int) -> _Bond:
+    """Return the bonds as the paper has them: from the singular vectors of the pair moment itself."""
     u, sizes, v = _top_singular(np.concatenate(pairs, axis=-1), rank + 1)
     u, v, top = _padded(u, v, sizes, rank)
     solve = np.swapaxes(v, -1, -2) * _inverted(top, top[..., :1])[..., None, :]
-    return u, solve, sizes, top[..., 0]
+    return _Bond(u, np.split(solve, _ends(pairs), axis=-2), sizes)
 
 
-def _scaled_bond(pairs: list[Floats], rank: int, rows: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return the same with variance scaling, the shared direction taken out exactly."""
-    p = np.mean([pair.sum(axis=-1) for pair in pairs], axis=0)
-    q = np.concatenate([pair.sum(axis=-2) for pair in pairs], axis=-1)
-    covariance = np.concatenate(
-        [pair - pair.sum(axis=-1, keepdims=True) * pair.sum(axis=-2, keepdims=True) for pair in pairs], axis=-1
-    )
+def _scaled_bond(pairs: list[Floats], rank: int, rows: Floats) -> _Bond:
+    """Return the bonds of leaves: with variance scaling, the shared direction taken out exactly."""
     steady = SCALING_ROWS / rows
-    a, b = _inverse_root(p + steady), _inverse_root(q + steady)
-    u, sizes, v = _top_singular(a[..., :, None] * covariance * b[..., None, :], rank)
+    low = _inverse_root(np.mean([pair.sum(axis=-1) for pair in pairs], axis=0) + steady)
+    high = [_inverse_root(pair.sum(axis=-2) + steady) for pair in pairs]
+    bordered = [_bordered(pair) for pair in pairs]
+    bond = _centred_bond(bordered, rank, low, high)
+    # The constant is the sum of the one-hot vector's entries.
+    spread = [part[..., 1:, :] + part[..., :1, :] for part in (bond.projection, *bond.solves)]
+    return _Bond(spread[0], spread[1:], bond.sizes)
+
+
+def _bordered(pairs: Floats) -> Floats:
+    """Return pair moments with the constant as one more feature, the first, on both sides."""
+    rows = np.concatenate([pairs.sum(axis=-2, keepdims=True), pairs], axis=-2)
+    return np.concatenate([rows.sum(axis=-1, keepdims=True), rows], axis=-1)
+
+
+def _centred_bond(
+    pairs: list[Floats], rank: int, low: Floats | None = None, high: list[Floats] | None = None
+) -> _Bond:
+    """Return the bonds that carry the constant and the leading directions of the covariance.
+
+    Parameters
+    ----------
+    pairs : list of array, shape (sets, nodes, features of the inside view, features of an outside view)
+        The first feature on each side is the constant.
+    rank : int
+    low, high : array and list of array, optional
+        What each feature but the constant is multiplied by, inside and in each outside view.
+    """
+    covariance = [pair[..., 1:, 1:] - pair[..., 1:, :1] * pair[..., :1, 1:] for pair in pairs]
+    if low is not None and high is not None:
+        covariance = [low[..., :, None] * c * b[..., None, :] for c, b in zip(covariance, high, strict=True)]
+    u, sizes, v = _top_singular(np.concatenate(covariance, axis=-1), rank)
     u, v, top = _padded(u, v, sizes, rank - 1)
-    trivial = np.sqrt(((a * p) ** 2).sum(axis=-1) * ((b * q) ** 2).sum(axis=-1))
-    features = a[..., :, None] * u
-    features = features - p[..., None, :] @ features
-    projection = np.concatenate([np.ones((*p.shape, 1)), features], axis=-1)
-    solve = b[..., :, None] * np.swapaxes(v, -1, -2) * _inverted(top, trivial[..., None])[..., None, :]
-    solve = solve - (q[..., None, :] @ solve) / len(pairs)
-    solve = np.concatenate([np.full((*q.shape, 1), 1 / len(pairs)), solve], axis=-1)
-    return projection, solve, np.concatenate([trivial[..., None], sizes], axis=-1), trivial
+    # Each outside view adds 1 to the square of what the constant's singular value would be.
+    trivial = np.full((*sizes.shape[:-1], 1), math.sqrt(len(pairs)))
+    inside = u if low is None else low[..., :, None] * u
+    mean = np.mean([pair[..., 1:, 0] for pair in pairs], axis=0)
+    solve = np.split(np.swapaxes(v, -1, -2) * _inverted(top, trivial)[..., None, :], _ends(covariance), axis=-2)
+    if high is not None:
+        solve = [b[..., :, None] * part for b, part in zip(high, solve, strict=True)]
+    solves = [_centred(part, pair[..., 0, 1:], 1 / len(pairs)) for part, pair in zip(solve, pairs, strict=True)]
+    return _Bond(_centred(inside, mean, 1.0), solves, np.concatenate([trivial, sizes], axis=-1))
+
+
+def _centred(directions: Floats, mean: Floats, constant: float) -> Floats:
+    """Return the constant and directions less their mean, in terms of features that begin with the constant."""
+    *lead, features, rank = directions.shape
+    made = np.zeros((*lead, 1 + features, 1 + rank))
+    made[..., 0, 0] = constant
+    made[..., :1, 1:] = -(mean[..., None, :] @ directions)
+    made[..., 1:, 1:] = directions
+    return made
+
+
+def _ends(parts: list[Floats]) -> NDArray[np.int64]:
+    """Return where each part ends in their concatenation along the last axis, the last one aside."""
+    return np.cumsum([part.shape[-1] for part in parts])[:-1]
 
 
 def _inverted(sizes: Floats, scale: Floats) -> Floats:
@@ -460,70 +624,14 @@ def _inverted(sizes: Floats, scale: Floats) -> Floats:
     return np.divide(1.0, sizes, out=np.zeros_like(sizes), where=signal)
 
 
-def _cores(
-    plan: ViewPlan,
-    batch: _Batch,
-    tables: Sequence[ExactTables | CountedTables],
-    edges: list[list[LearnedEdge | None]],
-) -> list[list[Floats]]:
-    """Return the unshrunk operators of a batch (Eq. 22-24), one list a set of tables."""
-    below = _below(plan, batch, edges)
-    if not batch.dense:
-        return [
-            [
-                _sparse_core(batch, k, source, [part[f, k] for part in below], edges[f][position])
-                for k, position in enumerate(batch.positions)
-            ]
-            for f, source in enumerate(tables)
-        ]
-    if not batch.outside:
-        joint = np.array([source.stacked([tuple(parts) for parts in batch.parts]) for source in tables])
-        above = np.ones((*joint.shape[:2], 1))
-        return list(map(list, _projected(joint[..., None], below) + _apart_core(batch, tables, below, above)))
-    total, above = np.zeros(()), np.zeros(())
-    for g, group in enumerate(batch.outside):
-        groups = [(*parts, outer) for parts, outer in zip(batch.parts, group, strict=True)]
-        joint = np.array([source.stacked(groups) for source in tables])
-        solve = np.array([[_edge(found, i).solves[g] for i in batch.positions] for found in edges])
-        shape = joint.shape
-        flat = joint.reshape(*shape[:2], -1, shape[-1]) @ solve
-        total = total + flat.reshape(*shape[:-1], solve.shape[-1])
-        above = above + np.array([source.apart(group) for source in tables])[:, :, None, :] @ solve
-    return list(map(list, _projected(total, below) + _apart_core(batch, tables, below, above[:, :, 0, :])))
-
-
-def _apart_core(
-    batch: _Batch, tables: Sequence[ExactTables | CountedTables], below: list[Floats], above: Floats
-) -> Floats:
-    """Return what the pseudo-rows add to each operator: a product of one vector a part."""
-    product = np.array([source.share for source in tables]).reshape(-1, 1)
-    for c, features in enumerate(below):
-        parts = [parts[c] for parts in batch.parts]
-        vector = (np.array([source.apart(parts) for source in tables])[:, :, None, :] @ features)[:, :, 0, :]
-        product = product[..., None] * vector.reshape(*vector.shape[:2], *[1] * (product.ndim - 2), -1)
-    return np.asarray(product[..., None] * above.reshape(*above.shape[:2], *[1] * (product.ndim - 2), -1))
-
-
 def _edge(edges: list[LearnedEdge | None], position: int) -> LearnedEdge:
     edge = edges[position]
     assert edge is not None
     return edge
 
 
-def _below(plan: ViewPlan, batch: _Batch, edges: list[list[LearnedEdge | None]]) -> list[Floats]:
-    """Return the features of each part, shape (sets, nodes, states of the part, features)."""
-    first = plan.nodes[batch.positions[0]]
-    if first.observed is not None:
-        eye = np.eye(batch.sizes[0])
-        return [np.broadcast_to(eye, (len(edges), len(batch.positions), *eye.shape))]
-    return [
-        np.array([[_edge(found, plan.nodes[i].children[c]).projection for i in batch.positions] for found in edges])
-        for c in range(len(first.children))
-    ]
-
-
 def _projected(joint: Floats, below: list[Floats]) -> Floats:
-    """Return a table (sets, nodes, parts…, bond) with each part's states turned into its features."""
+    """Return a table (sets, nodes, parts…, bond) with each part's features turned into its bond's."""
     for axis, features in enumerate(below, start=2):
         moved = np.moveaxis(joint, axis, -1)
         shape = moved.shape
@@ -535,21 +643,12 @@ def _projected(joint: Floats, below: list[Floats]) -> Floats:
 def _sparse_core(
     batch: _Batch, k: int, source: ExactTables | CountedTables, below: list[Floats], edge: LearnedEdge | None
 ) -> Floats:
-    """Return the operator of one node whose tables are too large for an array."""
+    """Return the unscaled operator of one inner node whose tables are too large for an array."""
     parts = list(zip(batch.parts[k], below, strict=True))
     if edge is None:
         return source.expectation(parts)[..., None]
-    outside = [group[k] for group in batch.outside]
-    if batch.parts[k] == [batch.inside[k]]:
-        pairs = [source.pair(batch.inside[k], group) for group in outside]
-        return np.asarray(sum(pair @ solve for pair, solve in zip(pairs, edge.solves, strict=True)))
-    terms = [source.expectation([*parts, pair]) for pair in zip(outside, edge.solves, strict=True)]
-    return np.asarray(sum(terms))
-
-
-def _noise(shape: tuple[int, ...], rows: float) -> float:
-    """Return the spectral norm of noise of variance 1 / rows a cell."""
-    return (math.sqrt(shape[0]) + math.sqrt(shape[1])) / math.sqrt(rows)
+    solves = zip([group[k] for group in batch.outside], edge.solves, strict=True)
+    return np.asarray(sum(source.expectation([*parts, solve]) for solve in solves))
 
 
 def _inverse_root(values: Floats) -> Floats:
