@@ -24,7 +24,7 @@ from eigentree.network import aligned, flat_index, homes, marginal, table_axes
 from eigentree.tree import JunctionTree
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -325,7 +325,9 @@ class _Planner:
         node = self.tree.nodes[i]
         passage = self.spans.passages[i]
         if node.observed is not None:
-            self.inside_look[i] = _Look((node.observed,), (0,), _leaf_messages(passage.leaf()))
+            self.inside_look[i] = _Look(
+                (node.observed,), (0,), _leaf_messages(passage.leaf(), self.spans.inside[i])
+            )
             self.inside[i] = self.whole_inside[i] = (node.observed,)
             self.learned[i] = self._capped(i)
             return
@@ -416,13 +418,9 @@ class _Planner:
         """Return up to `wanted` groups of the smallest size at which one has a rank."""
         pairs = look.beside(other_side)
         for size in range(1, len(look.names) + 1):
-            keeping = (
-                tuple(look.names[k] for k in group)
-                for group, most in self._groups(look, size)
-                if most >= need and _reaches(_part(pairs, group), need)
-            )
+            keeping = (group for group, cells in self._groups(look, size, need) if _reaches(pairs[cells], need))
             if found := list(islice(keeping, wanted)):
-                return found
+                return [tuple([look.names[k] for k in group]) for group in found]
         return []
 
     def _best(self, look: _Look, other_side: Floats, need: int) -> tuple[int, tuple[str, ...]]:
@@ -430,24 +428,17 @@ class _Planner:
         pairs = look.beside(other_side)
         best: tuple[int, tuple[str, ...]] = (0, ())
         for size in range(1, len(look.names) + 1):
-            for group, most in self._groups(look, size):
-                if min(most, need) > best[0]:
-                    rank = min(_rank(_part(pairs, group), VIEW_TOLERANCE), need)
-                    if rank > best[0]:
-                        best = (rank, tuple(look.names[k] for k in group))
+            for group, cells in self._groups(look, size, best[0] + 1):
+                while best[0] < need and _reaches(pairs[cells], best[0] + 1):
+                    best = (best[0] + 1, tuple([look.names[k] for k in group]))
         return best
 
-    def _groups(self, look: _Look, size: int) -> Iterator[tuple[tuple[int, ...], int]]:
-        """Yield the groups of a size whose tables are not too large, nearest first, and how many messages each has.
-
-        A group is a tuple of positions in the look.
-        """
+    def _groups(self, look: _Look, size: int, least: int) -> list[tuple[tuple[int, ...], tuple[int | slice, ...]]]:
+        """Return the groups of a size whose tables are not too large and have enough messages, nearest first."""
         columns = [self.column[name] for name in look.names]
-        states = [self.states[name] for name in look.names]
-        ranks = map(sorted(columns).index, columns)
-        for group in _nearest_groups(look.distances, tuple(ranks), size):
-            if math.prod([states[k] for k in group]) <= MAX_VIEW_STATES:
-                yield group, math.prod([look.table.shape[k] for k in group])
+        order = tuple(map(sorted(columns).index, columns))
+        states = tuple([self.states[name] for name in look.names])
+        return _nearest_groups(look.distances, order, states, look.table.shape, size, least, MAX_VIEW_STATES)
 
     def _short(self, i: int, look: _Look, other_side: Floats, need: int) -> list[tuple[str, ...]]:
         """Return the best view of an edge that none is good enough for, and note that."""
@@ -473,7 +464,7 @@ class _Passage:
     ----------
     table : array, shape (cells,)
         What the node contributes to the joint table: one factor a joint state of its clique.
-    ports : list of array, shape (cells, states of the separator)
+    ports : list of array, shape (states of the separator, cells)
         For each child and, last, for the parent: a 1 where a cell agrees with a joint state of their separator.
     index : list of array, shape (cells,)
         The same as positions.
@@ -485,7 +476,7 @@ class _Passage:
 
     def leaf(self) -> Floats:
         """Return the messages of a leaf, one for each state of its variable."""
-        return self.table.reshape(self.ports[-1].shape[1], -1).T
+        return self.table.reshape(len(self.ports[-1]), -1).T
 
     def send(self, parts: Sequence[tuple[int, Floats]], onto: int, in_step: bool = False) -> Floats:
         """Return all products of messages that come in through some edges, summed down to another edge.
@@ -503,12 +494,13 @@ class _Passage:
         -------
         array, shape (products, states of the separator)
         """
-        product = self.table[None, :]
-        for edge, messages in reversed(parts):
-            incoming = messages.take(self.index[edge], axis=1)
-            product = incoming * product if in_step else incoming[:, None, :] * product
-            product = product.reshape(-1, len(self.table))
-        return product @ self.ports[onto]
+        product = self.table[:, None]
+        for edge, messages in parts:
+            incoming = messages.T.take(self.index[edge], axis=0)
+            # There are more messages than cells: loops over them are the longer ones.
+            product = product * incoming if in_step else product[:, :, None] * incoming[:, None, :]
+            product = product.reshape(len(self.table), -1)
+        return (self.ports[onto] @ product).T
 
 
 class _Spans:
@@ -565,7 +557,7 @@ def _passages(tree: JunctionTree, tables: list[Floats]) -> list[_Passage]:
         if key not in shared:
             index = [flat_index(table.shape, node.clique, separator) for separator in separators]
             ports = [
-                np.eye(math.prod(tree.states_of(s)))[cells] for s, cells in zip(separators, index, strict=True)
+                np.eye(math.prod(tree.states_of(s)))[:, cells] for s, cells in zip(separators, index, strict=True)
             ]
             shared[key] = ports, index
         passages.append(_Passage(table.reshape(-1), *shared[key]))
@@ -648,20 +640,31 @@ def _without_pruned(
 
 
 @lru_cache(maxsize=32)
-def _nearest_groups(distances: tuple[int, ...], columns: tuple[int, ...], size: int) -> list[tuple[int, ...]]:
-    """Return all groups of a size, by the sum of their distances and then by their columns; chains ask again."""
-    return sorted(
+def _nearest_groups(
+    distances: tuple[int, ...],
+    columns: tuple[int, ...],
+    states: tuple[int, ...],
+    shape: tuple[int, ...],
+    size: int,
+    least: int,
+    most_states: int,
+) -> list[tuple[tuple[int, ...], tuple[int | slice, ...]]]:
+    """Return groups of a size by the sum of their distances and then by their columns; chains ask again and again.
+
+    Returns
+    -------
+    list of (tuple of int, tuple of int or slice)
+        The positions of a group in a look, and its cells in the look's table.
+    """
+    groups = sorted(
         combinations(range(len(distances)), size),
         key=lambda group: (sum([distances[k] for k in group]), [columns[k] for k in group]),
     )
-
-
-def _part(table: Floats, group: Iterable[int]) -> Floats:
-    """Return the cells of a look's table that belong to a group, one a row."""
-    cells: list[int | slice] = [0] * (table.ndim - 1)
-    for k in group:
-        cells[k] = slice(None)
-    return table[tuple(cells)].reshape(-1, table.shape[-1])
+    return [
+        (group, tuple([slice(None) if k in group else 0 for k in range(len(distances))]))
+        for group in groups
+        if math.prod([shape[k] for k in group]) >= least and math.prod([states[k] for k in group]) <= most_states
+    ]
 
 
 def _pivoted(vectors: Floats) -> tuple[Floats, Floats]:
@@ -679,24 +682,21 @@ def _basis(vectors: Floats) -> Floats:
     # A product that is zero but for rounding must not be blown up to a direction of its own.
     kept = norms > TOLERANCE * norms.max()
     packed, scales = _pivoted(vectors[kept] / norms[kept, None])
-    rank = _steps_above(packed, TOLERANCE)
+    rank = _rank(packed)
     if rank == len(packed):
         return np.eye(rank)
     return np.asarray(dorgqr(packed[:, :rank], scales[:rank])[0].T)
 
 
-def _steps_above(packed: Floats, tolerance: float) -> int:
+def _rank(packed: Floats) -> int:
+    """Return the rank that a pivoted QR decomposition of spans shows."""
     sizes = np.abs(packed.diagonal())
-    return int((sizes > tolerance * sizes[0]).sum())
+    return int((sizes > TOLERANCE * sizes[0]).sum())
 
 
-def _rank(matrix: Floats, tolerance: float = TOLERANCE) -> int:
-    return _steps_above(_pivoted(matrix)[0], tolerance)
-
-
-def _reaches(matrix: Floats, need: int) -> bool:
-    """Return whether the messages of a view have a rank."""
-    packed, _ = _pivoted(matrix)
+def _reaches(messages: Floats, need: int) -> bool:
+    """Return whether the messages of a view, along the last axis, have a rank."""
+    packed, _ = _pivoted(messages.reshape(-1, messages.shape[-1]))
     return min(packed.shape) >= need and bool(abs(packed[need - 1, need - 1]) > VIEW_TOLERANCE * abs(packed[0, 0]))
 
 
@@ -705,7 +705,7 @@ def _overlap(below: Floats, above: Floats) -> int:
     states = below.shape[1]
     if max(len(below), len(above)) == states:
         return min(len(below), len(above))
-    return _rank(below @ above.T)
+    return _rank(_pivoted(below @ above.T)[0])
 
 
 def _products(passage: _Passage, parts: list[tuple[int, Floats]], onto: int, random: np.random.Generator) -> Floats:
@@ -714,21 +714,23 @@ def _products(passage: _Passage, parts: list[tuple[int, Floats]], onto: int, ran
     Where there are many more products than dimensions, random products of random combinations span the same, though
     less evenly.
     """
-    size = passage.ports[onto].shape[1]
+    size = len(passage.ports[onto])
     if math.prod(len(span) for _, span in parts) <= 4 * size:
         return passage.send(parts, onto)
     mixed = [(edge, random.standard_normal((size + 4, len(span))) @ span) for edge, span in parts]
     return passage.send(mixed, onto, in_step=True)
 
 
-def _leaf_messages(messages: Floats) -> Floats:
+def _leaf_messages(messages: Floats, basis: Floats) -> Floats:
     """Return messages that span a leaf's, the first being the one with its variable summed out."""
     summed = messages.sum(axis=0)
     norm = math.sqrt(summed @ summed)
-    unit = summed / norm
-    packed, scales = _pivoted(messages - np.outer(messages @ unit, unit))
-    rank = int((np.abs(packed.diagonal()) > TOLERANCE * norm).sum())
-    return np.vstack([summed, norm * dorgqr(packed[:, :rank], scales[:rank])[0].T]) if rank else summed[None, :]
+    # A Householder reflection that takes the summed message to the first row of the basis takes the others to rows
+    # that complete its span.
+    normal = basis @ summed
+    normal[0] += math.copysign(norm, normal[0])
+    rest = basis[1:] - np.outer(normal[1:] * (2 / (normal @ normal)), normal @ basis)
+    return np.concatenate([summed[None, :], norm * rest])
 
 
 def _combine(
