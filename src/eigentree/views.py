@@ -656,15 +656,14 @@ def _nearest_groups(
     list of (tuple of int, tuple of int or slice)
         The positions of a group in a look, and its cells in the look's table.
     """
-    groups = sorted(
-        combinations(range(len(distances)), size),
-        key=lambda group: (sum([distances[k] for k in group]), [columns[k] for k in group]),
-    )
-    return [
-        (group, tuple([slice(None) if k in group else 0 for k in range(len(distances))]))
-        for group in groups
+    groups = [
+        group
+        for group in combinations(range(len(distances)), size)
         if math.prod([shape[k] for k in group]) >= least and math.prod([states[k] for k in group]) <= most_states
     ]
+    groups.sort(key=lambda group: (sum([distances[k] for k in group]), [columns[k] for k in group]))
+    every = range(len(distances))
+    return [(group, tuple([slice(None) if k in group else 0 for k in every])) for group in groups]
 
 
 def _pivoted(vectors: Floats) -> tuple[Floats, Floats]:
@@ -680,8 +679,10 @@ def _basis(vectors: Floats) -> Floats:
     """Return orthonormal rows with the same span."""
     norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     # A product that is zero but for rounding must not be blown up to a direction of its own.
-    kept = norms > TOLERANCE * norms.max()
-    packed, scales = _pivoted(vectors[kept] / norms[kept, None])
+    least = TOLERANCE * norms.max()
+    if norms.min() <= least:
+        vectors, norms = vectors[norms > least], norms[norms > least]
+    packed, scales = _pivoted(vectors / norms[:, None])
     rank = _rank(packed)
     if rank == len(packed):
         return np.eye(rank)
@@ -690,8 +691,8 @@ def _basis(vectors: Floats) -> Floats:
 
 def _rank(packed: Floats) -> int:
     """Return the rank that a pivoted QR decomposition of spans shows."""
-    sizes = np.abs(packed.diagonal())
-    return int((sizes > TOLERANCE * sizes[0]).sum())
+    sizes = [abs(size) for size in packed.diagonal().tolist()]
+    return sum([size > TOLERANCE * sizes[0] for size in sizes])
 
 
 def _reaches(messages: Floats, need: int) -> bool:
@@ -729,7 +730,7 @@ def _leaf_messages(messages: Floats, basis: Floats) -> Floats:
     # that complete its span.
     normal = basis @ summed
     normal[0] += math.copysign(norm, normal[0])
-    rest = basis[1:] - np.outer(normal[1:] * (2 / (normal @ normal)), normal @ basis)
+    rest = basis[1:] - normal[1:, None] * (normal @ basis * (2 / (normal @ normal)))
     return np.concatenate([summed[None, :], norm * rest])
 
 
