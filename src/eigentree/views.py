@@ -181,15 +181,15 @@ def _planned(
 ) -> ViewPlan:
     """Return the plan, kept for the last few: a structure is planned once however often it is fitted."""
     tree = JunctionTree.build(graph, root=root)
-    spans = [_Spans(tree, seed=0)]
+    spans = [_Spans(tree, seed=1)]
     if not spans[0].full:
-        spans.append(_Spans(tree, seed=1))
+        spans.append(_Spans(tree, seed=2))
     ranks = [max(found) for found in zip(*(drawn.ranks for drawn in spans), strict=True)]
     plans: list[ViewPlan] = []
     # A view that has a rank on one instance has it on almost all, but rounding can hide it on some.
-    while len(plans) < MOST_DRAWS and not (plans and not plans[-1].short):
-        seed = len(plans)
-        drawn = spans[seed] if seed < len(spans) else _Spans(tree, seed)
+    while not plans or (plans[-1].short and len(plans) < MOST_DRAWS):
+        number = len(plans)
+        drawn = spans[number] if number < len(spans) else _Spans(tree, seed=number + 1)
         plans.append(_Planner(tree, drawn, ranks, views, max_rank).plan())
     best = min(plans, key=lambda plan: len(plan.short))
     if best.short and when_short == "raise":
