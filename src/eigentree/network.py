@@ -197,7 +197,7 @@ class LatentNetwork:
 
     def _conditional(self, node: TreeNode) -> Floats:
         clique = self.tree.cliques[node.origin]
-        table = _marginal(self._beliefs[node.origin], clique, node.clique)
+        table = marginal(self._beliefs[node.origin], clique, node.clique)
         given = table.sum(axis=tuple(range(len(node.separator), table.ndim)), keepdims=True)
         conditional: Floats = np.divide(table, given, out=np.zeros_like(table), where=given > 0)
         return conditional
@@ -449,14 +449,14 @@ def flat_index(shape: tuple[int, ...], names: tuple[str, ...], part: tuple[str, 
     return np.broadcast_to(flat, shape).ravel()
 
 
-def _marginal(table: Floats, names: tuple[str, ...], wanted: tuple[str, ...]) -> Floats:
+def marginal(table: Floats, names: tuple[str, ...], wanted: tuple[str, ...]) -> Floats:
     """Return a table over `names` summed down to `wanted`, axes in that order."""
     kept = [name for name in names if name in wanted]
     summed = table.sum(axis=tuple(k for k, name in enumerate(names) if name not in wanted))
     return np.transpose(summed, [kept.index(name) for name in wanted])
 
 
-def _aligned(table: Floats, names: tuple[str, ...], onto: tuple[str, ...]) -> Floats:
+def aligned(table: Floats, names: tuple[str, ...], onto: tuple[str, ...]) -> Floats:
     """Return a table over `names` with its axes placed where `onto` has them, and size 1 elsewhere."""
     order = sorted(range(len(names)), key=lambda k: onto.index(names[k]))
     shape = [1] * len(onto)
@@ -475,7 +475,7 @@ def _calibrated(
     placed = homes(cliques, [axes[key] for key in factors])
     beliefs = [np.ones(tree.states_of(clique)) for clique in cliques]
     for (key, table), home in zip(factors.items(), placed, strict=True):
-        beliefs[home] = beliefs[home] * _aligned(table, axes[key], cliques[home])
+        beliefs[home] = beliefs[home] * aligned(table, axes[key], cliques[home])
     separators = [
         tuple(name for name in clique if name in set(cliques[parent])) if parent >= 0 else ()
         for clique, parent in zip(cliques, parents, strict=True)
@@ -483,16 +483,16 @@ def _calibrated(
     messages = [np.ones(())] * len(cliques)
     for i in reversed(range(len(cliques))):
         beliefs[i] = beliefs[i] / beliefs[i].sum()
-        messages[i] = _marginal(beliefs[i], cliques[i], separators[i])
+        messages[i] = marginal(beliefs[i], cliques[i], separators[i])
         if parents[i] >= 0:
-            product = beliefs[parents[i]] * _aligned(messages[i], separators[i], cliques[parents[i]])
+            product = beliefs[parents[i]] * aligned(messages[i], separators[i], cliques[parents[i]])
             # A hub has thousands of children: the product of their messages would underflow.
             beliefs[parents[i]] = product / product.max()
     for i in range(len(cliques)):
         if parents[i] >= 0:
-            above = _marginal(beliefs[parents[i]], cliques[parents[i]], separators[i])
+            above = marginal(beliefs[parents[i]], cliques[parents[i]], separators[i])
             ratio = np.divide(above, messages[i], out=np.zeros_like(above), where=messages[i] > 0)
-            beliefs[i] = beliefs[i] * _aligned(ratio, separators[i], cliques[i])
+            beliefs[i] = beliefs[i] * aligned(ratio, separators[i], cliques[i])
     return beliefs
 
 

@@ -11,24 +11,24 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
-from typing import TYPE_CHECKING, Literal
+from itertools import combinations, islice
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from scipy.linalg.lapack import dgeqp3, dorgqr
 
 from eigentree.errors import RankError
-from eigentree.network import LatentNetwork, table_axes
+from eigentree.network import aligned, flat_index, homes, marginal, table_axes
 from eigentree.tree import JunctionTree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from eigentree.graph import LatentGraph
-    from eigentree.operators import NodeOperator
 
     Floats = NDArray[np.float64]
 
@@ -45,6 +45,9 @@ MOST_CANDIDATES = 8
 
 MAX_VIEW_STATES = 2**12
 """Largest number of joint states of a view."""
+
+MOST_DRAWS = 3
+"""On how many random instances views are looked for before one calls an edge short of them."""
 
 PEAK = 0.7
 """How much of each row of a random instance stands on one state, so that singular values stay clear of rounding."""
@@ -177,7 +180,21 @@ def _planned(
     root: str | None,
 ) -> ViewPlan:
     """Return the plan, kept for the last few: a structure is planned once however often it is fitted."""
-    return _Planner(JunctionTree.build(graph, root=root), views, max_rank, when_short).plan()
+    tree = JunctionTree.build(graph, root=root)
+    spans = [_Spans(tree, seed=1)]
+    if not spans[0].full:
+        spans.append(_Spans(tree, seed=2))
+    ranks = [max(found) for found in zip(*(drawn.ranks for drawn in spans), strict=True)]
+    plans: list[ViewPlan] = []
+    # A view that has a rank on one instance has it on almost all, but rounding can hide it on some.
+    while not plans or (plans[-1].short and len(plans) < MOST_DRAWS):
+        number = len(plans)
+        drawn = spans[number] if number < len(spans) else _Spans(tree, seed=number + 1)
+        plans.append(_Planner(tree, drawn, ranks, views, max_rank).plan())
+    best = min(plans, key=lambda plan: len(plan.short))
+    if best.short and when_short == "raise":
+        raise RankError(best.short[0])
+    return best
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,18 +216,20 @@ class _Look:
     distances: tuple[int, ...]
     table: Floats
 
-    def of(self, group: Iterable[str]) -> Floats:
-        """Return the messages of a group of these variables, shape (messages, states of the separator)."""
-        kept = set(group)
-        part = self.table[tuple(slice(None) if name in kept else 0 for name in self.names)]
-        return part.reshape(-1, self.table.shape[-1])
+    def beside(self, other_side: Floats) -> Floats:
+        """Return the table with, in place of its last axis, what that says of a span on the other side.
 
-    def farther(self, step: int) -> _Look:
-        """Return the look as it is from some steps farther away."""
-        return replace(self, distances=tuple(distance + step for distance in self.distances))
+        Where the span is all there is, any scale of the states gives the same ranks, and conditional probabilities
+        given the separator are the most even.
+        """
+        if len(other_side) == other_side.shape[1]:
+            return np.asarray(self.table / self.table[(0,) * len(self.names)])
+        return self.table @ other_side.T
 
-    def narrowed(self, names: set[str]) -> _Look:
+    def narrowed(self, names: Collection[str]) -> _Look:
         """Return the look with some variables only."""
+        if all(name in names for name in self.names):
+            return self
         part = self.table[tuple(slice(None) if name in names else 0 for name in self.names)]
         kept = [k for k, name in enumerate(self.names) if name in names]
         return _Look(tuple(self.names[k] for k in kept), tuple(self.distances[k] for k in kept), part)
@@ -220,22 +239,19 @@ class _Planner:
     """The passes over the tree; positions are those of the junction tree until the plan is made."""
 
     def __init__(
-        self, tree: JunctionTree, views: int, max_rank: int | None, when_short: Literal["raise", "warn"]
+        self, tree: JunctionTree, spans: _Spans, ranks: list[int], views: int, max_rank: int | None
     ) -> None:
         self.tree = tree
+        self.spans = spans
+        self.ranks = ranks
         self.views = views
         self.max_rank = max_rank
-        self.when_short = when_short
         self.short: list[str] = []
-        self.random = np.random.default_rng(0)
         self.states = dict(tree.graph.states)
         self.column = {name: tree.graph.column(name) for name in tree.graph.observed}
 
     def plan(self) -> ViewPlan:
         tree = self.tree
-        spans = [_Spans(tree, _peaked_network(tree, seed)) for seed in (1, 2)]
-        self.ranks = [max(pair) for pair in zip(spans[0].ranks, spans[1].ranks, strict=True)]
-        self.spans = spans[0]
         self.bottom = self._contraction()
         count = len(tree.nodes)
         self.inside_look: list[_Look] = [_Look((), (), np.ones(1))] * count
@@ -307,16 +323,19 @@ class _Planner:
 
     def _look_inside(self, i: int) -> None:
         node = self.tree.nodes[i]
-        operator = self.spans.operators[i]
+        passage = self.spans.passages[i]
         if node.observed is not None:
-            self.inside_look[i] = _Look((node.observed,), (0,), _leaf_messages(operator))
+            self.inside_look[i] = _Look(
+                (node.observed,), (0,), _leaf_messages(passage.leaf(), self.spans.inside[i])
+            )
             self.inside[i] = self.whole_inside[i] = (node.observed,)
             self.learned[i] = self._capped(i)
             return
         kept = {name for child in node.children for name in self.inside[child]}
         sure = {name for child in node.children for name in self.whole_inside[child]}
         looks = [self.inside_look[child] for child in node.children]
-        self.inside_look[i] = _combine(looks, kept | sure, operator, None, self._steps(i, node.children))
+        edges = list(range(len(looks)))
+        self.inside_look[i] = _combine(looks, self._steps(i, node.children), kept | sure, passage, edges, -1)
         if len(node.children) == 1:
             self.inside[i] = self.inside[node.children[0]]
             self.whole_inside[i] = self.whole_inside[node.children[0]]
@@ -325,12 +344,12 @@ class _Planner:
         # The children's views together keep the rank, so only subsets of them need be tried.
         look, span = self.inside_look[i], self.spans.outside[i]
         self.learned[i] = need = self._capped(i)
-        found, best = self._search(look.narrowed(kept), span, need, 1)
+        found = self._search(look.narrowed(kept), span, need, 1)
         if not found and kept != sure:
             # Unless they are capped, and say much of each other and too little of the outside.
             self._widen(node.children)
-            found, best = self._search(look.narrowed(sure), span, need, 1)
-        self.inside[i] = (found or self._short(i, best, need))[0]
+            found = self._search(look.narrowed(sure), span, need, 1)
+        self.inside[i] = (found or self._short(i, look.narrowed(sure), span, need))[0]
         self.whole_inside[i] = self._whole(i, look.narrowed(sure), span, self.inside[i])
 
     def _widen(self, nodes: Sequence[int]) -> None:
@@ -345,15 +364,17 @@ class _Planner:
     def _look_outside(self, i: int) -> None:
         """Choose the outside views of each child's edge, from what its siblings and the parent's views say."""
         node = self.tree.nodes[i]
-        operator = self.spans.operators[i]
+        passage = self.spans.passages[i]
         for k, child in enumerate(node.children):
             siblings = [c for c in node.children if c != child]
             sure = {*self.whole_outside[i], *(name for c in siblings for name in self.whole_inside[c])}
             looks = [self.inside_look[c] for c in siblings]
+            edges = [j for j, c in enumerate(node.children) if c != child]
             if i:
                 looks.append(self.outside_look[i])
-            sources = [*siblings, i] if i else siblings
-            self.outside_look[child] = _combine(looks, sure, operator, k, self._steps(child, sources), bool(i))
+                edges.append(-1)
+            steps = self._steps(child, [*siblings, i] if i else siblings)
+            self.outside_look[child] = _combine(looks, steps, sure, passage, edges, k)
             if i and len(node.children) == 1:
                 self.outside[child] = self.outside[i]
                 self.whole_outside[child] = self.whole_outside[i]
@@ -383,59 +404,103 @@ class _Planner:
         """Return up to `wanted` groups of the smallest size at which one keeps the rank of edge i."""
         need = self._capped(i)
         self.learned[i] = need
-        found, best = self._search(look, other_side, need, wanted)
-        return found or self._short(i, best, need)
+        return self._search(look, other_side, need, wanted) or self._short(i, look, other_side, need)
 
     def _whole(self, i: int, look: _Look, other_side: Floats, view: tuple[str, ...]) -> tuple[str, ...]:
         """Return a group that keeps the generic rank of edge i, or most of it: its view, unless that is capped."""
-        if self.learned[i] == self.ranks[i]:
+        need = self.ranks[i]
+        if self.learned[i] == need:
             return view
-        found, best = self._search(look, other_side, self.ranks[i], 1)
-        return found[0] if found else best[1]
+        found = self._search(look, other_side, need, 1)
+        return found[0] if found else self._best(look, other_side, need)[1]
 
-    def _search(
-        self, look: _Look, other_side: Floats, need: int, wanted: int
-    ) -> tuple[list[tuple[str, ...]], tuple[int, tuple[str, ...]]]:
-        """Return up to `wanted` groups of the smallest size at which one has a rank, and the best one otherwise."""
-        distance = dict(zip(look.names, look.distances, strict=True))
-        reached = {name: look.table.shape[k] for k, name in enumerate(look.names)}
+    def _search(self, look: _Look, other_side: Floats, need: int, wanted: int) -> list[tuple[str, ...]]:
+        """Return up to `wanted` groups of the smallest size at which one has a rank."""
+        pairs = look.beside(other_side)
+        for size in range(1, len(look.names) + 1):
+            keeping = (group for group, cells in self._groups(look, size, need) if _reaches(pairs[cells], need))
+            if found := list(islice(keeping, wanted)):
+                return [tuple([look.names[k] for k in group]) for group in found]
+        return []
+
+    def _best(self, look: _Look, other_side: Floats, need: int) -> tuple[int, tuple[str, ...]]:
+        """Return the highest rank, at most the one needed, and the smallest and nearest group that has it."""
+        pairs = look.beside(other_side)
         best: tuple[int, tuple[str, ...]] = (0, ())
         for size in range(1, len(look.names) + 1):
-            found = []
-            groups = sorted(
-                combinations(look.names, size),
-                key=lambda g: (sum(distance[n] for n in g), [self.column[n] for n in g]),
-            )
-            for group in groups:
-                if math.prod(self.states[name] for name in group) > MAX_VIEW_STATES:
-                    continue
-                possible = min(math.prod(reached[name] for name in group), need)
-                if possible < need and possible <= best[0]:
-                    continue
-                rank = min(_rank(look.of(group) @ other_side.T, VIEW_TOLERANCE), need)
-                if rank > best[0]:
-                    best = (rank, group)
-                if rank == need:
-                    found.append(group)
-                    if len(found) == wanted:
-                        break
-            if found:
-                return found, best
-        return [], best
+            for group, cells in self._groups(look, size, best[0] + 1):
+                while best[0] < need and _reaches(pairs[cells], best[0] + 1):
+                    best = (best[0] + 1, tuple([look.names[k] for k in group]))
+        return best
 
-    def _short(self, i: int, best: tuple[int, tuple[str, ...]], need: int) -> list[tuple[str, ...]]:
+    def _groups(self, look: _Look, size: int, least: int) -> list[tuple[tuple[int, ...], tuple[int | slice, ...]]]:
+        """Return the groups of a size whose tables are not too large and have enough messages, nearest first."""
+        columns = [self.column[name] for name in look.names]
+        order = tuple(map(sorted(columns).index, columns))
+        states = tuple([self.states[name] for name in look.names])
+        return _nearest_groups(look.distances, order, states, look.table.shape, size, least, MAX_VIEW_STATES)
+
+    def _short(self, i: int, look: _Look, other_side: Floats, need: int) -> list[tuple[str, ...]]:
+        """Return the best view of an edge that none is good enough for, and note that."""
         separator = "{" + ", ".join(self.tree.nodes[i].separator) + "}"
-        got, view = best
+        got, view = self._best(look, other_side, need)
         message = (
             f"separator {separator} needs rank {need}, its view {{{', '.join(view)}}} reaches {got}, and no view "
             f"of at most {MAX_VIEW_STATES} joint states does better; set max_rank={max(got, 1)} or lower, merge "
             f"states of its observed variables, or pass when_short='warn' to go on at the lower rank"
         )
-        if self.when_short == "raise" or not got:
+        if not got:
             raise RankError(message)
         self.short.append(message)
         self.learned[i] = got
         return [view]
+
+
+@dataclass(frozen=True, eq=False)
+class _Passage:
+    """A node of the random instance, through which messages pass from some of its edges to another.
+
+    Attributes
+    ----------
+    table : array, shape (cells,)
+        What the node contributes to the joint table: one factor a joint state of its clique.
+    ports : list of array, shape (states of the separator, cells)
+        For each child and, last, for the parent: a 1 where a cell agrees with a joint state of their separator.
+    index : list of array, shape (cells,)
+        The same as positions.
+    """
+
+    table: Floats
+    ports: list[Floats]
+    index: list[NDArray[np.int64]]
+
+    def leaf(self) -> Floats:
+        """Return the messages of a leaf, one for each state of its variable."""
+        return self.table.reshape(len(self.ports[-1]), -1).T
+
+    def send(self, parts: Sequence[tuple[int, Floats]], onto: int, in_step: bool = False) -> Floats:
+        """Return all products of messages that come in through some edges, summed down to another edge.
+
+        Parameters
+        ----------
+        parts : sequence of (int, array)
+            Edges (positions in `ports`), and the messages that come in through each, one a row.
+        onto : int
+            The edge that the products leave through.
+        in_step : bool
+            Whether to multiply equal rows of all parts only, in place of every row of one with every row of others.
+
+        Returns
+        -------
+        array, shape (products, states of the separator)
+        """
+        product = self.table[:, None]
+        for edge, messages in parts:
+            incoming = messages.T.take(self.index[edge], axis=0)
+            # There are more messages than cells: loops over them are the longer ones.
+            product = product * incoming if in_step else product[:, :, None] * incoming[:, None, :]
+            product = product.reshape(len(self.table), -1)
+        return (self.ports[onto] @ product).T
 
 
 class _Spans:
@@ -443,164 +508,271 @@ class _Spans:
 
     Attributes
     ----------
+    passages : list of _Passage
     inside, outside : list of array, shape (dimension, states of the separator)
         Orthonormal rows.
     ranks : list of int
+    full : bool
+        Whether no instance can have higher ranks: all are as high as the numbers of states allow.
     """
 
-    def __init__(self, tree: JunctionTree, network: LatentNetwork) -> None:
-        self.operators = network.embed(tree).nodes
+    def __init__(self, tree: JunctionTree, seed: int) -> None:
+        self.passages = _passages(tree, _random_tables(tree, seed))
         random = np.random.default_rng(0)
         count = len(tree.nodes)
         self.inside: list[Floats] = [np.ones((1, 1))] * count
         self.outside: list[Floats] = [np.ones((1, 1))] * count
+        most_inside, most_outside = [1] * count, [1] * count
         for i in reversed(range(count)):
-            node, operator = tree.nodes[i], self.operators[i]
+            node, passage = tree.nodes[i], self.passages[i]
             if node.observed is not None:
-                self.inside[i] = _basis(operator.values[:, :-1].T)
+                messages = passage.leaf()
+                most_inside[i] = min(messages.shape)
             else:
-                parts = [(k, self.inside[child]) for k, child in enumerate(node.children)]
-                self.inside[i] = _basis(_products(operator, parts, -1, operator.bond, random))
+                parts = [(k, self.inside[c]) for k, c in enumerate(node.children)]
+                messages = _products(passage, parts, -1, random)
+                most_inside[i] = min(messages.shape[1], math.prod(most_inside[c] for c in node.children))
+            self.inside[i] = _basis(messages)
         for i in range(count):
-            node, operator = tree.nodes[i], self.operators[i]
+            node, passage = tree.nodes[i], self.passages[i]
             for k, child in enumerate(node.children):
-                parts = [(j, self.inside[c]) for j, c in enumerate(node.children) if j != k]
-                parts.append((-1, self.outside[i]))
-                size = self.operators[child].bond
-                self.outside[child] = _basis(_products(operator, parts, k, size, random))
-        self.ranks = [_rank(below @ above.T) for below, above in zip(self.inside, self.outside, strict=True)]
+                siblings = [(j, c) for j, c in enumerate(node.children) if j != k]
+                parts = [(j, self.inside[c]) for j, c in siblings]
+                messages = _products(passage, [*parts, (-1, self.outside[i])], k, random)
+                self.outside[child] = _basis(messages)
+                bound = most_outside[i] * math.prod(most_inside[c] for _, c in siblings)
+                most_outside[child] = min(messages.shape[1], bound)
+        self.ranks = [_overlap(below, above) for below, above in zip(self.inside, self.outside, strict=True)]
+        self.full = self.ranks == [min(pair) for pair in zip(most_inside, most_outside, strict=True)]
 
 
-def _peaked_network(tree: JunctionTree, seed: int) -> LatentNetwork:
-    """Return a random network in which different rows of a table lean to different states."""
-    random = np.random.default_rng(seed)
-    graph = tree.graph
-    tables = {}
-    for key, axes in table_axes(graph, tree).items():
-        shape = [graph.states[name] for name in axes]
-        states = math.prod(shape[len(axes) - len(key) :])
-        rows = random.standard_exponential((math.prod(shape) // states, states))
-        rows *= (1 - PEAK) / rows.sum(axis=1, keepdims=True)
-        lean = random.permutation(len(rows)) % states
-        rows[np.arange(len(rows)), lean] += PEAK
-        tables[key] = rows.reshape(shape)
-    return LatentNetwork(graph, tables, tree)
+def _passages(tree: JunctionTree, tables: list[Floats]) -> list[_Passage]:
+    """Return the nodes with these tables; those that look alike share what does not depend on the tables."""
+    shared: dict[Any, tuple[list[Floats], list[NDArray[np.int64]]]] = {}
+    passages = []
+    for node, table in zip(tree.nodes, tables, strict=True):
+        place = {name: axis for axis, name in enumerate(node.clique)}
+        separators = [*(tree.nodes[child].separator for child in node.children), node.separator]
+        key = table.shape, tuple([tuple([place[name] for name in separator]) for separator in separators])
+        if key not in shared:
+            index = [flat_index(table.shape, node.clique, separator) for separator in separators]
+            ports = [
+                np.eye(math.prod(tree.states_of(s)))[:, cells] for s, cells in zip(separators, index, strict=True)
+            ]
+            shared[key] = ports, index
+        passages.append(_Passage(table.reshape(-1), *shared[key]))
+    return passages
+
+
+def _random_tables(tree: JunctionTree, seed: int) -> list[Floats]:
+    """Return a table for each node, axes in the order of its clique, that multiply to a random distribution."""
+    axes = table_axes(tree.graph, tree)
+    factors = _peaked_factors(tree, axes, np.random.default_rng(seed))
+    # On an undirected graph, what was cut off has no table.
+    if tree.graph.directed:
+        factors = _without_pruned(tree, factors)
+    nodes = tree.nodes
+    tables = [np.ones(tree.states_of(node.clique)) for node in nodes]
+    placed = homes([node.clique for node in nodes], [names for names, _ in factors])
+    for (names, factor), home in zip(factors, placed, strict=True):
+        tables[home] *= aligned(factor, names, nodes[home].clique)
+    for i, node in enumerate(nodes):
+        if node.observed is not None and not node.remainder:
+            tables[i] = np.eye(tree.graph.states[node.observed])
+    return tables
+
+
+def _peaked_factors(
+    tree: JunctionTree, axes: Mapping[tuple[str, ...], tuple[str, ...]], random: np.random.Generator
+) -> list[tuple[tuple[str, ...], Floats]]:
+    """Return random tables by their axes, in which different rows lean to different states."""
+    alike: dict[tuple[int, int], list[tuple[str, ...]]] = {}
+    for key, names in axes.items():
+        states = math.prod(tree.states_of(key))
+        alike.setdefault((math.prod(tree.states_of(names)) // states, states), []).append(names)
+    factors = []
+    for (rows, states), families in alike.items():
+        drawn = random.standard_exponential((len(families), rows, states))
+        drawn *= (1 - PEAK) / drawn.sum(axis=2, keepdims=True)
+        lean = random.permuted(np.tile(np.arange(rows) % states, (len(families), 1)), axis=1)
+        drawn += PEAK * (lean[:, :, None] == np.arange(states))
+        factors += [(n, table.reshape(tree.states_of(n))) for n, table in zip(families, drawn, strict=True)]
+    return factors
+
+
+def _without_pruned(
+    tree: JunctionTree, factors: list[tuple[tuple[str, ...], Floats]]
+) -> list[tuple[tuple[str, ...], Floats]]:
+    """Return the factors with those of pruned cliques summed down to what these share with the cliques left."""
+    cliques = tree.cliques
+    kept = {node.origin for node in tree.nodes}
+    if len(kept) == len(cliques):
+        return factors
+    around: list[list[int]] = [[] for _ in cliques]
+    for i, parent in enumerate(tree.clique_parents):
+        if parent >= 0:
+            around[i].append(parent)
+            around[parent].append(i)
+    # Every pruned part hangs from one clique that is left: outward from there, neighbours come after their parents.
+    order = sorted(kept)
+    parents = dict.fromkeys(order, -1)
+    for i in order:
+        for j in around[i]:
+            if j not in parents:
+                parents[j] = i
+                order.append(j)
+    left = []
+    beliefs = {i: np.ones(tree.states_of(clique)) for i, clique in enumerate(cliques) if i not in kept}
+    for (names, table), home in zip(factors, homes(cliques, [names for names, _ in factors]), strict=True):
+        if home in kept:
+            left.append((names, table))
+        else:
+            beliefs[home] *= aligned(table, names, cliques[home])
+    for i in reversed(order[len(kept) :]):
+        above = parents[i]
+        shared = tuple(name for name in cliques[i] if name in set(cliques[above]))
+        message = marginal(beliefs[i], cliques[i], shared)
+        if above in kept:
+            left.append((shared, message))
+        else:
+            beliefs[above] *= aligned(message, shared, cliques[above])
+    return left
+
+
+@lru_cache(maxsize=32)
+def _nearest_groups(
+    distances: tuple[int, ...],
+    columns: tuple[int, ...],
+    states: tuple[int, ...],
+    shape: tuple[int, ...],
+    size: int,
+    least: int,
+    most_states: int,
+) -> list[tuple[tuple[int, ...], tuple[int | slice, ...]]]:
+    """Return groups of a size by the sum of their distances and then by their columns; chains ask again and again.
+
+    Returns
+    -------
+    list of (tuple of int, tuple of int or slice)
+        The positions of a group in a look, and its cells in the look's table.
+    """
+    groups = [
+        group
+        for group in combinations(range(len(distances)), size)
+        if math.prod([shape[k] for k in group]) >= least and math.prod([states[k] for k in group]) <= most_states
+    ]
+    groups.sort(key=lambda group: (sum([distances[k] for k in group]), [columns[k] for k in group]))
+    every = range(len(distances))
+    return [(group, tuple([slice(None) if k in group else 0 for k in every])) for group in groups]
+
+
+def _pivoted(vectors: Floats) -> tuple[Floats, Floats]:
+    """Return the QR decomposition with pivoting of some rows, as LAPACK packs it.
+
+    The sizes on its diagonal fall and show the rank as singular values do, at a fraction of their cost.
+    """
+    packed, _, scales, _, _ = dgeqp3(vectors.T)
+    return packed, scales
 
 
 def _basis(vectors: Floats) -> Floats:
     """Return orthonormal rows with the same span."""
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     # A product that is zero but for rounding must not be blown up to a direction of its own.
-    kept = norms[:, 0] > TOLERANCE * norms.max()
-    vectors = vectors[kept] / norms[kept]
-    _, sizes, rows = np.linalg.svd(vectors, full_matrices=False)
-    return np.asarray(rows[sizes > TOLERANCE * sizes[0]])
+    least = TOLERANCE * norms.max()
+    if norms.min() <= least:
+        vectors, norms = vectors[norms > least], norms[norms > least]
+    packed, scales = _pivoted(vectors / norms[:, None])
+    rank = _rank(packed)
+    if rank == len(packed):
+        return np.eye(rank)
+    return np.asarray(dorgqr(packed[:, :rank], scales[:rank])[0].T)
 
 
-def _rank(matrix: Floats, tolerance: float = TOLERANCE) -> int:
-    sizes = np.linalg.svd(matrix, compute_uv=False)
-    return int((sizes > tolerance * sizes[0]).sum()) if sizes[0] > 0 else 0
+def _rank(packed: Floats) -> int:
+    """Return the rank that a pivoted QR decomposition of spans shows."""
+    sizes = [abs(size) for size in packed.diagonal().tolist()]
+    return sum([size > TOLERANCE * sizes[0] for size in sizes])
 
 
-def _products(
-    operator: NodeOperator, parts: list[tuple[int, Floats]], onto: int, size: int, random: np.random.Generator
-) -> Floats:
-    """Return messages through an operator that span all products of the incoming spans.
+def _reaches(messages: Floats, need: int) -> bool:
+    """Return whether the messages of a view, along the last axis, have a rank."""
+    packed, _ = _pivoted(messages.reshape(-1, messages.shape[-1]))
+    return min(packed.shape) >= need and bool(abs(packed[need - 1, need - 1]) > VIEW_TOLERANCE * abs(packed[0, 0]))
+
+
+def _overlap(below: Floats, above: Floats) -> int:
+    """Return the rank of what two spans of orthonormal rows say of each other."""
+    states = below.shape[1]
+    if max(len(below), len(above)) == states:
+        return min(len(below), len(above))
+    return _rank(_pivoted(below @ above.T)[0])
+
+
+def _products(passage: _Passage, parts: list[tuple[int, Floats]], onto: int, random: np.random.Generator) -> Floats:
+    """Return messages through a node that span all products of the incoming spans.
 
     Where there are many more products than dimensions, random products of random combinations span the same, though
     less evenly.
     """
-    dimensions = math.prod(len(span) for _, span in parts)
-    weights = operator.values[:, -1]
-    if dimensions <= 4 * size:
-        table = weights[None, :]
-        for axis, span in parts:
-            table = (table[:, None, :] * span[:, operator.index[:, axis]]).reshape(-1, len(weights))
-    else:
-        table = np.tile(weights, (size + 4, 1))
-        for axis, span in parts:
-            mixed = random.standard_normal((size + 4, len(span))) @ span
-            table = table * mixed[:, operator.index[:, axis]]
-    return _collected(table, operator.index[:, onto], size)
+    size = len(passage.ports[onto])
+    if math.prod(len(span) for _, span in parts) <= 4 * size:
+        return passage.send(parts, onto)
+    mixed = [(edge, random.standard_normal((size + 4, len(span))) @ span) for edge, span in parts]
+    return passage.send(mixed, onto, in_step=True)
 
 
-def _collected(table: Floats, target: NDArray[np.int64], size: int) -> Floats:
-    """Return the columns of a table added up by their targets, shape (rows, size)."""
-    chosen = np.zeros((len(target), size))
-    chosen[np.arange(len(target)), target] = 1.0
-    return table @ chosen
-
-
-def _leaf_messages(operator: NodeOperator) -> Floats:
+def _leaf_messages(messages: Floats, basis: Floats) -> Floats:
     """Return messages that span a leaf's, the first being the one with its variable summed out."""
-    summed = operator.values[:, -1]
-    norm = np.linalg.norm(summed)
-    unit = summed / norm
-    rest = operator.values[:, :-1].T
-    rest = rest - np.outer(rest @ unit, unit)
-    _, sizes, rows = np.linalg.svd(rest, full_matrices=False)
-    kept = rows[sizes > TOLERANCE * norm]
-    return np.vstack([summed[None, :], kept * norm])
+    summed = messages.sum(axis=0)
+    norm = math.sqrt(summed @ summed)
+    # A Householder reflection that takes the summed message to the first row of the basis takes the others to rows
+    # that complete its span.
+    normal = basis @ summed
+    normal[0] += math.copysign(norm, normal[0])
+    rest = basis[1:] - normal[1:, None] * (normal @ basis * (2 / (normal @ normal)))
+    return np.concatenate([summed[None, :], norm * rest])
 
 
 def _combine(
-    looks: list[_Look],
-    sure: set[str],
-    operator: NodeOperator,
-    k: int | None,
-    steps: list[int],
-    with_above: bool = False,
+    looks: list[_Look], steps: list[int], sure: set[str], passage: _Passage, edges: list[int], onto: int
 ) -> _Look:
-    """Return what variables seen through several edges of a node say about one more edge of it.
+    """Return what variables seen through several edges of a node say about one more edge of it, nearest first.
 
     Parameters
     ----------
     looks : list of _Look
-        In the order of the node's other children, then (if `with_above`) of the parent's side.
-    sure : set of str
-        Variables that must be kept; others are kept nearest first while the table stays small.
-    k : int or None
-        Which child the message goes to; None for the parent.
     steps : list of int
         How much farther each look's variables are from the new edge.
+    sure : set of str
+        Variables that must be kept; others are kept nearest first while the table stays small.
+    passage : _Passage
+        The node.
+    edges : list of int
+        The edge of the node that each look comes through.
+    onto : int
+        The edge that is looked from.
     """
-    looks = [look.farther(step) for look, step in zip(looks, steps, strict=True)]
-    sizes = {name: size for look in looks for name, size in zip(look.names, look.table.shape, strict=False)}
     ranked = sorted(
-        (name not in sure, distance, order, name)
-        for order, look in enumerate(looks)
-        for name, distance in zip(look.names, look.distances, strict=True)
+        (name not in sure, distance + step, order, name, size)
+        for order, (look, step) in enumerate(zip(looks, steps, strict=True))
+        for name, distance, size in zip(look.names, look.distances, look.table.shape, strict=False)
     )
-    kept: set[str] = set()
+    kept: dict[str, int] = {}
     cells = 1
-    for doubtful, _, _, name in ranked:
-        if doubtful and (cells * sizes[name] > CANDIDATE_CELLS or len(kept) >= MOST_CANDIDATES):
+    for doubtful, distance, _, name, size in ranked:
+        if doubtful and (cells * size > CANDIDATE_CELLS or len(kept) >= MOST_CANDIDATES):
             continue
-        kept.add(name)
-        cells *= sizes[name]
+        kept[name] = distance
+        cells *= size
     narrowed = [look.narrowed(kept) for look in looks]
-    children = operator.index.shape[1] - 1
-    axes = [j for j in range(children) if j != k] + ([-1] if with_above else [])
-    table = operator.values[:, -1][None, :]
-    for axis, look in zip(axes, narrowed, strict=True):
-        messages = look.table.reshape(-1, look.table.shape[-1])[:, operator.index[:, axis]]
-        table = (table[:, None, :] * messages).reshape(-1, messages.shape[1])
-    onto = -1 if k is None else k
-    size = operator.bond if k is None else int(operator.index[:, k].max()) + 1
-    shape = [n for look in narrowed for n in look.table.shape[:-1]]
-    combined = _Look(
-        tuple(name for look in narrowed for name in look.names),
-        tuple(distance for look in narrowed for distance in look.distances),
-        _collected(table, operator.index[:, onto], size).reshape(*shape, size),
-    )
-    return _nearest_first(combined)
-
-
-def _nearest_first(look: _Look) -> _Look:
-    order = sorted(range(len(look.names)), key=lambda j: look.distances[j])
-    return replace(
-        look,
-        names=tuple(look.names[j] for j in order),
-        distances=tuple(look.distances[j] for j in order),
-        table=np.transpose(look.table, [*order, look.table.ndim - 1]),
+    names = [name for look in narrowed for name in look.names]
+    shape = [size for look in narrowed for size in look.table.shape[:-1]]
+    incoming = [look.table.reshape(-1, look.table.shape[-1]) for look in narrowed]
+    messages = passage.send(list(zip(edges, incoming, strict=True)), onto)
+    order = sorted(range(len(names)), key=lambda k: kept[names[k]])
+    return _Look(
+        tuple(names[k] for k in order),
+        tuple(kept[names[k]] for k in order),
+        messages.reshape(*shape, -1).transpose(*order, len(order)),
     )
