@@ -2,24 +2,14 @@
 
 Forward-backward over all rows of a block at once. Rows are the last axis, so every operation is a matrix product
 or an elementwise one over contiguous rows. Blocks bound the memory; of the sizes tried, the fastest is used.
-
-``python -m benchmarks.numpy_em`` compares one iteration with ours, on one thread.
 """
 
 from __future__ import annotations
-
-import os
-
-# Numeric libraries read these when they are first imported.
-os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"))
 
 import numpy as np
 from numpy.typing import NDArray
 
 import eigentree as et
-from benchmarks.measure import best_seconds, show_note, show_table
-from eigentree.codes import Rows
-from eigentree.expectation import Expectation, TableLayout
 
 Floats = NDArray[np.float64]
 
@@ -93,40 +83,3 @@ class NumpyHMM:
             # (j, i, k) times (j, k, rows).
             beta = np.matmul(self.moves[t - 2].transpose(1, 0, 2), weighted).transpose(1, 0, 2)
         return float(np.log(scale[1:]).sum())
-
-
-def compare(rows: int, repeats: int) -> list[str]:
-    """Return a line of the table: the time of one iteration of each, after checking that both compute the same."""
-    graph = et.zoo.hmm(length=40, order=2, hidden_states=2, observed_states=4)
-    start = et.LatentNetwork.random(graph, seed=5)
-    X = et.LatentNetwork.random(graph, seed=0).sample(rows, seed=1)
-    codes = Rows.of(X, graph).encode(0, rows)
-    columns = np.ascontiguousarray(codes.T)
-    layout = TableLayout.of(graph)
-    expectation = Expectation(layout, rows=rows)
-    coded = expectation.coded(codes, np.ones(rows))
-
-    def ours() -> Floats:
-        parameters = layout.vector(start)
-        return layout.normalised(expectation(parameters, coded)[0], parameters)
-
-    def theirs() -> NumpyHMM:
-        model = NumpyHMM(start)
-        model.step(columns)
-        return model
-
-    tables, model = layout.network(ours()).tables, theirs()
-    np.testing.assert_allclose(tables["h7"], model.moves[5], atol=1e-10)
-    np.testing.assert_allclose(tables["x0"], model.emits[0], atol=1e-10)
-    best = best_seconds({"numpy": theirs, "eigentree": ours}, repeats)
-    ratio = best["numpy"] / best["eigentree"]
-    return [f"{rows:,}", f"{1e3 * best['numpy']:.2f}", f"{1e3 * best['eigentree']:.2f}", f"{ratio:.1f}"]
-
-
-if __name__ == "__main__":
-    show_table(
-        "one EM iteration, 2nd-order HMM of 40 steps, k_h=2, k_o=4, 1 thread, best of several",
-        ["rows", "numpy ms", "eigentree ms", "ratio"],
-        [compare(100, 50), compare(1_000, 30), compare(10_000, 20), compare(100_000, 10)],
-    )
-    show_note("both give the same tables")
