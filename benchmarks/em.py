@@ -278,7 +278,7 @@ def run(quick: bool) -> None:
         _show_contenders(5, 500, {"hmmlearn": 200, "pyagrum": 20, "pgmpy": 10}, 3)
         _show_by_rows(10, (100, 1_000), 3)
     else:
-        _show_contenders(40, 100_000, {"hmmlearn": 20_000, "pyagrum": 5}, 7)
+        _show_contenders(40, 100_000, {"hmmlearn": 20_000, "pyagrum": 5}, 10)
         _show_contenders(10, 1_000, {"hmmlearn": 1_000, "pyagrum": 40, "pgmpy": 8}, 7)
         _show_by_rows(40, (100, 1_000, 10_000, 100_000), 7)
     _show_notes()
