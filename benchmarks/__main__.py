@@ -8,7 +8,7 @@ import platform
 from importlib import import_module
 from importlib.metadata import version
 
-TOPICS = ("imports", "trees", "scoring", "counting", "fitting", "memory", "accuracy", "consistency")
+TOPICS = ("imports", "trees", "scoring", "counting", "fitting", "em", "memory", "accuracy", "consistency")
 DRAWING = ("accuracy", "consistency")
 """The topics whose models are drawn with a concentration that one can choose."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")

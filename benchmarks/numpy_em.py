@@ -2,24 +2,14 @@
 
 Forward-backward over all rows of a block at once. Rows are the last axis, so every operation is a matrix product
 or an elementwise one over contiguous rows. Blocks bound the memory; of the sizes tried, the fastest is used.
-
-``python -m benchmarks.numpy_em`` compares one iteration with ours, on one thread.
 """
 
 from __future__ import annotations
-
-import os
-
-# Numeric libraries read these when they are first imported.
-os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"))
 
 import numpy as np
 from numpy.typing import NDArray
 
 import eigentree as et
-from benchmarks.measure import best_seconds, show_note, show_table
-from eigentree.codes import Rows
-from eigentree.expectation import Expectation, TableLayout
 
 Floats = NDArray[np.float64]
 
@@ -40,6 +30,7 @@ class NumpyHMM:
         self.second: Floats = np.array(tables["h1"])
         self.moves: Floats = np.stack([tables[f"h{t}"] for t in range(2, self.length)])
         self.emits: Floats = np.stack([tables[f"x{t}"] for t in range(self.length)])
+        self._arrays: dict[tuple[str, int], Floats] = {}
 
     def step(self, columns: NDArray[np.uint8]) -> float:
         """Take one EM step on codes of shape (length, rows); return the log-likelihood before it."""
@@ -57,16 +48,17 @@ class NumpyHMM:
         return total
 
     def _count(self, columns: NDArray[np.uint8], second: Floats, moves: Floats, emits: Floats) -> float:
+        """Add the expected counts of a block of rows; return its log-likelihood."""
         length, rows = columns.shape
         states, symbols = self.emits.shape[1:]
-        seen = np.empty((length, states, rows))
+        seen, scale = self._array("seen", length, states, rows), self._array("scale", length, rows)
         for t in range(length):
-            np.take(self.emits[t], columns[t], axis=1, out=seen[t])
+            # Without a mode, take would write to a copy of its own first.
+            np.take(self.emits[t], columns[t], axis=1, out=seen[t], mode="clip")
         # alpha[t][i, j] is P(x_0 … x_t, h_{t-1} = i, h_t = j) over its sum, row by row.
-        start = self.first[:, None] * self.second
-        alpha = np.empty((length, states, states, rows))
-        scale = np.empty((length, rows))
-        np.multiply(start[:, :, None], seen[0][:, None] * seen[1][None, :], out=alpha[1])
+        alpha = self._array("alpha", length, states, states, rows)
+        np.multiply(seen[0][:, None], seen[1], out=alpha[1])
+        alpha[1] *= (self.first[:, None] * self.second)[:, :, None]
         np.sum(alpha[1], axis=(0, 1), out=scale[1])
         alpha[1] /= scale[1]
         for t in range(2, length):
@@ -75,58 +67,36 @@ class NumpyHMM:
             alpha[t] *= seen[t]
             np.sum(alpha[t], axis=(0, 1), out=scale[t])
             alpha[t] /= scale[t]
-        beta = np.ones((states, states, rows))
-        weighted = np.empty_like(beta)
+        # beta has the axes (j, i, rows).
+        beta, weighted, pair = (self._array(name, states, states, rows) for name in ("beta", "weighted", "pair"))
+        present = self._array("present", states, rows)
+        beta.fill(1.0)
         for t in range(length - 1, 0, -1):
-            present = (alpha[t] * beta).sum(axis=0)
+            np.multiply(alpha[t], beta.transpose(1, 0, 2), out=pair)
+            np.sum(pair, axis=0, out=present)
             for state in range(states):
                 emits[t, state] += np.bincount(columns[t], present[state], symbols)
             if t == 1:
-                pair = alpha[1] * beta
                 second += pair.sum(axis=2)
-                for state, weight in enumerate(pair.sum(axis=1)):
-                    emits[0, state] += np.bincount(columns[0], weight, symbols)
+                np.sum(pair, axis=1, out=present)
+                for state in range(states):
+                    emits[0, state] += np.bincount(columns[0], present[state], symbols)
                 break
-            np.multiply(beta, seen[t] / scale[t], out=weighted)
+            np.divide(seen[t], scale[t], out=present)
+            np.multiply(beta.transpose(1, 0, 2), present, out=weighted)
             joint = np.matmul(alpha[t - 1].transpose(1, 0, 2), weighted.transpose(0, 2, 1))
             moves[t - 2] += self.moves[t - 2] * joint.transpose(1, 0, 2)
             # (j, i, k) times (j, k, rows).
-            beta = np.matmul(self.moves[t - 2].transpose(1, 0, 2), weighted).transpose(1, 0, 2)
-        return float(np.log(scale[1:]).sum())
+            np.matmul(self.moves[t - 2].transpose(1, 0, 2), weighted, out=beta)
+        return float(np.log(scale[1:], out=scale[1:]).sum())
 
+    def _array(self, name: str, *shape: int) -> Floats:
+        """Return an array to write to, the same at every call.
 
-def compare(rows: int, repeats: int) -> list[str]:
-    """Return a line of the table: the time of one iteration of each, after checking that both compute the same."""
-    graph = et.zoo.hmm(length=40, order=2, hidden_states=2, observed_states=4)
-    start = et.LatentNetwork.random(graph, seed=5)
-    X = et.LatentNetwork.random(graph, seed=0).sample(rows, seed=1)
-    codes = Rows.of(X, graph).encode(0, rows)
-    columns = np.ascontiguousarray(codes.T)
-    layout = TableLayout.of(graph)
-    expectation = Expectation(layout, rows=rows)
-    coded = expectation.coded(codes, np.ones(rows))
-
-    def ours() -> Floats:
-        parameters = layout.vector(start)
-        return layout.normalised(expectation(parameters, coded)[0], parameters)
-
-    def theirs() -> NumpyHMM:
-        model = NumpyHMM(start)
-        model.step(columns)
-        return model
-
-    tables, model = layout.network(ours()).tables, theirs()
-    np.testing.assert_allclose(tables["h7"], model.moves[5], atol=1e-10)
-    np.testing.assert_allclose(tables["x0"], model.emits[0], atol=1e-10)
-    best = best_seconds({"numpy": theirs, "eigentree": ours}, repeats)
-    ratio = best["numpy"] / best["eigentree"]
-    return [f"{rows:,}", f"{1e3 * best['numpy']:.2f}", f"{1e3 * best['eigentree']:.2f}", f"{ratio:.1f}"]
-
-
-if __name__ == "__main__":
-    show_table(
-        "one EM iteration, 2nd-order HMM of 40 steps, k_h=2, k_o=4, 1 thread, best of several",
-        ["rows", "numpy ms", "eigentree ms", "ratio"],
-        [compare(100, 50), compare(1_000, 30), compare(10_000, 20), compare(100_000, 10)],
-    )
-    show_note("both give the same tables")
+        Fresh ones may go back to the system and be taken again, by chance of what else the process holds; that can
+        cost half as much time again.
+        """
+        key = (name, shape[-1])
+        if key not in self._arrays:
+            self._arrays[key] = np.empty(shape)
+        return self._arrays[key]
