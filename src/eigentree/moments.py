@@ -152,6 +152,41 @@ def _collected(keys: NDArray[np.int64], values: NDArray[Any]) -> tuple[NDArray[n
     return unique[kept], totals[kept]
 
 
+@dataclass(frozen=True, eq=False)
+class ColumnFeatures:
+    """A few features of each column, as one array.
+
+    Attributes
+    ----------
+    padded : array, shape (columns, most states, most features)
+        Zeros beyond a column's own states and features.
+    states, widths : array, shape (columns,)
+        How many states and features each column has.
+    """
+
+    padded: Floats
+    states: NDArray[np.int64]
+    widths: NDArray[np.int64]
+
+    @classmethod
+    def stack(cls, matrices: Sequence[Floats]) -> ColumnFeatures:
+        """Return the features that are the columns of one matrix (states, features) a column."""
+        states, widths = np.array([matrix.shape for matrix in matrices]).T
+        padded = np.zeros((len(matrices), states.max(), widths.max()))
+        for column, matrix in enumerate(matrices):
+            padded[column, : len(matrix), : matrix.shape[1]] = matrix
+        return cls(padded, states, widths)
+
+    def __getitem__(self, column: int) -> Floats:
+        """Return the features of one column, shape (states, features)."""
+        return self.padded[column, : self.states[column], : self.widths[column]]
+
+    @cached_property
+    def means(self) -> Floats:
+        """What each feature is on average over its column's states, shape (columns, most features)."""
+        return np.asarray(self.padded.sum(axis=1) / self.states[:, None])
+
+
 class Counts:
     """Additive joint counts of groups of observed variables; never changed once made.
 
@@ -287,22 +322,21 @@ class Counts:
                     result[k] = self.find(columns).values
         return result
 
-    def featured(self, groups: Sequence[tuple[int, ...]], features: Sequence[Floats]) -> tuple[Floats, Floats]:
+    def featured(self, groups: Sequence[tuple[int, ...]], features: ColumnFeatures) -> tuple[Floats, Floats]:
         """Return sums over rows of the product of the columns' features, and how many rows each group has.
 
         Parameters
         ----------
         groups : sequence of tuple of int
             Columns, those at the same place having equally many states and features.
-        features : sequence of array, shape (states, features)
-            One array a column.
+        features : ColumnFeatures
 
         Returns
         -------
         sums : array, shape (groups, features of each column…)
         totals : array, shape (groups,)
         """
-        sums = np.empty((len(groups), *(features[column].shape[1] for column in groups[0])))
+        sums = np.empty((len(groups), *features.widths[list(groups[0])]))
         totals = np.empty(len(groups))
         alone = set(range(len(groups)))
         for part in self.layout.holders(tuple(groups)):
@@ -489,19 +523,17 @@ class Holders:
     states: NDArray[np.int64]
     order: tuple[int, ...]
 
-    def sum_up(self, dense: NDArray[Any], features: Sequence[Floats], sums: Floats, totals: Floats) -> None:
+    def sum_up(self, dense: NDArray[Any], features: ColumnFeatures, sums: Floats, totals: Floats) -> None:
         """Write the members' sums of products of features, and their totals."""
         widths = np.ones(len(self.states), np.int64)
-        for axis in self.order:
-            widths[axis] = features[self.columns[0, axis]].shape[1]
-        matrices = np.ones((len(self.members), len(self.states), self.states.max(), widths.max()))
-        for axis in self.order:
-            for k, column in enumerate(self.columns[:, axis]):
-                matrices[k, axis, : self.states[axis], : widths[axis]] = features[column]
+        widths[list(self.order)] = features.widths[self.columns[0, self.order]]
+        matrices = features.padded[self.columns]
+        for axis in set(range(len(self.states))).difference(self.order):
+            matrices[:, axis] = 1.0
         found = np.empty((len(self.members), math.prod(widths)))
         total = np.empty(len(self.members))
         kernels.feature_sums(dense, self.start, self.states, widths, matrices, found, total)
-        kept = [axis for axis in range(len(self.states)) if axis in self.order]
+        kept = sorted(self.order)
         order = [1 + kept.index(axis) for axis in self.order]
         sums[self.members] = np.transpose(found.reshape(-1, *widths[kept]), [0, *order])
         totals[self.members] = total

@@ -34,14 +34,14 @@ FOLDS = 2
 LARGE_CELLS = 2**20
 """Tables with more cells than this are learned from once only: one fold is held out, not each in turn."""
 
-GRID = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, math.inf)
-"""Values of kappa to choose from; infinity is independent columns."""
+GRID = (0.1, 0.2, 0.4, 0.8, 1.6, 6.4, math.inf)
+"""Values of kappa to choose from; infinity is independent columns. Less than the first is never best."""
 
-MOST_SHRINKAGE = 1.5e50
-"""Largest kappa times rows that "auto" tries, since the best kappa falls at least as fast as rows grow."""
+FIRST_TRIED = 0.4
+"""Where the search begins, since the best is here or next to it whatever the structure, from 1,000 rows on."""
 
-INDEPENDENT_ROWS = 1_000
-"""Up to so many rows "auto" tries every value, independent columns included."""
+SURE = 2.0
+"""By how many standard errors a neighbour's held-out likelihood must be better, for the search to go there."""
 
 BACK_OFF = (1.0, 10.0, 100.0, math.inf)
 """Where a probability is not positive, the same fit answers with the next of these shrinkages."""
@@ -130,15 +130,20 @@ def floored(
             log_prob[bad] = size
             bad = bad[positive <= 0]
     if len(bad):
-        log_prob[bad] = math.log(FLOOR)
-        for column, table in enumerate(log_marginals):
-            log_prob[bad] += table[codes[bad, column]]
+        log_prob[bad] = _cut_off(log_prob[bad], np.zeros(len(bad)), codes[bad], log_marginals)
     return log_prob, count
 
 
-def punished(log_size, sign, codes, log_marginals):
+def _cut_off(
+    log_size: NDArray[np.float64],
+    sign: NDArray[Any],
+    codes: NDArray[Any],
+    log_marginals: Sequence[NDArray[np.float64]],
+) -> NDArray[np.float64]:
+    """Return log probabilities in which what is not positive is a small part of the product of the marginals."""
     bad = np.flatnonzero(sign <= 0)
-    if not len(bad): return log_size
+    if not len(bad):
+        return log_size
     log_prob = log_size.copy()
     log_prob[bad] = math.log(FLOOR)
     for column, table in enumerate(log_marginals):
@@ -160,20 +165,14 @@ def log_marginals(counts: Counts) -> tuple[NDArray[np.float64], ...]:
     return tuple(np.append(np.log(counts.smoothed(column)), 0.0) for column in columns)
 
 
-def candidates(rows: float) -> list[float]:
-    """Return the values of kappa that are worth trying with this many rows.
-
-    The more rows, the less shrinkage can help, and the less a bounded sample of held-out rows can tell.
-    """
-    return [kappa for kappa in GRID if kappa <= max(1.5, MOST_SHRINKAGE / rows) or rows <= INDEPENDENT_ROWS]
-
-
 def choose_shrinkage(
     plan: ViewPlan, counts: Counts, sample: RowSample, scaling: str | None
 ) -> tuple[float, dict[float, float], SpectralFit]:
     """Return the kappa with the highest held-out likelihood, that of those tried, and the fit to all counts.
 
-    Every other value is tried first, then the neighbours of the best.
+    The search climbs from `FIRST_TRIED` to better neighbours. A row whose probability is not positive counts as cut
+    off, not as `floored` answers it: probabilities that are patched up add up to more than 1, so a kappa that
+    needs many patches would look too good.
     """
     folds_tried = 1 if len(counts.dense) > LARGE_CELLS else FOLDS
     held = [(codes, weights) for codes, weights in map(sample.fold, range(folds_tried)) if len(codes)]
@@ -184,20 +183,30 @@ def choose_shrinkage(
     folds = [(fit, *held[k], log_marginals(rests[k])) for fit, k in zip(fits, usable, strict=True)]
     if not folds:
         return math.inf, {}, whole
-    tried: dict[float, float] = {}
+    weights = np.concatenate([weights for _, _, weights, _ in folds])
+    scores: dict[float, NDArray[np.float64]] = {}
 
-    def likelihood(kappa: float) -> float:
-        if kappa not in tried:
-            total = weight = 0.0
-            for fit, codes, weights, marginals in folds:
-                log_size, sign = upward_pass(fit.flat_plan(kappa), codes)
-                total += float(weights @ punished(log_size, sign, codes, marginals))
-                weight += float(weights.sum())
-            tried[kappa] = total / weight
-        return tried[kappa]
+    def score(kappa: float) -> NDArray[np.float64]:
+        if kappa not in scores:
+            passed = [
+                (upward_pass(fit.flat_plan(kappa), codes), codes, marginals) for fit, codes, _, marginals in folds
+            ]
+            scores[kappa] = np.concatenate(
+                [_cut_off(*sizes, codes, marginals) for sizes, codes, marginals in passed]
+            )
+        return scores[kappa]
 
-    grid = candidates(counts.rows)
-    best = max(range(0, len(grid), 2), key=lambda k: likelihood(grid[k]))
-    nearby = range(max(best - 1, 0), min(best + 2, len(grid)))
-    best = max(nearby, key=lambda k: likelihood(grid[k]))
-    return grid[best], dict(sorted(tried.items())), whole
+    best = GRID.index(FIRST_TRIED)
+    for step in (-1, 1):
+        while 0 <= best + step < len(GRID) and _surely_more(score(GRID[best + step]) - score(GRID[best]), weights):
+            best += step
+    tried = {kappa: float(weights @ found / weights.sum()) for kappa, found in sorted(scores.items())}
+    return GRID[best], tried, whole
+
+
+def _surely_more(gains: NDArray[np.float64], weights: NDArray[Any]) -> bool:
+    """Return whether the mean gain is above 0 by more than so many of its standard errors."""
+    total = float(weights.sum())
+    mean = float(weights @ gains) / total
+    variance = float(weights @ (gains - mean) ** 2) / total
+    return mean > SURE * math.sqrt(variance / total)

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from eigentree.moments import DENSE_CELLS, Counts, JointTable, MomentSource
+from eigentree.moments import DENSE_CELLS, ColumnFeatures, Counts, JointTable, MomentSource
 from eigentree.operators import NodeOperator, TreeOperators
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class ExactTables:
         """Return E[product of features], one axis a part."""
         return self.probability(tuple(column for group, _ in parts for column in group)).expectation(parts)
 
-    def moments(self, groups: Sequence[tuple[int, ...]], features: Sequence[Floats]) -> Floats:
+    def moments(self, groups: Sequence[tuple[int, ...]], features: ColumnFeatures) -> Floats:
         """Return E[product of the columns' features] of groups of the same shape, (groups, features of each…)."""
         return np.array([self.expectation([((c,), features[c]) for c in group]) for group in groups])
 
@@ -123,7 +123,7 @@ class CountedTables:
         """Return the product of the smoothed marginals of some columns, flat."""
         return _outer([self.counts.smoothed(column) for column in columns]).ravel()
 
-    def moments(self, groups: Sequence[tuple[int, ...]], features: Sequence[Floats]) -> Floats:
+    def moments(self, groups: Sequence[tuple[int, ...]], features: ColumnFeatures) -> Floats:
         """Return E[product of the columns' features] of groups of the same shape, (groups, features of each…)."""
         sums, totals = self.counts.featured(groups, features)
         shape = [-1] + [1] * (sums.ndim - 1)
@@ -132,8 +132,8 @@ class CountedTables:
             totals[k] = 1.0
         sums *= ((1 - self.share) / totals).reshape(shape)
         even = np.full(len(groups), self.share)
-        for axis in range(len(groups[0])):
-            means = np.array([features[group[axis]].mean(axis=0) for group in groups])
+        for axis, columns in enumerate(np.transpose(groups)):
+            means = features.means[columns, : features.widths[columns[0]]]
             even = even[..., None] * means.reshape(len(groups), *[1] * axis, -1)
         return np.asarray(sums + even)
 
@@ -192,8 +192,10 @@ class LearnedEdge:
     @property
     def squares(self) -> Floats:
         """Squared singular values of the directions of the bond, 0 where there is no more signal."""
-        known = self.singular_values[: len(self.damping)] ** 2
-        return np.pad(known, (0, len(self.damping) - len(known)))
+        squares = np.zeros(len(self.damping))
+        known = self.singular_values[: len(squares)]
+        squares[: len(known)] = known**2
+        return squares
 
 
 def _factors(squares: Floats, damping: Floats, shrinkage: float) -> Floats:
@@ -385,9 +387,15 @@ class _Learning:
         self.states = tuple(graph.states[name] for name in graph.observed)
         self.edges: list[list[LearnedEdge | None]] = [[None] * len(plan.nodes) for _ in tables]
         self.cores: list[list[Floats]] = [[np.zeros(0)] * len(plan.nodes) for _ in tables]
-        self.features: list[list[Floats]] = [[np.zeros(0)] * len(self.states) for _ in tables]
+        self.leaves: list[list[Floats]] = [[np.zeros((size, 1)) for size in self.states] for _ in tables]
+
+    @cached_property
+    def features(self) -> list[ColumnFeatures]:
+        """The features of the columns in each set of tables, once all leaves are learned."""
+        return [ColumnFeatures.stack(leaves) for leaves in self.leaves]
 
     def fits(self) -> list[SpectralFit]:
+        """Return what was learned."""
         pairs = zip(self.edges, self.cores, strict=True)
         return [SpectralFit(self.plan, tuple(edges), tuple(cores), self.states) for edges, cores in pairs]
 
@@ -403,7 +411,7 @@ class _Learning:
             bond = _scaled_bond(pairs, batch.generic_rank, self.rows[:, None, None])
             for f, projections in enumerate(bond.projection):
                 for k, (column,) in enumerate(batch.below):
-                    self.features[f][column] = projections[k]
+                    self.leaves[f][column] = projections[k]
         else:
             bond = _plain_bond(pairs, batch.rank)
         self._keep_edges(batch, bond)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -150,25 +150,24 @@ class ViewPlan:
 
     def groups(self) -> list[tuple[str, ...]]:
         """Return the groups of variables whose joint counts the fit needs, each once, columns in order."""
-        wanted: set[tuple[str, ...]] = {(name,) for name in self.graph.observed}
+        return list(self._groups)
+
+    @cached_property
+    def _groups(self) -> list[tuple[str, ...]]:
+        names = self.graph.observed
+        place = {name: column for column, name in enumerate(names)}
+        wanted = {(column,) for column in range(len(names))}
         for node in self.nodes:
-            below = self.inner_variables(node)
-            if node.parent < 0:
-                wanted.add(self._ordered(below))
-            wanted.update(self._ordered({*below, *group}) for group in node.outside)
-        return sorted(wanted, key=self._columns)
+            below = {place[name] for name in self.inner_variables(node)}
+            outside = [[place[name] for name in group] for group in node.outside] if node.parent >= 0 else [[]]
+            wanted.update(tuple(sorted(below.union(group))) for group in outside)
+        return [tuple(names[column] for column in group) for group in sorted(wanted)]
 
     def inner_variables(self, node: PlanNode) -> set[str]:
         """Return the variables of the inside views of a node's children, or the variable of a leaf."""
         if node.observed is not None:
             return {node.observed}
         return {name for child in node.children for name in self.nodes[child].inside}
-
-    def _columns(self, group: Iterable[str]) -> list[int]:
-        return sorted(self.graph.column(name) for name in group)
-
-    def _ordered(self, group: Iterable[str]) -> tuple[str, ...]:
-        return tuple(self.graph.observed[column] for column in self._columns(group))
 
 
 @lru_cache(maxsize=4)
