@@ -54,7 +54,7 @@ class JunctionTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     Notes
     -----
     For a `SpectralJunctionTree` with ``shrinkage="auto"``, one shrinkage is chosen for all classes together, by
-    log P(class | row) of held-out rows in five folds of the training data. Likelihood alone would choose each
+    log P(class | row) of held-out rows in three folds of the training data. Likelihood alone would choose each
     model's by how well it describes its own class, but what helps there is mostly the same in all classes and
     cancels, while the noise in the difference of several models does not: telling classes apart wants more
     shrinkage. Of the values within one standard error of the best, the largest is taken. Infinite shrinkage is
