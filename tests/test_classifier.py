@@ -338,6 +338,18 @@ def test_a_bound_on_held_out_rows_keeps_the_shares_of_classes(monkeypatch: pytes
     assert_allclose(sizes[0] / sum(sizes), 0.75, atol=0.05)
 
 
+def test_large_tables_are_learned_from_with_one_fold_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = labelled(150, 90, 60)
+    _, every, _ = chosen(X, y)
+    monkeypatch.setattr(shrinkage, "LARGE_CELLS", 0)
+    _, first, samples = chosen(X, y)
+    assert first != every
+    held = [sample.even_fold(0, CLASS_FOLDS) for sample in samples]
+    values, weights = held_out(X, y, 20.0, samples)
+    rows = sum(len(codes) for codes, _ in held)
+    assert_allclose(first[20.0], values[:rows] @ weights[:rows] / weights[:rows].sum())
+
+
 @pytest.mark.parametrize("counts", [(1, 1), (1, 30), (2, 3)])
 def test_a_handful_of_rows_is_enough(counts: tuple[int, int]) -> None:
     X, y = labelled(*counts)
@@ -402,6 +414,7 @@ X_GOOD, Y_GOOD = labelled(10, 10)
         (X_GOOD, None, "y is missing"),
         (X_GOOD, [*Y_GOOD[:-1], None], "row 19 has no label; leave out rows whose class is unknown"),
         (X_GOOD, [math.nan, *Y_GOOD[1:]], "row 0 has no label"),
+        (X_GOOD, np.array(["2026-01-01", "NaT"] * 10, "M8[D]"), "row 1 has no label"),
         (X_GOOD, pd.array([*Y_GOOD[:-1], pd.NA], dtype="Int64"), "row 19 has no label"),
         (X_GOOD, np.array([1, "a"] * 10, object), "no common order: int, str; use one type"),
         (X_GOOD[:, :5], Y_GOOD, "the data have 5 columns, but the graph has 6 observed variables"),

@@ -156,7 +156,8 @@ def _labels(y: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
         raise DataError(f"y needs one label a row, shape ({rows},), not lists of different lengths") from None
     if given.shape != (rows,):
         raise DataError(f"y needs one label a row, shape ({rows},), not {given.shape}")
-    if len(missing := np.flatnonzero([_is_missing(label) for label in given.tolist()])):
+    absent = [_is_missing(label) for label in given] if given.dtype.kind == "O" else given != given
+    if len(missing := np.flatnonzero(absent)):
         raise DataError(f"row {missing[0]} has no label; leave out rows whose class is unknown")
     try:
         classes, labels = np.unique(given, return_inverse=True)

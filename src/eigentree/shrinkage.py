@@ -1,5 +1,7 @@
 """How much to shrink: K-fold held-out likelihood, from counts that subtract and a bounded sample of rows.
 
+Of one model it is the likelihood of rows; of one model a class, the likelihood of classes given rows.
+
 The sample keeps the distinct rows with the smallest hashes, each with how often it occurs. So it depends on the
 data alone, not on their order or on how they came in batches, and it can be merged.
 """
