@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from eigentree import datasets as datasets
     from eigentree import zoo as zoo
+    from eigentree.classifier import JunctionTreeClassifier as JunctionTreeClassifier
     from eigentree.em import EMJunctionTree as EMJunctionTree
     from eigentree.em import OnlineEMJunctionTree as OnlineEMJunctionTree
     from eigentree.errors import DataError as DataError
@@ -37,6 +38,7 @@ _HOME = {
     "EigentreeError": "errors",
     "GraphError": "errors",
     "JunctionTree": "tree",
+    "JunctionTreeClassifier": "classifier",
     "LabeledTensor": "tensor",
     "LatentGraph": "graph",
     "LatentNetwork": "network",

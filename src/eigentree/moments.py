@@ -306,7 +306,7 @@ class Counts:
 
         Groups that are held by tables kept as arrays are gathered together, any others are found one by one.
         """
-        parts = self.layout.gathering(tuple(groups))
+        parts = self.layout.gathering(tuple(groups), self._residual is not None)
         cells = math.prod(self.graph.states[self.graph.observed[column]] for column in groups[0])
         result = np.empty((len(groups), cells))
         for k in set(range(len(groups))).difference(*(members for members, _ in parts)):
@@ -317,9 +317,9 @@ class Counts:
             else:
                 result[members] = self.dense.take(index).sum(axis=-1)
         if self._residual is not None:
-            for k, columns in enumerate(groups):
-                if tuple(sorted(columns)) in self.layout.covered:
-                    result[k] = self.find(columns).values
+            members, places = self.layout.residual_gathering(tuple(groups))
+            if members:
+                result[members] += self._residual.take(places)
         return result
 
     def featured(self, groups: Sequence[tuple[int, ...]], features: ColumnFeatures) -> tuple[Floats, Floats]:
@@ -340,9 +340,10 @@ class Counts:
         totals = np.empty(len(groups))
         alone = set(range(len(groups)))
         for part in self.layout.holders(tuple(groups)):
-            if self._residual is None:
-                part.sum_up(self.dense, features, sums, totals)
-                alone.difference_update(part.members)
+            part.sum_up(self.dense, features, sums, totals)
+            alone.difference_update(part.members)
+        if self._residual is not None:
+            alone.update(self.layout.residual_gathering(tuple(groups))[0])
         for k in alone:
             table = self.find(groups[k])
             sums[k] = table.expectation([((column,), features[column]) for column in groups[k]])
@@ -446,25 +447,31 @@ class Layout:
         return next((g for g, members in rarest if members.issuperset(columns)), -1)
 
     @cached_property
-    def _gatherings(self) -> dict[tuple[tuple[int, ...], ...], list[tuple[list[int], NDArray[np.int64]]]]:
+    def _gatherings(self) -> dict[tuple[Any, bool], list[tuple[list[int], NDArray[np.int64]]]]:
         return {}
 
-    def gathering(self, groups: tuple[tuple[int, ...], ...]) -> list[tuple[list[int], NDArray[np.int64]]]:
+    def gathering(
+        self, groups: tuple[tuple[int, ...], ...], holed: bool
+    ) -> list[tuple[list[int], NDArray[np.int64]]]:
         """Return where the cells of several groups lie: members, and an index (members, cells, cells to add up).
 
-        Groups that no array holds are no members.
+        Groups that no array holds are no members. With holes, a covered group is read off its own holder, to which
+        its residual belongs.
         """
-        if groups not in self._gatherings:
+        if (groups, holed) not in self._gatherings:
             found: dict[int, tuple[list[int], list[NDArray[np.int64]]]] = {}
             for k, columns in enumerate(groups):
-                if self.holder(columns) not in self._place:
+                covered = self.covered.get(tuple(sorted(columns))) if holed else None
+                holder = self.holder(columns if covered is None else covered.holder)
+                if holder not in self._place:
                     continue
-                index = self._cells(columns)
+                index = self._cells(columns, holder)
                 members, indices = found.setdefault(index.shape[1], ([], []))
                 members.append(k)
                 indices.append(index)
-            self._gatherings[groups] = [(members, np.array(indices)) for members, indices in found.values()]
-        return self._gatherings[groups]
+            made = [(members, np.array(indices)) for members, indices in found.values()]
+            self._gatherings[groups, holed] = made
+        return self._gatherings[groups, holed]
 
     @cached_property
     def _holders(self) -> dict[tuple[tuple[int, ...], ...], list[Holders]]:
@@ -491,14 +498,30 @@ class Layout:
             ]
         return self._holders[groups]
 
-    def _cells(self, columns: tuple[int, ...]) -> NDArray[np.int64]:
+    def _cells(self, columns: tuple[int, ...], g: int) -> NDArray[np.int64]:
         """Return the positions of the cells of some columns, shape (cells, cells of the holder to add up)."""
-        g = self.holder(columns)
         group, shape = self.groups[g], self.shapes[g]
         order = [group.index(column) for column in columns]
         rest = [k for k in range(len(group)) if group[k] not in columns]
         cells = np.arange(math.prod(shape)).reshape(shape).transpose(order + rest)
         return np.asarray(cells.reshape(math.prod(shape[k] for k in order), -1) + self.part(g).start)
+
+    @cached_property
+    def _residual_gatherings(self) -> dict[Any, tuple[list[int], NDArray[np.int64]]]:
+        return {}
+
+    def residual_gathering(self, groups: tuple[tuple[int, ...], ...]) -> tuple[list[int], NDArray[np.int64]]:
+        """Return which of several groups of one shape are covered, and where their cells lie in the residual."""
+        if groups not in self._residual_gatherings:
+            members = [k for k, columns in enumerate(groups) if tuple(sorted(columns)) in self.covered]
+            indices = []
+            for columns in (groups[k] for k in members):
+                ordered = tuple(sorted(columns))
+                covered = self.covered[ordered]
+                cells = np.arange(covered.part.start, covered.part.stop).reshape(covered.shape)
+                indices.append(cells.transpose([ordered.index(column) for column in columns]).ravel())
+            self._residual_gatherings[groups] = members, np.array(indices, np.int64)
+        return self._residual_gatherings[groups]
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ from eigentree.network import aligned, flat_index, homes, marginal, table_axes
 from eigentree.tree import JunctionTree
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -156,7 +156,7 @@ class ViewPlan:
     def _groups(self) -> list[tuple[str, ...]]:
         names = self.graph.observed
         place = {name: column for column, name in enumerate(names)}
-        wanted = {(column,) for column in range(len(names))}
+        wanted: set[tuple[int, ...]] = {(column,) for column in range(len(names))}
         for node in self.nodes:
             below = {place[name] for name in self.inner_variables(node)}
             outside = [[place[name] for name in group] for group in node.outside] if node.parent >= 0 else [[]]

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import time
 import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from eigentree.em import EMJunctionTree, OnlineEMJunctionTree
 from eigentree.errors import ParameterError
@@ -19,7 +20,7 @@ from eigentree.estimators import SpectralJunctionTree
 from eigentree.experiments.baselines import IndependentColumns, MarkovChain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import numpy as np
     from numpy.typing import NDArray
@@ -30,11 +31,15 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Codes = NDArray[Any]
 
+Fitted = TypeVar("Fitted")
+
 STEPSIZES = (0.6, 0.7, 0.8, 0.9, 1.0)
 """Step sizes of online EM: the five that the paper tries."""
 
 MOST_PASSES = 1000
 """Cap on the passes of online EM, equal to EM's cap on iterations; both are meant to stop by their tolerance."""
+
+WARM_UP_ROWS = 300
 
 
 class Model(Protocol):
@@ -88,19 +93,19 @@ class Method:
 
 
 @dataclass(frozen=True)
-class Training:
+class Training(Generic[Fitted]):
     """A model with what its training took.
 
     Attributes
     ----------
-    model : Model
+    model : Model, or a classifier
     seconds : float
         By the clock on the wall.
     cpu_seconds : float
         Of this process, which others on the machine do not lengthen much.
     """
 
-    model: Model
+    model: Fitted
     seconds: float
     cpu_seconds: float
 
@@ -174,17 +179,22 @@ METHODS = {
 """All methods by name, in the order of tables and legends."""
 
 
-def train(method: Method, problem: Problem) -> Training:
+def train(method: Method, problem: Problem) -> Training[Model]:
     """Return the model that a method learns, and what that took."""
+    return timed(lambda: method.fit(problem))
+
+
+def timed(fit: Callable[[], Fitted]) -> Training[Fitted]:
+    """Return what a fit returns, and what it took."""
     with warnings.catch_warnings():
         # At low N the data cannot support the ranks, and fits say so; here that is the subject, not a surprise.
         warnings.simplefilter("ignore", RuntimeWarning)
         wall, cpu = time.perf_counter(), time.process_time()
-        model = method.fit(problem)
+        model = fit()
         return Training(model, time.perf_counter() - wall, time.process_time() - cpu)
 
 
-def warm_up(method: Method, problem: Problem, rows: int = 300) -> None:
+def warm_up(method: Method, problem: Problem, rows: int = WARM_UP_ROWS) -> None:
     """Fit and score a few rows, which leaves code compiled and the structure planned.
 
     The library keeps the plans of the last few structures only, so this goes before each training that is timed.
@@ -196,10 +206,16 @@ def warm_up(method: Method, problem: Problem, rows: int = 300) -> None:
 
 def scores(model: Model, rows: Codes) -> Floats:
     """Return the log probability of each row; -inf where a model calls it impossible."""
-    with warnings.catch_warnings():
-        # Rows without a positive probability are floored, counted and part of the error.
-        warnings.simplefilter("ignore", RuntimeWarning)
+    with flooring():
         return model.score_samples(rows)
+
+
+@contextmanager
+def flooring() -> Iterator[None]:
+    """Let rows without a positive probability pass in silence: they are floored, counted and part of the error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        yield
 
 
 def facts(model: Model) -> dict[str, float | int | bool | str]:
