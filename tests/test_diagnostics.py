@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -53,17 +54,43 @@ def test_singular_values_are_those_of_the_pair_moment(views: int) -> None:
             assert report.gap == math.inf
 
 
-def test_scaled_singular_values_are_canonical_correlations() -> None:
+def canonical(inside: tuple[str, ...], outside: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Correspondence analysis of a joint table: left vectors in terms of states, and canonical correlations."""
+    joint = NETWORK.joint([*inside, *outside]).reshape(math.prod(GRAPH.states[name] for name in inside), -1)
+    p, q = joint.sum(axis=1), joint.sum(axis=0)
+    u, sizes, _ = np.linalg.svd(joint / np.sqrt(np.outer(p, q)))
+    return u / np.sqrt(p)[:, None], sizes
+
+
+def test_scaled_singular_values_of_leaves_are_canonical_correlations() -> None:
     """Many rows, one view: c / N vanishes, and the scaled moment is that of correspondence analysis."""
     model = et.SpectralJunctionTree(GRAPH, views=1).fit_moments(NETWORK)
-    for report in model.report_.separators:
-        (outside,) = report.outside
-        joint = NETWORK.joint([*report.inside, *outside])
-        joint = joint.reshape(math.prod(joint.shape[: len(report.inside)]), -1)
-        scaled = joint / np.sqrt(np.outer(joint.sum(axis=1), joint.sum(axis=0)))
-        sizes = np.linalg.svd(scaled, compute_uv=False)
+    leaves = [report for report in model.report_.separators if len(report.inside) == 1]
+    assert len(leaves) >= 8
+    for report in leaves:
+        _, sizes = canonical(report.inside, *report.outside)
         assert_allclose(report.singular_values[: report.rank], sizes[: report.rank], atol=1e-9)
         assert_allclose(report.singular_values[0], 1.0)
+
+
+def test_other_singular_values_are_those_of_products_of_the_leaves_features() -> None:
+    model = et.SpectralJunctionTree(GRAPH, views=1).fit_moments(NETWORK)
+    features = {}
+    for report in model.report_.separators:
+        if len(report.inside) == 1:
+            vectors, _ = canonical(report.inside, *report.outside)
+            # The first direction is the constant, up to its sign.
+            features[report.inside[0]] = vectors[:, : report.rank] * np.sign(vectors[0, 0])
+    inner = [report for report in model.report_.separators if len(report.inside) > 1]
+    assert inner
+    for report in inner:
+        sides = [reduce(np.kron, [features[name] for name in group]) for group in (report.inside, *report.outside)]
+        joint = NETWORK.joint([*report.inside, *report.outside[0]]).reshape(len(sides[0]), -1)
+        moment = sides[0].T @ joint @ sides[1]
+        covariance = moment[1:, 1:] - np.outer(moment[1:, 0], moment[0, 1:])
+        sizes = np.linalg.svd(covariance, compute_uv=False)
+        known = min(report.rank - 1, len(sizes))
+        assert_allclose(report.singular_values[1 : 1 + known], sizes[:known], atol=1e-9)
 
 
 def test_singular_values_converge_to_those_of_the_population() -> None:
@@ -94,14 +121,17 @@ def test_alpha_is_the_smallest_that_any_edge_divides_by() -> None:
 
 
 def test_noise_is_what_independent_columns_show() -> None:
-    """On columns that are independent all that is seen is noise, and its size is as foretold."""
+    """On columns that are independent all that is seen is noise, and its size is about as foretold.
+
+    Features that were themselves fitted to noise show somewhat more of it.
+    """
     rows = np.random.default_rng(0).integers(0, 4, (20_000, 8))
     for scaling in ("variance", None):
         report = fitted(rows, scaling=scaling, shrinkage=0).report_
         for separator in report.separators:
             if separator.rank > 1:
                 seen = separator.singular_values[1]
-                assert 0.3 * separator.noise < seen < 1.3 * separator.noise
+                assert 0.3 * separator.noise < seen < 2 * separator.noise
                 assert separator.weak
 
 

@@ -208,7 +208,8 @@ class SpectralReport:
         chosen = self.shrinkage > 0 or bool(self.tried)
         short = [report for report in self.separators if report.absent or (report.weak and not chosen)]
         if short:
-            worst = min(short, key=lambda report: report.smallest)
+            # What a column does not show, no larger view with it does: the smallest view is nearest to the cause.
+            worst = min(short, key=lambda report: (len(report.inside), report.smallest))
             warnings.warn(
                 f"the data cannot support the rank of {len(short)} of {len(self.separators)} separators: "
                 f"{{{', '.join(worst.separator)}}} asks for rank {worst.rank}, its singular value there is "
@@ -251,13 +252,25 @@ def _gap(edge: LearnedEdge, rank: int) -> float:
 
 
 def _seen(counts: Counts, node: PlanNode) -> float:
-    """Return the rank that the joint states of an edge's views allow: those that occur, on the poorer side."""
+    """Return the rank that the joint states of an edge's views allow: those that occur, on the poorer side.
+
+    A side that clearly allows it is not looked at, and infinite.
+    """
+
+    def at_least(group: tuple[str, ...]) -> int:
+        return max(int((counts.columns[counts.graph.column(name)] > 0).sum()) for name in group)
 
     def occurring(group: tuple[str, ...]) -> int:
         return int((counts.find([counts.graph.column(name) for name in group]).values > 0).sum())
 
     # Views share the constant direction, so each one after the first adds one direction less.
-    return min(occurring(node.inside), 1 + sum(occurring(group) - 1 for group in node.outside))
+    inside, outside = at_least(node.inside), 1 + sum(at_least(group) - 1 for group in node.outside)
+    sides = []
+    if inside < node.rank:
+        sides.append(occurring(node.inside))
+    if outside < node.rank:
+        sides.append(1 + sum(occurring(group) - 1 for group in node.outside))
+    return min(sides, default=math.inf)
 
 
 def _cut(text: str, width: int) -> str:

@@ -16,7 +16,7 @@ from eigentree.codes import Rows
 from eigentree.diagnostics import SpectralReport
 from eigentree.errors import DataError, ParameterError
 from eigentree.moments import Counts, MomentSource, checked_weights, weighted_chunks
-from eigentree.shrinkage import RowSample, choose_shrinkage, floored, log_marginals, pseudo_rows
+from eigentree.shrinkage import USUAL, RowSample, choose_shrinkage, floored, log_marginals, pseudo_rows
 from eigentree.spectral import CountedTables, ExactTables, learn
 from eigentree.structure import resolve_structure
 from eigentree.views import ViewPlan
@@ -129,7 +129,7 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
         ----------
         source : LatentNetwork, Counts, or anything with ``joint(names) -> array``
             A network gives population moments, so that the model is exact. Counts give a fit to their rows;
-            with no rows to hold out, shrinkage "auto" means 1 there.
+            with no rows to hold out, shrinkage "auto" means 0.4 there.
         """
         if isinstance(self.structure, Template):
             raise ParameterError(
@@ -203,7 +203,7 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
         if self.shrinkage == "auto" and sample is not None:
             shrinkage, tried, fit = choose_shrinkage(plan, counts, sample, self.scaling)
         else:
-            shrinkage = 1.0 if self.shrinkage == "auto" else float(self.shrinkage)
+            shrinkage = USUAL if self.shrinkage == "auto" else float(self.shrinkage)
             (fit,) = learn(plan, [CountedTables(counts, pseudo_rows(graph) if shrinkage else 0.0)], self.scaling)
         self._finish(graph, plan, fit, log_marginals(counts), shrinkage)
         self.counts_ = counts

@@ -813,8 +813,8 @@ def weigh_groups(
 
 
 @_jit
-def feature_sums(dense: Any, start: Any, states: Any, widths: Any, matrices: Any, sums: Any, totals: Any) -> None:
-    """Write the sum over the cells of each table of count times product of features, and the sum of the counts.
+def feature_sums(dense: Any, start: Any, states: Any, widths: Any, whole: Any, matrices: Any, sums: Any) -> None:
+    """Write the sum over the cells of each table of count times product of features.
 
     Parameters
     ----------
@@ -822,9 +822,11 @@ def feature_sums(dense: Any, start: Any, states: Any, widths: Any, matrices: Any
         Tables of the same shape, each from its `start` on.
     states, widths : (axes,)
         States and features of each axis.
+    whole : (axes,)
+        Axes whose features are their states.
     matrices : (tables, axes, at least states, at least widths)
+        The features of all other axes.
     sums : (tables, product of widths)
-    totals : (tables,)
     """
     axes = len(states)
     cells = 1
@@ -836,32 +838,33 @@ def feature_sums(dense: Any, start: Any, states: Any, widths: Any, matrices: Any
         largest = max(largest, work)
     here, there = np.empty(largest), np.empty(largest)
     for table in range(len(start)):
+        begin = start[table]
         rest = cells // states[0]
-        total = 0.0
-        here[: rest * widths[0]] = 0.0
-        for state in range(states[0]):
-            first = start[table] + state * rest
-            for cell in range(rest):
-                total += dense[first + cell]
-            for width in range(widths[0]):
-                factor = matrices[table, 0, state, width]
-                for cell in range(rest):
-                    here[width * rest + cell] += factor * dense[first + cell]
-        totals[table] = total
+        if whole[0]:
+            for cell in range(cells):
+                here[cell] = dense[begin + cell]
+        else:
+            here[: rest * widths[0]] = 0.0
+            for state in range(states[0]):
+                for width in range(widths[0]):
+                    factor = matrices[table, 0, state, width]
+                    for cell in range(rest):
+                        here[width * rest + cell] += factor * dense[begin + state * rest + cell]
         done = widths[0]
         for axis in range(1, axes):
             count, width_count = states[axis], widths[axis]
             rest //= count
-            there[: done * width_count * rest] = 0.0
-            for before in range(done):
-                for state in range(count):
-                    first = (before * count + state) * rest
-                    for width in range(width_count):
-                        factor = matrices[table, axis, state, width]
-                        onto = (before * width_count + width) * rest
-                        for cell in range(rest):
-                            there[onto + cell] += factor * here[first + cell]
-            here, there = there, here
+            if not whole[axis]:
+                there[: done * width_count * rest] = 0.0
+                for before in range(done):
+                    for state in range(count):
+                        first = (before * count + state) * rest
+                        for width in range(width_count):
+                            factor = matrices[table, axis, state, width]
+                            onto = (before * width_count + width) * rest
+                            for cell in range(rest):
+                                there[onto + cell] += factor * here[first + cell]
+                here, there = there, here
             done *= width_count
         sums[table] = here[:done]
 

@@ -154,7 +154,7 @@ def _collected(keys: NDArray[np.int64], values: NDArray[Any]) -> tuple[NDArray[n
 
 @dataclass(frozen=True, eq=False)
 class ColumnFeatures:
-    """A few features of each column, as one array.
+    """A few features of each column, the first of which is the constant 1, as one array.
 
     Attributes
     ----------
@@ -296,58 +296,57 @@ class Counts:
             raise DataError(f"the variables {names} were not counted together; count them as a group first")
         return g
 
+    @cached_property
+    def columns(self) -> tuple[Floats, ...]:
+        """The counts of each column alone."""
+        states = [self.graph.states[name] for name in self.graph.observed]
+        found: dict[int, Floats] = {}
+        for size in set(states):
+            alike = [column for column, count in enumerate(states) if count == size]
+            found.update(zip(alike, self.stacked([(column,) for column in alike]), strict=True))
+        return tuple(found[column] for column in range(len(states)))
+
     def smoothed(self, column: int) -> Floats:
         """Return the distribution of one column, 1/2 added to the count of each state."""
-        counted = self.find((column,)).array()
+        counted = self.columns[column]
         return np.asarray((counted + 0.5) / (counted.sum() + 0.5 * len(counted)))
 
     def stacked(self, groups: Sequence[tuple[int, ...]]) -> Floats:
-        """Return the counts of several groups of columns of the same shape, one row each, flat.
+        """Return the counts of several groups of columns of the same shape, one row each, flat."""
+        return self.featured(groups, None)[0].reshape(len(groups), -1)
 
-        Groups that are held by tables kept as arrays are gathered together, any others are found one by one.
-        """
-        parts = self.layout.gathering(tuple(groups), self._residual is not None)
-        cells = math.prod(self.graph.states[self.graph.observed[column]] for column in groups[0])
-        result = np.empty((len(groups), cells))
-        for k in set(range(len(groups))).difference(*(members for members, _ in parts)):
-            result[k] = self.find(groups[k]).array().ravel()
-        for members, index in parts:
-            if index.shape[-1] == 1:
-                result[members] = self.dense.take(index[..., 0])
-            else:
-                result[members] = self.dense.take(index).sum(axis=-1)
-        if self._residual is not None:
-            members, places = self.layout.residual_gathering(tuple(groups))
-            if members:
-                result[members] += self._residual.take(places)
-        return result
-
-    def featured(self, groups: Sequence[tuple[int, ...]], features: ColumnFeatures) -> tuple[Floats, Floats]:
+    def featured(self, groups: Sequence[tuple[int, ...]], features: ColumnFeatures | None) -> tuple[Floats, Floats]:
         """Return sums over rows of the product of the columns' features, and how many rows each group has.
 
         Parameters
         ----------
         groups : sequence of tuple of int
             Columns, those at the same place having equally many states and features.
-        features : ColumnFeatures
+        features : ColumnFeatures, optional
+            By default one a state, which makes the sums counts.
 
         Returns
         -------
         sums : array, shape (groups, features of each column…)
         totals : array, shape (groups,)
         """
-        sums = np.empty((len(groups), *features.widths[list(groups[0])]))
-        totals = np.empty(len(groups))
+        states = [self.graph.states[self.graph.observed[column]] for column in groups[0]]
+        shape = states if features is None else features.widths[list(groups[0])]
+        sums, totals = np.zeros((len(groups), *shape)), np.zeros(len(groups))
         alone = set(range(len(groups)))
-        for part in self.layout.holders(tuple(groups)):
-            part.sum_up(self.dense, features, sums, totals)
-            alone.difference_update(part.members)
+        for held in self.layout.holders(tuple(groups), self._residual is not None):
+            held.sum_up(self.dense, features, sums, totals)
+            alone.difference_update(held.members)
         if self._residual is not None:
-            alone.update(self.layout.residual_gathering(tuple(groups))[0])
+            for held in self.layout.residual_holders(tuple(groups)):
+                held.sum_up(self._residual, features, sums, totals)
         for k in alone:
             table = self.find(groups[k])
-            sums[k] = table.expectation([((column,), features[column]) for column in groups[k]])
             totals[k] = table.total
+            if features is None:
+                sums[k] = table.array()
+            else:
+                sums[k] = table.expectation([((column,), features[column]) for column in groups[k]])
         return sums, totals
 
     def table(self, names: Sequence[str]) -> NDArray[Any]:
@@ -447,81 +446,59 @@ class Layout:
         return next((g for g, members in rarest if members.issuperset(columns)), -1)
 
     @cached_property
-    def _gatherings(self) -> dict[tuple[Any, bool], list[tuple[list[int], NDArray[np.int64]]]]:
+    def _holders(self) -> dict[tuple[Any, bool], list[Holders]]:
         return {}
 
-    def gathering(
-        self, groups: tuple[tuple[int, ...], ...], holed: bool
-    ) -> list[tuple[list[int], NDArray[np.int64]]]:
-        """Return where the cells of several groups lie: members, and an index (members, cells, cells to add up).
+    def holders(self, groups: tuple[tuple[int, ...], ...], holed: bool) -> list[Holders]:
+        """Return the arrays that hold several groups of columns; groups that no array holds are no members.
 
-        Groups that no array holds are no members. With holes, a covered group is read off its own holder, to which
-        its residual belongs.
+        With holes, a covered group is read off its own holder, to which its residual belongs.
         """
-        if (groups, holed) not in self._gatherings:
-            found: dict[int, tuple[list[int], list[NDArray[np.int64]]]] = {}
+        if (groups, holed) not in self._holders:
+            found = []
             for k, columns in enumerate(groups):
                 covered = self.covered.get(tuple(sorted(columns))) if holed else None
-                holder = self.holder(columns if covered is None else covered.holder)
-                if holder not in self._place:
-                    continue
-                index = self._cells(columns, holder)
-                members, indices = found.setdefault(index.shape[1], ([], []))
-                members.append(k)
-                indices.append(index)
-            made = [(members, np.array(indices)) for members, indices in found.values()]
-            self._gatherings[groups, holed] = made
-        return self._gatherings[groups, holed]
-
-    @cached_property
-    def _holders(self) -> dict[tuple[tuple[int, ...], ...], list[Holders]]:
-        return {}
-
-    def holders(self, groups: tuple[tuple[int, ...], ...]) -> list[Holders]:
-        """Return the arrays that hold several groups of columns; groups that no array holds are no members."""
-        if groups not in self._holders:
-            found: dict[tuple[tuple[int, ...], tuple[int, ...]], list[tuple[int, int]]] = {}
-            for k, columns in enumerate(groups):
-                g = self.holder(columns)
+                g = self.holder(columns if covered is None else covered.holder)
                 if g in self._place:
-                    order = tuple(self.groups[g].index(column) for column in columns)
-                    found.setdefault((self.shapes[g], order), []).append((k, g))
-            self._holders[groups] = [
-                Holders(
-                    [k for k, _ in pairs],
-                    np.array([self.groups[g] for _, g in pairs]),
-                    np.array([self.part(g).start for _, g in pairs]),
-                    np.array(shape),
-                    order,
-                )
-                for (shape, order), pairs in found.items()
-            ]
-        return self._holders[groups]
-
-    def _cells(self, columns: tuple[int, ...], g: int) -> NDArray[np.int64]:
-        """Return the positions of the cells of some columns, shape (cells, cells of the holder to add up)."""
-        group, shape = self.groups[g], self.shapes[g]
-        order = [group.index(column) for column in columns]
-        rest = [k for k in range(len(group)) if group[k] not in columns]
-        cells = np.arange(math.prod(shape)).reshape(shape).transpose(order + rest)
-        return np.asarray(cells.reshape(math.prod(shape[k] for k in order), -1) + self.part(g).start)
+                    found.append((k, columns, self.groups[g], self.shapes[g], self.part(g).start))
+            self._holders[groups, holed] = _alike(found)
+        return self._holders[groups, holed]
 
     @cached_property
-    def _residual_gatherings(self) -> dict[Any, tuple[list[int], NDArray[np.int64]]]:
+    def _residual_holders(self) -> dict[Any, list[Holders]]:
         return {}
 
-    def residual_gathering(self, groups: tuple[tuple[int, ...], ...]) -> tuple[list[int], NDArray[np.int64]]:
-        """Return which of several groups of one shape are covered, and where their cells lie in the residual."""
-        if groups not in self._residual_gatherings:
-            members = [k for k, columns in enumerate(groups) if tuple(sorted(columns)) in self.covered]
-            indices = []
-            for columns in (groups[k] for k in members):
+    def residual_holders(self, groups: tuple[tuple[int, ...], ...]) -> list[Holders]:
+        """Return the arrays in the residual of those of several groups of columns that are covered."""
+        if groups not in self._residual_holders:
+            found = []
+            for k, columns in enumerate(groups):
                 ordered = tuple(sorted(columns))
-                covered = self.covered[ordered]
-                cells = np.arange(covered.part.start, covered.part.stop).reshape(covered.shape)
-                indices.append(cells.transpose([ordered.index(column) for column in columns]).ravel())
-            self._residual_gatherings[groups] = members, np.array(indices, np.int64)
-        return self._residual_gatherings[groups]
+                if ordered in self.covered:
+                    covered = self.covered[ordered]
+                    found.append((k, columns, ordered, covered.shape, covered.part.start))
+            self._residual_holders[groups] = _alike(found)
+        return self._residual_holders[groups]
+
+
+def _alike(
+    found: Sequence[tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...], int]],
+) -> list[Holders]:
+    """Return holders of (number, columns, columns of the array, shape, start), those of one shape together."""
+    alike: dict[tuple[tuple[int, ...], tuple[int, ...]], list[tuple[int, tuple[int, ...], int]]] = {}
+    for k, columns, group, shape, start in found:
+        order = tuple(group.index(column) for column in columns)
+        alike.setdefault((shape, order), []).append((k, group, start))
+    return [
+        Holders(
+            [k for k, _, _ in members],
+            np.array([group for _, group, _ in members]),
+            np.array([start for _, _, start in members]),
+            np.array(shape),
+            order,
+        )
+        for (shape, order), members in alike.items()
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -546,20 +523,35 @@ class Holders:
     states: NDArray[np.int64]
     order: tuple[int, ...]
 
-    def sum_up(self, dense: NDArray[Any], features: ColumnFeatures, sums: Floats, totals: Floats) -> None:
-        """Write the members' sums of products of features, and their totals."""
-        widths = np.ones(len(self.states), np.int64)
-        widths[list(self.order)] = features.widths[self.columns[0, self.order]]
-        matrices = features.padded[self.columns]
-        for axis in set(range(len(self.states))).difference(self.order):
-            matrices[:, axis] = 1.0
-        found = np.empty((len(self.members), math.prod(widths)))
-        total = np.empty(len(self.members))
-        kernels.feature_sums(dense, self.start, self.states, widths, matrices, found, total)
-        kept = sorted(self.order)
-        order = [1 + kept.index(axis) for axis in self.order]
-        sums[self.members] = np.transpose(found.reshape(-1, *widths[kept]), [0, *order])
-        totals[self.members] = total
+    @cached_property
+    def _kept(self) -> NDArray[np.bool_]:
+        """Whether each column of an array is one of its group's, shape (columns of an array,)."""
+        return np.isin(np.arange(len(self.states)), self.order)
+
+    @cached_property
+    def _axes(self) -> list[int]:
+        """How to put what is kept of an array in the order of the group, after an axis of members."""
+        return [0, *(1 + np.argsort(np.argsort(self.order)))]
+
+    @cached_property
+    def _ones(self) -> Floats:
+        return np.ones((len(self.members), len(self.states), self.states.max(), 1))
+
+    def sum_up(self, dense: NDArray[Any], features: ColumnFeatures | None, sums: Floats, totals: Floats) -> None:
+        """Add the members' sums of products of features, and their totals."""
+        widths = self.states if features is None else features.widths[self.columns[0]]
+        widths = np.where(self._kept, widths, 1)
+        if features is None:
+            matrices = self._ones
+        else:
+            matrices = features.padded[self.columns]
+            matrices[:, ~self._kept] = 1.0
+        whole = self._kept & (features is None)
+        found = np.empty((len(self.members), math.prod(widths.tolist())))
+        kernels.feature_sums(dense, self.start, self.states, widths, whole, matrices, found)
+        # The first feature of every column is the constant.
+        totals[self.members] += found.sum(axis=1) if features is None else found[:, 0]
+        sums[self.members] += found.reshape(-1, *widths[self._kept]).transpose(self._axes)
 
 
 @lru_cache(maxsize=4)

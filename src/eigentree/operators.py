@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,8 +68,7 @@ class NodeOperator:
             array = np.concatenate([array, array.sum(axis=axis, keepdims=True)], axis=axis)
         shape = array.shape[held:]
         values = array.reshape(-1, math.prod(shape)).T
-        index = np.indices(shape).reshape(len(shape), -1).T
-        return cls(tuple(columns), tuple(children), shape[-1], *_nonzero(index, values))
+        return cls(tuple(columns), tuple(children), shape[-1], *_nonzero(_all_entries(shape), values))
 
     @classmethod
     def from_entries(
@@ -282,6 +281,14 @@ def _summed(index: Integers, values: Floats) -> tuple[Integers, Floats]:
     index = index[order]
     starts = np.flatnonzero(np.concatenate([[True], (index[1:] != index[:-1]).any(axis=1)]))
     return index[starts], np.add.reduceat(values[order], starts, axis=0)
+
+
+@lru_cache(maxsize=64)
+def _all_entries(shape: tuple[int, ...]) -> Integers:
+    """Return the index of every entry of an array of some shape, one a row."""
+    index = np.indices(shape).reshape(len(shape), -1).T
+    index.flags.writeable = False
+    return index
 
 
 def _nonzero(index: Integers, values: Floats) -> tuple[Integers, Floats]:

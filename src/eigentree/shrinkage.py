@@ -33,22 +33,28 @@ SAMPLE_ROWS = 2000
 
 FOLDS = 2
 
+MANY_SAMPLES = 20
+"""Where the data are so many times the sample, all of it is held out at once: the rest is as good as everything."""
+
 LARGE_CELLS = 2**20
 """Tables with more cells than this are learned from once only: one fold is held out, not each in turn."""
 
 GRID = (0.1, 0.2, 0.4, 0.8, 1.6, 6.4, math.inf)
 """Values of kappa to choose from; infinity is independent columns. Less than the first is never best."""
 
-FIRST_TRIED = 0.4
-"""Where the search begins, since the best is here or next to it whatever the structure, from 1,000 rows on."""
+USUAL = 0.4
+"""The best or next to it whatever the structure, from 1,000 rows on: here the search begins, and without rows to
+hold out it ends here."""
 
-SURE = 2.0
-"""By how many standard errors a neighbour's held-out likelihood must be better, for the search to go there."""
+SURE = {-1: 2.0, 1: 1.0}
+"""By how many standard errors held-out likelihood must be better for the search to go on to less or more shrinkage.
+
+Of models that cannot be told apart the simpler one is the safer."""
 
 CLASS_FOLDS = 3
 """Where classes are told apart; on splice junctions five chose no better, for half as much time again."""
 
-CLASS_GRID = (0.1, 0.2, 0.4, 0.8, 1.2, 1.6, 2.4, 3.2, 4.8, 6.4, 12.8, math.inf)
+CLASS_GRID = (0.4, 0.8, 1.2, 1.6, 2.4, 3.2, 4.8, 6.4, 12.8, math.inf)
 """Values of kappa to choose from where classes are told apart, which often wants more shrinkage than likelihood."""
 
 BACK_OFF = (1.0, 10.0, 100.0, math.inf)
@@ -102,20 +108,19 @@ class RowSample:
         stop = int(np.searchsorted(self.hashes, largest, side="right"))
         return RowSample(self.hashes[:stop], self.codes[:stop], self.weights[:stop])
 
-    def fold(self, number: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the rows of one fold and how often each is in it: the copies of a row are dealt out in turn."""
-        return self._dealt(number, (self.hashes >> np.uint64(8)).astype(np.int64), FOLDS)
+    def fold(self, number: int, folds: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the rows of one fold and how often each is in it.
 
-    def even_fold(self, number: int, folds: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the same where the folds have equal numbers of distinct rows, which matters if rows are few."""
-        return self._dealt(number, np.arange(len(self.hashes)), folds)
-
-    def _dealt(self, number: int, first: NDArray[np.int64], folds: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        turn = (number + first % folds) % folds
+        Rows that occur once are dealt out in turn, for folds of equal size. The copies of others are dealt out at
+        random, as if each were a row of its own: in turn, all folds would look alike, and nothing overfits.
+        """
+        turn = np.arange(len(self.hashes)) % folds
         whole = np.floor(self.weights).astype(np.int64)
-        dealt = whole // folds + (turn < whole % folds)
+        random = np.random.default_rng(self.hashes[:4])
+        shares = random.multinomial(whole, np.full(folds, 1 / folds))[:, number]
+        dealt = np.where(whole == 1, turn == number, shares)
         if self.weights.dtype.kind == "f":
-            dealt = dealt + np.where(turn == 0, self.weights - whole, 0.0)
+            dealt = dealt + np.where(turn == number, self.weights - whole, 0.0)
         held = dealt > 0
         return np.asfortranarray(self.codes[held]), dealt[held]
 
@@ -190,12 +195,11 @@ def choose_shrinkage(
 ) -> tuple[float, dict[float, float], SpectralFit]:
     """Return the kappa with the highest held-out likelihood, that of those tried, and the fit to all counts.
 
-    The search climbs from `FIRST_TRIED` to better neighbours. A row whose probability is not positive counts as cut
+    The search climbs from `USUAL` to better neighbours. A row whose probability is not positive counts as cut
     off, not as `floored` answers it: probabilities that are patched up add up to more than 1, so a kappa that
     needs many patches would look too good.
     """
-    folds_tried = 1 if len(counts.dense) > LARGE_CELLS else FOLDS
-    held = [(codes, weights) for codes, weights in map(sample.fold, range(folds_tried)) if len(codes)]
+    held = [fold for fold in _folds(counts, sample) if len(fold[0])]
     rests = [counts - counts.empty().count(iter([fold])) for fold in held]
     usable = [k for k, rest in enumerate(rests) if rest.rows > 0]
     added = pseudo_rows(plan.graph)
@@ -216,20 +220,31 @@ def choose_shrinkage(
             )
         return scores[kappa]
 
-    best = GRID.index(FIRST_TRIED)
+    best = GRID.index(USUAL)
     for step in (-1, 1):
-        while 0 <= best + step < len(GRID) and _surely_more(score(GRID[best + step]) - score(GRID[best]), weights):
+        while (
+            0 <= best + step < len(GRID)
+            and _gain(score(GRID[best + step]) - score(GRID[best]), weights) > SURE[step]
+        ):
             best += step
     tried = {kappa: float(weights @ found / weights.sum()) for kappa, found in sorted(scores.items())}
     return GRID[best], tried, whole
 
 
-def _surely_more(gains: NDArray[np.float64], weights: NDArray[Any]) -> bool:
-    """Return whether the mean gain is above 0 by more than so many of its standard errors."""
+def _folds(counts: Counts, sample: RowSample) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """Return the rows and weights of each fold that is held out in turn."""
+    if sample.weights.sum() * MANY_SAMPLES <= counts.rows:
+        return [sample.fold(0, 1)]
+    tried = 1 if len(counts.dense) > LARGE_CELLS else FOLDS
+    return [sample.fold(number, FOLDS) for number in range(tried)]
+
+
+def _gain(gains: NDArray[np.float64], weights: NDArray[Any]) -> float:
+    """Return the mean of the rows' gains in units of its standard error."""
     total = float(weights.sum())
     mean = float(weights @ gains) / total
-    variance = float(weights @ (gains - mean) ** 2) / total
-    return mean > SURE * math.sqrt(variance / total)
+    error = math.sqrt(float(weights @ (gains - mean) ** 2)) / total
+    return mean / error if error > 0 else 0.0
 
 
 def choose_class_shrinkage(
@@ -278,7 +293,7 @@ def _class_fold(
 
     None where the fold has no rows, or holds all the rows of a class.
     """
-    held = [sample.even_fold(number, CLASS_FOLDS) for sample in samples]
+    held = [sample.fold(number, CLASS_FOLDS) for sample in samples]
     rests = [
         whole - whole.empty().count(iter([fold])) if len(fold[0]) else whole
         for whole, fold in zip(counts, held, strict=True)

@@ -82,6 +82,10 @@ class ExactTables:
         """Return the distributions of groups of the same shape, shape (groups, cells)."""
         return np.array([self.probability(group).values for group in groups])
 
+    def marginal(self, column: int) -> Floats:
+        """Return the distribution of one column."""
+        return np.asarray(self.probability((column,)).values)
+
     def pair(self, inside: tuple[int, ...], outside: tuple[int, ...]) -> Floats:
         """Return the joint distribution of two groups as a matrix."""
         cells = math.prod(self.graph.states[self.graph.observed[column]] for column in inside)
@@ -146,6 +150,13 @@ class CountedTables:
         counted *= (1 - self.share) / totals
         counted += self.share / counted.shape[1]
         return counted
+
+    def marginal(self, column: int) -> Floats:
+        """Return the distribution of one column, pseudo-rows included."""
+        counted = self.counts.columns[column]
+        counted = counted + self.pseudo_rows / len(counted)
+        total = counted.sum()
+        return np.asarray(counted / total if total > 0 else np.full(len(counted), 1 / len(counted)))
 
     def pair(self, inside: tuple[int, ...], outside: tuple[int, ...]) -> Floats:
         """Return the joint distribution of two groups as a matrix, pseudo-rows included."""
@@ -235,18 +246,34 @@ class SpectralFit:
     @cached_property
     def _unshrunk(self) -> tuple[Plan, NDArray[np.int64], Floats, Floats]:
         """The flat plan without shrinkage, each value's place on the bonds, and the bonds' squares and dampings."""
-        plan = self.operators(0.0).plan
-        entries = np.diff(plan.entry_start)
-        place = np.repeat(plan.place, entries) + plan.entry_parent
-        widths = np.repeat(plan.width, entries)
+        plan, place = _flat_layout(self.plan, self.states)
+        values = []
+        for node, core in zip(self.plan.nodes, self.cores, strict=True):
+            # A leaf's last value is the sum over its states, for a missing cell.
+            values.append(core if node.observed is None else np.vstack([core, core.sum(axis=0)]).T)
         squares = [np.ones(1) if edge is None else edge.squares for edge in self.edges]
         damping = [np.zeros(1) if edge is None else edge.damping for edge in self.edges]
-        return plan, np.repeat(place, widths), np.concatenate(squares), np.concatenate(damping)
+        filled = plan._replace(values=np.concatenate([value.ravel() for value in values]))
+        return filled, place, np.concatenate(squares), np.concatenate(damping)
 
     def flat_plan(self, shrinkage: float) -> Plan:
         """Return the flat plan of `operators` at some shrinkage, without building them anew."""
         plan, place, squares, damping = self._unshrunk
         return plan._replace(values=plan.values * _factors(squares, damping, shrinkage)[place])
+
+
+@lru_cache(maxsize=4)
+def _flat_layout(plan: ViewPlan, states: tuple[int, ...]) -> tuple[Plan, NDArray[np.int64]]:
+    """Return a flat plan with all entries of every operator, and each value's place on the bonds."""
+    nodes = []
+    for node in plan.nodes:
+        columns = (plan.graph.column(node.observed),) if node.observed is not None else ()
+        shape = [*(states[c] for c in columns), *(plan.nodes[child].rank for child in node.children), node.rank]
+        nodes.append(NodeOperator.from_dense(np.ones(shape), columns, node.children))
+    flat = TreeOperators(tuple(nodes), states).plan
+    entries = np.diff(flat.entry_start)
+    place = np.repeat(flat.place, entries) + flat.entry_parent
+    return flat, np.repeat(place, np.repeat(flat.width, entries))
 
 
 def learn(plan: ViewPlan, tables: Sequence[ExactTables | CountedTables], scaling: str | None) -> list[SpectralFit]:
@@ -416,7 +443,11 @@ class _Learning:
             bond = _plain_bond(pairs, batch.rank)
         self._keep_edges(batch, bond)
         solves = [solve[..., : batch.rank] for solve in bond.solves]
-        self._keep_cores(batch, sum(pair @ solve for pair, solve in zip(pairs, solves, strict=True)))
+        cores = np.asarray(sum(pair @ solve for pair, solve in zip(pairs, solves, strict=True)))
+        if self.scaled:
+            # Exact without holes; with holes, the pairs have fewer rows than the column alone.
+            cores[..., 0] = [[source.marginal(column) for (column,) in batch.below] for source in self.tables]
+        self._keep_cores(batch, cores)
 
     def _pairs(self, batch: _Batch) -> list[Floats]:
         """Return P(inside view, outside view) for each outside view, shape (sets, nodes, inside, outside)."""
@@ -684,6 +715,8 @@ def _top_singular(matrices: Floats, wanted: int) -> tuple[Floats, Floats, Floats
     else:
         u, sizes, v = _refined(matrices, _gram_start(matrices, wanted + 4))
     u, sizes, v = u[..., :wanted], sizes[..., :wanted], v[..., :wanted, :]
+    if not small:
+        return u, sizes, v
     largest = np.take_along_axis(u, np.abs(u).argmax(axis=-2, keepdims=True), axis=-2)
     signs = np.where(largest < 0, -1.0, 1.0)
     return u * signs, sizes, v * np.swapaxes(signs, -1, -2)
