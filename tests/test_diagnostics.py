@@ -131,7 +131,7 @@ def test_noise_is_what_independent_columns_show() -> None:
         for separator in report.separators:
             if separator.rank > 1:
                 seen = separator.singular_values[1]
-                assert 0.3 * separator.noise < seen < 2 * separator.noise
+                assert 0.3 * separator.noise < seen < 1.7 * separator.noise
                 assert separator.weak
 
 

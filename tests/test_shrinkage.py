@@ -15,7 +15,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 import eigentree as et
 from eigentree import shrinkage
 from eigentree.codes import Rows
-from eigentree.shrinkage import FOLDS, GRID, USUAL, RowSample, choose_shrinkage, floored, log_marginals, pseudo_rows
+from eigentree.shrinkage import (
+    FOLDS,
+    GRID,
+    USUAL,
+    RowSample,
+    choose_shrinkage,
+    floored,
+    held_share,
+    log_marginals,
+    pseudo_rows,
+)
 from eigentree.spectral import CountedTables, learn
 from eigentree.views import ViewPlan
 
@@ -189,8 +199,10 @@ def test_the_choice_is_the_same_in_any_order(count: int) -> None:
 
 def test_the_choice_stays_where_it_began_unless_a_neighbour_is_better() -> None:
     moved = 0
-    for seed in range(8):
-        kappa, tried, _ = chosen(NETWORK.sample(500, seed=seed), GRAPH)
+    graph = et.zoo.hmm(20, 2, 2, 4)
+    for seed in range(4):
+        network = et.LatentNetwork.random(graph, concentration=0.2, seed=seed)
+        kappa, tried, _ = chosen(network.sample(150, seed=seed), graph)
         assert set(tried) <= set(GRID)
         assert len(tried) >= 3
         assert tried[kappa] >= tried[USUAL]
@@ -202,16 +214,36 @@ def test_the_choice_stays_where_it_began_unless_a_neighbour_is_better() -> None:
 
 
 def test_many_rows_hold_out_the_whole_sample_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shrinkage, "SAMPLE_ROWS", 10)
-    rows = NETWORK.sample(4_000, seed=7)
-    sample = sampled(codes_of(rows))
-    assert sample.weights.sum() * shrinkage.MANY_SAMPLES <= 4_000
-    _, tried, _ = chosen(rows, GRAPH)
-    held, dealt = sample.fold(0, 1)
-    assert dealt.sum() == sample.weights.sum()
-    left = [(row, 1) for row in map(tuple, rows.tolist()) if row not in set(map(tuple, held.tolist()))]
-    model = et.SpectralJunctionTree(GRAPH, shrinkage=USUAL).fit([row for row, _ in left])
-    assert_allclose(tried[USUAL], dealt @ model.score_samples(held.astype(int)) / dealt.sum(), atol=1e-9)
+    monkeypatch.setattr(shrinkage, "SAMPLE_ROWS", 20)
+    graph = et.zoo.hmm(20, 2, 2, 4)
+    rows = et.LatentNetwork.random(graph, seed=0).sample(1_000, seed=7)
+    held, dealt = sampled(codes_of(rows, graph)).fold(0, 1)
+    assert dealt.tolist() == [1] * 20
+    _, tried, _ = chosen(rows, graph)
+    out = set(map(tuple, held.tolist()))
+    left = [row for row in rows.tolist() if tuple(row) not in out]
+    model = et.SpectralJunctionTree(graph, shrinkage=USUAL).fit(left)
+    assert_allclose(tried[USUAL], model.score(held.astype(int)), atol=1e-9)
+
+
+def test_only_some_copies_of_frequent_rows_are_held_out() -> None:
+    """Else a model of few configurations would be learned from data in which the held-out ones are rare."""
+    sample = RowSample(np.arange(100, dtype=np.uint64) * 7919, np.zeros((100, 6), np.uint8), np.full(100, 1_000))
+    share = held_share([sample])
+    assert share == shrinkage.SAMPLE_ROWS / 100_000
+    dealt = [sample.fold(number, 2, share)[1].sum() for number in range(2)]
+    assert_allclose(dealt, shrinkage.SAMPLE_ROWS / 2, rtol=0.1)
+    assert held_share([sampled(codes_of(NETWORK.sample(500, seed=0)))]) == 1.0
+
+
+def test_many_rows_of_few_configurations_are_not_shrunk_too_much() -> None:
+    """Each of 81 configurations occurs hundreds of times, so all are in the sample of rows to hold out."""
+    graph = et.zoo.hmm(4, 1, 2, 3)
+    kappas = []
+    for seed in range(5):
+        network = et.LatentNetwork.random(graph, concentration=0.3, seed=seed)
+        kappas.append(chosen(network.sample(40_000, seed=seed), graph)[0])
+    assert max(kappas) <= 2 * USUAL
 
 
 def test_held_out_likelihood_is_that_of_a_model_fitted_without_the_fold() -> None:

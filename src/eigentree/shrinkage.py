@@ -46,10 +46,8 @@ USUAL = 0.4
 """The best or next to it whatever the structure, from 1,000 rows on: here the search begins, and without rows to
 hold out it ends here."""
 
-SURE = {-1: 2.0, 1: 1.0}
-"""By how many standard errors held-out likelihood must be better for the search to go on to less or more shrinkage.
-
-Of models that cannot be told apart the simpler one is the safer."""
+SURE = 2.0
+"""By how many standard errors held-out likelihood must be better for the search to go on; less would be chance."""
 
 CLASS_FOLDS = 3
 """Where classes are told apart; on splice junctions five chose no better, for half as much time again."""
@@ -108,21 +106,37 @@ class RowSample:
         stop = int(np.searchsorted(self.hashes, largest, side="right"))
         return RowSample(self.hashes[:stop], self.codes[:stop], self.weights[:stop])
 
-    def fold(self, number: int, folds: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    def fold(self, number: int, folds: int, share: float = 1.0) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the rows of one fold and how often each is in it.
 
         Rows that occur once are dealt out in turn, for folds of equal size. The copies of others are dealt out at
         random, as if each were a row of its own: in turn, all folds would look alike, and nothing overfits.
+
+        Parameters
+        ----------
+        number, folds : int
+        share : float
+            How much of the sample is dealt out to the folds at all; the rest is in none.
         """
         turn = np.arange(len(self.hashes)) % folds
         whole = np.floor(self.weights).astype(np.int64)
         random = np.random.default_rng(self.hashes[:4])
-        shares = random.multinomial(whole, np.full(folds, 1 / folds))[:, number]
-        dealt = np.where(whole == 1, turn == number, shares)
-        if self.weights.dtype.kind == "f":
-            dealt = dealt + np.where(turn == number, self.weights - whole, 0.0)
+        dealt = random.multinomial(whole, [*[share / folds] * folds, 1 - share])[:, number]
+        if share == 1:
+            dealt = np.where(whole == 1, turn == number, dealt)
+            if self.weights.dtype.kind == "f":
+                dealt = dealt + np.where(turn == number, self.weights - whole, 0.0)
         held = dealt > 0
         return np.asfortranarray(self.codes[held]), dealt[held]
+
+
+def held_share(samples: Sequence[RowSample]) -> float:
+    """Return how much of some samples to hold out: all where rows differ, less where they are copies of each other.
+
+    Only copies of the rows in a sample are held out. Were these most of all such copies, what is learned from the
+    rest would know that those rows are rare.
+    """
+    return min(1.0, SAMPLE_ROWS / float(sum(sample.weights.sum() for sample in samples)))
 
 
 def floored(
@@ -222,10 +236,7 @@ def choose_shrinkage(
 
     best = GRID.index(USUAL)
     for step in (-1, 1):
-        while (
-            0 <= best + step < len(GRID)
-            and _gain(score(GRID[best + step]) - score(GRID[best]), weights) > SURE[step]
-        ):
+        while 0 <= best + step < len(GRID) and _gain(score(GRID[best + step]) - score(GRID[best]), weights) > SURE:
             best += step
     tried = {kappa: float(weights @ found / weights.sum()) for kappa, found in sorted(scores.items())}
     return GRID[best], tried, whole
@@ -233,10 +244,11 @@ def choose_shrinkage(
 
 def _folds(counts: Counts, sample: RowSample) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     """Return the rows and weights of each fold that is held out in turn."""
-    if sample.weights.sum() * MANY_SAMPLES <= counts.rows:
-        return [sample.fold(0, 1)]
+    share = held_share([sample])
+    if share * sample.weights.sum() * MANY_SAMPLES <= counts.rows:
+        return [sample.fold(0, 1, share)]
     tried = 1 if len(counts.dense) > LARGE_CELLS else FOLDS
-    return [sample.fold(number, FOLDS) for number in range(tried)]
+    return [sample.fold(number, FOLDS, share) for number in range(tried)]
 
 
 def _gain(gains: NDArray[np.float64], weights: NDArray[Any]) -> float:
@@ -293,7 +305,8 @@ def _class_fold(
 
     None where the fold has no rows, or holds all the rows of a class.
     """
-    held = [sample.fold(number, CLASS_FOLDS) for sample in samples]
+    share = held_share(samples)
+    held = [sample.fold(number, CLASS_FOLDS, share) for sample in samples]
     rests = [
         whole - whole.empty().count(iter([fold])) if len(fold[0]) else whole
         for whole, fold in zip(counts, held, strict=True)

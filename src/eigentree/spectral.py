@@ -544,14 +544,14 @@ class _Learning:
     def _keep_edges(self, batch: _Batch, bond: _Bond) -> None:
         inside, outside = bond.projection.shape[-2], sum(solve.shape[-2] for solve in bond.solves)
         if self.scaled:
-            # The constants have no noise, all else has variance 1.
-            inside, outside, variance = inside - 1, outside - len(bond.solves), 1.0
+            # Features have variance 1, but the constants none.
+            variance, free = 1.0, inside - 1 + outside - len(bond.solves)
         else:
             # Cells are about 1 / (their number), and so is the variance of their counts times the rows.
-            variance = len(bond.solves) / (inside * outside)
+            variance, free = len(bond.solves) / (inside * outside), inside + outside
         for f, rows in enumerate(self.rows):
             noise = math.sqrt(variance / rows) * (math.sqrt(inside) + math.sqrt(outside))
-            damping = np.full(batch.rank, variance * (inside + outside) / rows)
+            damping = np.full(batch.rank, variance * free / rows)
             damping[0] = 0.0
             for k, position in enumerate(batch.positions):
                 self.edges[f][position] = LearnedEdge(
