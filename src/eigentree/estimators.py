@@ -45,7 +45,9 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
     scaling : {"variance", None}
         Whether counts are scaled so that their noise is even.
     shrinkage : float or "auto"
-        Shrinkage toward independent columns, in rows; 0 is none, "auto" chooses by held-out likelihood.
+        Shrinkage toward independent columns (kappa), in units of the noise: 0 is none, infinity is independent
+        columns, 0.4 is about right for most data, and "auto" begins there and looks for better by held-out
+        likelihood.
     max_rank : int, optional
         Cap on the rank of every edge.
     when_short : {"raise", "warn"}

@@ -185,7 +185,8 @@ class LearnedEdge:
     singular_values : array, shape (at most rank + 1,)
         Those of the scaled (or plain) pair moment, largest first, with the one after the rank if there is one.
     damping : array, shape (rank,)
-        What the shrinkage adds to each squared singular value, per unit of kappa; 0 for the direction that is kept.
+        What the shrinkage adds to each squared singular value, per unit of kappa: the number of features on both
+        sides over the rows, about what noise adds. 0 for the direction that is kept.
     noise : float
         The largest singular value that noise alone would have with this many rows.
     """
