@@ -44,12 +44,15 @@ class Rows:
         Names and numbers of states of the columns.
     columns : tuple of array, shape (count,)
         One view a column, of whatever number type the user gave.
+    whole : array, shape (count, columns), or None
+        The same as one column-major array, where the user gave such a one of small unsigned integers.
     """
 
     count: int
     names: tuple[str, ...]
     states: tuple[int, ...]
     columns: tuple[NDArray[Any], ...]
+    whole: NDArray[Any] | None = None
 
     @classmethod
     def of(cls, X: ArrayLike | Any, graph: LatentGraph) -> Rows:
@@ -74,12 +77,11 @@ class Rows:
             columns = _frame_columns(X, names)
         if not len(columns[0]):
             raise DataError("the data have no rows; give at least one")
-        return cls(len(columns[0]), names, tuple(graph.states[name] for name in names), columns)
-
-    @property
-    def code_type(self) -> np.dtype[Any]:
-        """The smallest unsigned type that holds every code, the one for missing cells included."""
-        return np.min_scalar_type(max(self.states))
+        states = tuple(graph.states[name] for name in names)
+        whole: NDArray[Any] | None = None
+        if type(X) is np.ndarray and X.flags.f_contiguous and X.dtype == _code_type(states):
+            whole = X
+        return cls(len(columns[0]), names, states, columns, whole)
 
     def encode(self, start: int, stop: int) -> NDArray[Any]:
         """Return the codes of some rows, shape (stop - start, columns), column-major.
@@ -90,7 +92,12 @@ class Rows:
             When a cell is neither a code of its column nor missing; the message names row and column.
         """
         stop = min(stop, self.count)
-        codes = np.empty((stop - start, len(self.columns)), dtype=self.code_type, order="F")
+        codes = np.empty((stop - start, len(self.columns)), _code_type(self.states), order="F")
+        if self.whole is not None and stop > start:
+            largest = np.empty(len(self.columns), codes.dtype)
+            kernels.copy_codes(self.whole, start, codes, largest)
+            if (largest < self.states).all():
+                return codes
         for j, (column, states) in enumerate(zip(self.columns, self.states, strict=True)):
             cells = column[start:stop]
             # numpy's vectorised minimum and copy beat a loop that looks at each cell, where nothing is amiss.
@@ -111,6 +118,11 @@ class Rows:
         size = size or rows_at_a_time(len(self.columns))
         for start in range(0, self.count, size):
             yield start, self.encode(start, start + size)
+
+
+def _code_type(states: Sequence[int]) -> np.dtype[Any]:
+    """Return the smallest unsigned type that holds every code, the one for missing cells included."""
+    return np.min_scalar_type(max(states))
 
 
 def _check_kind(X: Any) -> None:

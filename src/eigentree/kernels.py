@@ -98,6 +98,30 @@ def encode_column(cells: Any, states: int, codes: Any) -> int:
 
 
 @_jit
+def copy_codes(cells: Any, start: int, codes: Any, largest: Any) -> None:
+    """Write some rows of a column-major array as codes of the same type, and the largest code of each column."""
+    for j in range(codes.shape[1]):
+        # Slices that start at 0, so that the loop vectorises.
+        column, written = cells[start : start + codes.shape[0], j], codes[:, j]
+        high = column[0]
+        for r in range(codes.shape[0]):
+            written[r] = column[r]
+            high = max(high, column[r])
+        largest[j] = high
+
+
+@_jit
+def largest_codes(codes: Any, largest: Any) -> None:
+    """Write the largest code of each column."""
+    for j in range(codes.shape[1]):
+        column = codes[:, j]
+        high = column[0]
+        for r in range(column.shape[0]):
+            high = max(high, column[r])
+        largest[j] = high
+
+
+@_jit
 def _joint_codes(plan: Plan, node: int, codes: Any, start: int, count: int, joint: Any) -> None:
     first, last = plan.column_start[node], plan.column_start[node + 1]
     column, stride = plan.column[first], plan.stride[first]

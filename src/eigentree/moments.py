@@ -637,8 +637,9 @@ class _Accumulator:
         layout = self.layout
         groups = (layout.group_start, layout.columns, layout.states, layout.table_start)
         holes = np.zeros(codes.shape[1], np.bool_)
-        # Column by column, because numpy is slow along the first axis of a column-major array.
-        largest = np.array([codes[:, column].max() for column in range(codes.shape[1])])
+        largest = np.zeros(codes.shape[1], codes.dtype)
+        if len(codes):
+            kernels.largest_codes(codes, largest)
         holes[layout.columns] = largest[layout.columns] == layout.states
         if weights is None:
             _in_threads(
