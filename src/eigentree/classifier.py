@@ -8,11 +8,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from eigentree.codes import Rows
+from eigentree.codes import Rows, checked_weights
 from eigentree.em import EMJunctionTree, OnlineEMJunctionTree
 from eigentree.errors import DataError, ParameterError
 from eigentree.estimators import SpectralJunctionTree
-from eigentree.moments import Counts, checked_weights
+from eigentree.moments import Counts
 from eigentree.shrinkage import choose_class_shrinkage
 from eigentree.structure import resolve_structure
 

@@ -120,6 +120,23 @@ class Rows:
             yield start, self.encode(start, start + size)
 
 
+def checked_weights(sample_weight: ArrayLike | None, rows: int) -> NDArray[Any] | None:
+    """Return the weights as an array, or None; raise `DataError` where they do not fit the rows."""
+    if sample_weight is None:
+        return None
+    try:
+        weights = np.asarray(sample_weight)
+    except ValueError:
+        weights = np.empty(0, object)
+    if weights.shape != (rows,) or weights.dtype.kind not in "iufb":
+        raise DataError(
+            f"sample_weight needs one number a row, shape ({rows},), not {weights.shape} {weights.dtype}"
+        )
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise DataError("sample_weight holds negative, infinite or missing numbers")
+    return weights
+
+
 def _code_type(states: Sequence[int]) -> np.dtype[Any]:
     """Return the smallest unsigned type that holds every code, the one for missing cells included."""
     return np.min_scalar_type(max(states))

@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from eigentree.codes import Rows
+from eigentree.codes import Rows, checked_weights
 from eigentree.errors import DataError, NetworkError, ParameterError
 from eigentree.expectation import CodedRows, Expectation, TableLayout
 from eigentree.network import LatentNetwork
@@ -571,16 +571,12 @@ def _check_at_least(argument: str, value: object, least: float) -> None:
 
 
 def _weights(sample_weight: ArrayLike | None, count: int) -> Floats:
-    if sample_weight is None:
+    weights = checked_weights(sample_weight, count)
+    if weights is None:
         return np.ones(count)
-    weights = np.asarray(sample_weight, np.float64)
-    if weights.shape != (count,):
-        raise DataError(f"sample_weight needs the shape ({count},), one number a row, not {weights.shape}")
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise DataError("sample_weight holds negative, infinite or missing numbers")
     if not weights.any():
-        raise DataError("sample_weight is zero for every row; give at least one row a positive weight")
-    return weights
+        raise DataError("all rows have weight 0; there is nothing to learn from")
+    return weights.astype(np.float64)
 
 
 def _merged(

@@ -12,10 +12,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from eigentree import queries
-from eigentree.codes import Rows
+from eigentree.codes import Rows, checked_weights
 from eigentree.diagnostics import SpectralReport
 from eigentree.errors import DataError, ParameterError
-from eigentree.moments import Counts, MomentSource, checked_weights, weighted_chunks
+from eigentree.moments import Counts, MomentSource, weighted_chunks
 from eigentree.shrinkage import USUAL, RowSample, choose_shrinkage, floored, log_marginals, pseudo_rows
 from eigentree.spectral import CountedTables, ExactTables, learn
 from eigentree.structure import resolve_structure

@@ -17,7 +17,7 @@ import numpy as np
 from numba import get_num_threads
 
 from eigentree import kernels
-from eigentree.codes import Rows
+from eigentree.codes import Rows, checked_weights
 from eigentree.errors import DataError
 
 if TYPE_CHECKING:
@@ -359,20 +359,6 @@ class Counts:
         if not table.total > 0:
             raise DataError(f"no row has all of the cells {list(names)}, so their joint frequencies are unknown")
         return np.asarray(table.array() / table.total)
-
-
-def checked_weights(sample_weight: ArrayLike | None, rows: int) -> NDArray[Any] | None:
-    """Return the weights as an array, or None; raise `DataError` where they do not fit the rows."""
-    if sample_weight is None:
-        return None
-    weights = np.asarray(sample_weight)
-    if weights.shape != (rows,) or weights.dtype.kind not in "iufb":
-        raise DataError(
-            f"sample_weight needs one number a row, shape ({rows},), not {weights.shape} {weights.dtype}"
-        )
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise DataError("sample_weight holds negative, infinite or missing numbers")
-    return weights
 
 
 def weighted_chunks(rows: Rows, weights: NDArray[Any] | None) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None]]:
