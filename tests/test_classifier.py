@@ -445,3 +445,36 @@ def test_rows_to_classify_must_fit_the_columns() -> None:
         model.predict(X_GOOD[:, :5])
     with pytest.raises(et.DataError, match="the frame has no column 'x0'"):
         model.predict(pd.DataFrame(X_GOOD, columns=["a", *GRAPH.observed[1:]]))
+
+
+def test_a_failed_fit_leaves_the_classifier_as_it_was() -> None:
+    X, y = labelled(80, 60)
+    model = classifier().fit(X, y)
+    before = dict(model.__dict__)
+    model.set_params(estimator__views=0)
+    with pytest.raises(et.ParameterError, match="views"):
+        model.fit(X, y)
+    assert {name: before[name] for name in before if name != "estimator"} == {
+        name: value for name, value in model.__dict__.items() if name != "estimator"
+    }
+
+
+@pytest.mark.parametrize("setting", [{"shrinkage": np.array([1.0, 2.0])}, {"scaling": np.array([1.0, 2.0])}])
+def test_settings_of_the_estimator_are_checked_first(setting: dict) -> None:
+    with pytest.raises(et.ParameterError, match=next(iter(setting))):
+        classifier(**setting).fit(X_GOOD, Y_GOOD)
+
+
+def test_labels_under_a_mask_are_missing() -> None:
+    X, y = labelled(80, 60)
+    with pytest.raises(et.DataError, match="row 3 has no label"):
+        classifier().fit(X, np.ma.array(y, mask=np.arange(140) == 3))
+
+
+def test_warnings_name_the_class() -> None:
+    X, y = labelled(300, 200)
+    X = X.copy()
+    X[y == 1, 2] = 0
+    with pytest.warns(RuntimeWarning, match=r"class 'donor': the data cannot support the rank") as caught:
+        classifier(shrinkage=0.4).fit(X, NAMES[y])
+    assert all(warning.filename == __file__ for warning in caught)

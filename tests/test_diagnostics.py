@@ -259,6 +259,10 @@ def test_a_column_that_never_varies_cannot_show_a_hidden_state(recipe: dict) -> 
     assert leaf.absent
 
 
+def test_independent_columns_have_nothing_to_support() -> None:
+    et.SpectralJunctionTree(et.LatentGraph({"a": 2, "b": 3}), shrinkage=0).fit([[0, 1]])  # warnings are errors
+
+
 def test_fewer_symbols_than_the_rank_are_too_few() -> None:
     graph = et.zoo.mixture(6, 3, 4)
     network = et.LatentNetwork.random(graph, seed=0)

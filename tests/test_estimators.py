@@ -231,6 +231,18 @@ def test_counts_have_no_rows_to_hold_out() -> None:
     assert et.SpectralJunctionTree(GRAPH).fit_moments(counts).shrinkage_ == USUAL
 
 
+@pytest.mark.parametrize("recipe", [{}, {"shrinkage": 0.4}, {"scaling": None}], ids=str)
+def test_large_tables_that_no_row_has_in_full(recipe: dict) -> None:
+    graph = et.zoo.hmm(6, 1, 2, 50)
+    rows = et.LatentNetwork.random(graph, seed=0).sample(300, seed=1)
+    for k, row in enumerate(rows):
+        row[np.random.default_rng(k).permutation(6)[:4]] = -1
+    one = et.LatentNetwork.random(graph, seed=0).sample(300, seed=1)
+    one[1:, 3] = -1
+    for data in (rows, one):
+        assert np.isfinite(fitted(data, graph, **recipe).score_samples(data)).all()
+
+
 @pytest.mark.parametrize("symbols", [3, 8], ids=["as an array", "too large for an array"])
 def test_counts_of_all_columns_together_are_enough(symbols: int) -> None:
     graph = et.zoo.hmm(6, 1, 2, symbols)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import eigentree as et
 from eigentree import moments
+from eigentree.moments import ColumnFeatures
 
 GRAPH = et.LatentGraph({"h": 2, "a": 3, "b": 2, "c": 5, "d": 4}, [("h", n) for n in "abcd"], ["h"])
 GROUPS = [("a", "b", "c"), ("c", "d"), ("a", "d"), ("b",)]
@@ -69,6 +71,38 @@ def test_tables_that_are_gathered_are_those_that_are_found(storage: str, holes: 
     for _ in range(2):
         expected = [counts.find(columns).array().ravel() for columns in asked]
         assert_array_equal(counts.stacked(asked), expected)
+
+
+@pytest.mark.parametrize("holes", [0.0, 0.3, 1.0])
+def test_sums_of_features_are_those_of_a_loop_over_rows(storage: str, holes: float) -> None:
+    """Also for a group that no row has in full, and one that a larger table holds."""
+    random = np.random.default_rng(0)
+    rows = random_rows(5, holes=min(holes, 0.3))
+    if holes == 1.0:
+        rows[:, 1] = -1
+    matrices = [
+        np.hstack([np.ones((size, 1)), random.random((size, 2))])
+        for size in (GRAPH.states[name] for name in GRAPH.observed)
+    ]
+    counts = et.Counts(GRAPH, GROUPS).update(rows)
+    for names in GROUPS:
+        columns = [GRAPH.column(name) for name in names]
+        known = rows[(rows[:, columns] >= 0).all(axis=1)]
+        expected = np.zeros([3] * len(columns))
+        for row in known:
+            expected += reduce(np.multiply.outer, [matrices[column][row[column]] for column in columns])
+        sums, totals = counts.featured([tuple(columns)], ColumnFeatures.stack(matrices))
+        assert_allclose(sums[0], expected, atol=1e-9)
+        assert totals[0] == len(known)
+
+
+def test_a_table_of_its_own_is_read_before_a_larger_one_of_as_many_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moments, "DENSE_CELLS", 1)
+    graph = et.LatentGraph({"d": 1, "a": 3, "b": 3, "h": 2}, [("h", n) for n in "abd"], ["h"])
+    rows = np.random.default_rng(0).integers(0, 3, (100, 3))
+    rows[:, 0] = np.where(np.arange(100) < 60, -1, 0)
+    counts = et.Counts(graph, [("d", "a", "b"), ("a", "b")]).update(rows)
+    assert counts.table(["a", "b"]).sum() == 100
 
 
 def test_weights_may_be_whole_or_fractional(storage: str) -> None:
@@ -147,6 +181,11 @@ def test_counts_are_not_changed_by_later_ones() -> None:
     [
         (lambda c: c.table(["a", "b", "c", "d"]), r"\['a', 'b', 'c', 'd'\] were not counted together"),
         (lambda c: c + et.Counts(GRAPH, [("a",)]), "the same groups"),
+        (lambda c: c.table([]), "at least one variable"),
+        (lambda c: et.Counts(GRAPH, [("a", "a")]), r"each variable once and at least one, not \['a', 'a'\]"),
+        (lambda c: et.Counts(GRAPH, [()]), "at least one"),
+        (lambda c: c.update([[0, 0, 0, 0]], sample_weight=[1e17]), r"adds up to 1e\+17, too much"),
+        (lambda c: c.update([[0, 0, 0, 0]], sample_weight=np.ma.array([1.0], mask=[True])), "missing numbers"),
         (lambda c: c.joint(["a"]), r"no row has all of the cells \['a'\]"),
         (lambda c: c.update([[0, 0, 0, 0]], sample_weight=[1, 2]), r"sample_weight needs one number a row"),
         (lambda c: c.update([[0, 0, 0, 0]], sample_weight=[-1.0]), "sample_weight holds negative"),

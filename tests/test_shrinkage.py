@@ -119,6 +119,21 @@ def test_missing_cells_make_other_rows() -> None:
     assert sorted(sample.weights) == [1, 2]
 
 
+def test_folds_are_even_among_rows_that_occur_once_and_fractions_are_held_out_too() -> None:
+    hashes = np.arange(100, dtype=np.uint64) * 7919
+    codes = np.arange(600).reshape(100, 6).astype(np.uint16)
+    sample = RowSample(hashes, codes, np.tile([1, 2], 50))
+    for number in range(2):
+        held, dealt = sample.fold(number, 2)
+        assert (np.isin(held[:, 0], codes[::2, 0])).sum() == 25
+        assert 60 < dealt.sum() < 90
+    fractions = RowSample(hashes, codes, np.tile([0.5, 3.25], 50))
+    held = [fractions.fold(number, 2, share=0.5)[1].sum() for number in range(2)]
+    assert_allclose(sum(held), 0.5 * fractions.weights.sum(), rtol=0.2)
+    light = sum(np.isin(fractions.fold(number, 2, share=0.5)[0][:, 0], codes[::2, 0]).sum() for number in range(2))
+    assert light == 50
+
+
 @pytest.mark.parametrize("kind", ["ones", "whole", "fractional", "tiny"])
 def test_folds_share_out_the_weights_exactly(kind: str) -> None:
     codes = codes_of(NETWORK.sample(500, seed=3))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,7 +19,7 @@ from eigentree.shrinkage import choose_class_shrinkage
 from eigentree.structure import resolve_structure
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -57,9 +59,10 @@ class JunctionTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     log P(class | row) of held-out rows in three folds of the training data. Likelihood alone would choose each
     model's by how well it describes its own class, but what helps there is mostly the same in all classes and
     cancels, while the noise in the difference of several models does not: telling classes apart wants more
-    shrinkage. Of the values within one standard error of the best, the largest is taken. Infinite shrinkage is
-    naive Bayes, with 1/2 added to each count where no cell is missing, so dependence between columns is used as
-    far as held-out rows show that it helps. The choice depends on the rows, not on their order.
+    shrinkage. Of the values within one standard error of the best, the largest is taken; the sum of the weights
+    counts as the number of rows. Infinite shrinkage is naive Bayes, with 1/2 added to each count where all columns
+    have the same number of states, so dependence between columns is used as far as held-out rows show that it
+    helps. The choice depends on the rows, not on their order.
 
     Examples
     --------
@@ -94,6 +97,8 @@ class JunctionTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 f"estimator is a SpectralJunctionTree, an EMJunctionTree or an OnlineEMJunctionTree, "
                 f"not {self.estimator!r}"
             )
+        if isinstance(self.estimator, SpectralJunctionTree):
+            self.estimator._check_parameters()
         graph = resolve_structure(self.estimator.structure, X)
         rows = Rows.of(X, graph)
         weights = checked_weights(sample_weight, rows.count)
@@ -106,19 +111,15 @@ class JunctionTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             )
         models = [clone(self.estimator).set_params(structure=graph) for _ in classes]
         parts = _by_class(rows, labels, weights, len(classes))
-        for name in ("shrinkage_", "tried_"):
-            self.__dict__.pop(name, None)
-        if isinstance(self.estimator, SpectralJunctionTree) and self.estimator.shrinkage == "auto":
-            self.shrinkage_, self.tried_ = _fit_together(models, parts, graph)
-        else:
-            for model, (codes, part) in zip(models, parts, strict=True):
-                model.fit(codes, sample_weight=part)
-            if isinstance(self.estimator, SpectralJunctionTree):
-                self.shrinkage_, self.tried_ = float(self.estimator.shrinkage), {}
+        shrinkage, tried = _fit(models, parts, graph, [_shown(classes[k : k + 1]) for k in range(len(classes))])
         self.classes_ = classes
         self.class_prior_ = totals / totals.sum()
         self.estimators_ = models
         self.n_features_in_ = len(graph.observed)
+        for name in ("shrinkage_", "tried_"):
+            self.__dict__.pop(name, None)
+        if shrinkage is not None:
+            self.shrinkage_, self.tried_ = shrinkage, tried
         return self
 
     def predict_joint_log_proba(self, X: ArrayLike | Any) -> Floats:
@@ -127,7 +128,10 @@ class JunctionTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         A model learned by EM can call a row impossible, which is -inf.
         """
         check_is_fitted(self, "estimators_")
-        columns = [model.score_samples(X) for model in self.estimators_]
+        columns = []
+        for label, model in zip(self.classes_.tolist(), self.estimators_, strict=True):
+            with _warnings_name(repr(label)):
+                columns.append(model.score_samples(X))
         return np.asarray(np.column_stack(columns) + np.log(self.class_prior_))
 
     def predict_log_proba(self, X: ArrayLike | Any) -> Floats:
@@ -150,6 +154,8 @@ def _labels(y: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return the classes, sorted, and the number of each row's class."""
     if y is None:
         raise DataError("y is missing; give one label a row")
+    if np.ma.is_masked(y):
+        y = np.where(np.ma.getmaskarray(y), None, np.ma.getdata(y).astype(object))
     try:
         given = np.asarray(y)
     except ValueError:
@@ -184,18 +190,35 @@ def _by_class(rows: Rows, labels: NDArray[np.int64], weights: NDArray[Any] | Non
     signed = codes.astype(np.min_scalar_type(-max(rows.states)))
     signed[codes == np.array(rows.states)] = -1
     chosen = [labels == label for label in range(classes)]
-    return [(np.asfortranarray(signed[rows]), None if weights is None else weights[rows]) for rows in chosen]
+    return [(np.asfortranarray(signed[own]), None if weights is None else weights[own]) for own in chosen]
 
 
-def _fit_together(
-    models: Sequence[SpectralJunctionTree], parts: Sequence[ClassRows], graph: LatentGraph
-) -> tuple[float, dict[float, float]]:
-    """Return the shrinkage that tells held-out rows' classes best, with what was tried; the models are fitted."""
-    plan = models[0]._plan(graph)
+def _fit(
+    models: Sequence[Estimator], parts: Sequence[ClassRows], graph: LatentGraph, labels: Sequence[str]
+) -> tuple[float | None, dict[float, float]]:
+    """Return the shrinkage of spectral models (None for others) and what was tried; the models are fitted."""
+    first = models[0]
+    if not (isinstance(first, SpectralJunctionTree) and first.shrinkage == "auto"):
+        for model, (codes, weights), label in zip(models, parts, labels, strict=True):
+            with _warnings_name(label):
+                model.fit(codes, sample_weight=weights)
+        return (float(first.shrinkage) if isinstance(first, SpectralJunctionTree) else None), {}
+    plan = first._plan(graph)
     empty = Counts(graph, plan.groups())
-    counted = [model._counted(empty, None, *part) for model, part in zip(models, parts, strict=True)]
+    counted = [first._counted(empty, None, *part) for part in parts]
     counts, samples = zip(*counted, strict=True)
-    shrinkage, tried = choose_class_shrinkage(plan, counts, samples, models[0].scaling)
-    for model, own in zip(models, counts, strict=True):
-        model.set_params(shrinkage=shrinkage).fit_moments(own)
+    shrinkage, tried = choose_class_shrinkage(plan, counts, samples, first.scaling)
+    for model, own, label in zip(models, counts, labels, strict=True):
+        with _warnings_name(label):
+            model.set_params(shrinkage=shrinkage).fit_moments(own)
     return shrinkage, tried
+
+
+@contextmanager
+def _warnings_name(label: str) -> Iterator[None]:
+    """Warn of what happens inside with the class it happens to, as from where the classifier was called."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for one in caught:
+        warnings.warn(f"class {label}: {one.message}", one.category, stacklevel=5)

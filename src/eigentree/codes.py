@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 CHUNK = 16_384
 """Most rows that are encoded at a time."""
 
+MOST_WEIGHT = 2.0**53
+"""Largest sum of weights; beyond it doubles no longer tell whole numbers apart."""
+
 CHUNK_CELLS = 2**22
 """Most cells that are worked on at a time, which bounds memory whatever the numbers of rows and columns."""
 
@@ -132,8 +135,11 @@ def checked_weights(sample_weight: ArrayLike | None, rows: int) -> NDArray[Any] 
         raise DataError(
             f"sample_weight needs one number a row, shape ({rows},), not {weights.shape} {weights.dtype}"
         )
-    if not np.isfinite(weights).all() or (weights < 0).any():
+    if np.ma.is_masked(sample_weight) or not np.isfinite(weights).all() or (weights < 0).any():
         raise DataError("sample_weight holds negative, infinite or missing numbers")
+    total = weights.sum(dtype=np.float64)
+    if total > MOST_WEIGHT:
+        raise DataError(f"sample_weight adds up to {total:.3g}, too much to count by ones; divide it by a constant")
     return weights
 
 

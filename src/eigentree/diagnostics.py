@@ -76,12 +76,13 @@ class SeparatorReport:
     @property
     def absent(self) -> bool:
         """Whether the data do not show the last direction at all; pseudo-rows do not count."""
-        return self.seen < self.rank or self.smallest <= NO_SIGNAL * float(self.singular_values[0])
+        gone = self.smallest <= NO_SIGNAL * float(self.singular_values[0])
+        return self.rank > 1 and (self.seen < self.rank or gone)
 
     @property
     def weak(self) -> bool:
-        """Whether the data cannot tell the smallest singular value from noise."""
-        return self.smallest < self.noise
+        """Whether the data cannot tell the smallest singular value from noise; the constant has none."""
+        return self.rank > 1 and self.smallest < self.noise
 
 
 @dataclass(eq=False)

@@ -575,7 +575,7 @@ def _weights(sample_weight: ArrayLike | None, count: int) -> Floats:
     if weights is None:
         return np.ones(count)
     if not weights.any():
-        raise DataError("all rows have weight 0; there is nothing to learn from")
+        raise DataError("there are no rows, or all rows have weight 0; there is nothing to learn from")
     return weights.astype(np.float64)
 
 

@@ -46,8 +46,8 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
         Whether counts are scaled so that their noise is even.
     shrinkage : float or "auto"
         Shrinkage toward independent columns (kappa), in units of the noise: 0 is none, infinity is independent
-        columns, 0.4 is about right for most data, and "auto" begins there and looks for better by held-out
-        likelihood.
+        columns (with variance scaling), 0.4 is about right for most data, and "auto" begins there and looks for
+        better by held-out likelihood.
     max_rank : int, optional
         Cap on the rank of every edge.
     when_short : {"raise", "warn"}
@@ -167,7 +167,7 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
     def _check_parameters(self) -> None:
         if isinstance(self.views, bool) or not isinstance(self.views, int | np.integer) or self.views < 1:
             raise ParameterError(f"views is a whole number of at least 1, not {self.views!r}")
-        if self.scaling not in ("variance", None):
+        if self.scaling is not None and not (isinstance(self.scaling, str) and self.scaling == "variance"):
             raise ParameterError(f"scaling is 'variance' or None, not {self.scaling!r}")
         if isinstance(self.shrinkage, str):
             if self.shrinkage != "auto":
@@ -200,7 +200,7 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
     def _take(self, graph: LatentGraph, plan: ViewPlan, counts: Counts, sample: RowSample | None) -> None:
         self._check_parameters()
         if not counts.rows > 0:
-            raise DataError("all rows have weight 0; there is nothing to learn from")
+            raise DataError("there are no rows, or all rows have weight 0; there is nothing to learn from")
         tried: Mapping[float, float] = {}
         if self.shrinkage == "auto" and sample is not None:
             shrinkage, tried, fit = choose_shrinkage(plan, counts, sample, self.scaling)

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 DENSE_CELLS = 2**16
 """Largest table that is kept as an array; a larger one is kept as the codes that occur, never more than rows."""
 
+BLOCK_CELLS = 2**20
+"""Numbers that are worked on at a time in a table that is too large for an array."""
+
 COUNT_CHUNK = 16_384
 
 SHARED_FROM = 300_000
@@ -135,12 +138,17 @@ class JointTable:
             for _, matrix in reversed(parts):
                 result = np.moveaxis(result @ matrix, -1, 0)
             return result
-        product = self.values.astype(np.float64)[:, None]
-        for columns, matrix in parts[:-1]:
-            product = (product[:, :, None] * matrix[self.codes(columns)][:, None, :]).reshape(len(product), -1)
-        columns, matrix = parts[-1]
-        shape = [matrix.shape[1] for _, matrix in parts]
-        return (product.T @ matrix[self.codes(columns)]).reshape(shape)
+        codes = [self.codes(columns) for columns, _ in parts]
+        widths = [matrix.shape[1] for _, matrix in parts]
+        total = np.zeros((math.prod(widths[:-1]), widths[-1]))
+        step = max(1, BLOCK_CELLS // len(total))
+        for start in range(0, len(self.values), step):
+            block = slice(start, start + step)
+            product = self.values[block].astype(np.float64)[:, None]
+            for code, (_, matrix) in zip(codes[:-1], parts[:-1], strict=True):
+                product = (product[:, :, None] * matrix[code[block]][:, None, :]).reshape(len(product), -1)
+            total += product.T @ parts[-1][1][codes[-1][block]]
+        return total.reshape(widths)
 
 
 def _collected(keys: NDArray[np.int64], values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -207,6 +215,9 @@ class Counts:
     """
 
     def __init__(self, graph: LatentGraph, groups: Sequence[Sequence[str]]) -> None:
+        for group in groups:
+            if not group or len(set(group)) < len(group):
+                raise DataError(f"a group to count has each variable once and at least one, not {list(group)}")
         states = [graph.states[name] for name in graph.observed]
         self.graph = graph
         self.layout = layout_of(
@@ -281,6 +292,8 @@ class Counts:
 
     def find(self, columns: Sequence[int]) -> JointTable:
         """Return the counts of some columns, from the smallest counted group that holds them all."""
+        if not len(columns):
+            raise DataError("name at least one variable; counts of none were asked for")
         covered = self.layout.covered.get(tuple(sorted(columns)))
         if self._residual is None or covered is None:
             return self._table(self._holder(tuple(columns))).marginal(columns)
@@ -420,7 +433,9 @@ class Layout:
     @cached_property
     def _holding(self) -> dict[int, list[tuple[int, frozenset[int]]]]:
         holding: dict[int, list[tuple[int, frozenset[int]]]] = {}
-        for g in sorted(range(len(self.groups)), key=lambda g: (math.prod(self.shapes[g]), self.groups[g])):
+        for g in sorted(
+            range(len(self.groups)), key=lambda g: (math.prod(self.shapes[g]), len(self.groups[g]), self.groups[g])
+        ):
             members = frozenset(self.groups[g])
             for column in members:
                 holding.setdefault(column, []).append((g, members))

@@ -40,7 +40,7 @@ LARGE_CELLS = 2**20
 """Tables with more cells than this are learned from once only: one fold is held out, not each in turn."""
 
 GRID = (0.1, 0.2, 0.4, 0.8, 1.6, 6.4, math.inf)
-"""Values of kappa to choose from; infinity is independent columns. Less than the first is never best."""
+"""Values of kappa to choose from; infinity is independent columns, if scaled. Less than the first is never best."""
 
 USUAL = 0.4
 """The best or next to it whatever the structure, from 1,000 rows on: here the search begins, and without rows to
@@ -71,7 +71,7 @@ class RowSample:
     hashes : array of uint64, sorted
     codes : array, shape (rows, columns)
     weights : array, shape (rows,)
-        How often each row occurs in all the data.
+        How often each row occurs in all the rows seen.
     """
 
     hashes: NDArray[np.uint64]
@@ -118,14 +118,15 @@ class RowSample:
         share : float
             How much of the sample is dealt out to the folds at all; the rest is in none.
         """
-        turn = np.arange(len(self.hashes)) % folds
         whole = np.floor(self.weights).astype(np.int64)
         random = np.random.default_rng(self.hashes[:4])
         dealt = random.multinomial(whole, [*[share / folds] * folds, 1 - share])[:, number]
         if share == 1:
-            dealt = np.where(whole == 1, turn == number, dealt)
-            if self.weights.dtype.kind == "f":
-                dealt = dealt + np.where(turn == number, self.weights - whole, 0.0)
+            once = whole == 1
+            dealt = np.where(once, (np.cumsum(once) - 1) % folds == number, dealt)
+        if self.weights.dtype.kind == "f":
+            turn = np.arange(len(self.hashes)) % folds
+            dealt = dealt + np.where(turn == number, share * (self.weights - whole), 0.0)
         held = dealt > 0
         return np.asfortranarray(self.codes[held]), dealt[held]
 
@@ -169,7 +170,7 @@ def floored(
             log_prob[bad] = size
             bad = bad[positive <= 0]
     if len(bad):
-        log_prob[bad] = _cut_off(log_prob[bad], np.zeros(len(bad)), codes[bad], log_marginals)
+        log_prob[bad] = _small_part(codes[bad], log_marginals)
     return log_prob, count
 
 
@@ -184,16 +185,23 @@ def _cut_off(
     if not len(bad):
         return log_size
     log_prob = log_size.copy()
-    log_prob[bad] = math.log(FLOOR)
+    log_prob[bad] = _small_part(codes[bad], log_marginals)
+    return log_prob
+
+
+def _small_part(codes: NDArray[Any], log_marginals: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return the log of a small part of the product of the marginals, for each row."""
+    log_prob = np.full(len(codes), math.log(FLOOR))
     for column, table in enumerate(log_marginals):
-        log_prob[bad] += table[codes[bad, column]]
+        log_prob += table[codes[:, column]]
     return log_prob
 
 
 def pseudo_rows(graph: LatentGraph) -> float:
     """Return how many even pseudo-rows go with any shrinkage: half the mean number of states of a column.
 
-    So infinite shrinkage is the product of the columns' marginals with 1/2 added to each count.
+    So infinite shrinkage, with variance scaling, is the product of the columns' marginals with 1/2 added to each
+    count, where all columns have the same number of states, and on average else.
     """
     return sum(graph.states[name] for name in graph.observed) / len(graph.observed) / 2
 
@@ -207,11 +215,11 @@ def log_marginals(counts: Counts) -> tuple[NDArray[np.float64], ...]:
 def choose_shrinkage(
     plan: ViewPlan, counts: Counts, sample: RowSample, scaling: str | None
 ) -> tuple[float, dict[float, float], SpectralFit]:
-    """Return the kappa with the highest held-out likelihood, that of those tried, and the fit to all counts.
+    """Return a kappa, the held-out likelihoods of those tried, and the fit to all counts.
 
-    The search climbs from `USUAL` to better neighbours. A row whose probability is not positive counts as cut
-    off, not as `floored` answers it: probabilities that are patched up add up to more than 1, so a kappa that
-    needs many patches would look too good.
+    The search begins at `USUAL` and goes on to a neighbour only where held-out likelihood is surely better there. A
+    row whose probability is not positive counts as cut off, not as `floored` answers it: probabilities that are
+    patched up add up to more than 1, so a kappa that needs many patches would look too good.
     """
     held = [fold for fold in _folds(counts, sample) if len(fold[0])]
     rests = [counts - counts.empty().count(iter([fold])) for fold in held]
@@ -286,7 +294,7 @@ def choose_class_shrinkage(
     behind = log_share[best] - log_share
     variance = (behind - behind @ weights[:, None] / total) ** 2 @ weights / total
     level = np.flatnonzero(mean[best] - mean <= np.sqrt(variance / total))
-    return CLASS_GRID[max(best, level[-1])], dict(zip(CLASS_GRID, mean.tolist(), strict=True))
+    return CLASS_GRID[level[-1]], dict(zip(CLASS_GRID, mean.tolist(), strict=True))
 
 
 def _bounded(samples: Sequence[RowSample]) -> list[RowSample]:

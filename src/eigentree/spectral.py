@@ -63,7 +63,6 @@ class ExactTables:
     source: MomentSource
     graph: LatentGraph
     rows: float = math.inf
-    share: float = 0.0
 
     def probability(self, columns: tuple[int, ...]) -> JointTable:
         """Return the joint distribution of some columns, as the source gives it."""
@@ -188,7 +187,8 @@ class LearnedEdge:
         What the shrinkage adds to each squared singular value, per unit of kappa: the number of features on both
         sides over the rows, about what noise adds. 0 for the direction that is kept.
     noise : float
-        The largest singular value that noise alone would have with this many rows.
+        About the largest singular value that noise alone would have with this many rows; up to half as much again
+        where the columns' features are noise themselves.
     """
 
     projection: Floats
