@@ -59,7 +59,7 @@ class JunctionTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     log P(class | row) of held-out rows in three folds of the training data. Likelihood alone would choose each
     model's by how well it describes its own class, but what helps there is mostly the same in all classes and
     cancels, while the noise in the difference of several models does not: telling classes apart wants more
-    shrinkage. Of the values within one standard error of the best, the largest is taken; the sum of the weights
+    shrinkage. Of the values within half a standard error of the best, the largest is taken; the sum of the weights
     counts as the number of rows. Infinite shrinkage is naive Bayes, with 1/2 added to each count where all columns
     have the same number of states, so dependence between columns is used as far as held-out rows show that it
     helps. The choice depends on the rows, not on their order.
@@ -155,7 +155,9 @@ def _labels(y: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
     if y is None:
         raise DataError("y is missing; give one label a row")
     if np.ma.is_masked(y):
-        y = np.where(np.ma.getmaskarray(y), None, np.ma.getdata(y).astype(object))
+        labels = np.ma.getdata(y).astype(object)
+        labels[np.ma.getmaskarray(y)] = None
+        y = labels
     try:
         given = np.asarray(y)
     except ValueError:

@@ -52,6 +52,11 @@ SURE = 2.0
 CLASS_FOLDS = 3
 """Where classes are told apart; on splice junctions five chose no better, for half as much time again."""
 
+LEVEL = 0.5
+"""Within how many standard errors of the best held-out log P(class | row) a kappa is as good.
+
+More is safer where rows are few, but gives up what dependence between columns tells where they are not."""
+
 CLASS_GRID = (0.4, 0.8, 1.2, 1.6, 2.4, 3.2, 4.8, 6.4, 12.8, math.inf)
 """Values of kappa to choose from where classes are told apart, which often wants more shrinkage than likelihood."""
 
@@ -272,7 +277,7 @@ def choose_class_shrinkage(
 ) -> tuple[float, dict[float, float]]:
     """Return one kappa for the models of all classes, and the mean held-out log P(class | row) of each one tried.
 
-    Of all kappas that cannot be told from the best, by one standard error of the paired difference, it is the
+    Of all kappas that cannot be told from the best, by half a standard error of the paired difference, it is the
     largest: held-out rows near the border between classes are few, so the best alone is mostly chance where rows
     are few.
 
@@ -293,7 +298,7 @@ def choose_class_shrinkage(
     best = int(mean.argmax())
     behind = log_share[best] - log_share
     variance = (behind - behind @ weights[:, None] / total) ** 2 @ weights / total
-    level = np.flatnonzero(mean[best] - mean <= np.sqrt(variance / total))
+    level = np.flatnonzero(mean[best] - mean <= LEVEL * np.sqrt(variance / total))
     return CLASS_GRID[level[-1]], dict(zip(CLASS_GRID, mean.tolist(), strict=True))
 
 
