@@ -16,6 +16,7 @@ from random_graphs import latent_graphs
 
 import eigentree as et
 from eigentree.tree import JunctionTree, _unavoidable, moral_adjacency
+from eigentree.views import ViewPlan
 
 graphs = latent_graphs(most_variables=9, most_cells=10**6)
 
@@ -257,3 +258,11 @@ def test_a_long_chain_gets_its_tree() -> None:
     for i, node in enumerate(tree.nodes[1:], start=1):
         depth[i] = depth[node.parent] + 1
     assert max(depth) <= 2_501, "the root is not in the middle"
+
+
+def test_children_with_one_separator_hang_from_it_alone() -> None:
+    """Else a chain without hidden variables of 41 states would have a separator of 1,681."""
+    graph = et.LatentGraph({f"x{i}": 41 for i in range(5)}, [(f"x{i}", f"x{i + 1}") for i in range(4)])
+    tree = JunctionTree.build(graph)
+    assert max(len(node.separator) for node in tree.nodes) == 1
+    assert max(node.rank for node in ViewPlan.build(graph).nodes) == 41

@@ -15,7 +15,7 @@ import math
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, pairwise
+from itertools import combinations, groupby, pairwise
 from typing import TYPE_CHECKING
 
 from eigentree.errors import TreewidthError, in_short
@@ -532,6 +532,11 @@ class _Draft:
         for i in self.preorder():
             self.children[i].sort(key=lambda j: (sorted(self.separator[j]), sorted(self.cliques[j])))
             most = 3 if i == self.root else 2
+            if len(self.children[i]) > most:
+                alike = [list(part) for _, part in groupby(self.children[i], key=self.separator.__getitem__)]
+                if len(alike) > 1:
+                    # Children with one separator need no more than it between them and their parent.
+                    self.children[i] = [self._gather(i, part) for part in alike]
             if len(self.children[i]) > most:
                 self.children[i] = [self._gather(i, part) for part in _parts(self.children[i], most)]
 
