@@ -179,3 +179,14 @@ def test_a_function_that_numba_cannot_cache_is_compiled_all_the_same() -> None:
     space: dict = {}
     exec("def double(x): return 2 * x", space)
     assert kernels._jit(space["double"])(3) == 6
+
+
+@pytest.mark.parametrize("order", ["F", "C"])
+@pytest.mark.parametrize("cell", [3, 255])
+def test_small_unsigned_codes_are_checked_in_any_order(order: str, cell: int) -> None:
+    graph = et.zoo.mixture(4, 2, 3)
+    cells = np.asarray(np.random.default_rng(0).integers(0, 3, (50, 4)), np.uint8, order=order)
+    assert_array_equal(Rows.of(cells, graph).encode(10, 30), cells[10:30])
+    cells[17, 2] = cell
+    with pytest.raises(et.DataError, match=rf"row 17, column 'x2' holds {cell}, but"):
+        Rows.of(cells, graph).encode(10, 30)

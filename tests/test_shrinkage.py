@@ -266,17 +266,19 @@ def test_held_out_likelihood_is_that_of_a_model_fitted_without_the_fold() -> Non
     rows = NETWORK.sample(800, seed=7)
     _, tried, _ = chosen(rows, GRAPH)
     sample = sampled(codes_of(rows))
-    kappa = USUAL
-    total = 0.0
+    totals = dict.fromkeys(tried, 0.0)
     for number in range(FOLDS):
         held, dealt = sample.fold(number, FOLDS)
         others = [sample.fold(k, FOLDS) for k in range(FOLDS) if k != number]
-        model = et.SpectralJunctionTree(GRAPH, shrinkage=kappa).fit(
-            np.concatenate([codes for codes, _ in others]).astype(int),
-            sample_weight=np.concatenate([weights for _, weights in others]),
-        )
-        total += float(dealt @ model.score_samples(held.astype(int)))
-    assert_allclose(tried[kappa], total / 800, atol=1e-9)
+        for kappa in tried:
+            model = et.SpectralJunctionTree(GRAPH, shrinkage=kappa).fit(
+                np.concatenate([codes for codes, _ in others]).astype(int),
+                sample_weight=np.concatenate([weights for _, weights in others]),
+            )
+            totals[kappa] += float(dealt @ model.score_samples(held.astype(int)))
+            assert model.report_.floored == 0
+    assert max(tried) > USUAL > min(tried)
+    assert_allclose(list(tried.values()), [total / 800 for total in totals.values()], atol=1e-9)
 
 
 def test_shrinkage_helps_little_data_and_hardly_touches_much() -> None:

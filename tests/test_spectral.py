@@ -14,6 +14,8 @@ from numpy.testing import assert_allclose
 from random_graphs import latent_graphs
 
 import eigentree as et
+from eigentree.moments import ColumnFeatures
+from eigentree.spectral import CountedTables
 from eigentree.views import ViewPlan
 
 RECIPES = {
@@ -211,3 +213,35 @@ def test_ours_beats_the_published_recipe_and_independence_in_the_middle() -> Non
             independent.append(error(et.SpectralJunctionTree(graph, shrinkage=math.inf).fit(rows), network, 9))
     assert np.median(ours) < 0.75 * np.median(published)
     assert np.median(ours) < 0.5 * np.median(independent)
+
+
+@pytest.mark.parametrize("holes", [0.0, 0.2])
+def test_infinite_shrinkage_is_each_column_alone_with_one_half_added(holes: float) -> None:
+    graph = et.zoo.hmm(8, 2, 2, 4)
+    rows = et.LatentNetwork.random(graph, seed=0).sample(200, seed=1)
+    rows[np.random.default_rng(2).random(rows.shape) < holes] = -1
+    model = et.SpectralJunctionTree(graph, shrinkage=math.inf).fit(rows)
+    expected = np.zeros(len(rows))
+    for column in rows.T:
+        counts = np.bincount(column[column >= 0], minlength=4) + 0.5
+        expected += np.where(column >= 0, np.log(counts / counts.sum())[column], 0.0)
+    assert_allclose(model.score_samples(rows), expected, atol=1e-9)
+
+
+def test_pseudo_rows_are_rows_of_every_configuration() -> None:
+    graph = et.zoo.hmm(4, 1, 2, 3)
+    plan = ViewPlan.build(graph)
+    rows = et.LatentNetwork.random(graph, seed=0).sample(50, seed=1)
+    every = all_rows(graph)
+    counts = et.Counts(graph, plan.groups()).update(rows)
+    more = counts.update(every, sample_weight=np.full(len(every), 1.5 / len(every)))
+    random = np.random.default_rng(0)
+    features = ColumnFeatures.stack([np.column_stack([np.ones(3), random.random(3)]) for _ in range(4)])
+    groups = [(0, 1, 2), (1, 2, 3)]
+    given, spread = CountedTables(more, 0.0), CountedTables(counts, 1.5)
+    assert_allclose(spread.stacked(groups), given.stacked(groups), atol=1e-12)
+    assert_allclose(spread.marginal(2), given.marginal(2), atol=1e-12)
+    assert_allclose(spread.pair((0,), (1, 2)), given.pair((0,), (1, 2)), atol=1e-12)
+    assert_allclose(spread.moments(groups, features), given.moments(groups, features), atol=1e-12)
+    parts = [((0,), features[0]), ((1, 2), random.random((9, 2)))]
+    assert_allclose(spread.expectation(parts), given.expectation(parts), atol=1e-12)

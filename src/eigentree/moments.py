@@ -542,15 +542,11 @@ class Holders:
         """Add the members' sums of products of features, and their totals."""
         widths = self.states if features is None else features.widths[self.columns[0]]
         widths = np.where(self._kept, widths, 1)
-        if features is None:
-            matrices = self._ones
-        else:
-            matrices = features.padded[self.columns]
-            matrices[:, ~self._kept] = 1.0
+        # A column is summed out by its first feature, the constant.
+        matrices = self._ones if features is None else features.padded[self.columns]
         whole = self._kept & (features is None)
         found = np.empty((len(self.members), math.prod(widths.tolist())))
         kernels.feature_sums(dense, self.start, self.states, widths, whole, matrices, found)
-        # The first feature of every column is the constant.
         totals[self.members] += found.sum(axis=1) if features is None else found[:, 0]
         sums[self.members] += found.reshape(-1, *widths[self._kept]).transpose(self._axes)
 
