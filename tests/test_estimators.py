@@ -226,6 +226,30 @@ def test_counts_give_the_same_bits_as_their_rows(recipe: dict) -> None:
     assert_same_model(model, fitted(ROWS, **recipe))
 
 
+class OddMoments:
+    """Moments of a network with something done to each table."""
+
+    def __init__(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
+        self.change = change
+
+    def joint(self, names: list[str]) -> np.ndarray:
+        return self.change(et.LatentNetwork.random(GRAPH, seed=0).joint(names))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda table: table * 2, r"joint\(\['x\d'.*\]\) of the moments adds up to 2; it must be"),
+        (lambda table: table * np.nan, "adds up to nan"),
+        (lambda table: table.ravel()[:-1], r"has the shape \(\d+,\), but \("),
+    ],
+    ids=["twice", "missing", "flat"],
+)
+def test_moments_that_are_no_distributions_are_refused(change: Callable, message: str) -> None:
+    with pytest.raises(et.DataError, match=message):
+        et.SpectralJunctionTree(GRAPH).fit_moments(OddMoments(change))
+
+
 def test_counts_have_no_rows_to_hold_out() -> None:
     counts = et.Counts(GRAPH, ViewPlan.build(GRAPH).groups()).update(ROWS)
     assert et.SpectralJunctionTree(GRAPH).fit_moments(counts).shrinkage_ == USUAL

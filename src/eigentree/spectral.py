@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from eigentree.errors import DataError
 from eigentree.moments import DENSE_CELLS, ColumnFeatures, Counts, JointTable, MomentSource
 from eigentree.operators import NodeOperator, TreeOperators
 
@@ -49,6 +50,9 @@ SCALING_ROWS = 20.0
 NO_SIGNAL = 1e-10
 """Singular values below this part of the largest are rounding, and are not inverted."""
 
+UNEVEN = 1e-6
+"""By how much the sum of a joint distribution may differ from 1."""
+
 BATCH_CELLS = 2**20
 """Cells of the tables that are worked on together."""
 
@@ -66,7 +70,15 @@ class ExactTables:
 
     def probability(self, columns: tuple[int, ...]) -> JointTable:
         """Return the joint distribution of some columns, as the source gives it."""
-        array = np.asarray(self.source.joint([self.graph.observed[column] for column in columns]), np.float64)
+        names = [self.graph.observed[column] for column in columns]
+        shape = tuple(self.graph.states[name] for name in names)
+        array = np.asarray(self.source.joint(names), np.float64)
+        if array.shape != shape:
+            raise DataError(f"joint({names}) of the moments has the shape {array.shape}, but {shape} is expected")
+        total = float(array.sum())
+        # Also where a cell is missing or infinite, which no comparison is true of.
+        if not abs(total - 1) < UNEVEN:
+            raise DataError(f"joint({names}) of the moments adds up to {total:.6g}; it must be a distribution")
         return JointTable.from_dense(columns, array)
 
     def expectation(self, parts: Sequence[tuple[tuple[int, ...], Floats]]) -> Floats:
