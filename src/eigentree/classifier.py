@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from eigentree.codes import Rows, checked_weights
+from eigentree.codes import Rows, checked_weights, is_marked_missing
 from eigentree.em import EMJunctionTree, OnlineEMJunctionTree
 from eigentree.errors import DataError, ParameterError
 from eigentree.estimators import SpectralJunctionTree
@@ -164,7 +164,10 @@ def _labels(y: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
         raise DataError(f"y needs one label a row, shape ({rows},), not lists of different lengths") from None
     if given.shape != (rows,):
         raise DataError(f"y needs one label a row, shape ({rows},), not {given.shape}")
-    absent = [_is_missing(label) for label in given] if given.dtype.kind == "O" else given != given
+    if given.dtype.kind == "O":
+        absent: Any = [is_marked_missing(label) or bool(label != label) for label in given]
+    else:
+        absent = given != given
     if len(missing := np.flatnonzero(absent)):
         raise DataError(f"row {missing[0]} has no label; leave out rows whose class is unknown")
     try:
@@ -175,11 +178,6 @@ def _labels(y: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
     if len(classes) < 2:
         raise DataError(f"y holds one class only, {_shown(classes)}; a classifier needs at least two")
     return classes, labels
-
-
-def _is_missing(label: Any) -> bool:
-    # pandas marks missing labels by an object of its own, whose comparisons have no truth.
-    return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label != label)
 
 
 def _shown(classes: NDArray[Any]) -> str:

@@ -232,9 +232,14 @@ def _numbers(column: NDArray[Any], name: str) -> NDArray[Any]:
     raise _no_code(column[0] if len(column) else column.dtype, name)
 
 
+def is_marked_missing(cell: Any) -> bool:
+    """Return whether an object stands for a missing cell: None, or one of those that pandas has for this."""
+    # By name, since pandas need not be there; comparisons with its objects have no truth.
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType")
+
+
 def _number(cell: Any, name: str) -> float:
-    # pandas marks missing cells by objects of its own, which equal nothing and are no numbers.
-    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+    if is_marked_missing(cell):
         return math.nan
     try:
         if not isinstance(cell, str | bytes):

@@ -227,7 +227,7 @@ def choose_shrinkage(
     patched up add up to more than 1, so a kappa that needs many patches would look too good.
     """
     held = [fold for fold in _folds(counts, sample) if len(fold[0])]
-    rests = [counts - counts.empty().count(iter([fold])) for fold in held]
+    rests = [_without(counts, fold) for fold in held]
     usable = [k for k, rest in enumerate(rests) if rest.rows > 0]
     added = pseudo_rows(plan.graph)
     *fits, whole = learn(plan, [CountedTables(c, added) for c in [*(rests[k] for k in usable), counts]], scaling)
@@ -247,9 +247,13 @@ def choose_shrinkage(
             )
         return scores[kappa]
 
+    def surely_better(kappa: float, than: float) -> bool:
+        mean, error = _paired(score(kappa) - score(than), weights)
+        return mean > SURE * error > 0
+
     best = GRID.index(USUAL)
     for step in (-1, 1):
-        while 0 <= best + step < len(GRID) and _gain(score(GRID[best + step]) - score(GRID[best]), weights) > SURE:
+        while 0 <= best + step < len(GRID) and surely_better(GRID[best + step], than=GRID[best]):
             best += step
     tried = {kappa: float(weights @ found / weights.sum()) for kappa, found in sorted(scores.items())}
     return GRID[best], tried, whole
@@ -264,12 +268,16 @@ def _folds(counts: Counts, sample: RowSample) -> list[tuple[NDArray[Any], NDArra
     return [sample.fold(number, FOLDS, share) for number in range(tried)]
 
 
-def _gain(gains: NDArray[np.float64], weights: NDArray[Any]) -> float:
-    """Return the mean of the rows' gains in units of its standard error."""
+def _without(counts: Counts, fold: tuple[NDArray[Any], NDArray[Any]]) -> Counts:
+    """Return the counts without the rows of a fold."""
+    return counts - counts.empty().count(iter([fold])) if len(fold[0]) else counts
+
+
+def _paired(gains: NDArray[np.float64], weights: NDArray[Any]) -> tuple[float, float]:
+    """Return the mean of the rows' gains, and its standard error."""
     total = float(weights.sum())
     mean = float(weights @ gains) / total
-    error = math.sqrt(float(weights @ (gains - mean) ** 2)) / total
-    return mean / error if error > 0 else 0.0
+    return mean, math.sqrt(float(weights @ (gains - mean) ** 2)) / total
 
 
 def choose_class_shrinkage(
@@ -293,13 +301,10 @@ def choose_class_shrinkage(
         return math.inf, {}
     log_share = np.concatenate([part for part, _ in known], axis=1)
     weights = np.concatenate([part for _, part in known])
-    total = float(weights.sum())
-    mean = log_share @ weights / total
-    best = int(mean.argmax())
-    behind = log_share[best] - log_share
-    variance = (behind - behind @ weights[:, None] / total) ** 2 @ weights / total
-    level = np.flatnonzero(mean[best] - mean <= LEVEL * np.sqrt(variance / total))
-    return CLASS_GRID[level[-1]], dict(zip(CLASS_GRID, mean.tolist(), strict=True))
+    mean = log_share @ weights / float(weights.sum())
+    behind = [_paired(log_share[mean.argmax()] - other, weights) for other in log_share]
+    level = [kappa for kappa, (gap, error) in zip(CLASS_GRID, behind, strict=True) if gap <= LEVEL * error]
+    return level[-1], dict(zip(CLASS_GRID, mean.tolist(), strict=True))
 
 
 def _bounded(samples: Sequence[RowSample]) -> list[RowSample]:
@@ -320,10 +325,7 @@ def _class_fold(
     """
     share = held_share(samples)
     held = [sample.fold(number, CLASS_FOLDS, share) for sample in samples]
-    rests = [
-        whole - whole.empty().count(iter([fold])) if len(fold[0]) else whole
-        for whole, fold in zip(counts, held, strict=True)
-    ]
+    rests = [_without(whole, fold) for whole, fold in zip(counts, held, strict=True)]
     codes = np.asfortranarray(np.concatenate([codes for codes, _ in held]))
     if not len(codes) or not all(rest.rows > 0 for rest in rests):
         return None
