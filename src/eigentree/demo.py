@@ -46,9 +46,8 @@ def main() -> None:
         )
 
     with _quiet():
-        copy.deepcopy(model).score_samples(
-            rows
-        )  # compiles what rare rows need; a copy, for floored rows are counted
+        # Compiles what rare rows need; on a copy, since the report counts the rows that are floored.
+        copy.deepcopy(model).score_samples(rows)
         start = time.perf_counter()
         scores = model.score_samples(rows)
         seconds = time.perf_counter() - start
