@@ -16,7 +16,7 @@ from benchmarks.models import FIRST_SEED, codes
 from benchmarks.numpy_em import NumpyHMM
 from benchmarks.scoring import homogeneous
 from eigentree import EMJunctionTree, LatentNetwork, zoo
-from eigentree.expectation import Expectation, TableLayout
+from eigentree.em.expectation import Expectation, TableLayout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

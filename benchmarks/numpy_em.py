@@ -17,7 +17,7 @@ BLOCK = 16_384
 
 
 class NumpyHMM:
-    """The tables of a non-homogeneous 2nd-order HMM (`eigentree.zoo.hmm(length, order=2, …)`) as numpy arrays.
+    """The tables of a non-homogeneous 2nd-order HMM (`zoo.hmm(length, order=2, …)`) as numpy arrays.
 
     ``first`` is P(h0), ``second`` P(h1 | h0), ``moves[t]`` P(h_t | h_{t-2}, h_{t-1}) for t >= 2 and ``emits[t]``
     P(x_t | h_t).

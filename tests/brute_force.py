@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from eigentree.graph import LatentGraph
-from eigentree.network import LatentNetwork
-from eigentree.tree import JunctionTree
+from eigentree.exact.network import LatentNetwork
+from eigentree.structures.graph import LatentGraph
+from eigentree.structures.junction_tree import JunctionTree
 
 
 def observed_table(network: LatentNetwork) -> np.ndarray:

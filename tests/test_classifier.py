@@ -19,11 +19,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
 import eigentree as et
-from eigentree import shrinkage
-from eigentree.codes import Rows
+from eigentree.counting import row_sample
+from eigentree.data.rows import Rows
 from eigentree.experiments.baselines import IndependentColumns
-from eigentree.shrinkage import CLASS_FOLDS, CLASS_GRID, RowSample, choose_class_shrinkage
-from eigentree.views import ViewPlan
+from eigentree.spectral import shrinkage
+from eigentree.spectral.shrinkage import CLASS_FOLDS, CLASS_GRID, RowSample, choose_class_shrinkage
+from eigentree.spectral.views import ViewPlan
 
 GRAPH = et.zoo.hmm(6, 1, 2, 3)
 NAMES = np.array(["acceptor", "donor", "neither"])
@@ -130,7 +131,7 @@ def test_the_order_of_rows_changes_no_bit(seed: int, limit: int) -> None:
     X, y = labelled(50, 40, 60, seed=seed % 7, holes=0.03)
     order = np.random.default_rng(seed).permutation(len(y))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shrinkage, "SAMPLE_ROWS", limit)
+        patch.setattr(row_sample, "SAMPLE_ROWS", limit)
         one = quietly(lambda: classifier().fit(X, y))
         other = quietly(lambda: classifier().fit(X[order], y[order]))
     assert one.shrinkage_ == other.shrinkage_
@@ -331,8 +332,8 @@ def test_a_bound_on_held_out_rows_keeps_the_shares_of_classes(monkeypatch: pytes
     samples = [
         RowSample.empty(6).update(np.asfortranarray(X[y == label].astype(np.uint8)), None) for label in (0, 1)
     ]
-    monkeypatch.setattr(shrinkage, "SAMPLE_ROWS", 800)
-    bounded = shrinkage._bounded(samples)
+    monkeypatch.setattr(row_sample, "SAMPLE_ROWS", 800)
+    bounded = row_sample.bounded(samples)
     sizes = [len(sample.hashes) for sample in bounded]
     assert 790 <= sum(sizes) <= 810
     assert_allclose(sizes[0] / sum(sizes), 0.75, atol=0.05)

@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 
 import eigentree as et
 from eigentree import kernels
-from eigentree.codes import Rows, rows_at_a_time
+from eigentree.data.rows import Rows, rows_at_a_time
 
 GRAPH = et.zoo.hmm(3, 1, 2, 4)
 NETWORK = et.LatentNetwork.random(GRAPH, seed=0)

@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose
 from random_graphs import latent_graphs
 
 import eigentree as et
-from eigentree.diagnostics import SpectralReport
+from eigentree.spectral.diagnostics import SpectralReport
 
 GRAPH = et.zoo.hmm(8, 2, 2, 4)
 NETWORK = et.LatentNetwork.random(GRAPH, seed=0)

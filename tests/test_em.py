@@ -20,8 +20,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import eigentree as et
-from eigentree import em, structure
-from eigentree.expectation import Expectation, TableLayout
+from eigentree.data import resolving as structure
+from eigentree.em.expectation import Expectation, TableLayout
+from eigentree.models import em
 
 with warnings.catch_warnings():
     # SWIG's builtin types warn while pyagrum loads; as an error that would crash the interpreter.

@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose
 from random_graphs import latent_graphs
 
 import eigentree as et
-from eigentree.codes import Rows
-from eigentree.tree import JunctionTree
+from eigentree.data.rows import Rows
+from eigentree.structures.junction_tree import JunctionTree
 
 
 def with_zeros(network: et.LatentNetwork, share: float, seed: int) -> et.LatentNetwork:

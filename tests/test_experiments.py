@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import eigentree as et
-from eigentree import cli
+from eigentree.commands import main as cli
 from eigentree.datasets import load_splice
 from eigentree.experiments import figure3, figure4, runner
 from eigentree.experiments.baselines import IndependentColumns, MarkovChain

@@ -20,7 +20,7 @@ from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
 from eigentree.errors import EigentreeError, GraphError
-from eigentree.graph import LatentGraph
+from eigentree.structures.graph import LatentGraph
 
 with warnings.catch_warnings():
     # SWIG's types warn while they are made, and the interpreter crashes when that warning is an error.
@@ -366,7 +366,7 @@ def test_pgmpy_order_does_not_hang_on_the_hash_seed() -> None:
     edges = [("zeta", "y"), ("alpha", "y"), ("mu", "y"), ("mu", "w")]
     code = (
         "from pgmpy.models import DiscreteBayesianNetwork\n"
-        "from eigentree.graph import LatentGraph\n"
+        "from eigentree.structures.graph import LatentGraph\n"
         f"net = DiscreteBayesianNetwork({edges!r}, latents={{'zeta', 'mu', 'alpha'}})\n"
         "graph = LatentGraph.from_pgmpy(net, states=dict.fromkeys(net.nodes, 2))\n"
         "print(graph.names, graph.parents('y'), graph.hidden)"

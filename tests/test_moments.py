@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eigentree as et
-from eigentree import moments
-from eigentree.moments import ColumnFeatures
+from eigentree.counting import counts as moments
+from eigentree.counting.counts import ColumnFeatures
 
 GRAPH = et.LatentGraph({"h": 2, "a": 3, "b": 2, "c": 5, "d": 4}, [("h", n) for n in "abcd"], ["h"])
 GROUPS = [("a", "b", "c"), ("c", "d"), ("a", "d"), ("b",)]

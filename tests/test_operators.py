@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from random_graphs import latent_graphs
 
 import eigentree as et
-from eigentree.codes import Rows
-from eigentree.operators import NodeOperator, TreeOperators, upward_pass
+from eigentree.data.rows import Rows
+from eigentree.engine.operators import NodeOperator, TreeOperators, upward_pass
 
 
 def dense(operators: TreeOperators, node: NodeOperator) -> np.ndarray:

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from random_graphs import latent_graphs
 
 import eigentree as et
-from eigentree.tree import JunctionTree
+from eigentree.structures.junction_tree import JunctionTree
 
 
 @pytest.fixture(scope="module")

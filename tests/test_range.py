@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import eigentree as et
-from eigentree.codes import Rows
-from eigentree.operators import NodeOperator, TreeOperators
+from eigentree.data.rows import Rows
+from eigentree.engine.operators import NodeOperator, TreeOperators
 
 
 def mixture_log_terms(network: et.LatentNetwork, row: np.ndarray) -> np.ndarray:

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eigentree as et
-from eigentree import shrinkage
-from eigentree.codes import Rows
-from eigentree.shrinkage import (
+from eigentree.counting import row_sample
+from eigentree.data.rows import Rows
+from eigentree.spectral import shrinkage
+from eigentree.spectral.learning import CountedTables, learn
+from eigentree.spectral.shrinkage import (
     FOLDS,
     GRID,
     USUAL,
@@ -26,8 +28,7 @@ from eigentree.shrinkage import (
     log_marginals,
     pseudo_rows,
 )
-from eigentree.spectral import CountedTables, learn
-from eigentree.views import ViewPlan
+from eigentree.spectral.views import ViewPlan
 
 GRAPH = et.zoo.hmm(6, 1, 2, 3)
 NETWORK = et.LatentNetwork.random(GRAPH, seed=0)
@@ -58,7 +59,7 @@ def assert_same_sample(one: RowSample, other: RowSample) -> None:
 @pytest.fixture
 def small_sample(monkeypatch: pytest.MonkeyPatch) -> int:
     """A limit that a few hundred rows exceed."""
-    monkeypatch.setattr(shrinkage, "SAMPLE_ROWS", 40)
+    monkeypatch.setattr(row_sample, "SAMPLE_ROWS", 40)
     return 40
 
 
@@ -69,7 +70,7 @@ def test_order_and_batches_change_no_bit(seed: int, cuts: set[int], limit: int) 
     weights = np.random.default_rng(seed).integers(0, 5, 300)
     order = np.random.default_rng(seed + 1).permutation(300)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shrinkage, "SAMPLE_ROWS", limit)
+        patch.setattr(row_sample, "SAMPLE_ROWS", limit)
         whole = sampled(codes, weights)
         assert_same_sample(sampled(codes[order], weights[order], tuple(sorted(cuts))), whole)
         assert_same_sample(sampled(np.repeat(codes, weights, axis=0)), whole)
@@ -229,7 +230,7 @@ def test_the_choice_stays_where_it_began_unless_a_neighbour_is_better() -> None:
 
 
 def test_many_rows_hold_out_the_whole_sample_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shrinkage, "SAMPLE_ROWS", 20)
+    monkeypatch.setattr(row_sample, "SAMPLE_ROWS", 20)
     graph = et.zoo.hmm(20, 2, 2, 4)
     rows = et.LatentNetwork.random(graph, seed=0).sample(1_000, seed=7)
     held, dealt = sampled(codes_of(rows, graph)).fold(0, 1)
@@ -245,9 +246,9 @@ def test_only_some_copies_of_frequent_rows_are_held_out() -> None:
     """Else a model of few configurations would be learned from data in which the held-out ones are rare."""
     sample = RowSample(np.arange(100, dtype=np.uint64) * 7919, np.zeros((100, 6), np.uint8), np.full(100, 1_000))
     share = held_share([sample])
-    assert share == shrinkage.SAMPLE_ROWS / 100_000
+    assert share == row_sample.SAMPLE_ROWS / 100_000
     dealt = [sample.fold(number, 2, share)[1].sum() for number in range(2)]
-    assert_allclose(dealt, shrinkage.SAMPLE_ROWS / 2, rtol=0.1)
+    assert_allclose(dealt, row_sample.SAMPLE_ROWS / 2, rtol=0.1)
     assert held_share([sampled(codes_of(NETWORK.sample(500, seed=0)))]) == 1.0
 
 

@@ -14,9 +14,9 @@ from numpy.testing import assert_allclose
 from random_graphs import latent_graphs
 
 import eigentree as et
-from eigentree.moments import ColumnFeatures
-from eigentree.spectral import CountedTables
-from eigentree.views import ViewPlan
+from eigentree.counting.counts import ColumnFeatures
+from eigentree.spectral.learning import CountedTables
+from eigentree.spectral.views import ViewPlan
 
 RECIPES = {
     "default": {"shrinkage": 0},
@@ -101,8 +101,8 @@ def test_the_law_holds_over_the_whole_zoo(graph: et.LatentGraph, recipe: str) ->
 
 @pytest.mark.parametrize("root", ["h0", "h4", "h9"])
 def test_the_root_changes_nothing(root: str) -> None:
-    from eigentree.codes import Rows
-    from eigentree.spectral import ExactTables, learn
+    from eigentree.data.rows import Rows
+    from eigentree.spectral.learning import ExactTables, learn
 
     network = et.LatentNetwork.random(et.zoo.hmm(10, 2, 2, 4), seed=0)
     plan = ViewPlan.build(network.graph, root=root)

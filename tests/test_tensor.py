@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eigentree.engine.tensor import LabeledTensor
 from eigentree.errors import TensorError
-from eigentree.tensor import LabeledTensor
 
 NAMES = ("a", "b", "c", "x1", "x10")
 modest = settings(max_examples=40, deadline=None)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from random_graphs import latent_graphs
 
 import eigentree as et
-from eigentree.tree import JunctionTree, _unavoidable, moral_adjacency
-from eigentree.views import ViewPlan
+from eigentree.spectral.views import ViewPlan
+from eigentree.structures.junction_tree import JunctionTree, _unavoidable, moral_adjacency
 
 graphs = latent_graphs(most_variables=9, most_cells=10**6)
 
@@ -212,7 +212,7 @@ def test_what_is_refused_before_triangulation_is_unavoidable(graph: et.LatentGra
 def test_a_dense_graph_is_refused_before_it_is_triangulated(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"v{i}" for i in range(300)]
     graph = et.LatentGraph(dict.fromkeys(names, 2), list(combinations(names, 2)), names[1:], directed=False)
-    monkeypatch.setattr("eigentree.tree._eliminate", None)
+    monkeypatch.setattr("eigentree.structures.junction_tree._eliminate", None)
     with pytest.raises(et.TreewidthError, match=r"a clique of 300 variables with 2.04e\+90 joint states"):
         JunctionTree.build(graph)
 

@@ -20,7 +20,7 @@ from eigentree.errors import GraphError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from eigentree.graph import LatentGraph
+    from eigentree.structures.graph import LatentGraph
 
 TEMPLATES = [
     zoo.HMM(order=2, hidden_states=3),

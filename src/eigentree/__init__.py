@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from eigentree import datasets as datasets
-    from eigentree import zoo as zoo
-    from eigentree.classifier import JunctionTreeClassifier as JunctionTreeClassifier
-    from eigentree.em import EMJunctionTree as EMJunctionTree
-    from eigentree.em import OnlineEMJunctionTree as OnlineEMJunctionTree
+    from eigentree.counting.counts import Counts as Counts
+    from eigentree.engine.tensor import LabeledTensor as LabeledTensor
     from eigentree.errors import DataError as DataError
     from eigentree.errors import EigentreeError as EigentreeError
     from eigentree.errors import GraphError as GraphError
@@ -22,42 +20,44 @@ if TYPE_CHECKING:
     from eigentree.errors import RankError as RankError
     from eigentree.errors import TensorError as TensorError
     from eigentree.errors import TreewidthError as TreewidthError
-    from eigentree.estimators import SpectralJunctionTree as SpectralJunctionTree
-    from eigentree.graph import LatentGraph as LatentGraph
-    from eigentree.moments import Counts as Counts
-    from eigentree.network import LatentNetwork as LatentNetwork
-    from eigentree.tensor import LabeledTensor as LabeledTensor
-    from eigentree.tree import JunctionTree as JunctionTree
+    from eigentree.exact.network import LatentNetwork as LatentNetwork
+    from eigentree.models.classifier import JunctionTreeClassifier as JunctionTreeClassifier
+    from eigentree.models.em import EMJunctionTree as EMJunctionTree
+    from eigentree.models.em import OnlineEMJunctionTree as OnlineEMJunctionTree
+    from eigentree.models.spectral import SpectralJunctionTree as SpectralJunctionTree
+    from eigentree.structures import zoo as zoo
+    from eigentree.structures.graph import LatentGraph as LatentGraph
+    from eigentree.structures.junction_tree import JunctionTree as JunctionTree
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "Counts": "moments",
+    "Counts": "counting.counts",
     "DataError": "errors",
-    "EMJunctionTree": "em",
+    "EMJunctionTree": "models.em",
     "EigentreeError": "errors",
     "GraphError": "errors",
-    "JunctionTree": "tree",
-    "JunctionTreeClassifier": "classifier",
-    "LabeledTensor": "tensor",
-    "LatentGraph": "graph",
-    "LatentNetwork": "network",
+    "JunctionTree": "structures.junction_tree",
+    "JunctionTreeClassifier": "models.classifier",
+    "LabeledTensor": "engine.tensor",
+    "LatentGraph": "structures.graph",
+    "LatentNetwork": "exact.network",
     "NetworkError": "errors",
-    "OnlineEMJunctionTree": "em",
+    "OnlineEMJunctionTree": "models.em",
     "ParameterError": "errors",
     "RankError": "errors",
-    "SpectralJunctionTree": "estimators",
+    "SpectralJunctionTree": "models.spectral",
     "TensorError": "errors",
     "TreewidthError": "errors",
 }
-_MODULES = {"datasets", "zoo"}
+_MODULES = {"datasets": "datasets", "zoo": "structures.zoo"}
 
 __all__ = ["__version__", *sorted(_HOME), *sorted(_MODULES)]
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return import_module(f"eigentree.{name}")
+        return import_module(f"eigentree.{_MODULES[name]}")
     if name in _HOME:
         value = getattr(import_module(f"eigentree.{_HOME[name]}"), name)
         globals()[name] = value

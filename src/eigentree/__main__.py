@@ -2,7 +2,7 @@
 
 import sys
 
-from eigentree.cli import main
+from eigentree.commands.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

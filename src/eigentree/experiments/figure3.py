@@ -9,16 +9,16 @@ from zlib import crc32
 
 import numpy as np
 
-from eigentree import zoo
+from eigentree.exact.network import LatentNetwork
 from eigentree.experiments.methods import METHODS, Problem, facts, scores, train, warm_up
-from eigentree.network import LatentNetwork
+from eigentree.structures import zoo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from eigentree.graph import LatentGraph
+    from eigentree.structures.graph import LatentGraph
 
 SAMPLES = (100, 316, 1_000, 3_162, 10_000, 31_623, 100_000)
 CONCENTRATIONS = (1.0, 0.3)

@@ -9,10 +9,7 @@ from zlib import crc32
 
 import numpy as np
 
-from eigentree import zoo
-from eigentree.classifier import JunctionTreeClassifier
 from eigentree.datasets import LETTERS, Splice, load_splice
-from eigentree.estimators import SpectralJunctionTree
 from eigentree.experiments.methods import (
     METHODS,
     WARM_UP_ROWS,
@@ -24,13 +21,16 @@ from eigentree.experiments.methods import (
     train,
     warm_up,
 )
+from eigentree.models.classifier import JunctionTreeClassifier
+from eigentree.models.spectral import SpectralJunctionTree
+from eigentree.structures import zoo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from eigentree.graph import LatentGraph
+    from eigentree.structures.graph import LatentGraph
 
     Codes = NDArray[Any]
     Floats = NDArray[np.float64]

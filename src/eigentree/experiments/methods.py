@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from eigentree.em import EMJunctionTree, OnlineEMJunctionTree
 from eigentree.errors import ParameterError
-from eigentree.estimators import SpectralJunctionTree
 from eigentree.experiments.baselines import IndependentColumns, MarkovChain
+from eigentree.models.em import EMJunctionTree, OnlineEMJunctionTree
+from eigentree.models.spectral import SpectralJunctionTree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from eigentree.graph import LatentGraph
-    from eigentree.network import LatentNetwork
+    from eigentree.exact.network import LatentNetwork
+    from eigentree.structures.graph import LatentGraph
 
     Floats = NDArray[np.float64]
     Codes = NDArray[Any]

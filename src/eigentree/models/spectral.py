@@ -11,24 +11,25 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from eigentree import queries
-from eigentree.codes import Rows, checked_weights
-from eigentree.diagnostics import SpectralReport
+from eigentree.counting.counts import Counts, MomentSource, weighted_chunks
+from eigentree.counting.row_sample import RowSample
+from eigentree.data.resolving import resolve_structure
+from eigentree.data.rows import Rows, checked_weights
+from eigentree.engine import queries
 from eigentree.errors import DataError, ParameterError
-from eigentree.moments import Counts, MomentSource, weighted_chunks
-from eigentree.shrinkage import USUAL, RowSample, choose_shrinkage, floored, log_marginals, pseudo_rows
-from eigentree.spectral import CountedTables, ExactTables, learn
-from eigentree.structure import resolve_structure
-from eigentree.views import ViewPlan
-from eigentree.zoo import Template
+from eigentree.spectral.diagnostics import SpectralReport
+from eigentree.spectral.learning import CountedTables, ExactTables, learn
+from eigentree.spectral.shrinkage import USUAL, choose_shrinkage, floored, log_marginals, pseudo_rows
+from eigentree.spectral.views import ViewPlan
+from eigentree.structures.zoo import Template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from eigentree.graph import LatentGraph
-    from eigentree.spectral import SpectralFit
+    from eigentree.spectral.learning import SpectralFit
+    from eigentree.structures.graph import LatentGraph
 
     Floats = NDArray[np.float64]
 

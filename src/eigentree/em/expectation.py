@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from eigentree import kernels
-from eigentree.graph import LatentGraph
-from eigentree.network import LatentNetwork, flat_index, homes, table_axes
-from eigentree.tree import JunctionTree
+from eigentree.engine.tables import flat_index, homes, table_axes
+from eigentree.exact.network import LatentNetwork
+from eigentree.structures.graph import LatentGraph
+from eigentree.structures.junction_tree import JunctionTree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

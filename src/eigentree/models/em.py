@@ -19,19 +19,19 @@ import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from eigentree.codes import Rows, checked_weights
+from eigentree.data.resolving import resolve_structure
+from eigentree.data.rows import Rows, checked_weights
+from eigentree.em.expectation import CodedRows, Expectation, TableLayout
 from eigentree.errors import DataError, NetworkError, ParameterError
-from eigentree.expectation import CodedRows, Expectation, TableLayout
-from eigentree.network import LatentNetwork
-from eigentree.structure import resolve_structure
+from eigentree.exact.network import LatentNetwork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from eigentree.graph import LatentGraph
-    from eigentree.zoo import Template
+    from eigentree.structures.graph import LatentGraph
+    from eigentree.structures.zoo import Template
 
     Floats = NDArray[np.float64]
     Report = Callable[[int, float], None]

@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.linalg.lapack import dgeqp3, dorgqr
 
+from eigentree.engine.tables import aligned, flat_index, homes, marginal, table_axes
 from eigentree.errors import RankError
-from eigentree.network import aligned, flat_index, homes, marginal, table_axes
-from eigentree.tree import JunctionTree
+from eigentree.structures.junction_tree import JunctionTree
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from eigentree.graph import LatentGraph
+    from eigentree.structures.graph import LatentGraph
 
     Floats = NDArray[np.float64]
 
@@ -105,7 +105,7 @@ class ViewPlan:
 
     Examples
     --------
-    >>> from eigentree.zoo import hmm
+    >>> from eigentree.structures.zoo import hmm
     >>> plan = ViewPlan.build(hmm(length=8, order=2, hidden_states=2, observed_states=4), views=2)
     >>> max(node.rank for node in plan.nodes)
     4

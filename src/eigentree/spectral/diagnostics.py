@@ -17,7 +17,7 @@ import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from eigentree.spectral import NO_SIGNAL
+from eigentree.spectral.learning import NO_SIGNAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from eigentree.moments import Counts
-    from eigentree.spectral import LearnedEdge, SpectralFit
-    from eigentree.views import PlanNode, ViewPlan
+    from eigentree.counting.counts import Counts
+    from eigentree.spectral.learning import LearnedEdge, SpectralFit
+    from eigentree.spectral.views import PlanNode, ViewPlan
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,20 +10,20 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from eigentree.codes import Rows, checked_weights, is_marked_missing
-from eigentree.em import EMJunctionTree, OnlineEMJunctionTree
+from eigentree.counting.counts import Counts
+from eigentree.data.resolving import resolve_structure
+from eigentree.data.rows import Rows, checked_weights, is_marked_missing
 from eigentree.errors import DataError, ParameterError
-from eigentree.estimators import SpectralJunctionTree
-from eigentree.moments import Counts
-from eigentree.shrinkage import choose_class_shrinkage
-from eigentree.structure import resolve_structure
+from eigentree.models.em import EMJunctionTree, OnlineEMJunctionTree
+from eigentree.models.spectral import SpectralJunctionTree
+from eigentree.spectral.shrinkage import choose_class_shrinkage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from eigentree.graph import LatentGraph
+    from eigentree.structures.graph import LatentGraph
 
     Floats = NDArray[np.float64]
     Estimator = SpectralJunctionTree | EMJunctionTree | OnlineEMJunctionTree

@@ -17,7 +17,7 @@ import numpy as np
 from numba import get_num_threads
 
 from eigentree import kernels
-from eigentree.codes import Rows, checked_weights
+from eigentree.data.rows import Rows, checked_weights
 from eigentree.errors import DataError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from eigentree.graph import LatentGraph
+    from eigentree.structures.graph import LatentGraph
 
     Floats = NDArray[np.float64]
 
@@ -206,7 +206,7 @@ class Counts:
 
     Examples
     --------
-    >>> from eigentree.zoo import mixture
+    >>> from eigentree.structures.zoo import mixture
     >>> counts = Counts(mixture(3, 2, 2), [("x0", "x1"), ("x2",)]).update([[0, 1, 1], [0, 1, 0], [1, -1, 0]])
     >>> counts.table(["x0", "x1"]).tolist()
     [[0, 2], [0, 0]]

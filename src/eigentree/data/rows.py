@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from eigentree.graph import LatentGraph
+    from eigentree.structures.graph import LatentGraph
 
 CHUNK = 16_384
 """Most rows that are encoded at a time."""

@@ -23,7 +23,7 @@ from eigentree.errors import TreewidthError, in_short
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from eigentree.graph import LatentGraph
+    from eigentree.structures.graph import LatentGraph
 
 MAX_CLIQUE_STATES = 2**24
 """Largest number of joint states of one clique: 128 MiB as a table of floats."""
@@ -82,7 +82,7 @@ class JunctionTree:
 
     Examples
     --------
-    >>> from eigentree.zoo import hmm
+    >>> from eigentree.structures.zoo import hmm
     >>> tree = JunctionTree.build(hmm(length=4, order=2, hidden_states=2, observed_states=3))
     >>> tree.width
     2

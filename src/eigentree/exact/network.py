@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from eigentree import kernels, queries
-from eigentree.codes import rows_at_a_time
+from eigentree import kernels
+from eigentree.data.rows import rows_at_a_time
+from eigentree.engine import queries
+from eigentree.engine.operators import NodeOperator, TreeOperators
+from eigentree.engine.tables import aligned, flat_index, homes, marginal, table_axes
+from eigentree.engine.tensor import LabeledTensor
 from eigentree.errors import DataError, NetworkError, did_you_mean
-from eigentree.graph import LatentGraph
-from eigentree.operators import NodeOperator, TreeOperators
-from eigentree.tensor import LabeledTensor
-from eigentree.tree import JunctionTree, TreeNode, check_families
+from eigentree.structures.graph import LatentGraph
+from eigentree.structures.junction_tree import JunctionTree, TreeNode, check_families
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -367,17 +369,6 @@ def _checked_tree(graph: LatentGraph, tree: JunctionTree | None) -> JunctionTree
     return None
 
 
-def table_axes(graph: LatentGraph, tree: JunctionTree | None = None) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """Return the axes of each table that a network on this graph needs, by the names it distributes.
-
-    On an undirected graph they follow the tree, by default ``JunctionTree.build(graph)``.
-    """
-    if graph.directed:
-        return {(name,): (*graph.parents(name), name) for name in graph.names}
-    tree = tree or JunctionTree.build(graph)
-    return {node.remainder: node.clique for node in tree.nodes if node.remainder}
-
-
 def _checked_keys(tables: Mapping[Any, ArrayLike], graph: LatentGraph) -> dict[tuple[str, ...], ArrayLike]:
     """Return the tables by tuples of names."""
     if not isinstance(tables, Mapping):
@@ -439,32 +430,6 @@ def _reordered(table: ArrayLike, names: list[str], wanted: tuple[str, ...]) -> F
     return np.transpose(np.asarray(table, np.float64), [names.index(name) for name in wanted])
 
 
-def flat_index(shape: tuple[int, ...], names: tuple[str, ...], part: tuple[str, ...]) -> NDArray[np.int64]:
-    """Return, for each cell of a table over `names`, its position in the flat table over `part`."""
-    grid = np.indices(shape, sparse=True)
-    flat = np.zeros((1,) * len(shape), np.int64)
-    for name in part:
-        axis = names.index(name)
-        flat = flat * shape[axis] + grid[axis]
-    return np.broadcast_to(flat, shape).ravel()
-
-
-def marginal(table: Floats, names: tuple[str, ...], wanted: tuple[str, ...]) -> Floats:
-    """Return a table over `names` summed down to `wanted`, axes in that order."""
-    kept = [name for name in names if name in wanted]
-    summed = table.sum(axis=tuple(k for k, name in enumerate(names) if name not in wanted))
-    return np.transpose(summed, [kept.index(name) for name in wanted])
-
-
-def aligned(table: Floats, names: tuple[str, ...], onto: tuple[str, ...]) -> Floats:
-    """Return a table over `names` with its axes placed where `onto` has them, and size 1 elsewhere."""
-    order = sorted(range(len(names)), key=lambda k: onto.index(names[k]))
-    shape = [1] * len(onto)
-    for k, name in enumerate(names):
-        shape[onto.index(name)] = table.shape[k]
-    return np.transpose(table, order).reshape(shape)
-
-
 def _calibrated(
     tree: JunctionTree,
     factors: Mapping[tuple[str, ...], Floats],
@@ -494,17 +459,3 @@ def _calibrated(
             ratio = np.divide(above, messages[i], out=np.zeros_like(above), where=messages[i] > 0)
             beliefs[i] = beliefs[i] * aligned(ratio, separators[i], cliques[i])
     return beliefs
-
-
-def homes(cliques: Sequence[tuple[str, ...]], families: Sequence[tuple[str, ...]]) -> list[int]:
-    """Return, for each family of variables, the first clique that holds it."""
-    holding: dict[str, list[int]] = {}
-    members = [frozenset(clique) for clique in cliques]
-    for i, clique in enumerate(cliques):
-        for name in clique:
-            holding.setdefault(name, []).append(i)
-    found = []
-    for family in families:
-        rarest = min(family, key=lambda name: len(holding[name]))
-        found.append(next(i for i in holding[rarest] if members[i].issuperset(family)))
-    return found

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from eigentree.codes import Rows
+from eigentree.data.rows import Rows
 from eigentree.errors import DataError, GraphError
-from eigentree.graph import LatentGraph
-from eigentree.zoo import Template
+from eigentree.structures.graph import LatentGraph
+from eigentree.structures.zoo import Template
 
 
 def resolve_structure(structure: LatentGraph | Template, X: Any) -> LatentGraph:

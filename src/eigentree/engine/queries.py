@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from eigentree.codes import Rows, rows_at_a_time
+from eigentree.data.rows import Rows, rows_at_a_time
 from eigentree.errors import DataError, GraphError, in_short
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from eigentree.graph import LatentGraph
-    from eigentree.operators import TreeOperators
+    from eigentree.engine.operators import TreeOperators
+    from eigentree.structures.graph import LatentGraph
 
 MAX_TABLE = 2**24
 """Largest table that a user may ask for: 128 MiB."""

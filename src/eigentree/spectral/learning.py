@@ -29,18 +29,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from eigentree.counting.counts import DENSE_CELLS, ColumnFeatures, Counts, JointTable, MomentSource
+from eigentree.engine.operators import NodeOperator, TreeOperators
 from eigentree.errors import DataError
-from eigentree.moments import DENSE_CELLS, ColumnFeatures, Counts, JointTable, MomentSource
-from eigentree.operators import NodeOperator, TreeOperators
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from eigentree.graph import LatentGraph
     from eigentree.kernels import Plan
-    from eigentree.views import ViewPlan
+    from eigentree.spectral.views import ViewPlan
+    from eigentree.structures.graph import LatentGraph
 
     Floats = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from math import ceil
 from numbers import Integral
 
 from eigentree.errors import GraphError, did_you_mean
-from eigentree.graph import LatentGraph
+from eigentree.structures.graph import LatentGraph
 
 
 class Template(ABC):

@@ -1,0 +1,1 @@
+"""The command ``eigentree``, one file per command."""

@@ -1,0 +1,1 @@
+"""Additive statistics of rows (section 6)."""

@@ -1,0 +1,1 @@
+"""What users bring: columns, and rows checked and encoded."""

@@ -1,0 +1,69 @@
+"""Tables whose axes are named: where a table goes, how it is aligned, summed down and indexed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eigentree.structures.junction_tree import JunctionTree
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from eigentree.structures.graph import LatentGraph
+
+    Floats = NDArray[np.float64]
+
+
+def table_axes(graph: LatentGraph, tree: JunctionTree | None = None) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Return the axes of each table that a network on this graph needs, by the names it distributes.
+
+    On an undirected graph they follow the tree, by default ``JunctionTree.build(graph)``.
+    """
+    if graph.directed:
+        return {(name,): (*graph.parents(name), name) for name in graph.names}
+    tree = tree or JunctionTree.build(graph)
+    return {node.remainder: node.clique for node in tree.nodes if node.remainder}
+
+
+def flat_index(shape: tuple[int, ...], names: tuple[str, ...], part: tuple[str, ...]) -> NDArray[np.int64]:
+    """Return, for each cell of a table over `names`, its position in the flat table over `part`."""
+    grid = np.indices(shape, sparse=True)
+    flat = np.zeros((1,) * len(shape), np.int64)
+    for name in part:
+        axis = names.index(name)
+        flat = flat * shape[axis] + grid[axis]
+    return np.broadcast_to(flat, shape).ravel()
+
+
+def marginal(table: Floats, names: tuple[str, ...], wanted: tuple[str, ...]) -> Floats:
+    """Return a table over `names` summed down to `wanted`, axes in that order."""
+    kept = [name for name in names if name in wanted]
+    summed = table.sum(axis=tuple(k for k, name in enumerate(names) if name not in wanted))
+    return np.transpose(summed, [kept.index(name) for name in wanted])
+
+
+def aligned(table: Floats, names: tuple[str, ...], onto: tuple[str, ...]) -> Floats:
+    """Return a table over `names` with its axes placed where `onto` has them, and size 1 elsewhere."""
+    order = sorted(range(len(names)), key=lambda k: onto.index(names[k]))
+    shape = [1] * len(onto)
+    for k, name in enumerate(names):
+        shape[onto.index(name)] = table.shape[k]
+    return np.transpose(table, order).reshape(shape)
+
+
+def homes(cliques: Sequence[tuple[str, ...]], families: Sequence[tuple[str, ...]]) -> list[int]:
+    """Return, for each family of variables, the first clique that holds it."""
+    holding: dict[str, list[int]] = {}
+    members = [frozenset(clique) for clique in cliques]
+    for i, clique in enumerate(cliques):
+        for name in clique:
+            holding.setdefault(name, []).append(i)
+    found = []
+    for family in families:
+        rarest = min(family, key=lambda name: len(holding[name]))
+        found.append(next(i for i in holding[rarest] if members[i].issuperset(family)))
+    return found

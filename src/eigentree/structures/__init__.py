@@ -1,0 +1,1 @@
+"""Latent graphs and their junction trees (section 3 of the paper)."""
