@@ -11,8 +11,8 @@ import scipy.sparse
 from numpy.testing import assert_array_equal
 
 import eigentree as et
-from eigentree import kernels
 from eigentree.data.rows import Rows, rows_at_a_time
+from eigentree.kernels import compiling
 
 GRAPH = et.zoo.hmm(3, 1, 2, 4)
 NETWORK = et.LatentNetwork.random(GRAPH, seed=0)
@@ -178,7 +178,7 @@ def test_a_function_that_numba_cannot_cache_is_compiled_all_the_same() -> None:
     """As where the package lies in a directory that cannot be written to; source without a file is such a case."""
     space: dict = {}
     exec("def double(x): return 2 * x", space)
-    assert kernels._jit(space["double"])(3) == 6
+    assert compiling.compiled(space["double"])(3) == 6
 
 
 @pytest.mark.parametrize("order", ["F", "C"])

@@ -442,7 +442,7 @@ def test_an_unknown_hidden_name_of_a_pyagrum_net_is_refused() -> None:
 
 def test_importing_the_graph_imports_no_other_graph_library() -> None:
     code = (
-        "import sys, eigentree.graph\n"
+        "import sys, eigentree.structures.graph\n"
         "print([name for name in ('networkx', 'pgmpy', 'pyagrum') if name in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True)

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numba import get_num_threads
 
-from eigentree import kernels
 from eigentree.data.rows import Rows, checked_weights
 from eigentree.errors import DataError
+from eigentree.kernels import codes as codes_kernels
+from eigentree.kernels import counting as counting_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -546,7 +547,7 @@ class Holders:
         matrices = self._ones if features is None else features.padded[self.columns]
         whole = self._kept & (features is None)
         found = np.empty((len(self.members), math.prod(widths.tolist())))
-        kernels.feature_sums(dense, self.start, self.states, widths, whole, matrices, found)
+        counting_kernels.feature_sums(dense, self.start, self.states, widths, whole, matrices, found)
         totals[self.members] += found.sum(axis=1) if features is None else found[:, 0]
         sums[self.members] += found.reshape(-1, *widths[self._kept]).transpose(self._axes)
 
@@ -636,11 +637,11 @@ class _Accumulator:
         holes = np.zeros(codes.shape[1], np.bool_)
         largest = np.zeros(codes.shape[1], codes.dtype)
         if len(codes):
-            kernels.largest_codes(codes, largest)
+            codes_kernels.largest_codes(codes, largest)
         holes[layout.columns] = largest[layout.columns] == layout.states
         if weights is None:
             _in_threads(
-                lambda part: kernels.count_groups(
+                lambda part: counting_kernels.count_groups(
                     codes,
                     layout.group_start[part],
                     layout.columns,
@@ -655,13 +656,13 @@ class _Accumulator:
             self.rows += len(codes)
         elif weights.dtype.kind in "iub":
             weights = weights.astype(np.int64)
-            kernels.weigh_groups(codes, weights, *groups, self.whole)
+            counting_kernels.weigh_groups(codes, weights, *groups, self.whole)
             self.rows += int(weights.sum())
         else:
             weights = weights.astype(np.float64)
             if self.weighted is None:
                 self.weighted = np.zeros(len(self.whole))
-            kernels.weigh_groups(codes, weights, *groups, self.weighted)
+            counting_kernels.weigh_groups(codes, weights, *groups, self.weighted)
             self.rows += float(weights.sum())
         for g in self.empty:
             self._add_sparse(g, codes, weights)
@@ -686,7 +687,7 @@ class _Accumulator:
             elif self.residual.dtype != kind:
                 self.residual = self.residual.astype(np.float64)
             counted = np.ones(int(chosen.sum()), kind) if weights is None else weights[chosen]
-            kernels.weigh_groups(
+            counting_kernels.weigh_groups(
                 np.asfortranarray(codes[chosen]),
                 counted,
                 np.array([0, len(group)]),

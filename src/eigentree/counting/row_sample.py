@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree import kernels
+from eigentree.kernels import codes as codes_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +46,7 @@ class RowSample:
     def update(self, codes: NDArray[Any], weights: NDArray[Any] | None) -> RowSample:
         """Return the sample with more rows seen."""
         hashes = np.empty(len(codes), np.uint64)
-        kernels.hash_rows(codes, hashes)
+        codes_kernels.hash_rows(codes, hashes)
         counted = np.ones(len(codes), np.int64) if weights is None else weights
         chosen = counted > 0
         if len(self.hashes) == SAMPLE_ROWS:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree import kernels
 from eigentree.errors import DataError, did_you_mean
+from eigentree.kernels import codes as codes_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,7 +98,7 @@ class Rows:
         codes = np.empty((stop - start, len(self.columns)), _code_type(self.states), order="F")
         if self.whole is not None and stop > start:
             largest = np.empty(len(self.columns), codes.dtype)
-            kernels.copy_codes(self.whole, start, codes, largest)
+            codes_kernels.copy_codes(self.whole, start, codes, largest)
             if (largest < self.states).all():
                 return codes
         for j, (column, states) in enumerate(zip(self.columns, self.states, strict=True)):
@@ -108,7 +108,7 @@ class Rows:
             if whole and cells.flags.c_contiguous and cells.max() < states and (unsigned or cells.min() >= 0):
                 codes[:, j] = cells
                 continue
-            bad = kernels.encode_column(cells, states, codes[:, j])
+            bad = codes_kernels.encode_column(cells, states, codes[:, j])
             if bad >= 0:
                 raise DataError(
                     f"row {start + bad}, column {self.names[j]!r} holds {column[start + bad].item()!r}, "

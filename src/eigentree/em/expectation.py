@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eigentree import kernels
 from eigentree.engine.tables import flat_index, homes, table_axes
 from eigentree.exact.network import LatentNetwork
+from eigentree.kernels import expected as expected_kernels
 from eigentree.structures.graph import LatentGraph
 from eigentree.structures.junction_tree import JunctionTree
 
@@ -198,7 +198,7 @@ class Expectation:
         self._plan, self._lines = self._flat_plan(UNSCALED)
 
     @cached_property
-    def _careful(self) -> tuple[kernels.CountPlan, int]:
+    def _careful(self) -> tuple[expected_kernels.BlockTree, int]:
         """The plan for rows that are too unlikely for the usual one: every node brings its message into range."""
         return self._flat_plan(1)
 
@@ -288,7 +288,7 @@ class Expectation:
             index[k] = flat_index(shape, names, self.layout.axes[key]) + self.layout.starts[key]
         return index
 
-    def _flat_plan(self, unscaled: int) -> tuple[kernels.CountPlan, int]:
+    def _flat_plan(self, unscaled: int) -> tuple[expected_kernels.BlockTree, int]:
         """Return the plan, and how many lines its messages take."""
         nodes, states = self._nodes, self.layout.graph.states
 
@@ -335,7 +335,7 @@ class Expectation:
                 lists.append(np.zeros(0, np.int64) if node.is_leaf else flat_index(shape, names, target))
         code_row = np.full(len(nodes), -1, np.int64)
         code_row[[node.is_leaf for node in nodes]] = np.arange(len(self._leaves))
-        plan = kernels.CountPlan(
+        plan = expected_kernels.BlockTree(
             bond=np.array(bond, np.int64),
             message=message[:-1],
             outside=outside,
@@ -431,7 +431,7 @@ class Expectation:
         return counts[: self.layout.size], log_likelihood if impossible < 0 else -math.inf, impossible
 
     def _pass(
-        self, plan: kernels.CountPlan, lines: int, values: Floats, rows: CodedRows, threads: int
+        self, plan: expected_kernels.BlockTree, lines: int, values: Floats, rows: CodedRows, threads: int
     ) -> tuple[Floats, float, int]:
         """Return what the compiled loop adds up over all rows."""
         count = len(rows.weights)
@@ -442,10 +442,10 @@ class Expectation:
         bounds = np.linspace(0, count, threads + 1).astype(int).tolist()
 
         def run(part: int) -> tuple[Floats, float, int]:
-            sums = np.zeros((kernels.COPIES, len(values)))
+            sums = np.zeros((expected_kernels.COPIES, len(values)))
             start, stop = bounds[part], bounds[part + 1]
             buffer = np.empty((lines, min(block, stop - start)))
-            total, impossible = kernels.expected(
+            total, impossible = expected_kernels.expected(
                 plan, values, transposed, rows.codes, rows.weights, start, stop, buffer, sums
             )
             return sums.sum(axis=0), total, impossible

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree import kernels
+from eigentree.kernels import messages as messages_kernels
+from eigentree.kernels import wide as wide_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,7 +141,7 @@ class TreeOperators:
         return _fold(self)
 
     @cached_property
-    def plan(self) -> kernels.Plan:
+    def plan(self) -> messages_kernels.FlatTree:
         """The flat layout of this tree for the compiled loops."""
         return _plan(self)
 
@@ -165,10 +166,10 @@ class TreeOperators:
         block = _block_size(2 * depth)
         messages, outside = np.empty((depth, block)), np.empty((depth, block))
         unsure = np.zeros(len(codes), np.bool_)
-        kernels.downward(plan, codes, messages, outside, block, offset, tables, unsure)
+        messages_kernels.downward(plan, codes, messages, outside, block, offset, tables, unsure)
         if unsure.any():
             again = np.zeros((int(unsure.sum()), tables.shape[1]))
-            kernels.wide_downward(plan, np.asfortranarray(codes[unsure]), offset, again)
+            wide_kernels.wide_downward(plan, np.asfortranarray(codes[unsure]), offset, again)
             tables[unsure] = again
         return np.split(tables, ends[1:-1], axis=1)
 
@@ -186,10 +187,10 @@ class TreeOperators:
         messages, outside = np.empty((depth, block)), np.empty((depth, block))
         uniform = random.random(codes.shape)
         unsure = np.zeros(len(codes), np.bool_)
-        kernels.draw(plan, self.folded._tour, codes, uniform, messages, outside, block, unsure)
+        messages_kernels.draw(plan, self.folded._tour, codes, uniform, messages, outside, block, unsure)
         if unsure.any():
             again = np.asfortranarray(codes[unsure])
-            kernels.wide_draw(plan, self.folded._tour, again, uniform[unsure])
+            wide_kernels.wide_draw(plan, self.folded._tour, again, uniform[unsure])
             codes[unsure] = again
         return self._draw_alone(codes, uniform)
 
@@ -200,7 +201,7 @@ class TreeOperators:
             alone = np.maximum(self.joint((column,)), 0.0)
             table = alone if alone.sum() > 0.0 else np.ones(self.states[column])
             rows = np.flatnonzero(left[:, column])
-            codes[rows, column] = [kernels.pick(table, level) for level in uniform[rows, column]]
+            codes[rows, column] = [messages_kernels.pick(table, level) for level in uniform[rows, column]]
         return int(left.sum())
 
     def joint(self, columns: Sequence[int]) -> Floats:
@@ -244,16 +245,16 @@ class TreeOperators:
         return ups, downs
 
 
-def upward_pass(plan: kernels.Plan, codes: NDArray[Any]) -> tuple[Floats, NDArray[np.int8]]:
+def upward_pass(plan: messages_kernels.FlatTree, codes: NDArray[Any]) -> tuple[Floats, NDArray[np.int8]]:
     """Return the log absolute probability of each row of codes, and its sign, under a flat plan."""
     log_size, sign = np.empty(len(codes)), np.empty(len(codes), np.int8)
     unsure = np.zeros(len(codes), np.bool_)
     depth = int((plan.slot + plan.bond).max())
     block = _block_size(depth)
-    kernels.upward(plan, codes, np.empty((depth, block)), block, log_size, sign, unsure)
+    messages_kernels.upward(plan, codes, np.empty((depth, block)), block, log_size, sign, unsure)
     if unsure.any():
         again = np.empty(int(unsure.sum())), np.empty(int(unsure.sum()), np.int8)
-        kernels.wide_upward(plan, np.asfortranarray(codes[unsure]), *again)
+        wide_kernels.wide_upward(plan, np.asfortranarray(codes[unsure]), *again)
         log_size[unsure], sign[unsure] = again
     return log_size, sign
 
@@ -316,7 +317,7 @@ def _merge(parent: NodeOperator, k: int, child: NodeOperator) -> NodeOperator | 
     if pairs == 0 or pairs * width > 16 * FOLDED_VALUES:
         return None
     # A folded table has no scale beside it: products of tiny values would be lost.
-    if parent.smallest * child.smallest < kernels.TINY:
+    if parent.smallest * child.smallest < messages_kernels.TINY:
         return None
     order = np.argsort(child.index[:, -1], kind="stable")
     starts = np.cumsum(below) - below
@@ -370,7 +371,7 @@ def _renumbered(nodes: Sequence[NodeOperator | None]) -> tuple[NodeOperator, ...
     )
 
 
-def _plan(tree: TreeOperators) -> kernels.Plan:
+def _plan(tree: TreeOperators) -> messages_kernels.FlatTree:
     nodes = tree.nodes
     bond = np.array([node.bond for node in nodes], np.int64)
     entries = [len(node.index) for node in nodes]
@@ -383,7 +384,7 @@ def _plan(tree: TreeOperators) -> kernels.Plan:
         sizes = [tree.states[column] + 1 for column in node.columns]
         stride.extend(math.prod(sizes[k + 1 :]) for k in range(len(sizes)))
     columns = [column for node in nodes for column in node.columns]
-    return kernels.Plan(
+    return messages_kernels.FlatTree(
         bond=bond,
         slot=_slots(nodes),
         place=np.cumsum(bond) - bond,

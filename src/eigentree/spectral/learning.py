@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from eigentree.kernels import Plan
+    from eigentree.kernels.messages import FlatTree as Plan
     from eigentree.spectral.views import ViewPlan
     from eigentree.structures.graph import LatentGraph
 

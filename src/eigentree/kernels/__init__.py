@@ -1,0 +1,1 @@
+"""The hot loops, compiled by numba; one module per phase."""

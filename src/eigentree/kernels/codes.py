@@ -1,0 +1,67 @@
+"""Cells to codes, and hashes of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from eigentree.kernels.compiling import compiled
+
+__all__ = ["copy_codes", "encode_column", "hash_rows", "largest_codes"]
+
+
+@compiled
+def encode_column(cells: Any, states: int, codes: Any) -> int:
+    """Return -1 after writing the codes of a column, or the first row whose cell is not a code."""
+    for r in range(cells.shape[0]):
+        cell = cells[r]
+        if cell >= 0 and cell < states:
+            code = int(cell)
+            if code != cell:
+                return r
+            codes[r] = code
+        elif cell == -1 or cell != cell:
+            codes[r] = states
+        else:
+            return r
+    return -1
+
+
+@compiled
+def copy_codes(cells: Any, start: int, codes: Any, largest: Any) -> None:
+    """Write some rows of a column-major array as codes of the same type, and the largest code of each column."""
+    for j in range(codes.shape[1]):
+        # Slices that start at 0, so that the loop vectorises.
+        column, written = cells[start : start + codes.shape[0], j], codes[:, j]
+        high = column[0]
+        for r in range(codes.shape[0]):
+            written[r] = column[r]
+            high = max(high, column[r])
+        largest[j] = high
+
+
+@compiled
+def largest_codes(codes: Any, largest: Any) -> None:
+    """Write the largest code of each column."""
+    for j in range(codes.shape[1]):
+        column = codes[:, j]
+        high = column[0]
+        for r in range(column.shape[0]):
+            high = max(high, column[r])
+        largest[j] = high
+
+
+@compiled
+def hash_rows(codes: Any, hashes: Any) -> None:
+    """Write a 64-bit hash of each row's codes."""
+    for r in range(codes.shape[0]):
+        hashes[r] = np.uint64(0x9E3779B97F4A7C15)
+    for j in range(codes.shape[1]):
+        column = codes[:, j]
+        for r in range(codes.shape[0]):
+            mixed = (hashes[r] ^ np.uint64(column[r])) * np.uint64(0xBF58476D1CE4E5B9)
+            hashes[r] = mixed ^ (mixed >> np.uint64(31))
+    for r in range(codes.shape[0]):
+        mixed = (hashes[r] ^ (hashes[r] >> np.uint64(30))) * np.uint64(0x94D049BB133111EB)
+        hashes[r] = mixed ^ (mixed >> np.uint64(29))

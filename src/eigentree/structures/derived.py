@@ -1,0 +1,48 @@
+"""What is computed from an immutable object alone is kept on that object, and goes when it goes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Derived"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+D = TypeVar("D", bound="Derived")
+
+
+class _Kept(dict[Any, Any]):
+    """What is kept; a pickle leaves it out, since it can be computed again."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Kept, ()
+
+
+class Derived:
+    """An immutable object that remembers what was computed from it.
+
+    A copy, shallow or deep, is the object itself: clones of an estimator share what their structure remembers.
+    """
+
+    __slots__ = ("_kept",)
+
+    _kept: _Kept
+
+    def derived(self: D, make: Callable[Concatenate[D, P], T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Return ``make(self, *arguments)``, computed once for each function and its arguments."""
+        if not hasattr(self, "_kept"):
+            object.__setattr__(self, "_kept", _Kept())
+        key = make, arguments, tuple(sorted(named.items()))
+        if key not in self._kept:
+            self._kept[key] = make(self, *arguments, **named)
+        found: T = self._kept[key]
+        return found
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
