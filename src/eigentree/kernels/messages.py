@@ -1,8 +1,8 @@
 """Messages up and down a tree of operators, for blocks of rows.
 
 A `FlatTree` is a tree of operators laid out flat, so that one call passes messages through the whole tree for a
-block of rows without returning to Python. Within a block, rows are the innermost axis of every buffer: an entry of an
-operator is read once for all rows of the block, and the loops over rows vectorise.
+block of rows without returning to Python. Within a block, rows are the innermost axis of every buffer: an entry of
+an operator is read once for all rows of the block, and the loops over rows vectorise.
 """
 
 from __future__ import annotations
