@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from eigentree import datasets as datasets
     from eigentree.counting.counts import Counts as Counts
+    from eigentree.counting.statistics import Statistics as Statistics
     from eigentree.engine.tensor import LabeledTensor as LabeledTensor
     from eigentree.errors import DataError as DataError
     from eigentree.errors import EigentreeError as EigentreeError
@@ -47,6 +48,7 @@ _HOME = {
     "ParameterError": "errors",
     "RankError": "errors",
     "SpectralJunctionTree": "models.spectral",
+    "Statistics": "counting.statistics",
     "TensorError": "errors",
     "TreewidthError": "errors",
 }

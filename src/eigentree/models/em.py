@@ -13,17 +13,18 @@ import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils.validation import check_is_fitted
 
+from eigentree.data.columns import Columns
 from eigentree.data.resolving import resolve_structure
-from eigentree.data.rows import Rows, checked_weights
+from eigentree.data.rows import Rows
+from eigentree.data.weights import checked_weights
 from eigentree.em.expectation import CodedRows, Expectation, TableLayout
 from eigentree.errors import DataError, NetworkError, ParameterError
 from eigentree.exact.network import LatentNetwork
+from eigentree.models.face import Face
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -40,46 +41,7 @@ MEMORY = 5
 """How many earlier steps an accelerated step looks back on."""
 
 
-class _NetworkFace(DensityMixin, BaseEstimator):  # type: ignore[misc]
-    """What users ask of an estimator whose fit leaves a `LatentNetwork`."""
-
-    network_: LatentNetwork
-
-    def _fitted(self) -> LatentNetwork:
-        check_is_fitted(self, "network_")
-        return self.network_
-
-    def score_samples(self, X: ArrayLike | Any) -> Floats:
-        """Return the log probability of each row, hidden variables and missing cells summed out."""
-        return self._fitted().log_prob(X)
-
-    def score(self, X: ArrayLike | Any, y: object = None) -> float:
-        """Return the mean log probability of the rows."""
-        return float(self.score_samples(X).mean())
-
-    def predict_proba(self, X: ArrayLike | Any, target: str) -> Floats:
-        """Return P(target | the other cells) of each row, shape (rows, states of the target)."""
-        return self._fitted().predict_proba(X, target)
-
-    def impute(
-        self,
-        X: ArrayLike | Any,
-        method: Literal["mode", "sample"] = "mode",
-        seed: int | np.random.Generator | None = None,
-    ) -> NDArray[np.int64]:
-        """Return the rows with their missing cells filled, by the likeliest state or by a joint draw."""
-        return self._fitted().impute(X, method, seed)
-
-    def sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> NDArray[np.int64]:
-        """Return rows drawn from the model, shape (n, columns)."""
-        return self._fitted().sample(n, seed)
-
-    def joint(self, names: Sequence[str]) -> Floats:
-        """Return the table of some observed variables, axes in the order of the names."""
-        return self._fitted().joint(names)
-
-
-class EMJunctionTree(_NetworkFace):
+class EMJunctionTree(Face):
     """Tables learned by expectation maximisation, from several starts.
 
     Parameters
@@ -180,9 +142,9 @@ class EMJunctionTree(_NetworkFace):
         graph = resolve_structure(self.structure, X)
         layout = TableLayout.of(graph)
         starts = _starts(graph, self.init, self.random_state, self.restarts)
-        rows = Rows.of(X, graph)
+        rows = Rows.of(X, Columns.of(graph))
         codes, weights, first = _merged(
-            rows.encode(0, rows.count), rows.states, _weights(sample_weight, rows.count)
+            rows.encode(0, rows.count), rows.columns.states, _weights(sample_weight, rows.count)
         )
         expectation = Expectation(layout, _missing(codes, graph), len(codes))
         problem = _Problem(expectation, expectation.coded(codes, weights), float(self.pseudo_counts), self.n_jobs)
@@ -203,9 +165,8 @@ class EMJunctionTree(_NetworkFace):
                 raise
             _warn_interrupted(f"start {len(climbs)} of {len(starts)}")
         best = max(climbs, key=lambda climb: climb.history[-1])
-        self.graph_ = graph
-        self.n_features_in_ = len(graph.observed)
         self.network_ = layout.network(best.parameters)
+        self.model_ = self.network_.model
         self.history_ = np.array(best.history)
         self.objectives_ = np.array([climb.history[-1] for climb in climbs])
         self.n_iter_ = len(best.history) - 1
@@ -328,7 +289,7 @@ class _Accelerator:
         return self.layout.normalised(squares, following)
 
 
-class OnlineEMJunctionTree(_NetworkFace):
+class OnlineEMJunctionTree(Face):
     """Tables learned by stepwise online EM (Liang and Klein, 2009).
 
     Expected counts a row are kept as a running average, in which mini-batch k = 0, 1, … has the weight
@@ -469,14 +430,13 @@ class OnlineEMJunctionTree(_NetworkFace):
     def _encoded(
         learner: _Stepwise, X: ArrayLike | Any, sample_weight: ArrayLike | None
     ) -> tuple[NDArray[Any], Floats]:
-        rows = Rows.of(X, learner.layout.graph)
+        rows = Rows.of(X, Columns.of(learner.layout.graph))
         return rows.encode(0, rows.count), _weights(sample_weight, rows.count)
 
     def _publish(self, learner: _Stepwise, history: list[float], converged: bool) -> None:
         self._online = learner
-        self.graph_ = learner.layout.graph
-        self.n_features_in_ = len(self.graph_.observed)
         self.network_ = learner.layout.network(learner.parameters)
+        self.model_ = self.network_.model
         self.history_ = np.array(history)
         self.n_iter_ = learner.batches
         self.converged_ = converged

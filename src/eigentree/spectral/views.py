@@ -21,6 +21,7 @@ from scipy.linalg.lapack import dgeqp3, dorgqr
 
 from eigentree.engine.tables import aligned, flat_index, homes, marginal, table_axes
 from eigentree.errors import RankError
+from eigentree.structures.derived import Derived
 from eigentree.structures.junction_tree import JunctionTree
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class PlanNode:
 
 
 @dataclass(frozen=True, eq=False)
-class ViewPlan:
+class ViewPlan(Derived):
     """The plan of a spectral fit: one node a branching of the observed variables, in preorder.
 
     Attributes

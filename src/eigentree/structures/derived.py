@@ -17,8 +17,8 @@ D = TypeVar("D", bound="Derived")
 class Derived:
     """An immutable object that remembers what was computed from it.
 
-    A copy, shallow or deep, is the object itself: clones of an estimator share what their structure remembers. A pickle
-    leaves it out, since it can be computed again.
+    A copy, shallow or deep, is the object itself: clones of an estimator share what their structure remembers. A
+    pickle leaves it out, since it can be computed again.
     """
 
     __slots__ = ("_kept",)
