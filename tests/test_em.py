@@ -624,11 +624,11 @@ def test_arguments_out_of_range_are_named(model: et.EMJunctionTree, message: str
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([1.0], r"needs one number a row, shape \(2,\), not \(1,\)"),
+        ([1.0], r"needs one number per row, shape \(2,\), not \(1,\)"),
         ([1.0, -1.0], "holds negative"),
         ([1.0, np.nan], "holds negative, infinite or missing"),
         ([0.0, 0.0], "all rows have weight 0"),
-        ([[1.0], [1.0, 2.0]], "needs one number a row"),
+        ([[1.0], [1.0, 2.0]], "needs one number per row"),
     ],
 )
 def test_bad_weights_are_refused(weights: list[float], message: str) -> None:

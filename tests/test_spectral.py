@@ -14,8 +14,11 @@ from numpy.testing import assert_allclose
 from random_graphs import latent_graphs
 
 import eigentree as et
-from eigentree.counting.counts import ColumnFeatures
-from eigentree.spectral.learning import CountedTables
+from eigentree.counting.features import ColumnFeatures
+from eigentree.data.columns import Columns
+from eigentree.data.rows import Rows
+from eigentree.spectral.learning import learn
+from eigentree.spectral.sources import CountedTables, ExactTables
 from eigentree.spectral.views import ViewPlan
 
 RECIPES = {
@@ -101,14 +104,11 @@ def test_the_law_holds_over_the_whole_zoo(graph: et.LatentGraph, recipe: str) ->
 
 @pytest.mark.parametrize("root", ["h0", "h4", "h9"])
 def test_the_root_changes_nothing(root: str) -> None:
-    from eigentree.data.rows import Rows
-    from eigentree.spectral.learning import ExactTables, learn
-
     network = et.LatentNetwork.random(et.zoo.hmm(10, 2, 2, 4), seed=0)
     plan = ViewPlan.build(network.graph, root=root)
     (fit,) = learn(plan, [ExactTables(network, network.graph)], "variance")
     rows = network.sample(200, seed=1)
-    log_size, sign = fit.operators(0.0).log_prob(Rows.of(rows, network.graph).encode(0, 200))
+    log_size, sign = fit.operators(0.0).log_prob(Rows.of(rows, Columns.of(network.graph)).encode(0, 200))
     assert (sign == 1).all()
     assert_allclose(log_size, network.log_prob(rows), atol=1e-8)
 

@@ -90,7 +90,9 @@ class Parameters:
         if not self.__sklearn_is_fitted__():
             from sklearn.exceptions import NotFittedError
 
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit with some rows first")
+            raise NotFittedError(
+                f"this {type(self).__name__} instance is not fitted yet; call fit with some rows first"
+            )
 
     def _become(self, fitted: Mapping[str, Any]) -> Self:
         """Return the estimator with these fitted attributes and no others, put in place in one step."""

@@ -220,7 +220,7 @@ class SpectralJunctionTree(Face):
         if not known or (isinstance(self.shrinkage, Real) and not self.shrinkage >= 0):
             raise ParameterError(f"shrinkage is 'auto' or a number of at least 0, not {self.shrinkage!r}")
         if self.max_rank is not None:
-            whole_number("max_rank, unless it is None for no cap,", self.max_rank)
+            whole_number("max_rank", self.max_rank)
         one_of("when_short", self.when_short, ("raise", "warn"))
 
     def _learn(self, plan: ViewPlan, statistics: Statistics) -> Self:
