@@ -18,8 +18,9 @@ from eigentree.engine.tables import aligned, flat_index, homes, marginal, table_
 from eigentree.engine.tensor import LabeledTensor
 from eigentree.errors import DataError, NetworkError, did_you_mean
 from eigentree.kernels import messages as messages_kernels
+from eigentree.structures.elimination import check_families
 from eigentree.structures.graph import LatentGraph
-from eigentree.structures.junction_tree import JunctionTree, TreeNode, check_families
+from eigentree.structures.junction_tree import JunctionTree, TreeNode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,9 +9,10 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from eigentree.errors import GraphError, did_you_mean
+from eigentree.structures.derived import Derived
 
 
-class LatentGraph:
+class LatentGraph(Derived):
     """An immutable graph over named discrete variables, some of which are never observed.
 
     Parameters
