@@ -13,8 +13,9 @@ import numpy as np
 
 from eigentree.data.rows import rows_at_a_time
 from eigentree.engine import queries
+from eigentree.engine.calibration import Factor, calibrated
 from eigentree.engine.operators import NodeOperator, TreeOperators
-from eigentree.engine.tables import aligned, flat_index, homes, marginal, table_axes
+from eigentree.engine.tables import flat_index, marginal, table_axes
 from eigentree.engine.tensor import LabeledTensor
 from eigentree.errors import DataError, NetworkError, did_you_mean
 from eigentree.kernels import messages as messages_kernels
@@ -173,12 +174,12 @@ class LatentNetwork:
     @cached_property
     def tree(self) -> JunctionTree:
         """The junction tree that questions are answered on."""
-        return self._given_tree or JunctionTree.build(self._graph)
+        return self._given_tree or JunctionTree.of(self._graph)
 
     @cached_property
     def _beliefs(self) -> list[Floats]:
         """The marginal of each maximal clique of the tree, axes in the order of the clique."""
-        return _calibrated(self.tree, self._factors, self._axes)
+        return calibrated(self.tree, [Factor(self._axes[key], table) for key, table in self._factors.items()])
 
     @cached_property
     def operators(self) -> TreeOperators:
@@ -365,7 +366,7 @@ def _checked_tree(graph: LatentGraph, tree: JunctionTree | None) -> JunctionTree
         _check_graph(graph, tree)
         return tree
     if not graph.directed:
-        return JunctionTree.build(graph)
+        return JunctionTree.of(graph)
     check_families(graph)
     return None
 
@@ -429,34 +430,3 @@ def _dirichlet(random: np.random.Generator, rows: int, states: int, concentratio
 
 def _reordered(table: ArrayLike, names: list[str], wanted: tuple[str, ...]) -> Floats:
     return np.transpose(np.asarray(table, np.float64), [names.index(name) for name in wanted])
-
-
-def _calibrated(
-    tree: JunctionTree,
-    factors: Mapping[tuple[str, ...], Floats],
-    axes: Mapping[tuple[str, ...], tuple[str, ...]],
-) -> list[Floats]:
-    """Return the marginal of each maximal clique under the product of the factors, once normalised."""
-    cliques, parents = tree.cliques, tree.clique_parents
-    placed = homes(cliques, [axes[key] for key in factors])
-    beliefs = [np.ones(tree.states_of(clique)) for clique in cliques]
-    for (key, table), home in zip(factors.items(), placed, strict=True):
-        beliefs[home] = beliefs[home] * aligned(table, axes[key], cliques[home])
-    separators = [
-        tuple(name for name in clique if name in set(cliques[parent])) if parent >= 0 else ()
-        for clique, parent in zip(cliques, parents, strict=True)
-    ]
-    messages = [np.ones(())] * len(cliques)
-    for i in reversed(range(len(cliques))):
-        beliefs[i] = beliefs[i] / beliefs[i].sum()
-        messages[i] = marginal(beliefs[i], cliques[i], separators[i])
-        if parents[i] >= 0:
-            product = beliefs[parents[i]] * aligned(messages[i], separators[i], cliques[parents[i]])
-            # A hub has thousands of children: the product of their messages would underflow.
-            beliefs[parents[i]] = product / product.max()
-    for i in range(len(cliques)):
-        if parents[i] >= 0:
-            above = marginal(beliefs[parents[i]], cliques[parents[i]], separators[i])
-            ratio = np.divide(above, messages[i], out=np.zeros_like(above), where=messages[i] > 0)
-            beliefs[i] = beliefs[i] * aligned(ratio, separators[i], cliques[i])
-    return beliefs
