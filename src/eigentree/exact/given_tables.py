@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.errors import NetworkError
+from eigentree.structures.elimination import check_families
 from eigentree.structures.graph import LatentGraph
-from eigentree.structures.junction_tree import JunctionTree, check_families
+from eigentree.structures.junction_tree import JunctionTree
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -41,7 +42,7 @@ def checked_tree(graph: LatentGraph, tree: JunctionTree | None) -> JunctionTree 
         check_own_tree(graph, tree)
         return tree
     if not graph.directed:
-        return JunctionTree.build(graph)
+        return JunctionTree.of(graph)
     check_families(graph)
     return None
 

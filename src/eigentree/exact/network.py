@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.engine.answers import Answers
+from eigentree.engine.calibration import Factor, calibrated
 from eigentree.engine.operators import NodeOperator, TreeOperators
-from eigentree.engine.tables import aligned, flat_index, homes, marginal, table_axes
+from eigentree.engine.tables import flat_index, marginal, table_axes
 from eigentree.engine.tensor import LabeledTensor
 from eigentree.errors import NetworkError, did_you_mean
 from eigentree.exact.given_tables import (
@@ -173,12 +174,12 @@ class LatentNetwork(Answers):
     @cached_property
     def tree(self) -> JunctionTree:
         """The junction tree that questions are answered on."""
-        return self._given_tree or JunctionTree.build(self._graph)
+        return self._given_tree or JunctionTree.of(self._graph)
 
     @cached_property
     def _beliefs(self) -> list[Floats]:
         """The marginal of each maximal clique of the tree, axes in the order of the clique."""
-        return _calibrated(self.tree, self._factors, self._axes)
+        return calibrated(self.tree, [Factor(self._axes[key], table) for key, table in self._factors.items()])
 
     @cached_property
     def operators(self) -> TreeOperators:
@@ -266,37 +267,6 @@ class LatentNetwork(Answers):
             Codes; -1, NaN or null for a missing cell.
         """
         return self.model.log_prob(X)[0]
-
-
-def _calibrated(
-    tree: JunctionTree,
-    factors: Mapping[tuple[str, ...], Floats],
-    axes: Mapping[tuple[str, ...], tuple[str, ...]],
-) -> list[Floats]:
-    """Return the marginal of each maximal clique under the product of the factors, once normalised."""
-    cliques, parents = tree.cliques, tree.clique_parents
-    placed = homes(cliques, [axes[key] for key in factors])
-    beliefs = [np.ones(tree.states_of(clique)) for clique in cliques]
-    for (key, table), home in zip(factors.items(), placed, strict=True):
-        beliefs[home] = beliefs[home] * aligned(table, axes[key], cliques[home])
-    separators = [
-        tuple(name for name in clique if name in set(cliques[parent])) if parent >= 0 else ()
-        for clique, parent in zip(cliques, parents, strict=True)
-    ]
-    messages = [np.ones(())] * len(cliques)
-    for i in reversed(range(len(cliques))):
-        beliefs[i] = beliefs[i] / beliefs[i].sum()
-        messages[i] = marginal(beliefs[i], cliques[i], separators[i])
-        if parents[i] >= 0:
-            product = beliefs[parents[i]] * aligned(messages[i], separators[i], cliques[parents[i]])
-            # A hub has thousands of children: the product of their messages would underflow.
-            beliefs[parents[i]] = product / product.max()
-    for i in range(len(cliques)):
-        if parents[i] >= 0:
-            above = marginal(beliefs[parents[i]], cliques[parents[i]], separators[i])
-            ratio = np.divide(above, messages[i], out=np.zeros_like(above), where=messages[i] > 0)
-            beliefs[i] = beliefs[i] * aligned(ratio, separators[i], cliques[i])
-    return beliefs
 
 
 def _reordered(table: ArrayLike, names: list[str], wanted: tuple[str, ...]) -> Floats:

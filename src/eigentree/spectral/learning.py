@@ -22,14 +22,14 @@ the columns' marginals. Without scaling every column keeps its one-hot vector, a
 from __future__ import annotations
 
 import math
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from eigentree.counting.features import ColumnFeatures
 from eigentree.data.columns import Columns
+from eigentree.engine.threads import one_thread
 from eigentree.spectral.batches import Batch, batches_of
 from eigentree.spectral.bonds import Bond, centred_bond, plain_bond, scaled_bond
 from eigentree.spectral.fit import LearnedEdge, SpectralFit
@@ -51,13 +51,8 @@ def learn(plan: ViewPlan, tables: Sequence[Tables], scaling: str | None) -> list
     few calls of numpy.
     """
     # One thread: the matrices are small, threads would only wait for each other, and sums keep their order.
-    with _blas().limit(limits=1, user_api="blas"):
+    with one_thread():
         return _learn(plan, tables, scaling)
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 def _learn(plan: ViewPlan, tables: Sequence[Tables], scaling: str | None) -> list[SpectralFit]:
