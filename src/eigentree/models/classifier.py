@@ -87,6 +87,8 @@ class JunctionTreeClassifier(Parameters):
     classes_: NDArray[Any]
     class_prior_: Floats
     estimators_: list[Estimator]
+    shrinkage_: float
+    tried_: dict[float, float]
 
     def __init__(self, estimator: Estimator) -> None:
         self.estimator = estimator
