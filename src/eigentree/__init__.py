@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from eigentree.structures.graph import LatentGraph as LatentGraph
     from eigentree.structures.junction_tree import JunctionTree as JunctionTree
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "Counts": "counting.counts",
