@@ -78,7 +78,7 @@ def test_columns_have_hidden_parents_and_no_children(make: Callable[..., LatentG
         (2.0, r"observed_states is a whole number of at least 1, not 2\.0"),
         (True, "observed_states is a whole number of at least 1, not True"),
         ([2] * 7 + [0], r"observed_states\[7\] is a whole number of at least 1, not 0"),
-        ([2] * 7, "observed_states must be one number or 8, one a column, but 7 are given"),
+        ([2] * 7, "observed_states must be one number or 8, one per column, but 7 are given"),
         ("22222222", r"observed_states\[0\] is a whole number of at least 1, not '2'"),
     ],
 )
@@ -158,7 +158,7 @@ def test_factorial_hmm(length: int, levels: int) -> None:
 
 
 def test_factorial_hmm_wants_one_number_a_level() -> None:
-    with pytest.raises(GraphError, match="hidden_states must be one number or 2, one a level, but 3 are given"):
+    with pytest.raises(GraphError, match="hidden_states must be one number or 2, one per level, but 3 are given"):
         zoo.factorial_hmm(4, levels=2, hidden_states=[2, 2, 2])
 
 
@@ -394,9 +394,9 @@ def test_a_factorial_template_given_a_list_can_be_hashed() -> None:
         (3, None, "states must be a sequence of whole numbers, not 3"),
         ([2, 0], None, r"states\[1\] is a whole number of at least 1, not 0"),
         ([2, 2.0], None, r"states\[1\] is a whole number of at least 1, not 2\.0"),
-        ([2, 2], ["a"], r"names must be 2 different names, one a column, not \['a'\]"),
+        ([2, 2], ["a"], r"names must be 2 different names, one per column, not \['a'\]"),
         ([2, 2], ["a", "a"], "names must be 2 different names"),
-        ([2, 2], "ab", "names must be 2 different names, one a column, not 'ab'"),
+        ([2, 2], "ab", "names must be 2 different names, one per column, not 'ab'"),
         ([2, 2], ["a", 1], "variable names are non-empty strings, not 1"),
     ],
 )

@@ -39,7 +39,7 @@ def add(commands: Any) -> None:
         metavar="NAME",
         help=f"some of {', '.join(STRUCTURES)} (default: all)",
     )
-    third.add_argument("--models", type=count, metavar="COUNT", help="true models a structure (default: 10)")
+    third.add_argument("--models", type=count, metavar="COUNT", help="true models per structure (default: 10)")
     third.add_argument(
         "--concentration",
         nargs="+",
@@ -50,7 +50,7 @@ def add(commands: Any) -> None:
     third.add_argument("--tests", type=count, metavar="COUNT", help="test rows (default: 1000)")
     _add_common(third, _figure3)
 
-    fourth = figures.add_parser("fig4", help="classes of splice junctions, one model a class")
+    fourth = figures.add_parser("fig4", help="classes of splice junctions, one model per class")
     fourth.add_argument("--splits", type=count, metavar="COUNT", help="training-test splits (default: 10)")
     fourth.add_argument(
         "--drop-ambiguous",

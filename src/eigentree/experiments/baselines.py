@@ -19,7 +19,7 @@ PSEUDO_COUNT = 0.5
 
 
 class IndependentColumns:
-    """The product of the columns' smoothed frequencies; one a class, it is naive Bayes.
+    """The product of the columns' smoothed frequencies; one per class, it is naive Bayes.
 
     Parameters
     ----------

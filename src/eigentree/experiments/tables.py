@@ -98,7 +98,7 @@ def points(
 
 
 def write_csv(path: Path, found: Sequence[Point]) -> None:
-    """Write the points, one a line."""
+    """Write the points, one per line."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, [field.name for field in fields(Point)])
         writer.writeheader()

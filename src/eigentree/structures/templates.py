@@ -47,7 +47,7 @@ class Template(Derived, ABC):
         if names is None:
             names = [f"x{column}" for column in range(len(counts))]
         if isinstance(names, str) or len(names) != len(counts) or len(set(names)) != len(names):
-            raise GraphError(f"names must be {len(counts)} different names, one a column, not {names!r}")
+            raise GraphError(f"names must be {len(counts)} different names, one per column, not {names!r}")
         # The same columns give the same graph, which remembers its plan: a structure is planned once per template.
         return self.derived(_graph_over, tuple(zip(names, counts, strict=True)))
 
@@ -62,7 +62,7 @@ def _graph_over(template: Template, columns: tuple[tuple[str, int], ...]) -> Lat
 
 @dataclass(frozen=True)
 class HMM(Template):
-    """A hidden Markov model of any order, one step a column; see `hmm`."""
+    """A hidden Markov model of any order, one step per column; see `hmm`."""
 
     order: int = 1
     hidden_states: int = 2
@@ -84,7 +84,7 @@ class HMM(Template):
 
 @dataclass(frozen=True)
 class FactorialHMM(Template):
-    """A factorial hidden Markov model, one step a column; see `factorial_hmm`."""
+    """A factorial hidden Markov model, one step per column; see `factorial_hmm`."""
 
     levels: int = 2
     hidden_states: int | Sequence[int] = 2
@@ -117,7 +117,7 @@ class Mixture(Template):
 
 @dataclass(frozen=True)
 class SemiHiddenMarkov(Template):
-    """A hidden Markov model with explicit durations, one step a column; see `semi_hidden_markov`."""
+    """A hidden Markov model with explicit durations, one step per column; see `semi_hidden_markov`."""
 
     hidden_states: int = 2
     max_duration: int = 3
@@ -214,5 +214,5 @@ def each_count(argument: str, value: object, count: int, unit: str) -> tuple[int
         return (whole_number(argument, value),) * count
     numbers = tuple(whole_number(f"{argument}[{place}]", number) for place, number in enumerate(value))
     if len(numbers) != count:
-        raise GraphError(f"{argument} must be one number or {count}, one a {unit}, but {len(numbers)} are given")
+        raise GraphError(f"{argument} must be one number or {count}, one per {unit}, but {len(numbers)} are given")
     return numbers

@@ -1,7 +1,7 @@
 """Ready-made latent graphs, all directed: the structures of the paper's section 9.1 and their relatives.
 
 A function such as `hmm` takes sizes and returns a graph. A template such as `HMM` leaves the columns open
-and builds the graph once they are known. `observed_states` is one number for all columns, or one a column.
+and builds the graph once they are known. `observed_states` is one number for all columns, or one per column.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def factorial_hmm(
 ) -> LatentGraph:
     """Return a factorial hidden Markov model: parallel chains h0_t, h1_t, …, all of them parents of xt.
 
-    `hidden_states` is one number for all levels, or one a level.
+    `hidden_states` is one number for all levels, or one per level.
     """
     return FactorialHMM(levels, hidden_states).build(_observed(observed_states, whole_number("length", length)))
 
