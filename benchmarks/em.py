@@ -16,7 +16,8 @@ from benchmarks.models import FIRST_SEED, codes
 from benchmarks.numpy_em import NumpyHMM
 from benchmarks.scoring import homogeneous
 from eigentree import EMJunctionTree, LatentNetwork, zoo
-from eigentree.em.expectation import Expectation, TableLayout
+from eigentree.em.expectation import Expectation
+from eigentree.em.parameters import ParameterLayout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -117,10 +118,10 @@ def over_pairs(same: LatentNetwork) -> LatentNetwork:
 
 def pooled_step(start: LatentNetwork, X: NDArray[Any]) -> LatentNetwork:
     """Return a homogeneous first-order network after an EM step that keeps it so: counts add up over the steps."""
-    layout = TableLayout.of(start.graph)
-    expectation = Expectation(layout, rows=len(X))
+    layout = ParameterLayout.of(start.graph)
+    expectation = Expectation.of(start.graph, rows=len(X))
     parameters = layout.vector(start)
-    counts = expectation(parameters, expectation.coded(X, np.ones(len(X))))[0]
+    counts = expectation(parameters, expectation.coded(X, np.ones(len(X)))).counts
     parts = {key: counts[at : at + np.prod(layout.shapes[key])] for key, at in layout.starts.items()}
     pools = {key: "start" if key == ("h0",) else key[0][0] for key in parts}
     sums = {pool: sum(parts[key] for key in parts if pools[key] == pool) for pool in set(pools.values())}
