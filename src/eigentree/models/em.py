@@ -37,14 +37,12 @@ __all__ = ["EMJunctionTree", "OnlineEMJunctionTree"]
 
 
 class _TablesFace(Face):
-    """The face of an estimator whose fit leaves tables.
-
-    Attributes
-    ----------
-    network_ : LatentNetwork
-    """
+    """The face of an estimator whose fit leaves tables, step by step."""
 
     network_: LatentNetwork
+    history_: Floats
+    n_iter_: int
+    converged_: bool
 
 
 class EMJunctionTree(_TablesFace):
@@ -333,10 +331,11 @@ class OnlineEMJunctionTree(_TablesFace):
         return Learner.of(start, float(self.stepsize), self.batch_size, float(self.pseudo_counts), self.n_jobs)
 
     def _published(self, learner: Learner, history: list[float], converged: bool) -> Self:
+        network = learner.network
         return self._become(
             {
-                "model_": learner.network.model,
-                "network_": learner.network,
+                "model_": network.model,
+                "network_": network,
                 "learner_": learner,
                 "history_": np.array(history),
                 "n_iter_": learner.batches,
