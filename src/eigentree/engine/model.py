@@ -137,7 +137,7 @@ class Model:
         proba = np.empty((rows.count, self.columns.states[column]))
         undefined = 0
         for start, codes in rows.chunks():
-            ((table, lost),) = self._distributions(codes, [column])
+            ((table, lost),) = self.distributions(codes, [column])
             proba[start : start + len(codes)] = table
             undefined += int(lost.sum())
         return proba, undefined
@@ -203,13 +203,13 @@ class Model:
         if not wanted:
             return 0
         undefined = 0
-        for column, (table, lost) in zip(wanted, self._distributions(codes, wanted), strict=True):
+        for column, (table, lost) in zip(wanted, self.distributions(codes, wanted), strict=True):
             holes = missing[:, column]
             codes[holes, column] = table[holes].argmax(axis=1)
             undefined += int((lost & holes).sum())
         return undefined
 
-    def _distributions(self, codes: Codes, columns: Sequence[int]) -> list[tuple[Floats, Booleans]]:
+    def distributions(self, codes: Codes, columns: Sequence[int]) -> list[tuple[Floats, Booleans]]:
         """Return each wanted column's distribution in each row, given the row's other cells, and where it is lost.
 
         Where nothing is positive it is the column's own, and an even one where that has nothing positive either.

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.engine.answers import Answers
 from eigentree.engine.calibration import Factor, calibrated
 from eigentree.engine.operators import NodeOperator, TreeOperators
 from eigentree.engine.tables import flat_index, marginal, table_axes
@@ -23,6 +22,8 @@ from eigentree.exact.given_tables import (
     dirichlet,
     shown,
 )
+from eigentree.exact.decoding import Decoder
+from eigentree.exact.hidden import HiddenAnswers, Revealed
 from eigentree.exact.sampling import NetworkModel
 from eigentree.structures.graph import LatentGraph
 from eigentree.structures.junction_tree import JunctionTree, TreeNode
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["LatentNetwork"]
 
 
-class LatentNetwork(Answers):
+class LatentNetwork(HiddenAnswers):
     """A latent graph whose probabilities are known.
 
     Parameters
@@ -195,6 +196,31 @@ class LatentNetwork(Answers):
         """The model that answers: columns and operators."""
         return NetworkModel(self._graph, self.operators, self.tree, self._conditional)
 
+    @property
+    def _tables(self) -> LatentNetwork:
+        return self
+
+    @cached_property
+    def decoder(self) -> Decoder:
+        """What finds the jointly likeliest hidden states."""
+        held = {name for node in self.tree.nodes for name in node.clique}
+        apart = tuple(name for name in self._graph.hidden if name not in held)
+        tree = JunctionTree.of(self._graph.derived(_with_columns, apart)) if apart else self.tree
+        return Decoder(self._graph, tree, self._conditional)
+
+    def reveal(self, names: tuple[str, ...]) -> Revealed:
+        """Return the model in which some hidden variables are columns too."""
+        if names not in self._revealed:
+            graph = self._graph.derived(_with_columns, names)
+            tree = JunctionTree.of(graph)
+            model = NetworkModel(graph, self._embedded(tree), tree, self._conditional)
+            self._revealed[names] = Revealed(model, self.model.columns, names)
+        return self._revealed[names]
+
+    @cached_property
+    def _revealed(self) -> dict[tuple[str, ...], Revealed]:
+        return {}
+
     def conditional_table(self, tree: JunctionTree, node: int) -> Floats:
         """Return P(R_i | S_i) of a tree's node, axes (separator…, remainder…) (Eq. 6).
 
@@ -235,14 +261,18 @@ class LatentNetwork(Answers):
     def embed(self, tree: JunctionTree) -> TreeOperators:
         """Return the operators of a rooted junction tree of this graph: Eq. 10, kept sparse."""
         check_own_tree(self._graph, tree)
+        return self._embedded(tree)
+
+    def _embedded(self, tree: JunctionTree) -> TreeOperators:
+        """Return the operators of a tree of this graph, in which hidden variables may be columns."""
         return TreeOperators(
             tuple(self._operator(tree, node) for node in tree.nodes),
-            tree.states_of(self._graph.observed),
+            tree.states_of(tree.graph.observed),
         )
 
     def _operator(self, tree: JunctionTree, node: TreeNode) -> NodeOperator:
         if node.observed is not None:
-            column = self._graph.column(node.observed)
+            column = tree.graph.column(node.observed)
             if not node.remainder:
                 return NodeOperator.from_dense(np.eye(self._graph.states[node.observed]), columns=(column,))
             table = self._conditional(node)
@@ -267,6 +297,11 @@ class LatentNetwork(Answers):
             Codes; -1, NaN or null for a missing cell.
         """
         return self.model.log_prob(X)[0]
+
+
+def _with_columns(graph: LatentGraph, names: tuple[str, ...]) -> LatentGraph:
+    """Return the graph with some hidden variables observed; it has the same cliques."""
+    return LatentGraph(graph.states, graph.edges, [name for name in graph.hidden if name not in names], graph.directed)
 
 
 def _reordered(table: ArrayLike, names: list[str], wanted: tuple[str, ...]) -> Floats:

@@ -21,6 +21,7 @@ from eigentree.em.expectation import Expectation
 from eigentree.em.online import Learner
 from eigentree.em.progress import shown_progress
 from eigentree.errors import DataError, NetworkError, ParameterError
+from eigentree.exact.hidden import HiddenAnswers
 from eigentree.exact.network import LatentNetwork
 from eigentree.models.face import Face
 
@@ -36,13 +37,18 @@ if TYPE_CHECKING:
 __all__ = ["EMJunctionTree", "OnlineEMJunctionTree"]
 
 
-class _TablesFace(Face):
+class _TablesFace(HiddenAnswers, Face):
     """The face of an estimator whose fit leaves tables, step by step."""
 
     network_: LatentNetwork
     history_: Floats
     n_iter_: int
     converged_: bool
+
+    @property
+    def _tables(self) -> LatentNetwork:
+        self._require_fit()
+        return self.network_
 
 
 class EMJunctionTree(_TablesFace):
