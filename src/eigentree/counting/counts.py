@@ -637,12 +637,12 @@ class _Accumulator:
         holes = np.zeros(codes.shape[1], np.bool_)
         largest = np.zeros(codes.shape[1], codes.dtype)
         if len(codes):
-            codes_kernels.largest_codes(codes, largest)
+            codes_kernels.largest_codes(codes.T, largest)
         holes[layout.columns] = largest[layout.columns] == layout.states
         if weights is None:
             _in_threads(
                 lambda part: counting_kernels.count_groups(
-                    codes,
+                    codes.T,
                     layout.group_start[part],
                     layout.columns,
                     layout.states,
@@ -656,13 +656,13 @@ class _Accumulator:
             self.rows += len(codes)
         elif weights.dtype.kind in "iub":
             weights = weights.astype(np.int64)
-            counting_kernels.weigh_groups(codes, weights, *groups, self.whole)
+            counting_kernels.weigh_groups(codes.T, weights, *groups, self.whole)
             self.rows += int(weights.sum())
         else:
             weights = weights.astype(np.float64)
             if self.weighted is None:
                 self.weighted = np.zeros(len(self.whole))
-            counting_kernels.weigh_groups(codes, weights, *groups, self.weighted)
+            counting_kernels.weigh_groups(codes.T, weights, *groups, self.weighted)
             self.rows += float(weights.sum())
         for g in self.empty:
             self._add_sparse(g, codes, weights)
@@ -688,7 +688,7 @@ class _Accumulator:
                 self.residual = self.residual.astype(np.float64)
             counted = np.ones(int(chosen.sum()), kind) if weights is None else weights[chosen]
             counting_kernels.weigh_groups(
-                np.asfortranarray(codes[chosen]),
+                np.asfortranarray(codes[chosen]).T,
                 counted,
                 np.array([0, len(group)]),
                 np.array(group),

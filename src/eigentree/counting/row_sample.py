@@ -46,7 +46,7 @@ class RowSample:
     def update(self, codes: NDArray[Any], weights: NDArray[Any] | None) -> RowSample:
         """Return the sample with more rows seen."""
         hashes = np.empty(len(codes), np.uint64)
-        codes_kernels.hash_rows(codes, hashes)
+        codes_kernels.hash_rows(codes.T, hashes)
         counted = np.ones(len(codes), np.int64) if weights is None else weights
         chosen = counted > 0
         if len(self.hashes) == SAMPLE_ROWS:

@@ -98,7 +98,7 @@ class Rows:
         codes = np.empty((stop - start, len(self.columns)), _code_type(self.states), order="F")
         if self.whole is not None and stop > start:
             largest = np.empty(len(self.columns), codes.dtype)
-            codes_kernels.copy_codes(self.whole, start, codes, largest)
+            codes_kernels.copy_codes(self.whole.T, start, codes.T, largest)
             if (largest < self.states).all():
                 return codes
         for j, (column, states) in enumerate(zip(self.columns, self.states, strict=True)):

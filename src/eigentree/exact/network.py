@@ -17,7 +17,7 @@ from eigentree.engine.operators import NodeOperator, TreeOperators
 from eigentree.engine.tables import aligned, flat_index, homes, marginal, table_axes
 from eigentree.engine.tensor import LabeledTensor
 from eigentree.errors import DataError, NetworkError, did_you_mean
-from eigentree.kernels import messages as messages_kernels
+from eigentree.kernels.drawing import choose
 from eigentree.structures.graph import LatentGraph
 from eigentree.structures.junction_tree import JunctionTree, TreeNode, check_families
 
@@ -291,7 +291,7 @@ class LatentNetwork:
             for name in node.separator:
                 given = given * states[name] + drawn[name]
             chosen = np.empty(len(rows), np.int64)
-            messages_kernels.choose(cumulative, given, random.random(len(rows)), chosen)
+            choose(cumulative, given, random.random(len(rows)), chosen)
             drawn.update(
                 zip(node.remainder, np.unravel_index(chosen, self.tree.states_of(node.remainder)), strict=True)
             )

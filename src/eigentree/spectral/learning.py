@@ -30,6 +30,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from eigentree.counting.counts import DENSE_CELLS, ColumnFeatures, Counts, JointTable, MomentSource
+from eigentree.engine.layout import filled
 from eigentree.engine.operators import NodeOperator, TreeOperators
 from eigentree.errors import DataError
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from eigentree.kernels.messages import FlatTree as Plan
+    from eigentree.kernels.flat import FlatTree
     from eigentree.spectral.views import ViewPlan
     from eigentree.structures.graph import LatentGraph
 
@@ -257,36 +258,36 @@ class SpectralFit:
         return TreeOperators(tuple(nodes), self.states)
 
     @cached_property
-    def _unshrunk(self) -> tuple[Plan, NDArray[np.int64], Floats, Floats]:
+    def _unshrunk(self) -> tuple[FlatTree, NDArray[np.int64], Floats, Floats]:
         """The flat plan without shrinkage, each value's place on the bonds, and the bonds' squares and dampings."""
-        plan, place = _flat_layout(self.plan, self.states)
+        flat, place = _flat_layout(self.plan, self.states)
         values = []
         for node, core in zip(self.plan.nodes, self.cores, strict=True):
             # A leaf's last value is the sum over its states, for a missing cell.
             values.append(core if node.observed is None else np.vstack([core, core.sum(axis=0)]).T)
         squares = [np.ones(1) if edge is None else edge.squares for edge in self.edges]
         damping = [np.zeros(1) if edge is None else edge.damping for edge in self.edges]
-        filled = plan._replace(values=np.concatenate([value.ravel() for value in values]))
-        return filled, place, np.concatenate(squares), np.concatenate(damping)
+        flat = filled(flat, np.concatenate([value.ravel() for value in values]))
+        return flat, place, np.concatenate(squares), np.concatenate(damping)
 
-    def flat_plan(self, shrinkage: float) -> Plan:
+    def flat_plan(self, shrinkage: float) -> FlatTree:
         """Return the flat plan of `operators` at some shrinkage, without building them anew."""
-        plan, place, squares, damping = self._unshrunk
-        return plan._replace(values=plan.values * _factors(squares, damping, shrinkage)[place])
+        flat, place, squares, damping = self._unshrunk
+        return filled(flat, flat.values * _factors(squares, damping, shrinkage)[place])
 
 
 @lru_cache(maxsize=4)
-def _flat_layout(plan: ViewPlan, states: tuple[int, ...]) -> tuple[Plan, NDArray[np.int64]]:
+def _flat_layout(plan: ViewPlan, states: tuple[int, ...]) -> tuple[FlatTree, NDArray[np.int64]]:
     """Return a flat plan with all entries of every operator, and each value's place on the bonds."""
     nodes = []
     for node in plan.nodes:
         columns = (plan.graph.column(node.observed),) if node.observed is not None else ()
         shape = [*(states[c] for c in columns), *(plan.nodes[child].rank for child in node.children), node.rank]
         nodes.append(NodeOperator.from_dense(np.ones(shape), columns, node.children))
-    flat = TreeOperators(tuple(nodes), states).plan
-    entries = np.diff(flat.entry_start)
-    place = np.repeat(flat.place, entries) + flat.entry_parent
-    return flat, np.repeat(place, np.repeat(flat.width, entries))
+    flat = TreeOperators(tuple(nodes), states).flat
+    bond, entries = flat.nodes.bond, flat.nodes.stop_entry - flat.nodes.first_entry
+    place = np.repeat(np.cumsum(bond) - bond, entries) + flat.entry_parent
+    return flat, np.repeat(place, np.repeat(flat.nodes.width, entries))
 
 
 def learn(plan: ViewPlan, tables: Sequence[ExactTables | CountedTables], scaling: str | None) -> list[SpectralFit]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.counting.row_sample import RowSample, bounded, held_share
-from eigentree.engine.operators import upward_pass
+from eigentree.engine.passes import upward_pass
 from eigentree.spectral.learning import CountedTables, learn
 
 if TYPE_CHECKING:
