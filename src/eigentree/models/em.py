@@ -128,6 +128,14 @@ class EMJunctionTree(_NetworkFace):
     True
     """
 
+    network_: LatentNetwork
+    graph_: LatentGraph
+    history_: Floats
+    objectives_: Floats
+    n_iter_: int
+    converged_: bool
+    n_features_in_: int
+
     def __init__(
         self,
         structure: LatentGraph | Template,
@@ -171,8 +179,8 @@ class EMJunctionTree(_NetworkFace):
         """
         self._check_arguments()
         graph = resolve_structure(self.structure, X)
-        starts = _starts(graph, self.init, generator(self.random_state), self.restarts)
         rows = DistinctRows.of(*_encoded(X, graph, sample_weight))
+        starts = _starts(graph, self.init, generator(self.random_state), self.restarts)
         expectation = Expectation.of(graph, columns_with_gaps(rows.codes, graph), len(rows.codes))
         coded = expectation.coded(rows.codes, rows.weights)
         problem = Problem(expectation, coded, rows.first, float(self.pseudo_counts), self.n_jobs)
@@ -214,7 +222,7 @@ class EMJunctionTree(_NetworkFace):
 class OnlineEMJunctionTree(_NetworkFace):
     """Tables learned by stepwise online EM (Liang and Klein, 2009).
 
-    Expected counts a row are kept as a running average, in which mini-batch k = 0, 1, … has the weight
+    Expected counts per row are kept as a running average, in which mini-batch k = 0, 1, … has the weight
     (k + 2) ** -stepsize; the tables follow after each mini-batch.
 
     Parameters
@@ -263,6 +271,14 @@ class OnlineEMJunctionTree(_NetworkFace):
     8
     """
 
+    network_: LatentNetwork
+    graph_: LatentGraph
+    history_: Floats
+    n_iter_: int
+    converged_: bool
+    n_features_in_: int
+    _learned: Learner
+
     def __init__(
         self,
         structure: LatentGraph | Template,
@@ -305,9 +321,9 @@ class OnlineEMJunctionTree(_NetworkFace):
         """
         self._check_arguments()
         graph = resolve_structure(self.structure, X)
+        codes, _, weights = _encoded(X, graph, sample_weight)
         random = generator(self.random_state)
         learner = self._learner(graph, random)
-        codes, _, weights = _encoded(X, graph, sample_weight)
         history: list[float] = []
         converged = False
         try:
@@ -334,13 +350,12 @@ class OnlineEMJunctionTree(_NetworkFace):
         Parameters are as in `fit`.
         """
         known = hasattr(self, "_learned")
-        if known:
-            learner, history = self._learned, self.history_.tolist()
-        else:
+        if not known:
             self._check_arguments()
-            graph = resolve_structure(self.structure, X)
-            learner, history = self._learner(graph, generator(self.random_state)), []
-        codes, _, weights = _encoded(X, learner.graph, sample_weight)
+        graph = self._learned.graph if known else resolve_structure(self.structure, X)
+        codes, _, weights = _encoded(X, graph, sample_weight)
+        learner = self._learned if known else self._learner(graph, generator(self.random_state))
+        history = self.history_.tolist() if known else []
         log_likelihood = 0.0
         for lesson in learner.lessons(codes, weights, np.arange(len(codes))):
             learner = lesson.learner
@@ -359,7 +374,8 @@ class OnlineEMJunctionTree(_NetworkFace):
 
     def _learner(self, graph: LatentGraph, random: np.random.Generator) -> Learner:
         start = _starts(graph, self.init, random, 1)[0]
-        return Learner.of(start, float(self.stepsize), self.batch_size, float(self.pseudo_counts), self.n_jobs)
+        stepsize, pseudo_counts = float(self.stepsize), float(self.pseudo_counts)
+        return Learner.of(graph, start, stepsize, self.batch_size, pseudo_counts, self.n_jobs)
 
     def _publish(self, learner: Learner, history: list[float], converged: bool) -> None:
         """Take on what was learned, all at once: a fit that fails leaves the estimator as it was."""
