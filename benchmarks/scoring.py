@@ -132,7 +132,7 @@ def first_call(steps: int) -> list[float]:
     """Return the seconds to plan, of the first and of the second call, of 1,000 rows; for a fresh process."""
     truth = truth_of(steps)
     X = np.random.default_rng(0).integers(0, STATES, (1_000, steps))
-    plan = seconds(lambda: truth.operators.folded.plan)
+    plan = seconds(lambda: truth.operators.folded.flat)
     return [plan, *(seconds(partial(truth.log_prob, X)) for _ in range(2))]
 
 

@@ -212,7 +212,7 @@ def test_unscaled_tables_add_up_to_one(structure: et.LatentGraph, strength: obje
     for names in (["x0"], ["x1", "x3"], list(GRAPH.observed)):
         assert_allclose(model.joint(names).sum(), 1.0, rtol=1e-9)
     flat = model.model_.fit.flat(model.shrinkage_)
-    assert_allclose(flat.values[0], model.operators_.plan.values[0])
+    assert_allclose(flat.values[0], model.operators_.flat.values[0])
 
 
 def test_moments_with_negative_cells_are_refused() -> None:

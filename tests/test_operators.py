@@ -14,7 +14,8 @@ from random_graphs import latent_graphs
 import eigentree as et
 from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
-from eigentree.engine.operators import NodeOperator, TreeOperators, upward_pass
+from eigentree.engine.operators import NodeOperator, TreeOperators
+from eigentree.engine.passes import upward_pass
 
 
 def dense(operators: TreeOperators, node: NodeOperator) -> np.ndarray:
@@ -64,7 +65,7 @@ def test_a_change_of_basis_on_every_bond_changes_no_answer(network: et.LatentNet
     rows[random.random(rows.shape) < 0.3] = -1
     codes = Rows.of(rows, Columns.of(network.graph)).encode(0, len(rows))
     expected = np.exp(network.log_prob(rows))
-    for plan in (operators.folded.plan, operators.plan):
+    for plan in (operators.folded.flat, operators.flat):
         log_size, sign = upward_pass(plan, codes)
         assert_allclose(sign * np.exp(log_size), expected, rtol=1e-8, atol=1e-12)
         assert (sign[expected > 1e-9] == 1).all()

@@ -84,12 +84,12 @@ class Accumulator:
         holes = np.zeros(codes.shape[1], np.bool_)
         largest = np.zeros(codes.shape[1], codes.dtype)
         if len(codes):
-            largest_codes(codes, largest)
+            largest_codes(codes.T, largest)
         holes[layout.columns] = largest[layout.columns] == layout.states
         if weights is None:
             _in_threads(
                 lambda part: count_groups(
-                    codes,
+                    codes.T,
                     layout.group_start[part],
                     layout.columns,
                     layout.states,
@@ -103,13 +103,13 @@ class Accumulator:
             self.rows += len(codes)
         elif weights.dtype.kind in "iub":
             weights = weights.astype(np.int64)
-            weigh_groups(codes, weights, *groups, self.whole)
+            weigh_groups(codes.T, weights, *groups, self.whole)
             self.rows += int(weights.sum())
         else:
             weights = weights.astype(np.float64)
             if self.weighted is None:
                 self.weighted = np.zeros(len(self.whole))
-            weigh_groups(codes, weights, *groups, self.weighted)
+            weigh_groups(codes.T, weights, *groups, self.weighted)
             self.rows += float(weights.sum())
         for g in self.empty:
             self._add_sparse(g, codes, weights)
@@ -135,7 +135,7 @@ class Accumulator:
                 self.residual = self.residual.astype(np.float64)
             counted = np.ones(int(chosen.sum()), kind) if weights is None else weights[chosen]
             weigh_groups(
-                np.asfortranarray(codes[chosen]),
+                np.asfortranarray(codes[chosen]).T,
                 counted,
                 np.array([0, len(group)]),
                 np.array(group),

@@ -71,7 +71,7 @@ class RowSample:
         if self.known_to < 0:
             return self
         hashes = np.empty(len(codes), np.uint64)
-        hash_rows(codes, hashes)
+        hash_rows(codes.T, hashes)
         counted = np.ones(len(codes), np.int64) if weights is None else weights
         chosen = (counted > 0) & (hashes <= np.uint64(self.known_to))
         if not chosen.any():

@@ -84,7 +84,7 @@ class Rows:
         codes = np.empty((stop - start, len(states)), self.columns.code_type, order="F")
         if self.whole is not None and stop > start:
             largest = np.empty(len(states), codes.dtype)
-            copy_codes(self.whole, start, codes, largest)
+            copy_codes(self.whole.T, start, codes.T, largest)
             if (largest < states).all():
                 return codes
         for j, (column, count) in enumerate(zip(self.cells, states, strict=True)):

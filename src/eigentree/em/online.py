@@ -72,10 +72,15 @@ class Learner:
 
     @classmethod
     def of(
-        cls, start: LatentNetwork, stepsize: float, batch_size: int, pseudo_counts: float, threads: int
+        cls,
+        graph: LatentGraph,
+        start: LatentNetwork,
+        stepsize: float,
+        batch_size: int,
+        pseudo_counts: float,
+        threads: int,
     ) -> Learner:
         """Return a learner that has seen nothing but its start."""
-        graph = start.graph
         parameters = ParameterLayout.of(graph).vector(start)
         # What the start itself expects of a row: no state is ruled out because the first rows lack it.
         nothing = np.array([[graph.states[name] for name in graph.observed]])

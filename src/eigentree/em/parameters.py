@@ -100,9 +100,9 @@ class ParameterLayout:
         """
         if network.graph != self.graph:
             raise NetworkError("the network belongs to another graph; build it on the same one")
-        tables = {(key,) if isinstance(key, str) else key: table for key, table in network.tables.items()}
-        if {key: table.shape for key, table in tables.items()} != self.shapes:
+        if not self.graph.directed and table_axes(self.graph, network.tree) != self.axes:
             raise NetworkError("the network has its tables on another junction tree; build it without a tree")
+        tables = {(key,) if isinstance(key, str) else key: table for key, table in network.tables.items()}
         return np.concatenate([tables[key].ravel() for key in self.axes])
 
     def network(self, parameters: Floats) -> LatentNetwork:

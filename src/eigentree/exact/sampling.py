@@ -12,7 +12,7 @@ import numpy as np
 from eigentree.data.rows import rows_at_a_time
 from eigentree.engine.model import Model, check_count
 from eigentree.errors import DataError
-from eigentree.kernels.messages import choose
+from eigentree.kernels.drawing import choose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -30,38 +30,36 @@ def encode_column(cells: Any, states: int, codes: Any) -> int:
 
 @compiled
 def copy_codes(cells: Any, start: int, codes: Any, largest: Any) -> None:
-    """Write some rows of a column-major array as codes of the same type, and the largest code of each column."""
-    for j in range(codes.shape[1]):
-        # Slices that start at 0, so that the loop vectorises.
-        column, written = cells[start : start + codes.shape[0], j], codes[:, j]
+    """Write the codes of some rows, and the largest of each column; all but `largest` are (columns, rows)."""
+    for j in range(codes.shape[0]):
+        # A slice, because with an offset in the index the loop does not vectorise.
+        column = cells[j, start : start + codes.shape[1]]
         high = column[0]
-        for r in range(codes.shape[0]):
-            written[r] = column[r]
+        for r in range(codes.shape[1]):
+            codes[j, r] = column[r]
             high = max(high, column[r])
         largest[j] = high
 
 
 @compiled
 def largest_codes(codes: Any, largest: Any) -> None:
-    """Write the largest code of each column."""
-    for j in range(codes.shape[1]):
-        column = codes[:, j]
-        high = column[0]
-        for r in range(column.shape[0]):
-            high = max(high, column[r])
+    """Write the largest code of each column; codes are (columns, rows)."""
+    for j in range(codes.shape[0]):
+        high = codes[j, 0]
+        for r in range(codes.shape[1]):
+            high = max(high, codes[j, r])
         largest[j] = high
 
 
 @compiled
 def hash_rows(codes: Any, hashes: Any) -> None:
-    """Write a 64-bit hash of each row's codes."""
-    for r in range(codes.shape[0]):
+    """Write a 64-bit hash of each row's codes; codes are (columns, rows)."""
+    for r in range(codes.shape[1]):
         hashes[r] = np.uint64(0x9E3779B97F4A7C15)
-    for j in range(codes.shape[1]):
-        column = codes[:, j]
-        for r in range(codes.shape[0]):
-            mixed = (hashes[r] ^ np.uint64(column[r])) * np.uint64(0xBF58476D1CE4E5B9)
+    for j in range(codes.shape[0]):
+        for r in range(codes.shape[1]):
+            mixed = (hashes[r] ^ np.uint64(codes[j, r])) * np.uint64(0xBF58476D1CE4E5B9)
             hashes[r] = mixed ^ (mixed >> np.uint64(31))
-    for r in range(codes.shape[0]):
+    for r in range(codes.shape[1]):
         mixed = (hashes[r] ^ (hashes[r] >> np.uint64(30))) * np.uint64(0x94D049BB133111EB)
         hashes[r] = mixed ^ (mixed >> np.uint64(29))

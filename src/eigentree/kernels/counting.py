@@ -6,33 +6,34 @@ from typing import Any
 
 import numpy as np
 
-from eigentree.kernels.compiling import compiled
+from eigentree.kernels.compiling import compiled, helper
 
 __all__ = ["count_groups", "feature_sums", "weigh_groups"]
 
 
-@compiled
+@helper
 def _group_codes(codes: Any, start: int, count: int, columns: Any, states: Any, joint: Any) -> None:
     """Write the joint code of a group of columns for some rows, in 16 bits so that the loop vectorises."""
     # Slices that start at 0: with an offset in the index the loops do not vectorise, and are three times slower.
     out = joint[:count]
-    first = codes[start : start + count, columns[0]]
+    first = codes[columns[0], start : start + count]
     for r in range(count):
         out[r] = np.uint16(first[r])
     for k in range(1, columns.shape[0]):
-        column = codes[start : start + count, columns[k]]
+        column = codes[columns[k], start : start + count]
         size = np.uint16(states[k])
         for r in range(count):
             out[r] = np.uint16(np.uint16(out[r] * size) + np.uint16(column[r]))
 
 
-@compiled
+@helper
 def _present(codes: Any, start: int, count: int, columns: Any, states: Any, present: Any) -> None:
     """Write whether all cells of a group are present, for some rows."""
     out = present[:count]
-    out[:] = True
+    for r in range(count):
+        out[r] = True
     for k in range(columns.shape[0]):
-        column = codes[start : start + count, columns[k]]
+        column = codes[columns[k], start : start + count]
         for r in range(count):
             out[r] &= column[r] != states[k]
 
@@ -60,8 +61,8 @@ def count_groups(
         for column in group:
             any_hole |= holes[column]
         in_lanes = cells <= 4096 and not any_hole
-        for start in range(0, codes.shape[0], block):
-            count = min(block, codes.shape[0] - start)
+        for start in range(0, codes.shape[1], block):
+            count = min(block, codes.shape[1] - start)
             _group_codes(codes, start, count, group, sizes, joint)
             if any_hole:
                 _present(codes, start, count, group, sizes, present)
@@ -83,7 +84,8 @@ def count_groups(
         if in_lanes:
             for k in range(cells):
                 table[k] += lanes[0, k] + lanes[1, k] + lanes[2, k] + lanes[3, k]
-            lanes[:, :cells] = 0
+                for lane in range(4):
+                    lanes[lane, k] = 0
 
 
 @compiled
@@ -98,13 +100,39 @@ def weigh_groups(
         group = columns[group_start[g] : group_start[g + 1]]
         sizes = states[group_start[g] : group_start[g + 1]]
         table = tables[table_start[g] : table_start[g + 1]]
-        for start in range(0, codes.shape[0], block):
-            count = min(block, codes.shape[0] - start)
+        for start in range(0, codes.shape[1], block):
+            count = min(block, codes.shape[1] - start)
             _group_codes(codes, start, count, group, sizes, joint)
             _present(codes, start, count, group, sizes, present)
             for r in range(count):
                 if present[r]:
                     table[joint[r]] += weights[start + r]
+
+
+@helper
+def _take_features(lines: Any, here: int, features: Any, done: int, states: int, widths: int, rest: int) -> None:
+    """Write one line of cells to the other, with one axis turned from states to features.
+
+    Parameters
+    ----------
+    features : (at least states, at least widths)
+    done, rest : int
+        How many cells there are over the axes before this one, and after it.
+    """
+    there = 1 - here
+    for before in range(done):
+        for state in range(states):
+            source = (before * states + state) * rest
+            for width in range(widths):
+                factor = features[state, width]
+                target = (before * widths + width) * rest
+                if state == 0:
+                    for cell in range(rest):
+                        # Zero is added so that no zero is negative.
+                        lines[there, target + cell] = factor * lines[here, source + cell] + 0.0
+                else:
+                    for cell in range(rest):
+                        lines[there, target + cell] += factor * lines[here, source + cell]
 
 
 @compiled
@@ -123,42 +151,24 @@ def feature_sums(dense: Any, start: Any, states: Any, widths: Any, whole: Any, m
         The features of all other axes.
     sums : (tables, product of widths)
     """
-    axes = len(states)
     cells = 1
-    for axis in range(axes):
+    for axis in range(len(states)):
         cells *= states[axis]
-    largest = work = cells // states[0] * widths[0]
-    for axis in range(1, axes):
+    largest = work = cells
+    for axis in range(len(states)):
         work = work // states[axis] * widths[axis]
         largest = max(largest, work)
-    here, there = np.empty(largest), np.empty(largest)
+    lines = np.empty((2, largest))
     for table in range(len(start)):
-        begin = start[table]
-        rest = cells // states[0]
-        if whole[0]:
-            for cell in range(cells):
-                here[cell] = dense[begin + cell]
-        else:
-            here[: rest * widths[0]] = 0.0
-            for state in range(states[0]):
-                for width in range(widths[0]):
-                    factor = matrices[table, 0, state, width]
-                    for cell in range(rest):
-                        here[width * rest + cell] += factor * dense[begin + state * rest + cell]
-        done = widths[0]
-        for axis in range(1, axes):
-            count, width_count = states[axis], widths[axis]
-            rest //= count
+        # No literals: numba would compile the helper for these once more.
+        here, done, rest = np.int64(0), np.int64(1), cells
+        for cell in range(cells):
+            lines[here, cell] = dense[start[table] + cell]
+        for axis in range(len(states)):
+            rest //= states[axis]
             if not whole[axis]:
-                there[: done * width_count * rest] = 0.0
-                for before in range(done):
-                    for state in range(count):
-                        first = (before * count + state) * rest
-                        for width in range(width_count):
-                            factor = matrices[table, axis, state, width]
-                            onto = (before * width_count + width) * rest
-                            for cell in range(rest):
-                                there[onto + cell] += factor * here[first + cell]
-                here, there = there, here
-            done *= width_count
-        sums[table] = here[:done]
+                _take_features(lines, here, matrices[table, axis], done, states[axis], widths[axis], rest)
+                here = 1 - here
+            done *= widths[axis]
+        for cell in range(done):
+            sums[table, cell] = lines[here, cell]

@@ -146,8 +146,8 @@ class EMJunctionTree(_TablesFace):
         """
         self._check_arguments()
         graph = resolve_structure(self.structure, X)
-        starts = _starts(graph, self.init, generator(self.random_state), self.restarts)
         rows = DistinctRows.of(*_encoded(X, graph, sample_weight))
+        starts = _starts(graph, self.init, generator(self.random_state), self.restarts)
         expectation = Expectation.of(graph, columns_with_gaps(rows.codes, graph), len(rows.codes))
         coded = expectation.coded(rows.codes, rows.weights)
         problem = Problem(expectation, coded, rows.first, float(self.pseudo_counts), self.n_jobs)
@@ -283,9 +283,9 @@ class OnlineEMJunctionTree(_TablesFace):
         """
         self._check_arguments()
         graph = resolve_structure(self.structure, X)
+        codes, _, weights = _encoded(X, graph, sample_weight)
         random = generator(self.random_state)
         learner = self._learner(graph, random)
-        codes, _, weights = _encoded(X, graph, sample_weight)
         history: list[float] = []
         converged = False
         try:
@@ -310,13 +310,13 @@ class OnlineEMJunctionTree(_TablesFace):
 
         Parameters are as in `fit`.
         """
-        if "learner_" in vars(self):
-            learner, history = self.learner_, self.history_.tolist()
-        else:
+        known = "learner_" in vars(self)
+        if not known:
             self._check_arguments()
-            graph = resolve_structure(self.structure, X)
-            learner, history = self._learner(graph, generator(self.random_state)), []
-        codes, _, weights = _encoded(X, learner.graph, sample_weight)
+        graph = self.learner_.graph if known else resolve_structure(self.structure, X)
+        codes, _, weights = _encoded(X, graph, sample_weight)
+        learner = self.learner_ if known else self._learner(graph, generator(self.random_state))
+        history = self.history_.tolist() if known else []
         log_likelihood = 0.0
         for lesson in learner.lessons(codes, weights, np.arange(len(codes))):
             learner = lesson.learner
@@ -334,7 +334,8 @@ class OnlineEMJunctionTree(_TablesFace):
 
     def _learner(self, graph: LatentGraph, random: np.random.Generator) -> Learner:
         start = _starts(graph, self.init, random, 1)[0]
-        return Learner.of(start, float(self.stepsize), self.batch_size, float(self.pseudo_counts), self.n_jobs)
+        stepsize, pseudo_counts = float(self.stepsize), float(self.pseudo_counts)
+        return Learner.of(graph, start, stepsize, self.batch_size, pseudo_counts, self.n_jobs)
 
     def _published(self, learner: Learner, history: list[float], converged: bool) -> Self:
         network = learner.network

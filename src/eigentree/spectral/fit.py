@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from eigentree.data.columns import Columns
-from eigentree.engine.operators import NodeOperator, TreeOperators, upward_pass
+from eigentree.engine.layout import filled
+from eigentree.engine.node_operator import NodeOperator
+from eigentree.engine.operators import TreeOperators
+from eigentree.engine.passes import upward_pass
 
 if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
-    from eigentree.kernels.messages import FlatTree
+    from eigentree.kernels.flat import FlatTree
     from eigentree.spectral.views import ViewPlan
 
 __all__ = ["LearnedEdge", "SpectralFit"]
@@ -119,15 +122,18 @@ class SpectralFit:
 
     def flat(self, shrinkage: float) -> FlatTree:
         """Return the flat tree of `operators` at some shrinkage, without building them anew."""
-        flat = self._shrunk(shrinkage)
-        root = slice(0, (flat.entry_start[1] - flat.entry_start[0]) * flat.width[0])
-        flat.values[root] /= self._total(shrinkage)
-        return flat
+        flat, total = self._shrunk(shrinkage), self._total(shrinkage)
+        if total == 1:
+            return flat
+        root = flat.nodes[0]
+        values = flat.values.copy()
+        values[: (root.stop_entry - root.first_entry) * root.width] /= total
+        return filled(flat, values)
 
     def _shrunk(self, shrinkage: float) -> FlatTree:
         unshrunk = self._unshrunk
         factors = _factors(unshrunk.squares, unshrunk.damping, shrinkage)
-        return unshrunk.flat._replace(values=unshrunk.flat.values * factors[unshrunk.place])
+        return filled(unshrunk.flat, unshrunk.flat.values * factors[unshrunk.place])
 
     def _total(self, shrinkage: float) -> float:
         """Return what the learned operators add up to, or 1 where that is nothing to divide by."""
@@ -144,7 +150,7 @@ class SpectralFit:
             # A leaf's last value is the sum over its states, for a missing cell.
             values.append(core if node.observed is None else np.vstack([core, core.sum(axis=0)]).T)
         return _Unshrunk(
-            layout.flat._replace(values=np.concatenate([value.ravel() for value in values])),
+            filled(layout.flat, np.concatenate([value.ravel() for value in values])),
             layout.place,
             np.concatenate([np.ones(1) if edge is None else edge.squares for edge in self.edges]),
             np.concatenate([np.zeros(1) if edge is None else edge.damping for edge in self.edges]),
@@ -165,7 +171,7 @@ def _flat_layout(plan: ViewPlan) -> _FlatLayout:
         columns = (plan.graph.column(node.observed),) if node.observed is not None else ()
         shape = [*(states[c] for c in columns), *(plan.nodes[child].rank for child in node.children), node.rank]
         nodes.append(NodeOperator.from_dense(np.ones(shape), columns, node.children))
-    flat = TreeOperators(tuple(nodes), states).plan
-    entries = np.diff(flat.entry_start)
-    place = np.repeat(flat.place, entries) + flat.entry_parent
-    return _FlatLayout(flat, np.repeat(place, np.repeat(flat.width, entries)))
+    flat = TreeOperators(tuple(nodes), states).flat
+    bond, entries = flat.nodes.bond, flat.nodes.stop_entry - flat.nodes.first_entry
+    place = np.repeat(np.cumsum(bond) - bond, entries) + flat.entry_parent
+    return _FlatLayout(flat, np.repeat(place, np.repeat(flat.nodes.width, entries)))

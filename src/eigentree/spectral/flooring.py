@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.engine.operators import upward_pass
+from eigentree.engine.passes import upward_pass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

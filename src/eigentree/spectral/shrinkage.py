@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from eigentree.counting.row_sample import bounded, held_share
-from eigentree.engine.operators import upward_pass
+from eigentree.engine.passes import upward_pass
 from eigentree.spectral.flooring import cut_off, floored, log_marginals
 from eigentree.spectral.learning import learn
 from eigentree.spectral.sources import CountedTables

@@ -1,0 +1,89 @@
+"""A tree of operators as flat arrays, and the workspace that passes over it write on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from eigentree.arrays import Floats, Integers
+
+__all__ = ["NODE", "OWN_COLUMN", "FlatTree", "Workspace"]
+
+NODE = np.dtype(
+    [
+        ("bond", np.int64),
+        ("line", np.int64),
+        ("reach", np.float64),
+        ("first_child", np.int64),
+        ("stop_child", np.int64),
+        ("first_entry", np.int64),
+        ("stop_entry", np.int64),
+        ("first_value", np.int64),
+        ("width", np.int64),
+        ("first_column", np.int64),
+        ("stop_column", np.int64),
+    ],
+    align=True,
+)
+"""What a `FlatTree` says of each node."""
+
+OWN_COLUMN = np.dtype([("column", np.int64), ("stride", np.int64), ("states", np.int64)], align=True)
+"""What a `FlatTree` says of each column that a node holds."""
+
+
+class FlatTree(NamedTuple):
+    """A tree of sparse operators as flat arrays; nodes in preorder, so that n-1 … 0 is leaves first.
+
+    Records rather than one array per property: numba hands over each array in seven parts in every call, and to
+    compile this took longer than to compile the loops.
+
+    Attributes
+    ----------
+    nodes : (nodes,) of NODE
+        ``bond`` is the size of the bond to the parent, and ``line`` the first line of the message over it;
+        ``reach`` is the log2 of the message's smallest entry when no child's has one below 1. Children, entries
+        and own columns are those from ``first_…`` to before ``stop_…`` of the arrays below; the values start at
+        ``first_value``, ``width`` of them for each entry.
+    child : (edges,)
+        Children of each node.
+    entry_parent : (entries,), entry_child : (entries, 3)
+        Non-zero entries of each operator, sorted by children: index on the parent's bond and on each child's.
+    columns : (own columns,) of OWN_COLUMN
+        ``column`` is where the codes are. The joint code of a node is the sum of code times ``stride``; the code
+        ``states`` stands for a missing cell.
+    values : (all values,)
+        Each entry's value for each joint code of its node.
+    """
+
+    nodes: Any
+    child: Integers
+    entry_parent: Integers
+    entry_child: Integers
+    columns: Any
+    values: Floats
+
+
+class Workspace(NamedTuple):
+    """What the passes write on while they work on a block of rows.
+
+    Attributes
+    ----------
+    lines : (lines, block)
+        Messages up; from line ``above`` on, messages down in the same order; and line ``spare`` for a product.
+    above, spare : int
+    joint : (block,)
+        The joint codes of the node at hand.
+    exponent : (block,)
+        What was taken out of each row's messages, as a power of two.
+    low : (nodes,)
+        A bound on the log2 of the smallest non-zero entry of each node's message in any row, at most 0.
+    """
+
+    lines: Floats
+    above: int
+    spare: int
+    joint: Integers
+    exponent: Integers
+    low: Floats
