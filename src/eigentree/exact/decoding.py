@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from eigentree.data.columns import Columns
-from eigentree.engine.operators import NodeOperator, TreeOperators
+from eigentree.engine.layout import all_kept
+from eigentree.engine.node_operator import NodeOperator
+from eigentree.engine.operators import TreeOperators
 from eigentree.engine.tables import flat_index
 from eigentree.kernels.decoding import DecodingWorkspace, decode
 
@@ -49,8 +51,8 @@ class Decoder:
     graph : LatentGraph
         The graph whose hidden variables are decoded.
     tree : JunctionTree
-        Of the same graph, in which hidden variables that no observed one depends on are columns: else its tree would
-        lack them, and they bear on which states are likeliest together.
+        Of the same graph, in which hidden variables that no observed one depends on are columns: else its tree
+        would lack them, and they bear on which states are likeliest together.
     conditional_of : callable
         P(R_i | S_i) of a node of the tree, axes (separator…, remainder…).
     """
@@ -67,7 +69,8 @@ class Decoder:
     @cached_property
     def _logarithms(self) -> FlatTree:
         operators = tuple(self._operator(node) for node in self.tree.nodes)
-        flat = TreeOperators(operators, self.columns.states).flat
+        # Every message is kept: the way back down reads how each came about.
+        flat = all_kept(TreeOperators(operators, self.columns.states).flat)
         with np.errstate(divide="ignore"):
             return flat._replace(values=np.log(flat.values))
 
@@ -91,7 +94,7 @@ class Decoder:
         flat = self._logarithms
         wide = self.columns.missing(len(codes))
         wide[:, [self.columns.position(name) for name in self.graph.observed]] = codes
-        lines = int(flat.nodes["bond"].sum())
+        lines = int(flat.nodes.bond.sum())
         space = DecodingWorkspace(
             np.empty(lines),
             np.empty(lines, np.int64),

@@ -1,6 +1,7 @@
 """Hidden variables speak: their posteriors, their likeliest states and draws of them, given rows.
 
-A hidden variable that is asked for becomes a column whose cells are all missing; the same engine then answers for it.
+A hidden variable that is asked for becomes a column whose cells are all missing; the same engine then answers for
+it.
 """
 
 from __future__ import annotations
@@ -109,8 +110,8 @@ class HiddenAnswers(Answers):
         X : array-like of shape (rows, columns), or a data frame
             Codes; -1, NaN or null for a missing cell.
         names : sequence of str, optional
-            Hidden variables whose joint posterior is wanted, shape (rows, states of each…). By default the posterior
-            of each hidden variable by itself, as a dict of name to array of shape (rows, states).
+            Hidden variables whose joint posterior is wanted, shape (rows, states of each…). By default the
+            posterior of each hidden variable by itself, as a dict of name to array of shape (rows, states).
         """
         if names is None:
             found, lost = self._marginals(X, self._model.graph.hidden)
@@ -132,9 +133,11 @@ class HiddenAnswers(Answers):
             for cell, states in enumerate(np.ndindex(*shape)):
                 wide[:, places] = states
                 log_joint[start : start + len(codes), cell] = revealed.model.score(wide)[0]
-        lost = ~np.isfinite(log_joint).any(axis=1)
-        log_joint[lost] = np.log(revealed.model.joint(asked)).ravel()
-        warn_helped(int(lost.sum()), f"rows {self._model.undefined}; the hidden variables' own distribution was used")
+        impossible = ~np.isfinite(log_joint).any(axis=1)
+        if impossible.any():
+            log_joint[impossible] = np.log(revealed.model.joint(asked)).ravel()
+        count = int(impossible.sum())
+        warn_helped(count, f"rows {self._model.undefined}; the hidden variables' own distribution was used")
         joint = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
         return np.asarray((joint / joint.sum(axis=1, keepdims=True)).reshape(-1, *shape))
 
@@ -198,7 +201,9 @@ class HiddenAnswers(Answers):
         for name in names:
             graph.require(name)
             if name not in graph.hidden:
-                raise GraphError(f"{name!r} is observed; a posterior is of hidden variables: {', '.join(graph.hidden)}")
+                raise GraphError(f"{name!r} is observed; the hidden variables are {', '.join(graph.hidden)}")
         if not names or len(set(names)) < len(names):
-            raise GraphError(f"name each hidden variable once, and at least one; the graph has {list(graph.hidden)}")
+            raise GraphError(
+                f"name each hidden variable once, and at least one; the graph has {list(graph.hidden)}"
+            )
         return tuple(names)

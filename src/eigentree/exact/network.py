@@ -14,6 +14,7 @@ from eigentree.engine.operators import NodeOperator, TreeOperators
 from eigentree.engine.tables import flat_index, marginal, table_axes
 from eigentree.engine.tensor import LabeledTensor
 from eigentree.errors import NetworkError, did_you_mean
+from eigentree.exact.decoding import Decoder
 from eigentree.exact.given_tables import (
     check_own_tree,
     checked_keys,
@@ -22,7 +23,6 @@ from eigentree.exact.given_tables import (
     dirichlet,
     shown,
 )
-from eigentree.exact.decoding import Decoder
 from eigentree.exact.hidden import HiddenAnswers, Revealed
 from eigentree.exact.sampling import NetworkModel
 from eigentree.structures.graph import LatentGraph
@@ -301,7 +301,9 @@ class LatentNetwork(HiddenAnswers):
 
 def _with_columns(graph: LatentGraph, names: tuple[str, ...]) -> LatentGraph:
     """Return the graph with some hidden variables observed; it has the same cliques."""
-    return LatentGraph(graph.states, graph.edges, [name for name in graph.hidden if name not in names], graph.directed)
+    return LatentGraph(
+        graph.states, graph.edges, [name for name in graph.hidden if name not in names], graph.directed
+    )
 
 
 def _reordered(table: ArrayLike, names: list[str], wanted: tuple[str, ...]) -> Floats:

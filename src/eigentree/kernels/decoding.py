@@ -68,10 +68,10 @@ def _send_up(tree: FlatTree, n: int, codes: Any, r: int, space: DecodingWorkspac
 
 @compiled
 def decode(tree: FlatTree, codes: Any, space: DecodingWorkspace, entries: Any, log_prob: Any) -> None:
-    """Write the entry of each node's operator that the jointly likeliest states go through, and their log probability.
+    """Write which entry of each operator the jointly likeliest states go through, and their log probability.
 
-    Decoded missing cells are filled. A node holds one column at most, and the values of the tree are logarithms. A row
-    that is impossible gets -inf, and is left as it is.
+    Decoded missing cells are filled. A node holds one column at most, and the values of the tree are logarithms. A
+    row that is impossible gets -inf, and is left as it is.
     """
     for r in range(codes.shape[1]):
         for n in range(tree.nodes.shape[0] - 1, -1, -1):
