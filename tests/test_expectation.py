@@ -228,6 +228,8 @@ def test_parameters_are_a_vector_and_back() -> None:
         again = layout.network(layout.vector(network))
         for key, table in network.tables.items():
             assert np.array_equal(again.tables[key], table)
+    with pytest.raises(et.NetworkError, match="belongs to another graph"):
+        layout.vector(et.LatentNetwork.random(et.LatentGraph({"a": 3}), seed=0))
 
 
 def test_relative_frequencies_need_counts() -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from eigentree.em.parameters import TableKey
 
-__all__ = ["Clique", "Leaf", "Names", "Node", "Skeleton"]
+__all__ = ["Clique", "Home", "Leaf", "Names", "Node", "Skeleton"]
 
 Names: TypeAlias = tuple[str, ...]
 

@@ -122,11 +122,6 @@ class Expectation:
         """Where each parameter stands."""
         return self.skeleton.layout
 
-    @property
-    def missing(self) -> frozenset[str]:
-        """Columns that may have missing cells."""
-        return self.skeleton.missing
-
     @cached_property
     def _values(self) -> ValueLayout:
         return ValueLayout.of(self.skeleton, self.nodes)

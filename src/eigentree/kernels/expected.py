@@ -416,7 +416,8 @@ def _share_with_inner(
 def _to_range(node: Any, count: int, lines: Any, exponent: Any) -> None:
     """Bring each row's message, which is not negative, back into range.
 
-    What a row was multiplied by is left in its line, and its logarithm is taken off the exponent.
+    What a row was multiplied by is left in its line, and its logarithm is taken off the exponent. All states of a
+    row share that exponent: one that is less likely than another by more than doubles can tell is lost.
     """
     message, bond, factor = node.message, node.bond, node.factor
     for r in range(count):
