@@ -30,6 +30,23 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Codes = NDArray[Any]
 
+__all__ = [
+    "METHODS",
+    "MOST_PASSES",
+    "STEPSIZES",
+    "WARM_UP_ROWS",
+    "Method",
+    "Model",
+    "Problem",
+    "Scored",
+    "Training",
+    "facts",
+    "scored",
+    "timed",
+    "train",
+    "warm_up",
+]
+
 Fitted = TypeVar("Fitted")
 
 STEPSIZES = (0.6, 0.7, 0.8, 0.9, 1.0)
