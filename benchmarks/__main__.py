@@ -7,10 +7,26 @@ import os
 import platform
 from importlib import import_module
 from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
-TOPICS = ("imports", "trees", "scoring", "counting", "fitting", "em", "memory", "accuracy", "consistency")
+TOPICS = (
+    "imports",
+    "first_minute",
+    "versions",
+    "trees",
+    "scoring",
+    "counting",
+    "fitting",
+    "em",
+    "memory",
+    "accuracy",
+    "consistency",
+)
 DRAWING = ("accuracy", "consistency")
 """The topics whose models are drawn with a concentration that one can choose."""
+COMPARING = ("first_minute", "versions")
+"""The topics that can measure another checkout beside this one."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -28,6 +44,12 @@ def _arguments() -> argparse.Namespace:
         metavar="A",
         help=f"Dirichlet(A) rows of the true tables in {' and '.join(DRAWING)} (default: 1; 0.3 is peaked)",
     )
+    parser.add_argument(
+        "--against",
+        type=Path,
+        metavar="SRC",
+        help=f"the src folder of another checkout, to measure beside this one in {' and '.join(COMPARING)}",
+    )
     arguments = parser.parse_args()
     if unknown := [topic for topic in arguments.topics if topic not in TOPICS]:
         parser.error(f"there is no topic {unknown[0]!r}; the topics are {', '.join(TOPICS)}")
@@ -43,7 +65,9 @@ def main() -> None:
     print(f"Python {platform.python_version()}, {libraries}; {os.cpu_count()} cores, 1 thread used.")
     print("Times are the best of several repeats, the contenders taking turns; read the ratios.")
     for topic in arguments.topics or TOPICS:
-        options = {"concentration": arguments.concentration} if topic in DRAWING else {}
+        options: dict[str, Any] = {"concentration": arguments.concentration} if topic in DRAWING else {}
+        if topic in COMPARING and arguments.against:
+            options["against"] = arguments.against.resolve()
         import_module(f"benchmarks.{topic}").run(quick=arguments.quick, **options)
 
 

@@ -9,7 +9,7 @@ from benchmarks.models import TEST_ROWS, Trial, slope, structures
 
 
 def run(quick: bool, concentration: float) -> None:
-    """Print errors and slopes, one line a structure."""
+    """Print errors and slopes, one line per structure."""
     exponents, models = ([3, 3.5, 4, 4.5], 2) if quick else ([4, 4.5, 5, 5.5, 6], 5)
     sizes = [round(10**exponent) for exponent in exponents]
     table = []

@@ -15,8 +15,9 @@ from benchmarks.measure import best_seconds, forget, show_note, show_table
 from benchmarks.models import FIRST_SEED, codes
 from benchmarks.numpy_em import NumpyHMM
 from benchmarks.scoring import homogeneous
-from eigentree import EMJunctionTree, LatentNetwork, zoo
-from eigentree.em.expectation import Expectation, TableLayout
+from eigentree import EMJunctionTree, LatentGraph, LatentNetwork, zoo
+from eigentree.em.expectation import Expectation
+from eigentree.em.parameters import ParameterLayout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -78,7 +79,9 @@ def eigentree_em(start: LatentNetwork, X: NDArray[Any]) -> rivals.Climb:
 
     def climb(iterations: int) -> Callable[[], float]:
         forget()
-        model = EMJunctionTree(start.graph, init=start, tol=0.0, max_iter=iterations).fit(X)
+        # A graph remembers what was planned for it; a new one has nothing to remember.
+        graph = LatentGraph(start.graph.states, start.graph.edges, start.graph.hidden, start.graph.directed)
+        model = EMJunctionTree(graph, init=start, tol=0.0, max_iter=iterations).fit(X)
         if model.n_iter_ != iterations:
             raise AssertionError(f"the climb ended after {model.n_iter_} of {iterations} iterations")
         return lambda: float(model.history_[-1])
@@ -117,10 +120,10 @@ def over_pairs(same: LatentNetwork) -> LatentNetwork:
 
 def pooled_step(start: LatentNetwork, X: NDArray[Any]) -> LatentNetwork:
     """Return a homogeneous first-order network after an EM step that keeps it so: counts add up over the steps."""
-    layout = TableLayout.of(start.graph)
-    expectation = Expectation(layout, rows=len(X))
+    layout = ParameterLayout.of(start.graph)
+    expectation = Expectation.of(start.graph, rows=len(X))
     parameters = layout.vector(start)
-    counts = expectation(parameters, expectation.coded(X, np.ones(len(X))))[0]
+    counts = expectation(parameters, expectation.coded(X, np.ones(len(X)))).counts
     parts = {key: counts[at : at + np.prod(layout.shapes[key])] for key, at in layout.starts.items()}
     pools = {key: "start" if key == ("h0",) else key[0][0] for key in parts}
     sums = {pool: sum(parts[key] for key in parts if pools[key] == pool) for pool in set(pools.values())}
@@ -201,7 +204,7 @@ def _show_contenders(steps: int, rows: int, rivals_rows: Mapping[str, int], repe
     show_table(
         f"em: one EM iteration of a 2nd-order HMM, {steps} steps, 2 hidden, 4 observed states, {rows:,} rows,\n"
         f"{len(np.unique(X, axis=0)):,} of them different, uint8 column-major; processor time, 1 thread",
-        ["contender", "rows", "best of", "ms besides", "ms an iteration", "us a row", f"x {OURS}", f"x {NUMPY}"],
+        ["contender", "rows", "best of", "ms besides", "ms per iteration", "us per row", f"x {OURS}", f"x {NUMPY}"],
         [
             [
                 one.name,
@@ -237,7 +240,7 @@ def _show_by_rows(steps: int, sizes: Sequence[int], repeats: int) -> None:
         )
     show_table(
         f"em: by rows, 2nd-order HMM, {steps} steps, processor time, 1 thread, best of {repeats}",
-        ["rows", "ms besides", "ms an iteration", "numpy's", "besides / iteration", "numpy's / ours"],
+        ["rows", "ms besides", "ms per iteration", "numpy's", "besides / iteration", "numpy's / ours"],
         table,
     )
 

@@ -30,7 +30,7 @@ SCALE_EVERY = 16
 
 
 def tables_by_step(truth: LatentNetwork) -> tuple[Tables, Tables]:
-    """Return the tables of the hidden variables and those of the columns, one a step."""
+    """Return the tables of the hidden variables and those of the columns, one per step."""
     steps = len(truth.graph.observed)
     return [truth.tables[f"h{t}"] for t in range(steps)], [truth.tables[f"x{t}"] for t in range(steps)]
 

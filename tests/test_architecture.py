@@ -1,4 +1,4 @@
-"""The rule of imports, and what `import eigentree` may load."""
+"""The rules of the house: who may import what, what is private, how long things may be, what loads when."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -15,50 +17,141 @@ import eigentree
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "eigentree"
 
+MOST_MODULE_LINES = 525  # "about 500"
+MOST_FUNCTION_LINES = 60
+
 
 def listed_order() -> list[str]:
-    """The modules and packages in the order of the table in ARCHITECTURE.md."""
+    """The rooms in the order of the table in ARCHITECTURE.md."""
     text = (ROOT / "ARCHITECTURE.md").read_text()
-    return re.findall(r"^\| `(\w+)(?:\.py|/)` \|", text, flags=re.MULTILINE)
+    cells = re.findall(r"^\| ((?:`\w+/?`(?:, )?)+) \|", text, flags=re.MULTILINE)
+    return [name for cell in cells for name in re.findall(r"`(\w+)/?`", cell)]
 
 
-def imported_modules(path: Path) -> set[str]:
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module == "eigentree":
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("eigentree."):
-            found.add(node.module.split(".")[1])
+def room_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).parts
+    return parts[0] if len(parts) > 1 else path.stem
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def files() -> list[Path]:
+    return [
+        path for path in sorted(PACKAGE.rglob("*.py")) if path.name != "__main__.py" and path.parent != PACKAGE
+    ] + [path for path in sorted(PACKAGE.glob("*.py")) if path.stem not in ("__init__", "__main__")]
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def imports_of(path: Path) -> list[tuple[str, str]]:
+    """Modules of this package that a file imports, each with a name taken from it ("" for the module itself)."""
+    found = []
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "eigentree":
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                is_module = (PACKAGE.parent / inner.replace(".", "/")).with_suffix(".py").exists()
+                found.append((inner, "") if is_module else (node.module, alias.name))
         elif isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("eigentree.")}
+            found += [(alias.name, "") for alias in node.names if alias.name.startswith("eigentree.")]
     return found
 
 
-def files_of(module: str) -> list[Path]:
-    """The file of a module, or all those of a package."""
-    return sorted((PACKAGE / module).rglob("*.py")) or [PACKAGE / f"{module}.py"]
+every_file = pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(PACKAGE)))
 
 
-def modules() -> list[str]:
-    files = [path.stem for path in PACKAGE.glob("*.py") if path.stem not in ("__init__", "__main__")]
-    return sorted([*files, *(path.parent.name for path in PACKAGE.glob("*/__init__.py"))])
+def test_every_room_is_listed_once() -> None:
+    assert sorted(listed_order()) == sorted({room_of(path) for path in files()})
 
 
-def test_every_module_is_listed() -> None:
-    assert sorted(listed_order()) == modules()
-
-
-@pytest.mark.parametrize("module", modules())
-def test_imports_only_name_modules_listed_earlier(module: str) -> None:
+@every_file
+def test_imports_go_one_way(path: Path) -> None:
     order = listed_order()
-    allowed = set(order[: order.index(module)])
-    for file in files_of(module):
-        used = imported_modules(file) & set(order)
-        if file.parent != PACKAGE:
-            used -= {module}
-        assert used <= allowed, (
-            f"{file.relative_to(PACKAGE)} imports {sorted(used - allowed)}, which stand below it"
+    here = order.index(room_of(path))
+    for module, _ in imports_of(path):
+        parts = module.split(".")
+        if len(parts) > 1:
+            assert order.index(parts[1]) <= here, f"{path.stem} imports {module}, which stands below it"
+
+
+@every_file
+def test_only_public_names_are_imported(path: Path) -> None:
+    for module, name in imports_of(path):
+        assert not any(part.startswith("_") for part in module.split("."))
+        if name and module != "eigentree":
+            assert name in import_module(module).__all__, f"{path.stem} takes {name} from {module}"
+
+
+@every_file
+def test_nothing_private_of_others_is_touched(path: Path) -> None:
+    """What begins with an underscore is used where it is defined, and through self in what inherits it."""
+    tree = tree_of(path)
+    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    own |= {
+        node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    }
+    own |= {
+        node.target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+    own |= {"_replace", "_asdict", "_fields"}  # of a NamedTuple
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and re.match(r"_[^_]", node.attr) and node.attr not in own:
+            through = ast.unparse(node.value)
+            assert through in ("self", "cls"), f"line {node.lineno} reaches for {through}.{node.attr}"
+
+
+@every_file
+def test_every_module_says_what_is_public(path: Path) -> None:
+    if path.name == "__init__.py" and room_of(path) != "datasets":
+        assert not [node for node in tree_of(path).body if not isinstance(node, ast.Expr)], (
+            "a package holds modules"
         )
+        return
+    module = import_module(module_of(path))
+    assert module.__doc__
+    if path.stem != "demo":
+        assert len(set(module.__all__)) == len(module.__all__) > 0
+        assert all(hasattr(module, name) for name in module.__all__)
+
+
+@every_file
+def test_modules_and_functions_are_short(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= MOST_MODULE_LINES
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.FunctionDef):
+            first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
+            lines = (node.end_lineno or 0) - first.lineno + 1
+            assert lines <= MOST_FUNCTION_LINES, f"{node.name} has {lines} lines"
+
+
+@every_file
+def test_what_a_structure_gives_is_not_kept_in_modules(path: Path) -> None:
+    """Caches hang on the objects that they belong to; only what belongs to the process may stay in a module."""
+    if room_of(path) == "experiments":
+        return
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.FunctionDef):
+            decorators = {ast.unparse(each).split("(")[0].split(".")[-1] for each in node.decorator_list}
+            assert "lru_cache" not in decorators
+            assert "cache" not in decorators or not node.args.args
+
+
+@every_file
+def test_numba_is_named_in_one_place(path: Path) -> None:
+    if module_of(path) == "eigentree.kernels.compiling":
+        return
+    for node in ast.walk(tree_of(path)):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        assert not any(name.split(".")[0] == "numba" for name in names)
 
 
 def test_importing_eigentree_loads_nothing_heavy() -> None:

@@ -20,10 +20,11 @@ from sklearn.model_selection import cross_val_score
 
 import eigentree as et
 from eigentree.counting import row_sample
-from eigentree.data.rows import Rows
+from eigentree.counting.row_sample import RowSample
+from eigentree.counting.statistics import Statistics
 from eigentree.experiments.baselines import IndependentColumns
 from eigentree.spectral import shrinkage
-from eigentree.spectral.shrinkage import CLASS_FOLDS, CLASS_GRID, RowSample, choose_class_shrinkage
+from eigentree.spectral.shrinkage import CLASS_FOLDS, CLASS_GRID, choose_class_shrinkage
 from eigentree.spectral.views import ViewPlan
 
 GRAPH = et.zoo.hmm(6, 1, 2, 3)
@@ -232,12 +233,8 @@ def test_a_template_is_built_from_the_rows_of_all_classes() -> None:
 
 def chosen(X: np.ndarray, y: np.ndarray) -> tuple[float, dict[float, float], list[RowSample]]:
     plan = ViewPlan.build(GRAPH)
-    counts, samples = [], []
-    for label in np.unique(y):
-        codes = Rows.of(X[y == label], GRAPH).encode(0, len(X))
-        counts.append(et.Counts(GRAPH, plan.groups()).update(X[y == label]))
-        samples.append(RowSample.empty(6).update(codes, None))
-    return *choose_class_shrinkage(plan, counts, samples, "variance"), samples
+    statistics = [Statistics.empty(plan).update(X[y == label]) for label in np.unique(y)]
+    return *choose_class_shrinkage(plan, statistics, "variance"), [each.sample for each in statistics]
 
 
 def held_out(X: np.ndarray, y: np.ndarray, kappa: float, samples: list[RowSample]) -> tuple[np.ndarray, np.ndarray]:
@@ -399,7 +396,7 @@ X_GOOD, Y_GOOD = labelled(10, 10)
     [
         (X_GOOD, np.zeros(20, int), "one class only, 0; a classifier needs at least two"),
         (X_GOOD, ["a"] * 20, "one class only, 'a'"),
-        (X_GOOD, Y_GOOD[:-1], r"y needs one label a row, shape \(20,\), not \(19,\)"),
+        (X_GOOD, Y_GOOD[:-1], r"y needs one label per row, shape \(20,\), not \(19,\)"),
         (X_GOOD, Y_GOOD[:, None], r"shape \(20,\), not \(20, 1\)"),
         (X_GOOD, [[1], [1, 2]] * 10, r"shape \(20,\), not lists of different lengths"),
         (X_GOOD, None, "y is missing"),
@@ -422,7 +419,7 @@ def test_errors_say_what_is_wrong(X: object, y: object, message: str) -> None:
 def test_weights_that_leave_a_class_without_rows_are_an_error() -> None:
     with pytest.raises(et.DataError, match="all rows of the class 'donor' have weight 0"):
         classifier().fit(X_GOOD, NAMES[Y_GOOD], sample_weight=1 - Y_GOOD)
-    with pytest.raises(et.DataError, match="sample_weight needs one number a row"):
+    with pytest.raises(et.DataError, match="sample_weight needs one number per row"):
         classifier().fit(X_GOOD, Y_GOOD, sample_weight=[1, 2])
 
 

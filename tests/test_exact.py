@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 from random_graphs import latent_graphs
 
 import eigentree as et
+from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
 from eigentree.structures.junction_tree import JunctionTree
 
@@ -121,7 +122,7 @@ def test_the_root_changes_nothing(network: et.LatentNetwork, seed: int) -> None:
     names = network.graph.names
     tree = JunctionTree.build(network.graph, root=names[seed % len(names)])
     rows = rows_with_holes(network, seed)
-    codes = Rows.of(rows, network.graph).encode(0, len(rows))
+    codes = Rows.of(rows, Columns.of(network.graph)).encode(0, len(rows))
     log_size, sign = network.embed(tree).log_prob(codes)
     assert (sign == 1).all()
     assert_allclose(log_size, network.log_prob(rows), atol=1e-10)

@@ -17,6 +17,7 @@ from numpy.testing import assert_allclose
 
 import eigentree as et
 from eigentree.commands import main as cli
+from eigentree.commands import reproduce
 from eigentree.datasets import load_splice
 from eigentree.experiments import figure3, figure4, runner
 from eigentree.experiments.baselines import IndependentColumns, MarkovChain
@@ -223,13 +224,13 @@ def test_a_mistake_gets_one_sentence(arguments: str, sentence: str, capsys: pyte
 
 
 def test_the_command_knows_the_structures_without_loading_them() -> None:
-    assert tuple(figure3.STRUCTURES) == cli.STRUCTURES
+    assert tuple(figure3.STRUCTURES) == reproduce.STRUCTURES
 
 
 def test_without_matplotlib_the_extra_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli, "find_spec", lambda name: None)
+    monkeypatch.setattr(reproduce, "find_spec", lambda name: None)
     with pytest.raises(SystemExit) as exit_:
         cli.main(["reproduce", "fig3", "--quick"])
     assert exit_.value.code == 2

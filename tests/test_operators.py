@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from random_graphs import latent_graphs
 
 import eigentree as et
+from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
 from eigentree.engine.operators import NodeOperator, TreeOperators
 from eigentree.engine.passes import upward_pass
@@ -62,7 +63,7 @@ def test_a_change_of_basis_on_every_bond_changes_no_answer(network: et.LatentNet
     operators = regauged(network.operators, random)
     rows = network.sample(30, seed=seed)
     rows[random.random(rows.shape) < 0.3] = -1
-    codes = Rows.of(rows, network.graph).encode(0, len(rows))
+    codes = Rows.of(rows, Columns.of(network.graph)).encode(0, len(rows))
     expected = np.exp(network.log_prob(rows))
     for plan in (operators.folded.flat, operators.flat):
         log_size, sign = upward_pass(plan, codes)

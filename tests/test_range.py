@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import eigentree as et
+from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
 from eigentree.engine.operators import NodeOperator, TreeOperators
 
@@ -74,7 +75,7 @@ def test_a_message_may_contradict_what_another_has_all_but_excluded(root: str | 
     expected = np.log(0.5) + np.logaddexp(
         zeros * np.log(0.9) + ones * np.log(0.1), zeros * np.log(0.1) + ones * np.log(0.9)
     )
-    codes = Rows.of(rows, network.graph).encode(0, len(rows))
+    codes = Rows.of(rows, Columns.of(network.graph)).encode(0, len(rows))
     log_size, sign = network.embed(et.JunctionTree.build(network.graph, root)).log_prob(codes)
     assert_allclose(log_size, expected, rtol=1e-12)
     assert (sign == 1).all()

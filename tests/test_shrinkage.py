@@ -14,20 +14,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import eigentree as et
 from eigentree.counting import row_sample
+from eigentree.counting.row_sample import RowSample, held_share
+from eigentree.counting.statistics import Statistics
+from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
-from eigentree.spectral import shrinkage
-from eigentree.spectral.learning import CountedTables, learn
-from eigentree.spectral.shrinkage import (
-    FOLDS,
-    GRID,
-    USUAL,
-    RowSample,
-    choose_shrinkage,
-    floored,
-    held_share,
-    log_marginals,
-    pseudo_rows,
-)
+from eigentree.spectral import flooring
+from eigentree.spectral.flooring import floored, log_marginals
+from eigentree.spectral.learning import learn
+from eigentree.spectral.shrinkage import FOLDS, GRID, USUAL, choose_shrinkage, pseudo_rows
+from eigentree.spectral.sources import CountedTables
 from eigentree.spectral.views import ViewPlan
 
 GRAPH = et.zoo.hmm(6, 1, 2, 3)
@@ -35,7 +30,7 @@ NETWORK = et.LatentNetwork.random(GRAPH, seed=0)
 
 
 def codes_of(rows: np.ndarray, graph: et.LatentGraph = GRAPH) -> np.ndarray:
-    return Rows.of(rows, graph).encode(0, len(rows))
+    return Rows.of(rows, Columns.of(graph)).encode(0, len(rows))
 
 
 def sampled(codes: np.ndarray, weights: np.ndarray | None = None, cuts: tuple[int, ...] = ()) -> RowSample:
@@ -196,8 +191,7 @@ def test_what_is_left_of_the_counts_is_the_rows_that_are_left(holes: float) -> N
 
 def chosen(rows: np.ndarray, graph: et.LatentGraph, weights: np.ndarray | None = None):
     plan = ViewPlan.build(graph)
-    counts = et.Counts(graph, plan.groups()).update(rows, sample_weight=weights)
-    return choose_shrinkage(plan, counts, sampled(codes_of(rows, graph), weights), "variance")
+    return choose_shrinkage(plan, Statistics.empty(plan).update(rows, weights), "variance")
 
 
 @pytest.mark.parametrize("count", [3, 60, 4_000])
@@ -276,8 +270,9 @@ def test_held_out_likelihood_is_that_of_a_model_fitted_without_the_fold() -> Non
                 np.concatenate([codes for codes, _ in others]).astype(int),
                 sample_weight=np.concatenate([weights for _, weights in others]),
             )
-            totals[kappa] += float(dealt @ model.score_samples(held.astype(int)))
-            assert model.report_.floored == 0
+            log_prob, replaced = model.model_.log_prob(held.astype(int))
+            totals[kappa] += float(dealt @ log_prob)
+            assert replaced == 0
     assert max(tried) > USUAL > min(tried)
     assert_allclose(list(tried.values()), [total / 800 for total in totals.values()], atol=1e-9)
 
@@ -351,7 +346,7 @@ def test_what_no_shrinkage_makes_positive_gets_a_part_of_the_marginals() -> None
     result, count = floored(log_size, sign, codes, fit, 0.0, log_marginals(counts))
     marginal = [(np.bincount(rows[:, k], minlength=3) + 0.5) / 501.5 for k in range(6)]
     expected = [
-        math.log(shrinkage.FLOOR) + sum(math.log(marginal[k][cell]) for k, cell in enumerate(row) if cell >= 0)
+        math.log(flooring.FLOOR) + sum(math.log(marginal[k][cell]) for k, cell in enumerate(row) if cell >= 0)
         for row in unseen
     ]
     assert count == 2

@@ -14,8 +14,12 @@ from numpy.testing import assert_allclose
 from random_graphs import latent_graphs
 
 import eigentree as et
-from eigentree.counting.counts import ColumnFeatures
-from eigentree.spectral.learning import CountedTables
+from eigentree.counting.features import ColumnFeatures
+from eigentree.data.columns import Columns
+from eigentree.data.rows import Rows
+from eigentree.spectral.bonds import plain_bond
+from eigentree.spectral.learning import learn
+from eigentree.spectral.sources import CountedTables, ExactTables
 from eigentree.spectral.views import ViewPlan
 
 RECIPES = {
@@ -101,14 +105,11 @@ def test_the_law_holds_over_the_whole_zoo(graph: et.LatentGraph, recipe: str) ->
 
 @pytest.mark.parametrize("root", ["h0", "h4", "h9"])
 def test_the_root_changes_nothing(root: str) -> None:
-    from eigentree.data.rows import Rows
-    from eigentree.spectral.learning import ExactTables, learn
-
     network = et.LatentNetwork.random(et.zoo.hmm(10, 2, 2, 4), seed=0)
     plan = ViewPlan.build(network.graph, root=root)
     (fit,) = learn(plan, [ExactTables(network, network.graph)], "variance")
     rows = network.sample(200, seed=1)
-    log_size, sign = fit.operators(0.0).log_prob(Rows.of(rows, network.graph).encode(0, 200))
+    log_size, sign = fit.operators(0.0).log_prob(Rows.of(rows, Columns.of(network.graph)).encode(0, 200))
     assert (sign == 1).all()
     assert_allclose(log_size, network.log_prob(rows), atol=1e-8)
 
@@ -245,3 +246,36 @@ def test_pseudo_rows_are_rows_of_every_configuration() -> None:
     assert_allclose(spread.moments(groups, features), given.moments(groups, features), atol=1e-12)
     parts = [((0,), features[0]), ((1, 2), random.random((9, 2)))]
     assert_allclose(spread.expectation(parts), given.expectation(parts), atol=1e-12)
+
+
+# Large tables
+
+
+@pytest.mark.parametrize(
+    "recipe", [{}, {"views": 1, "scaling": None, "shrinkage": 0}], ids=["default", "published"]
+)
+def test_population_moments_are_exact_where_tables_are_too_large_for_arrays(recipe: dict) -> None:
+    """Two columns of 300 states have 90,000 cells, so their joint tables go another way."""
+    graph = et.zoo.mixture(3, 2, [300, 299, 4])
+    truth = et.LatentNetwork.random(graph, concentration=0.5, seed=0)
+    model = et.SpectralJunctionTree(graph, **recipe).fit_moments(truth)
+    rows = truth.sample(300, seed=1)
+    rows[::3, 1] = -1
+    assert_allclose(model.score_samples(rows), truth.log_prob(rows), atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["fast", "slow"])
+def test_singular_values_of_large_matrices_are_those_of_a_full_decomposition(kind: str) -> None:
+    """Both ways that leave out most directions, on a spectrum that falls fast and on one that hardly falls."""
+    random = np.random.default_rng(0)
+    for size in (120, 450):
+        left, _ = np.linalg.qr(random.standard_normal((size, size)))
+        right, _ = np.linalg.qr(random.standard_normal((size + 30, size)))
+        rate = 0.3 if kind == "fast" else 0.97
+        matrix = left * rate ** np.arange(size) @ right.T
+        bond = plain_bond([matrix[None, None]], 6)
+        expected = np.linalg.svd(matrix, compute_uv=False)[:7]
+        assert_allclose(bond.sizes[0, 0], expected, rtol=1e-6 if kind == "fast" else 2e-3)
+        if kind == "fast":
+            aligned = np.abs(left[:, :6].T @ bond.projection[0, 0])
+            assert_allclose(aligned, np.eye(6), atol=1e-5)

@@ -536,11 +536,11 @@ def tensor_bbd():
 MISTAKES = {
     "too few labels": (
         lambda: LabeledTensor(np.ones((2, 3)), ["B"]),
-        "an array of shape (2, 3) needs 2 labels, one a mode, not 1: ('B',)",
+        "an array of shape (2, 3) needs 2 labels, one per mode, not 1: ('B',)",
     ),
     "too many labels": (
         lambda: LabeledTensor(1.0, ["B"]),
-        "an array of shape () needs 0 labels, one a mode, not 1: ('B',)",
+        "an array of shape () needs 0 labels, one per mode, not 1: ('B',)",
     ),
     "unequal duplicates": (
         lambda: LabeledTensor(np.ones((2, 3)), ["B", "B"]),

@@ -74,12 +74,12 @@ def test_columns_have_hidden_parents_and_no_children(make: Callable[..., LatentG
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (0, "observed_states must be a whole number of at least 1, not 0"),
-        (2.0, r"observed_states must be a whole number of at least 1, not 2\.0"),
-        (True, "observed_states must be a whole number of at least 1, not True"),
-        ([2] * 7 + [0], r"observed_states\[7\] must be a whole number of at least 1, not 0"),
-        ([2] * 7, "observed_states must be one number or 8, one a column, but 7 are given"),
-        ("22222222", r"observed_states\[0\] must be a whole number of at least 1, not '2'"),
+        (0, "observed_states is a whole number of at least 1, not 0"),
+        (2.0, r"observed_states is a whole number of at least 1, not 2\.0"),
+        (True, "observed_states is a whole number of at least 1, not True"),
+        ([2] * 7 + [0], r"observed_states\[7\] is a whole number of at least 1, not 0"),
+        ([2] * 7, "observed_states must be one number or 8, one per column, but 7 are given"),
+        ("22222222", r"observed_states\[0\] is a whole number of at least 1, not '2'"),
     ],
 )
 def test_wrong_observed_states_are_refused(make: Callable[..., LatentGraph], wrong: Any, message: str) -> None:
@@ -123,7 +123,7 @@ def test_sizes_that_are_no_positive_whole_number_are_refused_by_name(
     function: Callable[..., object], arguments: dict[str, Any], wrong: str, value: Any
 ) -> None:
     # A text is read as a sequence where a sequence may be given, hence the optional index.
-    with pytest.raises(GraphError, match=rf"^{wrong}(\[0\])? must be a whole number of at least \d, not "):
+    with pytest.raises(GraphError, match=rf"^{wrong}(\[0\])? is a whole number of at least \d, not "):
         function(**{**arguments, wrong: value})
 
 
@@ -158,7 +158,7 @@ def test_factorial_hmm(length: int, levels: int) -> None:
 
 
 def test_factorial_hmm_wants_one_number_a_level() -> None:
-    with pytest.raises(GraphError, match="hidden_states must be one number or 2, one a level, but 3 are given"):
+    with pytest.raises(GraphError, match="hidden_states must be one number or 2, one per level, but 3 are given"):
         zoo.factorial_hmm(4, levels=2, hidden_states=[2, 2, 2])
 
 
@@ -274,7 +274,7 @@ def test_special_chains_are_dynamic_bayes_nets() -> None:
         ({"between": [("h",)]}, "between must hold pairs of names, not "),
         ({"within": [("x", "x")]}, "self-loop"),
         ({"within": [("h", "x"), ("x", "h")]}, "the edges form a cycle: "),
-        ({"states": {"x": 0}}, r"states\['x'\] must be a whole number of at least 1, not 0"),
+        ({"states": {"x": 0}}, r"states\['x'\] is a whole number of at least 1, not 0"),
         ({"states": {1: 2}}, "states must have non-empty strings as names, not 1"),
         ({"states": {"": 2}}, "states must have non-empty strings as names, not ''"),
         ({"states": {}}, "the graph has no observed variable"),
@@ -392,11 +392,11 @@ def test_a_factorial_template_given_a_list_can_be_hashed() -> None:
     [
         ([], None, "states must give the number of states of at least one column"),
         (3, None, "states must be a sequence of whole numbers, not 3"),
-        ([2, 0], None, r"states\[1\] must be a whole number of at least 1, not 0"),
-        ([2, 2.0], None, r"states\[1\] must be a whole number of at least 1, not 2\.0"),
-        ([2, 2], ["a"], r"names must be 2 different names, one a column, not \['a'\]"),
+        ([2, 0], None, r"states\[1\] is a whole number of at least 1, not 0"),
+        ([2, 2.0], None, r"states\[1\] is a whole number of at least 1, not 2\.0"),
+        ([2, 2], ["a"], r"names must be 2 different names, one per column, not \['a'\]"),
         ([2, 2], ["a", "a"], "names must be 2 different names"),
-        ([2, 2], "ab", "names must be 2 different names, one a column, not 'ab'"),
+        ([2, 2], "ab", "names must be 2 different names, one per column, not 'ab'"),
         ([2, 2], ["a", 1], "variable names are non-empty strings, not 1"),
     ],
 )

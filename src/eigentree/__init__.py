@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from eigentree import datasets as datasets
     from eigentree.counting.counts import Counts as Counts
+    from eigentree.counting.statistics import Statistics as Statistics
     from eigentree.engine.tensor import LabeledTensor as LabeledTensor
     from eigentree.errors import DataError as DataError
     from eigentree.errors import EigentreeError as EigentreeError
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from eigentree.structures.graph import LatentGraph as LatentGraph
     from eigentree.structures.junction_tree import JunctionTree as JunctionTree
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "Counts": "counting.counts",
@@ -47,6 +48,7 @@ _HOME = {
     "ParameterError": "errors",
     "RankError": "errors",
     "SpectralJunctionTree": "models.spectral",
+    "Statistics": "counting.statistics",
     "TensorError": "errors",
     "TreewidthError": "errors",
 }

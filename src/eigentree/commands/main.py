@@ -1,191 +1,42 @@
-"""The command ``eigentree``: the paper's experiments, reproduced."""
+"""The command ``eigentree``: one file per command, gathered here."""
 
 from __future__ import annotations
 
-import argparse
 import sys
-from concurrent.futures.process import BrokenProcessPool
-from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING
 
 import eigentree
-from eigentree.errors import EigentreeError, did_you_mean
+from eigentree.commands import reproduce, warm_up
+from eigentree.commands.arguments import Parser
+from eigentree.errors import EigentreeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Sequence
 
-    from eigentree.experiments.reproduce import Report
-
-STRUCTURES = ("hmm2", "hmm3", "factorial", "junction")
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser that answers a mistake with one sentence."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+__all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Return the exit code of the command: 0, 1 when something failed, 2 for a mistake in the arguments."""
-    parser = _parser()
-    asked = parser.parse_args(arguments)
-    if find_spec("matplotlib") is None:
-        parser.exit(2, "eigentree reproduce draws figures with matplotlib: pip install 'eigentree[experiments]'\n")
+    asked = _parser().parse_args(arguments)
     try:
-        report: Report = asked.run(asked)
-    except KeyboardInterrupt:
-        print("stopped; the same command goes on where it stopped", file=sys.stderr)
-        return 130
-    except BrokenProcessPool:
-        print("eigentree: a worker died, perhaps for want of memory; the same command goes on", file=sys.stderr)
-        return 1
+        code: int = asked.run(asked)
     except (EigentreeError, OSError) as error:
         print(f"eigentree: {error}", file=sys.stderr)
         return 1
-    print(report.text)
-    print("\n".join(f"written: {file}" for file in report.files))
-    for failure in report.outcome.failures:
-        print(f"failed: {failure}", file=sys.stderr)
-    return 1 if report.outcome.failures else 0
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    return code
 
 
-def _figure3(asked: argparse.Namespace) -> Report:
-    from eigentree.experiments import figure3
-    from eigentree.experiments.reproduce import reproduce_figure3
-
-    chosen = figure3.cells(
-        _distinct(asked.structure or STRUCTURES),
-        _distinct(asked.concentration or figure3.CONCENTRATIONS),
-        asked.models or (figure3.QUICK_MODELS if asked.quick else figure3.MODELS),
-        _distinct(asked.samples or (figure3.QUICK_SAMPLES if asked.quick else figure3.SAMPLES)),
-        _methods(asked, figure3.METHOD_NAMES),
-        asked.tests or figure3.TESTS,
-        short=asked.quick,
-    )
-    return reproduce_figure3(chosen, asked.jobs, _folder(asked, "fig3"))
-
-
-def _figure4(asked: argparse.Namespace) -> Report:
-    from eigentree.experiments import figure4
-    from eigentree.experiments.reproduce import reproduce_figure4
-
-    chosen = figure4.cells(
-        asked.splits or (figure4.QUICK_SPLITS if asked.quick else figure4.SPLITS),
-        _distinct(asked.samples or (figure4.QUICK_SAMPLES if asked.quick else (*figure4.SAMPLES, None))),
-        _methods(asked, figure4.METHOD_NAMES),
-        "drop" if asked.drop_ambiguous else "missing",
-        figure4.QUICK_COLUMNS if asked.quick else 60,
-    )
-    return reproduce_figure4(chosen, asked.jobs, _folder(asked, "fig4"))
-
-
-def _methods(asked: argparse.Namespace, known: Sequence[str]) -> list[str]:
-    """Return the methods asked for, in their usual order."""
-    if asked.methods is None:
-        return list(known)
-    for name in asked.methods:
-        if name not in known:
-            asked.parser.error(f"there is no method {name!r}{did_you_mean(name, known)} ({', '.join(known)})")
-    return [name for name in known if name in asked.methods]
-
-
-def _distinct(values: Iterable[Any]) -> list[Any]:
-    """Return values in their order, each once."""
-    return list(dict.fromkeys(values))
-
-
-def _folder(asked: argparse.Namespace, figure: str) -> Path:
-    folder: Path = asked.out or Path("results") / (f"{figure}-quick" if asked.quick else figure)
-    return folder
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="eigentree", description=eigentree.__doc__)
+def _parser() -> Parser:
+    parser = Parser(prog="eigentree", description=eigentree.__doc__)
     parser.add_argument("--version", action="version", version=f"eigentree {eigentree.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    figures = commands.add_parser(
-        "reproduce",
-        help="run an experiment of the paper",
-        description="Run an experiment of the paper. A run that was stopped goes on where it stopped.",
-    ).add_subparsers(title="figures", metavar="FIGURE", required=True)
-
-    third = figures.add_parser("fig3", help="error and time on rows drawn from known models, four structures")
-    third.add_argument(
-        "--structure",
-        nargs="+",
-        type=_one_of("structure", STRUCTURES),
-        metavar="NAME",
-        help=f"some of {', '.join(STRUCTURES)} (default: all)",
-    )
-    third.add_argument("--models", type=_count, metavar="COUNT", help="true models a structure (default: 10)")
-    third.add_argument(
-        "--concentration",
-        nargs="+",
-        type=_positive,
-        metavar="NUMBER",
-        help="of the Dirichlet distribution of the true tables' rows (default: 1.0 0.3)",
-    )
-    third.add_argument("--tests", type=_count, metavar="COUNT", help="test rows (default: 1000)")
-    _add_common(third, _figure3)
-
-    fourth = figures.add_parser("fig4", help="classes of splice junctions, one model a class")
-    fourth.add_argument("--splits", type=_count, metavar="COUNT", help="training-test splits (default: 10)")
-    fourth.add_argument(
-        "--drop-ambiguous",
-        action="store_true",
-        help="drop the 15 sequences with ambiguous letters; without it such letters are missing cells",
-    )
-    _add_common(fourth, _figure4)
+    for command in (reproduce, warm_up):
+        command.add(commands)
     return parser
-
-
-def _add_common(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], Report]) -> None:
-    parser.add_argument(
-        "--samples", nargs="+", type=_count, metavar="ROWS", help="training sizes (default: the paper's)"
-    )
-    parser.add_argument("--methods", nargs="+", metavar="NAME", help="some of the methods (default: all)")
-    parser.add_argument(
-        "--jobs", type=_count, default=1, metavar="COUNT", help="processes, of one thread each (default: 1)"
-    )
-    parser.add_argument("--quick", action="store_true", help="a small version that takes well under a minute")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where results go (default: results/…)")
-    parser.set_defaults(run=run, parser=parser)
-
-
-def _count(text: str) -> int:
-    """Return a whole number of at least 1."""
-    try:
-        number = int(text.replace(",", "").replace("_", ""))
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return number
-
-
-def _positive(text: str) -> float:
-    """Return a number above 0."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
-    return number
-
-
-def _one_of(what: str, known: Sequence[str]) -> Callable[[str], Any]:
-    """Return a check that a name is known."""
-
-    def check(text: str) -> str:
-        if text not in known:
-            hint = did_you_mean(text, known) or f"; there are {', '.join(known)}"
-            raise argparse.ArgumentTypeError(f"there is no {what} {text!r}{hint}")
-        return text
-
-    return check
 
 
 if __name__ == "__main__":

@@ -11,25 +11,24 @@ from eigentree.structures.junction_tree import JunctionTree
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from eigentree.arrays import Floats, Integers
     from eigentree.structures.graph import LatentGraph
 
-    Floats = NDArray[np.float64]
+__all__ = ["aligned", "flat_index", "homes", "marginal", "table_axes"]
 
 
 def table_axes(graph: LatentGraph, tree: JunctionTree | None = None) -> dict[tuple[str, ...], tuple[str, ...]]:
     """Return the axes of each table that a network on this graph needs, by the names it distributes.
 
-    On an undirected graph they follow the tree, by default ``JunctionTree.build(graph)``.
+    On an undirected graph they follow the tree, by default ``JunctionTree.of(graph)``.
     """
     if graph.directed:
         return {(name,): (*graph.parents(name), name) for name in graph.names}
-    tree = tree or JunctionTree.build(graph)
+    tree = tree or JunctionTree.of(graph)
     return {node.remainder: node.clique for node in tree.nodes if node.remainder}
 
 
-def flat_index(shape: tuple[int, ...], names: tuple[str, ...], part: tuple[str, ...]) -> NDArray[np.int64]:
+def flat_index(shape: tuple[int, ...], names: tuple[str, ...], part: tuple[str, ...]) -> Integers:
     """Return, for each cell of a table over `names`, its position in the flat table over `part`."""
     grid = np.indices(shape, sparse=True)
     flat = np.zeros((1,) * len(shape), np.int64)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+__all__ = ["LabeledTensor"]
+
 
 @dataclass(frozen=True, eq=False)
 class LabeledTensor:
@@ -32,7 +34,7 @@ class LabeledTensor:
     array : array_like of float
         The entries; they are copied.
     labels : iterable of str
-        One label a mode.
+        One label per mode.
 
     Attributes
     ----------
@@ -63,7 +65,7 @@ class LabeledTensor:
             raise TensorError(f"the array for labels {names} must hold real numbers: {error}") from None
         if len(names) != entries.ndim:
             raise TensorError(
-                f"an array of shape {entries.shape} needs {entries.ndim} labels, one a mode, "
+                f"an array of shape {entries.shape} needs {entries.ndim} labels, one per mode, "
                 f"not {len(names)}: {names}"
             )
         sizes: dict[str, int] = {}

@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Mapping
 from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.rows import rows_at_a_time
-from eigentree.engine import queries
+from eigentree.engine.answers import Answers
+from eigentree.engine.calibration import Factor, calibrated
 from eigentree.engine.operators import NodeOperator, TreeOperators
-from eigentree.engine.tables import aligned, flat_index, homes, marginal, table_axes
+from eigentree.engine.tables import flat_index, marginal, table_axes
 from eigentree.engine.tensor import LabeledTensor
-from eigentree.errors import DataError, NetworkError, did_you_mean
-from eigentree.kernels.drawing import choose
+from eigentree.errors import NetworkError, did_you_mean
+from eigentree.exact.given_tables import (
+    check_own_tree,
+    checked_keys,
+    checked_table,
+    checked_tree,
+    dirichlet,
+    shown,
+)
+from eigentree.exact.sampling import NetworkModel
 from eigentree.structures.graph import LatentGraph
-from eigentree.structures.junction_tree import JunctionTree, TreeNode, check_families
+from eigentree.structures.junction_tree import JunctionTree, TreeNode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Floats = NDArray[np.float64]
+    from eigentree.arrays import Floats
 
-ROW_SUM_TOLERANCE = 1e-6
-"""How far from 1 a distribution may sum to and still be taken for one; it is then divided by its sum."""
-
-ROUNDING = 1e-12
-"""How far from 1 rounding may put the sum of a distribution: such tables stay as they are, bit by bit."""
+__all__ = ["LatentNetwork"]
 
 
-class LatentNetwork:
+class LatentNetwork(Answers):
     """A latent graph whose probabilities are known.
 
     Parameters
@@ -70,18 +72,18 @@ class LatentNetwork:
         self, graph: LatentGraph, tables: Mapping[Any, ArrayLike], tree: JunctionTree | None = None
     ) -> None:
         self._graph = graph
-        self._given_tree = _checked_tree(graph, tree)
+        self._given_tree = checked_tree(graph, tree)
         self._axes = table_axes(graph, self._given_tree)
-        given = _checked_keys(tables, graph)
+        given = checked_keys(tables, graph)
         self._factors: dict[tuple[str, ...], Floats] = {}
         for key, axes in self._axes.items():
             if key not in given:
-                raise NetworkError(f"there is no table for {_shown(key)}; it needs the axes {axes}")
-            self._factors[key] = _checked_table(key, axes, given[key], graph)
+                raise NetworkError(f"there is no table for {shown(key)}; it needs the axes {axes}")
+            self._factors[key] = checked_table(key, axes, given[key], graph)
         for key in given:
             if key not in self._axes:
                 hint = did_you_mean(key[0], graph.names) if key else ""
-                raise NetworkError(f"a table is given for {_shown(key)}, which the graph does not have{hint}")
+                raise NetworkError(f"a table is given for {shown(key)}, which the graph does not have{hint}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, because a copied or unpickled array would be writeable.
@@ -124,13 +126,13 @@ class LatentNetwork:
         # Below the smallest normal numbers, logarithms divided by the concentration overflow.
         if not isinstance(concentration, Real) or not 1e-300 < concentration < math.inf:
             raise NetworkError(f"concentration must be a positive, finite number, not {concentration!r}")
-        tree = _checked_tree(graph, tree)
+        tree = checked_tree(graph, tree)
         random = np.random.default_rng(seed)
         tables: dict[tuple[str, ...], Floats] = {}
         for key, axes in table_axes(graph, tree).items():
             shape = [graph.states[name] for name in axes]
             given = math.prod(shape[: len(axes) - len(key)])
-            tables[key] = _dirichlet(random, given, math.prod(shape) // given, concentration).reshape(shape)
+            tables[key] = dirichlet(random, given, math.prod(shape) // given, concentration).reshape(shape)
         return cls(graph, tables, tree)
 
     @classmethod
@@ -172,17 +174,26 @@ class LatentNetwork:
     @cached_property
     def tree(self) -> JunctionTree:
         """The junction tree that questions are answered on."""
-        return self._given_tree or JunctionTree.build(self._graph)
+        return self._given_tree or JunctionTree.of(self._graph)
 
     @cached_property
     def _beliefs(self) -> list[Floats]:
         """The marginal of each maximal clique of the tree, axes in the order of the clique."""
-        return _calibrated(self.tree, self._factors, self._axes)
+        return calibrated(self.tree, [Factor(self._axes[key], table) for key, table in self._factors.items()])
 
     @cached_property
     def operators(self) -> TreeOperators:
         """The clique tensors of the tree, ready for message passing."""
         return self.embed(self.tree)
+
+    @property
+    def _model(self) -> NetworkModel:
+        return self.model
+
+    @cached_property
+    def model(self) -> NetworkModel:
+        """The model that answers: columns and operators."""
+        return NetworkModel(self._graph, self.operators, self.tree, self._conditional)
 
     def conditional_table(self, tree: JunctionTree, node: int) -> Floats:
         """Return P(R_i | S_i) of a tree's node, axes (separator…, remainder…) (Eq. 6).
@@ -192,7 +203,7 @@ class LatentNetwork:
         return self._conditional(self._own_node(tree, node))
 
     def _own_node(self, tree: JunctionTree, node: int) -> TreeNode:
-        _check_graph(self._graph, tree)
+        check_own_tree(self._graph, tree)
         if not 0 <= node < len(tree.nodes):
             raise NetworkError(f"the tree has the nodes 0 to {len(tree.nodes) - 1}, but no {node!r}")
         return tree.nodes[node]
@@ -223,7 +234,7 @@ class LatentNetwork:
 
     def embed(self, tree: JunctionTree) -> TreeOperators:
         """Return the operators of a rooted junction tree of this graph: Eq. 10, kept sparse."""
-        _check_graph(self._graph, tree)
+        check_own_tree(self._graph, tree)
         return TreeOperators(
             tuple(self._operator(tree, node) for node in tree.nodes),
             tree.states_of(self._graph.observed),
@@ -245,59 +256,6 @@ class LatentNetwork:
         bond = math.prod(shape[: len(node.separator)])
         return NodeOperator.from_entries(index, table.reshape(-1, 1), bond, children=node.children)
 
-    def sample(
-        self,
-        n: int,
-        seed: int | np.random.Generator | None = None,
-        given: Mapping[str, int] | None = None,
-    ) -> NDArray[np.int64]:
-        """Return rows drawn from the model, shape (n, columns), hidden variables left out.
-
-        Parameters
-        ----------
-        n : int
-        seed : int or Generator, optional
-        given : mapping of str to int, optional
-            Values of some observed variables; the others are drawn given these.
-        """
-        if given is not None:
-            rows, undefined = queries.sample(self.operators, self._graph, n, given, seed)
-            if undefined:
-                raise DataError(f"the evidence {dict(given)} has probability zero under this model")
-            return rows
-        queries.check_count(n)
-        random = np.random.default_rng(seed)
-        rows = np.empty((n, len(self._graph.observed)), np.int64)
-        step = rows_at_a_time(len(self.tree.nodes))
-        for start in range(0, n, step):
-            self._sample_into(rows[start : start + step], random)
-        return rows
-
-    @cached_property
-    def _cumulative(self) -> list[tuple[TreeNode, Floats]]:
-        """Each node with a remainder, and the cumulative distribution of that for each state of its separator."""
-        conditionals = ((node, self._conditional(node)) for node in self.tree.nodes if node.remainder)
-        return [
-            (node, table.reshape(math.prod(table.shape[: len(node.separator)]), -1).cumsum(axis=1))
-            for node, table in conditionals
-        ]
-
-    def _sample_into(self, rows: NDArray[np.int64], random: np.random.Generator) -> None:
-        """Draw each node's remainder given its separator, for all rows at once, and keep what is observed."""
-        states = self._graph.states
-        drawn: dict[str, NDArray[np.int64]] = {}
-        for node, cumulative in self._cumulative:
-            given = np.zeros(len(rows), np.int64)
-            for name in node.separator:
-                given = given * states[name] + drawn[name]
-            chosen = np.empty(len(rows), np.int64)
-            choose(cumulative, given, random.random(len(rows)), chosen)
-            drawn.update(
-                zip(node.remainder, np.unravel_index(chosen, self.tree.states_of(node.remainder)), strict=True)
-            )
-        for column, name in enumerate(self._graph.observed):
-            rows[:, column] = drawn[name]
-
     def log_prob(self, X: ArrayLike | Any) -> Floats:
         """Return the log probability of each row, hidden variables and missing cells summed out.
 
@@ -308,154 +266,8 @@ class LatentNetwork:
         X : array-like of shape (rows, columns), or a data frame
             Codes; -1, NaN or null for a missing cell.
         """
-        return queries.log_prob(self.operators, self._graph, X)[0]
-
-    def joint(self, names: Sequence[str]) -> Floats:
-        """Return the exact table of some observed variables, axes in the order of the names."""
-        return queries.joint(self.operators, self._graph, names)
-
-    def conditional(self, names: Sequence[str], given: Mapping[str, int]) -> Floats:
-        """Return the exact table P(names | given), axes in the order of the names."""
-        return queries.conditional(self.operators, self._graph, names, given)
-
-    def predict_proba(self, X: ArrayLike | Any, target: str) -> Floats:
-        """Return P(target | the other cells) of each row, shape (rows, states of the target).
-
-        The target's own cell is not looked at. A row that is impossible gets the target's marginal, and a
-        warning says how many did.
-        """
-        proba, undefined = queries.predict_proba(self.operators, self._graph, X, target)
-        _warn_undefined(undefined, "rows")
-        return proba
-
-    def impute(
-        self,
-        X: ArrayLike | Any,
-        method: Literal["mode", "sample"] = "mode",
-        seed: int | np.random.Generator | None = None,
-    ) -> NDArray[np.int64]:
-        """Return the rows with their missing cells filled, by the likeliest state or by a joint draw."""
-        filled, undefined = queries.impute(self.operators, self._graph, X, method, seed)
-        _warn_undefined(undefined, "missing cells")
-        return filled
-
-
-def _warn_undefined(count: int, what: str) -> None:
-    if count:
-        warnings.warn(
-            f"{count} {what} follow cells that the model calls impossible; their column's marginal was used",
-            RuntimeWarning,
-            stacklevel=3,
-        )
-
-
-def _check_graph(graph: LatentGraph, tree: JunctionTree) -> None:
-    if not isinstance(tree, JunctionTree):
-        raise NetworkError(f"a tree is a JunctionTree, made by JunctionTree.build(graph), not {tree!r}")
-    if tree.graph != graph:
-        raise NetworkError("the junction tree belongs to another graph; build it from network.graph")
-
-
-def _checked_tree(graph: LatentGraph, tree: JunctionTree | None) -> JunctionTree | None:
-    """Return the tree given, or one that the tables need, once it is sure that no table is too large."""
-    if not isinstance(graph, LatentGraph):
-        raise NetworkError(f"a network needs a LatentGraph, not {graph!r}")
-    if tree is not None:
-        _check_graph(graph, tree)
-        return tree
-    if not graph.directed:
-        return JunctionTree.build(graph)
-    check_families(graph)
-    return None
-
-
-def _checked_keys(tables: Mapping[Any, ArrayLike], graph: LatentGraph) -> dict[tuple[str, ...], ArrayLike]:
-    """Return the tables by tuples of names."""
-    if not isinstance(tables, Mapping):
-        raise NetworkError(
-            f"tables is a mapping of names to arrays, such as {{{graph.names[0]!r}: [...]}}, "
-            f"not a {type(tables).__name__}"
-        )
-    given: dict[tuple[str, ...], ArrayLike] = {}
-    for key, table in tables.items():
-        names = (key,) if isinstance(key, str) else key
-        if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
-            raise NetworkError(f"a table is given for {key!r}; tables go by names or by tuples of names")
-        given[names] = table
-    return given
-
-
-def _checked_table(key: tuple[str, ...], axes: tuple[str, ...], table: ArrayLike, graph: LatentGraph) -> Floats:
-    try:
-        if np.iscomplexobj(table):
-            raise TypeError
-        array = np.array(table, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise NetworkError(f"the table of {_shown(key)} is not an array of numbers") from None
-    shape = tuple(graph.states[name] for name in axes)
-    if array.shape != shape:
-        raise NetworkError(
-            f"the table of {_shown(key)} needs the shape {shape}, one axis for each of {axes}, not {array.shape}"
-        )
-    if not np.isfinite(array).all() or (array < 0).any():
-        raise NetworkError(f"the table of {_shown(key)} holds negative, infinite or missing numbers")
-    summed = tuple(range(len(axes) - len(key), len(axes)))
-    totals = array.sum(axis=summed)
-    worst = np.unravel_index(np.abs(totals - 1).argmax(), totals.shape) if totals.ndim else ()
-    if abs(totals[worst] - 1) > ROW_SUM_TOLERANCE:
-        where = dict(zip(axes, map(int, worst), strict=False))
-        raise NetworkError(
-            f"the table of {_shown(key)} must sum to 1 over its last {len(key)} axis"
-            f"{'' if len(key) == 1 else 'es'}, but sums to {totals[worst]:.6g} where {where or 'given'}"
-        )
-    if abs(totals[worst] - 1) > ROUNDING:
-        array /= array.sum(axis=summed, keepdims=True)
-    array.flags.writeable = False
-    return array
-
-
-def _shown(key: tuple[str, ...]) -> str:
-    return repr(key[0]) if len(key) == 1 else repr(key)
-
-
-def _dirichlet(random: np.random.Generator, rows: int, states: int, concentration: float) -> Floats:
-    # Log-gamma draws: with a small concentration, plain gamma draws can all underflow to zero.
-    uniform = random.random((rows, states))
-    logs = np.log(random.gamma(concentration + 1.0, size=(rows, states))) + np.log1p(-uniform) / concentration
-    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        return self.model.log_prob(X)[0]
 
 
 def _reordered(table: ArrayLike, names: list[str], wanted: tuple[str, ...]) -> Floats:
     return np.transpose(np.asarray(table, np.float64), [names.index(name) for name in wanted])
-
-
-def _calibrated(
-    tree: JunctionTree,
-    factors: Mapping[tuple[str, ...], Floats],
-    axes: Mapping[tuple[str, ...], tuple[str, ...]],
-) -> list[Floats]:
-    """Return the marginal of each maximal clique under the product of the factors, once normalised."""
-    cliques, parents = tree.cliques, tree.clique_parents
-    placed = homes(cliques, [axes[key] for key in factors])
-    beliefs = [np.ones(tree.states_of(clique)) for clique in cliques]
-    for (key, table), home in zip(factors.items(), placed, strict=True):
-        beliefs[home] = beliefs[home] * aligned(table, axes[key], cliques[home])
-    separators = [
-        tuple(name for name in clique if name in set(cliques[parent])) if parent >= 0 else ()
-        for clique, parent in zip(cliques, parents, strict=True)
-    ]
-    messages = [np.ones(())] * len(cliques)
-    for i in reversed(range(len(cliques))):
-        beliefs[i] = beliefs[i] / beliefs[i].sum()
-        messages[i] = marginal(beliefs[i], cliques[i], separators[i])
-        if parents[i] >= 0:
-            product = beliefs[parents[i]] * aligned(messages[i], separators[i], cliques[parents[i]])
-            # A hub has thousands of children: the product of their messages would underflow.
-            beliefs[parents[i]] = product / product.max()
-    for i in range(len(cliques)):
-        if parents[i] >= 0:
-            above = marginal(beliefs[parents[i]], cliques[parents[i]], separators[i])
-            ratio = np.divide(above, messages[i], out=np.zeros_like(above), where=messages[i] > 0)
-            beliefs[i] = beliefs[i] * aligned(ratio, separators[i], cliques[i])
-    return beliefs

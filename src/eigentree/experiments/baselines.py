@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Codes = NDArray[Any]
 
+__all__ = ["PSEUDO_COUNT", "IndependentColumns", "MarkovChain"]
+
 PSEUDO_COUNT = 0.5
 """Added to every count: Jeffreys' prior for each distribution."""
 
 
 class IndependentColumns:
-    """The product of the columns' smoothed frequencies; one a class, it is naive Bayes.
+    """The product of the columns' smoothed frequencies; one per class, it is naive Bayes.
 
     Parameters
     ----------

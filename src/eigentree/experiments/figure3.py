@@ -10,7 +10,7 @@ from zlib import crc32
 import numpy as np
 
 from eigentree.exact.network import LatentNetwork
-from eigentree.experiments.methods import METHODS, Problem, facts, scores, train, warm_up
+from eigentree.experiments.methods import METHODS, Problem, facts, scored, train, warm_up
 from eigentree.structures import zoo
 
 if TYPE_CHECKING:
@@ -19,6 +19,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.structures.graph import LatentGraph
+
+__all__ = [
+    "CONCENTRATIONS",
+    "METHOD_NAMES",
+    "MODELS",
+    "QUICK_MODELS",
+    "QUICK_SAMPLES",
+    "SAMPLES",
+    "STRUCTURES",
+    "TESTS",
+    "Figure3Cell",
+    "Structure",
+    "cells",
+    "measure",
+]
 
 SAMPLES = (100, 316, 1_000, 3_162, 10_000, 31_623, 100_000)
 CONCENTRATIONS = (1.0, 0.3)
@@ -148,8 +163,7 @@ def measure(cell: Figure3Cell) -> dict[str, Any]:
     problem = Problem(truth.graph, rows, seed, truth)
     warm_up(method, problem)
     training = train(method, problem)
-    true, learned = truth.log_prob(tests), scores(training.model, tests)
-    about = facts(training.model)
+    true, (learned, floored) = truth.log_prob(tests), scored(training.model, tests)
     # Far beyond what any fit gives, the difference is cut so that the mean stays a number.
     relative = np.abs(np.expm1(np.minimum(learned - true, 600.0)))
     possible = np.isfinite(learned)
@@ -161,9 +175,10 @@ def measure(cell: Figure3Cell) -> dict[str, Any]:
         "impossible": int((~possible).sum()),
         "log_likelihood": float(learned[possible].mean()) if possible.any() else None,
         "true_log_likelihood": float(true.mean()),
-        "train_log_likelihood": _mean(scores(training.model, rows)),
+        "train_log_likelihood": _mean(scored(training.model, rows).log_prob),
         "seeds": {**seeds, "method": seed},
-        **about,
+        "floored": floored,
+        **facts(training.model),
     }
 
 

@@ -15,8 +15,7 @@ from eigentree.experiments.methods import (
     WARM_UP_ROWS,
     Problem,
     facts,
-    flooring,
-    scores,
+    scored,
     timed,
     train,
     warm_up,
@@ -35,6 +34,21 @@ if TYPE_CHECKING:
     Codes = NDArray[Any]
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
+
+__all__ = [
+    "METHOD_NAMES",
+    "QUICK_COLUMNS",
+    "QUICK_SAMPLES",
+    "QUICK_SPLITS",
+    "SAMPLES",
+    "SPLITS",
+    "TEST_SHARE",
+    "Figure4Cell",
+    "cells",
+    "measure",
+    "split_rows",
+    "stratified_prefix",
+]
 
 SAMPLES = (100, 200, 400, 800, 1_600)
 """Training sizes; all rows that are not test rows come on top of these."""
@@ -108,9 +122,9 @@ class _Outcome:
     """What a method says of the test rows, log P(row, class), and what training its models took."""
 
     log_joint: Floats
+    about: list[dict[str, Any]]
     seconds: float
     cpu_seconds: float
-    about: list[dict[str, Any]]
 
 
 def measure(cell: Figure4Cell) -> dict[str, Any]:
@@ -148,30 +162,36 @@ def _classified(graph: LatentGraph, codes: Codes, labels: Codes, tests: Codes) -
         return JunctionTreeClassifier(SpectralJunctionTree(graph)).fit(codes[chosen], labels[chosen])
 
     few = _holes_first(codes)[:WARM_UP_ROWS]
-    with flooring():
-        timed(lambda: fit(few)).model.predict(codes[few])
+    _class_answers(timed(lambda: fit(few)).model, codes[few])
     trained = timed(lambda: fit(np.arange(len(codes))))
-    with flooring():
-        log_joint = trained.model.predict_joint_log_proba(tests)
-    about = [facts(model) for model in trained.model.estimators_]
-    return _Outcome(log_joint, trained.seconds, trained.cpu_seconds, about)
+    answers = _class_answers(trained.model, tests)
+    return _Outcome(*answers, trained.seconds, trained.cpu_seconds)
 
 
 def _one_by_one(cell: Figure4Cell, codes: Codes, labels: Codes, tests: Codes, seeds: dict[str, int]) -> _Outcome:
     """Return the outcome of a method that learns each class by itself."""
     method, graph = METHODS[cell.method], _graph(cell.columns)
     warm_up(method, Problem(graph, codes[_holes_first(codes)], 0))
-    columns, trained = [], []
-    for label, log_share in enumerate(_log_prior(labels)):
+    log_prior = _log_prior(labels)
+    trained = []
+    for label in range(len(log_prior)):
         seed = crc32(f"{cell.method} {label} {seeds['split']} {seeds['rows']}".encode())
         trained.append(train(method, Problem(graph, codes[labels == label], seed)))
-        columns.append(log_share + scores(trained[-1].model, tests))
-    return _Outcome(
-        np.column_stack(columns),
-        sum(each.seconds for each in trained),
-        sum(each.cpu_seconds for each in trained),
-        [facts(each.model) for each in trained],
-    )
+    answers = _answers([each.model for each in trained], log_prior, tests)
+    return _Outcome(*answers, sum(each.seconds for each in trained), sum(each.cpu_seconds for each in trained))
+
+
+def _class_answers(model: JunctionTreeClassifier, tests: Codes) -> tuple[Floats, list[dict[str, Any]]]:
+    return _answers(model.estimators_, np.log(model.class_prior_), tests)
+
+
+def _answers(models: Sequence[Any], log_prior: Floats, tests: Codes) -> tuple[Floats, list[dict[str, Any]]]:
+    """Return log P(row, class), shape (rows, classes), and what is to be said of each class's model."""
+    answers = [scored(model, tests) for model in models]
+    about = [
+        {"floored": int(answer.floored), **facts(model)} for answer, model in zip(answers, models, strict=True)
+    ]
+    return np.column_stack([answer.log_prob for answer in answers]) + log_prior, about
 
 
 def _log_prior(labels: Codes) -> Floats:

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from eigentree.errors import ParameterError
 from eigentree.experiments.baselines import IndependentColumns, MarkovChain
@@ -20,7 +19,7 @@ from eigentree.models.em import EMJunctionTree, OnlineEMJunctionTree
 from eigentree.models.spectral import SpectralJunctionTree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     import numpy as np
     from numpy.typing import NDArray
@@ -30,6 +29,23 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Codes = NDArray[Any]
+
+__all__ = [
+    "METHODS",
+    "MOST_PASSES",
+    "STEPSIZES",
+    "WARM_UP_ROWS",
+    "Method",
+    "Model",
+    "Problem",
+    "Scored",
+    "Training",
+    "facts",
+    "scored",
+    "timed",
+    "train",
+    "warm_up",
+]
 
 Fitted = TypeVar("Fitted")
 
@@ -197,42 +213,38 @@ def timed(fit: Callable[[], Fitted]) -> Training[Fitted]:
 def warm_up(method: Method, problem: Problem, rows: int = WARM_UP_ROWS) -> None:
     """Fit and score a few rows, which leaves code compiled and the structure planned.
 
-    The library keeps the plans of the last few structures only, so this goes before each training that is timed.
+    A graph keeps its own plan, so this goes before each training that is timed.
     """
     few = problem.rows[:rows]
     small = Problem(problem.graph, few, problem.seed, problem.truth, most_iterations=2)
-    scores(train(method, small).model, few)
+    scored(train(method, small).model, few)
 
 
-def scores(model: Model, rows: Codes) -> Floats:
-    """Return the log probability of each row; -inf where a model calls it impossible."""
-    with flooring():
-        return model.score_samples(rows)
+class Scored(NamedTuple):
+    """Log probabilities of rows, -inf where a model calls one impossible, and how many were floored."""
+
+    log_prob: Floats
+    floored: int
 
 
-@contextmanager
-def flooring() -> Iterator[None]:
-    """Let rows without a positive probability pass in silence: they are floored, counted and part of the error."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        yield
+def scored(model: Model, rows: Codes) -> Scored:
+    """Return the log probability of each row; rows without a positive one are floored, and counted."""
+    if isinstance(model, SpectralJunctionTree):
+        return Scored(*model.model_.log_prob(rows))
+    return Scored(model.score_samples(rows), 0)
 
 
 def facts(model: Model) -> dict[str, float | int | bool | str]:
-    """Return what a model knows of its own training and scoring: iterations, shrinkage, rows floored."""
+    """Return what a model knows of its own training: iterations, shrinkage."""
     if isinstance(model, SpectralJunctionTree):
-        return {
-            "floored": int(model.report_.floored),
-            # As text, for infinity is no number of JSON's.
-            "shrinkage": f"{model.shrinkage_:g}",
-        }
+        # As text, for infinity is no number of JSON's.
+        return {"shrinkage": f"{model.shrinkage_:g}"}
     if isinstance(model, EMJunctionTree):
-        return {"floored": 0, "iterations": int(model.n_iter_), "converged": bool(model.converged_)}
+        return {"iterations": int(model.n_iter_), "converged": bool(model.converged_)}
     if isinstance(model, OnlineEMJunctionTree):
         return {
-            "floored": 0,
             "iterations": len(model.history_),
             "converged": bool(model.converged_),
             "stepsize": float(model.stepsize),
         }
-    return {"floored": 0}
+    return {}

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from eigentree.experiments.runner import Outcome
     from eigentree.experiments.tables import Point
 
+__all__ = ["Report", "reproduce_figure3", "reproduce_figure4"]
+
 
 @dataclass(frozen=True)
 class Report:
@@ -84,7 +86,7 @@ def reproduce_figure4(chosen: Sequence[figure4.Figure4Cell], jobs: int, out: Pat
     text = (
         f"## Splice junctions, {_counted(found, 'split')}\n\n"
         f"Test rows with the wrong class, per cent ± standard error over splits "
-        f"(independent columns, one model a class, are naive Bayes):\n\n"
+        f"(independent columns, one model per class, are naive Bayes):\n\n"
         f"{tables.error_table(found, percent=True)}\n\n"
         f"Training of all classes, processor seconds:\n\n{tables.time_table(found)}\n"
     )

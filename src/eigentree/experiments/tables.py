@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from eigentree.experiments.journal import Journal
     from eigentree.experiments.runner import Cell
 
+__all__ = ["Point", "error_table", "points", "ratio_table", "time_table", "write_csv"]
+
 
 @dataclass(frozen=True)
 class Point:
@@ -98,7 +100,7 @@ def points(
 
 
 def write_csv(path: Path, found: Sequence[Point]) -> None:
-    """Write the points, one a line."""
+    """Write the points, one per line."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, [field.name for field in fields(Point)])
         writer.writeheader()

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import warnings
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils.validation import check_is_fitted
 
-from eigentree.counting.counts import Counts
+from eigentree.counting.statistics import Statistics
+from eigentree.data.cells import is_marked_missing
+from eigentree.data.columns import Columns
 from eigentree.data.resolving import resolve_structure
-from eigentree.data.rows import Rows, checked_weights, is_marked_missing
+from eigentree.data.rows import Rows
+from eigentree.data.weights import checked_weights
 from eigentree.errors import DataError, ParameterError
 from eigentree.models.em import EMJunctionTree, OnlineEMJunctionTree
+from eigentree.models.parameters import Parameters
 from eigentree.models.spectral import SpectralJunctionTree
 from eigentree.spectral.shrinkage import choose_class_shrinkage
 
@@ -23,15 +25,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from eigentree.arrays import Codes, Floats, Integers
     from eigentree.structures.graph import LatentGraph
 
-    Floats = NDArray[np.float64]
     Estimator = SpectralJunctionTree | EMJunctionTree | OnlineEMJunctionTree
-    ClassRows = tuple[NDArray[Any], NDArray[Any] | None]
+
+__all__ = ["JunctionTreeClassifier"]
+
+E = TypeVar("E", bound="Estimator")
 
 
-class JunctionTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier with one latent junction tree a class: the class of highest prior times likelihood.
+class JunctionTreeClassifier(Parameters):
+    """A classifier with one latent junction tree per class: the class of highest prior times likelihood.
 
     Parameters
     ----------
@@ -77,6 +82,14 @@ class JunctionTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     True
     """
 
+    _estimator_type: ClassVar[str] = "classifier"
+
+    classes_: NDArray[Any]
+    class_prior_: Floats
+    estimators_: list[Estimator]
+    shrinkage_: float
+    tried_: dict[float, float]
+
     def __init__(self, estimator: Estimator) -> None:
         self.estimator = estimator
 
@@ -97,10 +110,8 @@ class JunctionTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 f"estimator is a SpectralJunctionTree, an EMJunctionTree or an OnlineEMJunctionTree, "
                 f"not {self.estimator!r}"
             )
-        if isinstance(self.estimator, SpectralJunctionTree):
-            self.estimator._check_parameters()
         graph = resolve_structure(self.estimator.structure, X)
-        rows = Rows.of(X, graph)
+        rows = Rows.of(X, Columns.of(graph))
         weights = checked_weights(sample_weight, rows.count)
         classes, labels = _labels(y, rows.count)
         totals = np.bincount(labels, weights, len(classes))
@@ -109,30 +120,35 @@ class JunctionTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 f"all rows of the class {_shown(classes[totals == 0])} have weight 0; leave them out or give one "
                 f"of them a weight"
             )
-        models = [clone(self.estimator).set_params(structure=graph) for _ in classes]
-        parts = _by_class(rows, labels, weights, len(classes))
-        shrinkage, tried = _fit(models, parts, graph, [_shown(classes[k : k + 1]) for k in range(len(classes))])
-        self.classes_ = classes
-        self.class_prior_ = totals / totals.sum()
-        self.estimators_ = models
-        self.n_features_in_ = len(graph.observed)
-        for name in ("shrinkage_", "tried_"):
-            self.__dict__.pop(name, None)
-        if shrinkage is not None:
-            self.shrinkage_, self.tried_ = shrinkage, tried
-        return self
+        parts = _by_class(rows, labels, weights, [_shown(classes[k : k + 1]) for k in range(len(classes))])
+        fitted = {
+            "classes_": classes,
+            "class_prior_": totals / totals.sum(),
+            "n_features_in_": len(graph.observed),
+        }
+        if isinstance(self.estimator, SpectralJunctionTree):
+            return self._become(fitted | _spectral_models(self.estimator, graph, parts))
+        return self._become(fitted | {"estimators_": _other_models(self.estimator, graph, parts)})
 
     def predict_joint_log_proba(self, X: ArrayLike | Any) -> Floats:
         """Return log P(row, class), shape (rows, classes), missing cells summed out.
 
         A model learned by EM can call a row impossible, which is -inf.
         """
-        check_is_fitted(self, "estimators_")
-        columns = []
-        for label, model in zip(self.classes_.tolist(), self.estimators_, strict=True):
-            with _warnings_name(repr(label)):
-                columns.append(model.score_samples(X))
-        return np.asarray(np.column_stack(columns) + np.log(self.class_prior_))
+        self._require_fit()
+        models = [estimator.model_ for estimator in self.estimators_]
+        rows = Rows.of(X, models[0].columns)
+        log_prob = np.empty((rows.count, len(models)))
+        replaced = [0] * len(models)
+        for start, codes in rows.chunks():
+            for k, model in enumerate(models):
+                log_prob[start : start + len(codes), k], count = model.score(codes)
+                replaced[k] += count
+        for label, model, count in zip(self.classes_.tolist(), models, replaced, strict=True):
+            if count:
+                message = f"class {label!r}: {count} of {rows.count} rows {model.replaced}"
+                warnings.warn(message, RuntimeWarning, stacklevel=2)
+        return np.asarray(log_prob + np.log(self.class_prior_))
 
     def predict_log_proba(self, X: ArrayLike | Any) -> Floats:
         """Return log P(class | row), shape (rows, classes); the prior where a row is impossible in all classes."""
@@ -149,11 +165,17 @@ class JunctionTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         best = self.predict_log_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
+    def score(self, X: ArrayLike | Any, y: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> float:
+        """Return the share of rows, by weight, whose likeliest class is theirs."""
+        predicted = self.predict(X)
+        given = _label_array(y, len(predicted))
+        return float(np.average(predicted == given, weights=checked_weights(sample_weight, len(predicted))))
 
-def _labels(y: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the classes, sorted, and the number of each row's class."""
+
+def _label_array(y: Any, rows: int) -> NDArray[Any]:
+    """Return the labels as an array that keeps them apart, whatever their types."""
     if y is None:
-        raise DataError("y is missing; give one label a row")
+        raise DataError("y is missing; give one label per row")
     if np.ma.is_masked(y):
         labels = np.ma.getdata(y).astype(object)
         labels[np.ma.getmaskarray(y)] = None
@@ -161,9 +183,18 @@ def _labels(y: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
     try:
         given = np.asarray(y)
     except ValueError:
-        raise DataError(f"y needs one label a row, shape ({rows},), not lists of different lengths") from None
+        raise DataError(f"y needs one label per row, shape ({rows},), not lists of different lengths") from None
     if given.shape != (rows,):
-        raise DataError(f"y needs one label a row, shape ({rows},), not {given.shape}")
+        raise DataError(f"y needs one label per row, shape ({rows},), not {given.shape}")
+    # numpy would turn the numbers of a mixed list into strings, and so merge 1 and "1".
+    if given.dtype.kind in "US" and isinstance(y, list | tuple) and not all(isinstance(each, str) for each in y):
+        given = np.array([*y, None], object)[:-1]
+    return given
+
+
+def _labels(y: Any, rows: int) -> tuple[NDArray[Any], Integers]:
+    """Return the classes, sorted, and the number of each row's class."""
+    given = _label_array(y, rows)
     if given.dtype.kind == "O":
         absent: Any = [is_marked_missing(label) or bool(label != label) for label in given]
     else:
@@ -184,34 +215,55 @@ def _shown(classes: NDArray[Any]) -> str:
     return repr(classes[:1].tolist()[0])
 
 
-def _by_class(rows: Rows, labels: NDArray[np.int64], weights: NDArray[Any] | None, classes: int) -> list[ClassRows]:
-    """Return the rows of each class, -1 for a missing cell, and their weights if there are any."""
-    codes = rows.encode(0, rows.count)
-    signed = codes.astype(np.min_scalar_type(-max(rows.states)))
-    signed[codes == np.array(rows.states)] = -1
-    chosen = [labels == label for label in range(classes)]
-    return [(np.asfortranarray(signed[own]), None if weights is None else weights[own]) for own in chosen]
+class _ClassRows(NamedTuple):
+    """The rows of one class, and its label as it stands in a message."""
+
+    label: str
+    codes: Codes
+    weights: NDArray[Any] | None
 
 
-def _fit(
-    models: Sequence[Estimator], parts: Sequence[ClassRows], graph: LatentGraph, labels: Sequence[str]
-) -> tuple[float | None, dict[float, float]]:
-    """Return the shrinkage of spectral models (None for others) and what was tried; the models are fitted."""
-    first = models[0]
-    if not (isinstance(first, SpectralJunctionTree) and first.shrinkage == "auto"):
-        for model, (codes, weights), label in zip(models, parts, labels, strict=True):
-            with _warnings_name(label):
-                model.fit(codes, sample_weight=weights)
-        return (float(first.shrinkage) if isinstance(first, SpectralJunctionTree) else None), {}
-    plan = first._plan(graph)
-    empty = Counts(graph, plan.groups())
-    counted = [first._counted(empty, None, *part) for part in parts]
-    counts, samples = zip(*counted, strict=True)
-    shrinkage, tried = choose_class_shrinkage(plan, counts, samples, first.scaling)
-    for model, own, label in zip(models, counts, labels, strict=True):
-        with _warnings_name(label):
-            model.set_params(shrinkage=shrinkage).fit_moments(own)
-    return shrinkage, tried
+def _by_class(rows: Rows, labels: Integers, weights: NDArray[Any] | None, shown: Sequence[str]) -> list[_ClassRows]:
+    codes = rows.encode()
+    chosen = [labels == label for label in range(len(shown))]
+    return [
+        _ClassRows(label, np.asfortranarray(codes[own]), None if weights is None else weights[own])
+        for label, own in zip(shown, chosen, strict=True)
+    ]
+
+
+def _spectral_models(
+    estimator: SpectralJunctionTree, graph: LatentGraph, parts: Sequence[_ClassRows]
+) -> dict[str, Any]:
+    """Return the fitted model of each class, with one shrinkage for all, and what was tried to find it."""
+    plan = estimator.plan(graph)
+    statistics = [Statistics.empty(plan).count(iter([(part.codes, part.weights)])) for part in parts]
+    shrinkage: float | str = estimator.shrinkage
+    tried: dict[float, float] = {}
+    if shrinkage == "auto":
+        shrinkage, tried = choose_class_shrinkage(plan, statistics, estimator.scaling)
+    models = [_cloned(estimator, structure=graph, shrinkage=shrinkage) for _ in parts]
+    for model, own, part in zip(models, statistics, parts, strict=True):
+        with _warnings_name(part.label):
+            model.fit_statistics(own)
+    return {"estimators_": models, "shrinkage_": float(shrinkage), "tried_": tried}
+
+
+def _other_models(estimator: Estimator, graph: LatentGraph, parts: Sequence[_ClassRows]) -> list[Estimator]:
+    """Return the fitted model of each class."""
+    models = [_cloned(estimator, structure=graph) for _ in parts]
+    states = np.array(Columns.of(graph).states)
+    for model, part in zip(models, parts, strict=True):
+        signed = part.codes.astype(np.min_scalar_type(-int(states.max())))
+        signed[part.codes == states] = -1
+        with _warnings_name(part.label):
+            model.fit(signed, sample_weight=part.weights)
+    return models
+
+
+def _cloned(estimator: E, **settings: Any) -> E:
+    """Return an unfitted estimator with the same parameters, but for some."""
+    return type(estimator)(**(estimator.get_params(deep=False) | settings))
 
 
 @contextmanager

@@ -1,85 +1,51 @@
 """EM and stepwise online EM for latent junction trees: what the paper compares with (section 9).
 
-Both climb the likelihood of the tables of a `LatentNetwork`. The E-step is `Expectation`; the M-step is the
-relative frequency of each expected count, for the CPTs of a directed graph and the clique conditionals (Eq. 6) of
-an undirected one alike.
+Both climb the likelihood of the tables of a `LatentNetwork`, by the E-step and the steps of `eigentree.em`.
 """
 
 from __future__ import annotations
 
-import math
-import sys
 import warnings
-from contextlib import contextmanager
-from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils.validation import check_is_fitted
 
+from eigentree.checks import finite_number, generator, whole_number
+from eigentree.data.columns import Columns
 from eigentree.data.resolving import resolve_structure
-from eigentree.data.rows import Rows, checked_weights
-from eigentree.em.expectation import CodedRows, Expectation, TableLayout
+from eigentree.data.rows import Rows
+from eigentree.data.weights import checked_weights
+from eigentree.em.climbing import Problem, climbed, has_converged
+from eigentree.em.distinct import DistinctRows, columns_with_gaps
+from eigentree.em.expectation import Expectation
+from eigentree.em.online import Learner
+from eigentree.em.progress import shown_progress
 from eigentree.errors import DataError, NetworkError, ParameterError
 from eigentree.exact.network import LatentNetwork
+from eigentree.models.face import Face
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from numpy.typing import ArrayLike
 
-    from numpy.typing import ArrayLike, NDArray
-
+    from eigentree.arrays import Codes, Floats
+    from eigentree.checks import Seed
+    from eigentree.em.climbing import Climb
     from eigentree.structures.graph import LatentGraph
-    from eigentree.structures.zoo import Template
+    from eigentree.structures.templates import Template
 
-    Floats = NDArray[np.float64]
-    Report = Callable[[int, float], None]
-
-MEMORY = 5
-"""How many earlier steps an accelerated step looks back on."""
+__all__ = ["EMJunctionTree", "OnlineEMJunctionTree"]
 
 
-class _NetworkFace(DensityMixin, BaseEstimator):  # type: ignore[misc]
-    """What users ask of an estimator whose fit leaves a `LatentNetwork`."""
+class _TablesFace(Face):
+    """The face of an estimator whose fit leaves tables, step by step."""
 
     network_: LatentNetwork
-
-    def _fitted(self) -> LatentNetwork:
-        check_is_fitted(self, "network_")
-        return self.network_
-
-    def score_samples(self, X: ArrayLike | Any) -> Floats:
-        """Return the log probability of each row, hidden variables and missing cells summed out."""
-        return self._fitted().log_prob(X)
-
-    def score(self, X: ArrayLike | Any, y: object = None) -> float:
-        """Return the mean log probability of the rows."""
-        return float(self.score_samples(X).mean())
-
-    def predict_proba(self, X: ArrayLike | Any, target: str) -> Floats:
-        """Return P(target | the other cells) of each row, shape (rows, states of the target)."""
-        return self._fitted().predict_proba(X, target)
-
-    def impute(
-        self,
-        X: ArrayLike | Any,
-        method: Literal["mode", "sample"] = "mode",
-        seed: int | np.random.Generator | None = None,
-    ) -> NDArray[np.int64]:
-        """Return the rows with their missing cells filled, by the likeliest state or by a joint draw."""
-        return self._fitted().impute(X, method, seed)
-
-    def sample(self, n: int = 1, seed: int | np.random.Generator | None = None) -> NDArray[np.int64]:
-        """Return rows drawn from the model, shape (n, columns)."""
-        return self._fitted().sample(n, seed)
-
-    def joint(self, names: Sequence[str]) -> Floats:
-        """Return the table of some observed variables, axes in the order of the names."""
-        return self._fitted().joint(names)
+    history_: Floats
+    n_iter_: int
+    converged_: bool
 
 
-class EMJunctionTree(_NetworkFace):
+class EMJunctionTree(_TablesFace):
     """Tables learned by expectation maximisation, from several starts.
 
     Parameters
@@ -141,7 +107,7 @@ class EMJunctionTree(_NetworkFace):
         init: LatentNetwork | None = None,
         pseudo_counts: float = 0.0,
         accelerate: bool = False,
-        random_state: int | np.random.Generator | np.random.RandomState | None = None,
+        random_state: Seed = None,
         n_jobs: int = 1,
         verbose: int = 0,
     ) -> None:
@@ -172,166 +138,51 @@ class EMJunctionTree(_NetworkFace):
         RuntimeWarning
             When the fit was interrupted (Ctrl-C) and the best so far is kept.
         """
-        _check_whole("restarts", self.restarts)
-        _check_whole("max_iter", self.max_iter)
-        _check_whole("n_jobs", self.n_jobs)
-        _check_at_least("tol", self.tol, 0.0)
-        _check_at_least("pseudo_counts", self.pseudo_counts, 0.0)
+        self._check_arguments()
         graph = resolve_structure(self.structure, X)
-        layout = TableLayout.of(graph)
-        starts = _starts(graph, self.init, self.random_state, self.restarts)
-        rows = Rows.of(X, graph)
-        codes, weights, first = _merged(
-            rows.encode(0, rows.count), rows.states, _weights(sample_weight, rows.count)
-        )
-        expectation = Expectation(layout, _missing(codes, graph), len(codes))
-        problem = _Problem(expectation, expectation.coded(codes, weights), float(self.pseudo_counts), self.n_jobs)
-        climbs: list[_Climb] = []
+        rows = DistinctRows.of(*_encoded(X, graph, sample_weight))
+        starts = _starts(graph, self.init, generator(self.random_state), self.restarts)
+        expectation = Expectation.of(graph, columns_with_gaps(rows.codes, graph), len(rows.codes))
+        coded = expectation.coded(rows.codes, rows.weights)
+        problem = Problem(expectation, coded, rows.first, float(self.pseudo_counts), self.n_jobs)
+        climbs: list[Climb] = []
         try:
-            with _progress(self.verbose, "EM", len(starts) * self.max_iter) as report:
+            with shown_progress(self.verbose, "EM", len(starts) * self.max_iter) as report:
                 for number, start in enumerate(starts):
-                    climb = _Climb(problem, layout.vector(start))
-                    climbs.append(climb)
-                    climb.begin(first)
-                    done = number * self.max_iter
-                    for step in climb.run(self.tol, self.max_iter, self.accelerate):
-                        report(done + step, climb.history[-1])
-                    report(done + self.max_iter, climb.history[-1])
+                    done, vector = number * self.max_iter, problem.layout.vector(start)
+                    for climb in climbed(problem, vector, self.tol, self.max_iter, self.accelerate):
+                        climbs[number:] = [climb]
+                        report(done + len(climb.history) - 1, climb.history[-1])
+                    report(done + self.max_iter, climbs[-1].history[-1])
         except KeyboardInterrupt:
-            climbs = [climb for climb in climbs if climb.history]
             if not climbs:
                 raise
             _warn_interrupted(f"start {len(climbs)} of {len(starts)}")
         best = max(climbs, key=lambda climb: climb.history[-1])
-        self.graph_ = graph
-        self.n_features_in_ = len(graph.observed)
-        self.network_ = layout.network(best.parameters)
-        self.history_ = np.array(best.history)
-        self.objectives_ = np.array([climb.history[-1] for climb in climbs])
-        self.n_iter_ = len(best.history) - 1
-        self.converged_ = best.converged
-        return self
+        network = problem.layout.network(best.here.parameters)
+        return self._become(
+            {
+                "model_": network.model,
+                "network_": network,
+                "history_": np.array(best.history),
+                "objectives_": np.array([climb.history[-1] for climb in climbs]),
+                "n_iter_": len(best.history) - 1,
+                "converged_": best.converged,
+            }
+        )
+
+    def _check_arguments(self) -> None:
+        whole_number("restarts", self.restarts)
+        whole_number("max_iter", self.max_iter)
+        whole_number("n_jobs", self.n_jobs)
+        finite_number("tol", self.tol, 0.0)
+        finite_number("pseudo_counts", self.pseudo_counts, 0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """What a climb maximises."""
-
-    expectation: Expectation
-    rows: CodedRows
-    pseudo_counts: float
-    threads: int
-
-    def evaluate(self, parameters: Floats) -> tuple[Floats, float, int]:
-        """Return the next parameters by one EM step, the objective here, and an impossible row or -1."""
-        layout = self.expectation.layout
-        counts, objective, impossible = self.expectation(parameters, self.rows, self.threads)
-        if self.pseudo_counts:
-            learned = parameters[layout.learned]
-            if learned.min() > 0:
-                objective += self.pseudo_counts * float(np.log(learned).sum())
-            else:
-                objective = -math.inf
-            counts = counts + self.pseudo_counts * layout.learned
-        return layout.normalised(counts, parameters), objective, impossible
-
-
-class _Climb:
-    """One climb: its objective so far, and the parameters that reach its last."""
-
-    def __init__(self, problem: _Problem, parameters: Floats) -> None:
-        self.problem = problem
-        self.parameters = parameters
-        self.following = parameters
-        self.history: list[float] = []
-        self.converged = False
-
-    def begin(self, original: NDArray[np.int64]) -> None:
-        """Evaluate the start; `original` says which row of the data each merged row was."""
-        self.following, objective, impossible = self.problem.evaluate(self.parameters)
-        if impossible >= 0:
-            raise DataError(
-                f"row {original[impossible]} has probability zero at the start, so EM cannot explain it; "
-                f"give an init whose tables have no zeros there"
-            )
-        self.history.append(objective)
-
-    def run(self, tol: float, max_iter: int, accelerate: bool) -> Iterator[int]:
-        """Yield the steps so far, until the objective changes by no more than `tol` or `max_iter` is reached."""
-        accelerator = _Accelerator(self.problem.expectation.layout) if accelerate else None
-        for step in range(max_iter):
-            plain = True
-            proposed = accelerator.propose(self.parameters, self.following) if accelerator else None
-            if proposed is not None:
-                plain = not self._move(proposed)
-                if plain and accelerator:
-                    accelerator.forget()
-            if plain and not self._move(self.following):
-                # No gain is left but rounding.
-                self.converged = True
-                return
-            yield step + 1
-            if _has_converged(self.history[-2], self.history[-1], tol):
-                if plain:
-                    self.converged = True
-                    return
-                # A poor extrapolation is no sign of the summit: ask a plain step.
-                assert accelerator is not None
-                accelerator.forget()
-
-    def _move(self, parameters: Floats) -> bool:
-        """Take the parameters if they raise the objective; return whether they did."""
-        following, objective, _ = self.problem.evaluate(parameters)
-        if not objective > self.history[-1]:
-            return False
-        self.parameters, self.following = parameters, following
-        self.history.append(objective)
-        return True
-
-
-class _Accelerator:
-    """Anderson's method on the square roots of the parameters.
-
-    There the distance of two distributions is Hellinger's, which does not favour large parameters.
-    """
-
-    def __init__(self, layout: TableLayout) -> None:
-        self.layout = layout
-        self.points: list[Floats] = []
-        self.residuals: list[Floats] = []
-
-    def forget(self) -> None:
-        """Start again from the next step."""
-        self.points.clear()
-        self.residuals.clear()
-
-    def propose(self, parameters: Floats, following: Floats) -> Floats | None:
-        """Return an extrapolation from the step to `following` and earlier ones, or None when there are none."""
-        target = np.sqrt(following)
-        point = np.sqrt(parameters)
-        self.points.append(point)
-        self.residuals.append(target - point)
-        if len(self.points) == 1:
-            return None
-        if len(self.points) > MEMORY + 1:
-            del self.points[0], self.residuals[0]
-        moves, changes = np.diff(self.points, axis=0), np.diff(self.residuals, axis=0)
-        products = changes @ changes.T
-        size = float(np.trace(products))
-        if size == 0.0:
-            return None
-        products[np.diag_indices_from(products)] += 1e-10 * size
-        weights = np.linalg.solve(products, changes @ self.residuals[-1])
-        # A parameter stays positive where EM leaves it so, and zero where EM does.
-        roots = np.maximum(target - weights @ (moves + changes), 0.1 * target)
-        squares = roots**2
-        return self.layout.normalised(squares, following)
-
-
-class OnlineEMJunctionTree(_NetworkFace):
+class OnlineEMJunctionTree(_TablesFace):
     """Tables learned by stepwise online EM (Liang and Klein, 2009).
 
-    Expected counts a row are kept as a running average, in which mini-batch k = 0, 1, … has the weight
+    Expected counts per row are kept as a running average, in which mini-batch k = 0, 1, … has the weight
     (k + 2) ** -stepsize; the tables follow after each mini-batch.
 
     Parameters
@@ -368,6 +219,8 @@ class OnlineEMJunctionTree(_NetworkFace):
         Mini-batches so far.
     converged_ : bool
         Whether `fit` ended by `tol`.
+    learner_ : Learner
+        The running average of expected counts, from which `partial_fit` goes on.
     n_features_in_ : int
 
     Examples
@@ -380,6 +233,8 @@ class OnlineEMJunctionTree(_NetworkFace):
     8
     """
 
+    learner_: Learner
+
     def __init__(
         self,
         structure: LatentGraph | Template,
@@ -390,7 +245,7 @@ class OnlineEMJunctionTree(_NetworkFace):
         *,
         init: LatentNetwork | None = None,
         pseudo_counts: float = 0.0,
-        random_state: int | np.random.Generator | np.random.RandomState | None = None,
+        random_state: Seed = None,
         n_jobs: int = 1,
         verbose: int = 0,
     ) -> None:
@@ -420,133 +275,81 @@ class OnlineEMJunctionTree(_NetworkFace):
         RuntimeWarning
             When the fit was interrupted (Ctrl-C) and the tables so far are kept.
         """
-        learner, random = self._learner(X)
-        codes, weights = self._encoded(learner, X, sample_weight)
+        self._check_arguments()
+        graph = resolve_structure(self.structure, X)
+        codes, _, weights = _encoded(X, graph, sample_weight)
+        random = generator(self.random_state)
+        learner = self._learner(graph, random)
         history: list[float] = []
         converged = False
         try:
-            with _progress(self.verbose, "online EM", self.passes) as report:
+            with shown_progress(self.verbose, "online EM", self.passes) as report:
                 while len(history) < self.passes and not converged:
                     order = random.permutation(len(codes))
-                    history.append(learner.learn(codes[order], weights[order], order))
+                    log_likelihood = 0.0
+                    for lesson in learner.lessons(codes[order], weights[order], order):
+                        learner = lesson.learner
+                        log_likelihood += lesson.log_likelihood
+                    history.append(log_likelihood)
                     report(len(history), history[-1])
-                    converged = len(history) > 1 and _has_converged(history[-2], history[-1], self.tol)
+                    converged = len(history) > 1 and has_converged(history[-2], history[-1], self.tol)
         except KeyboardInterrupt:
             if not learner.batches:
                 raise
             _warn_interrupted(f"pass {len(history) + 1} of {self.passes}")
-        self._publish(learner, history, converged)
-        return self
+        return self._published(learner, history, converged)
 
     def partial_fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the estimator after learning from more rows, in their order and once.
 
         Parameters are as in `fit`.
         """
-        first = not hasattr(self, "_online")
-        learner = self._learner(X)[0] if first else self._online
-        codes, weights = self._encoded(learner, X, sample_weight)
-        history = [] if first else self.history_.tolist()
-        history.append(learner.learn(codes, weights, np.arange(len(codes))))
-        self._publish(learner, history, False)
-        return self
+        known = "learner_" in vars(self)
+        if not known:
+            self._check_arguments()
+        graph = self.learner_.graph if known else resolve_structure(self.structure, X)
+        codes, _, weights = _encoded(X, graph, sample_weight)
+        learner = self.learner_ if known else self._learner(graph, generator(self.random_state))
+        history = self.history_.tolist() if known else []
+        log_likelihood = 0.0
+        for lesson in learner.lessons(codes, weights, np.arange(len(codes))):
+            learner = lesson.learner
+            log_likelihood += lesson.log_likelihood
+        return self._published(learner, [*history, log_likelihood], False)
 
-    def _learner(self, X: ArrayLike | Any) -> tuple[_Stepwise, np.random.Generator]:
-        if not (isinstance(self.stepsize, Real) and 0.5 < self.stepsize <= 1):
+    def _check_arguments(self) -> None:
+        if not 0.5 < finite_number("stepsize", self.stepsize, 0.0) <= 1:
             raise ParameterError(f"stepsize is more than 0.5 and at most 1, not {self.stepsize!r}")
-        _check_whole("batch_size", self.batch_size)
-        _check_whole("passes", self.passes)
-        _check_whole("n_jobs", self.n_jobs)
-        _check_at_least("tol", self.tol, 0.0)
-        _check_at_least("pseudo_counts", self.pseudo_counts, 0.0)
-        graph = resolve_structure(self.structure, X)
-        random = _generator(self.random_state)
+        whole_number("batch_size", self.batch_size)
+        whole_number("passes", self.passes)
+        whole_number("n_jobs", self.n_jobs)
+        finite_number("tol", self.tol, 0.0)
+        finite_number("pseudo_counts", self.pseudo_counts, 0.0)
+
+    def _learner(self, graph: LatentGraph, random: np.random.Generator) -> Learner:
         start = _starts(graph, self.init, random, 1)[0]
-        settings = (float(self.stepsize), self.batch_size, float(self.pseudo_counts), self.n_jobs)
-        return _Stepwise(TableLayout.of(graph), start, *settings), random
+        stepsize, pseudo_counts = float(self.stepsize), float(self.pseudo_counts)
+        return Learner.of(graph, start, stepsize, self.batch_size, pseudo_counts, self.n_jobs)
 
-    @staticmethod
-    def _encoded(
-        learner: _Stepwise, X: ArrayLike | Any, sample_weight: ArrayLike | None
-    ) -> tuple[NDArray[Any], Floats]:
-        rows = Rows.of(X, learner.layout.graph)
-        return rows.encode(0, rows.count), _weights(sample_weight, rows.count)
-
-    def _publish(self, learner: _Stepwise, history: list[float], converged: bool) -> None:
-        self._online = learner
-        self.graph_ = learner.layout.graph
-        self.n_features_in_ = len(self.graph_.observed)
-        self.network_ = learner.layout.network(learner.parameters)
-        self.history_ = np.array(history)
-        self.n_iter_ = learner.batches
-        self.converged_ = converged
-
-
-class _Stepwise:
-    """The running average of expected counts a row, and the tables that follow from it."""
-
-    def __init__(
-        self,
-        layout: TableLayout,
-        start: LatentNetwork,
-        stepsize: float,
-        batch_size: int,
-        pseudo_counts: float,
-        threads: int,
-    ) -> None:
-        self.layout = layout
-        self.stepsize = stepsize
-        self.batch_size = batch_size
-        self.pseudo_counts = pseudo_counts
-        self.threads = threads
-        self.parameters = layout.vector(start)
-        self.batches = 0
-        self.rows = 0
-        # What the start itself expects of a row: no state is ruled out because the first rows lack it.
-        nothing = np.array([[layout.graph.states[name] for name in layout.graph.observed]])
-        everything_missing = Expectation(layout, layout.graph.observed, batch_size)
-        self.average = everything_missing(self.parameters, everything_missing.coded(nothing, np.ones(1)))[0]
-        self.expectation = Expectation(layout, (), batch_size)
-
-    def learn(self, codes: NDArray[Any], weights: Floats, numbers: NDArray[np.int64]) -> float:
-        """Return the log-likelihood of rows, each before its mini-batch was learned from.
-
-        The user knows the rows by these numbers.
-        """
-        missing = _missing(codes, self.layout.graph)
-        if not missing <= self.expectation.missing:
-            self.expectation = Expectation(self.layout, missing | self.expectation.missing, self.batch_size)
-        total = 0.0
-        coded = self.expectation.coded(codes, weights)
-        for first in range(0, len(codes), self.batch_size):
-            rows = self.expectation.part(coded, first, first + self.batch_size)
-            counts, log_likelihood, impossible = self.expectation(self.parameters, rows, self.threads)
-            if impossible >= 0:
-                raise DataError(
-                    f"row {numbers[first + impossible]} has probability zero under the tables so far; "
-                    f"give pseudo_counts, or an init whose tables have no zeros there"
-                )
-            total += log_likelihood
-            size = len(rows.weights)
-            if not self.batches:
-                self.average *= rows.weights.mean()
-            step = (self.batches + 2) ** -self.stepsize
-            self.average = (1 - step) * self.average + step * counts / size
-            self.batches += 1
-            self.rows += size
-            prior = self.pseudo_counts / self.rows * self.layout.learned
-            self.parameters = self.layout.normalised(self.average + prior, self.parameters)
-        return total
+    def _published(self, learner: Learner, history: list[float], converged: bool) -> Self:
+        network = learner.network
+        return self._become(
+            {
+                "model_": network.model,
+                "network_": network,
+                "learner_": learner,
+                "history_": np.array(history),
+                "n_iter_": learner.batches,
+                "converged_": converged,
+            }
+        )
 
 
 def _starts(
-    graph: LatentGraph,
-    init: LatentNetwork | None,
-    random_state: int | np.random.Generator | np.random.RandomState | None,
-    restarts: int,
+    graph: LatentGraph, init: LatentNetwork | None, random: np.random.Generator, restarts: int
 ) -> list[LatentNetwork]:
     if init is None:
-        return [LatentNetwork.random(graph, seed=seed) for seed in _generator(random_state).spawn(restarts)]
+        return [LatentNetwork.random(graph, seed=seed) for seed in random.spawn(restarts)]
     if not isinstance(init, LatentNetwork):
         raise NetworkError(f"init is a LatentNetwork, not {type(init).__name__}")
     if init.graph != graph:
@@ -554,80 +357,19 @@ def _starts(
     return [init]
 
 
-def _generator(random_state: int | np.random.Generator | np.random.RandomState | None) -> np.random.Generator:
-    if isinstance(random_state, np.random.RandomState):
-        random_state = int(random_state.randint(2**31))
-    return np.random.default_rng(random_state)
-
-
-def _check_whole(argument: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ParameterError(f"{argument} is a whole number of at least 1, not {value!r}")
-
-
-def _check_at_least(argument: str, value: object, least: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real) or not least <= float(value) < math.inf:
-        raise ParameterError(f"{argument} is a finite number of at least {least:g}, not {value!r}")
-
-
-def _weights(sample_weight: ArrayLike | None, count: int) -> Floats:
-    weights = checked_weights(sample_weight, count)
+def _encoded(
+    X: ArrayLike | Any, graph: LatentGraph, sample_weight: ArrayLike | None
+) -> tuple[Codes, tuple[int, ...], Floats]:
+    """Return the codes of all rows, the numbers of states of their columns, and their weights."""
+    rows = Rows.of(X, Columns.of(graph))
+    codes = rows.encode()
+    weights = checked_weights(sample_weight, rows.count)
     if weights is None:
-        return np.ones(count)
+        return codes, rows.columns.states, np.ones(rows.count)
     if not weights.any():
         raise DataError("there are no rows, or all rows have weight 0; there is nothing to learn from")
-    return weights.astype(np.float64)
-
-
-def _merged(
-    codes: NDArray[Any], states: Sequence[int], weights: Floats
-) -> tuple[NDArray[Any], Floats, NDArray[np.int64]]:
-    """Return the rows that differ, the total weight of each, and where each was first; no row has weight zero."""
-    used = np.flatnonzero(weights)
-    codes, weights = codes[used], weights[used]
-    key, kinds = np.zeros(len(codes), np.int64), 1
-    for column, count in enumerate(states):
-        if kinds > 2**62 // (count + 1):
-            kept, key = np.unique(key, return_inverse=True)
-            if len(kept) == len(codes):
-                return codes, weights, used
-            kinds = len(kept)
-        key = key * (count + 1) + codes[:, column]
-        kinds *= count + 1
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    total = np.bincount(inverse, weights, len(first)).astype(np.float64, copy=False)
-    return np.asfortranarray(codes[first]), total, used[first]
-
-
-def _missing(codes: NDArray[Any], graph: LatentGraph) -> frozenset[str]:
-    """Return the names of the columns with missing cells."""
-    found = (codes == np.array([graph.states[name] for name in graph.observed])).any(axis=0)
-    return frozenset(name for name, some in zip(graph.observed, found, strict=True) if some)
-
-
-def _has_converged(before: float, after: float, tol: float) -> bool:
-    # With pseudo-counts, a start with zeros has the objective -inf.
-    return math.isfinite(before) and abs(after - before) <= tol * (abs(after) + abs(before)) / 2
+    return codes, rows.columns.states, weights.astype(np.float64)
 
 
 def _warn_interrupted(where: str) -> None:
     warnings.warn(f"the fit was interrupted in {where}; the best so far is kept", RuntimeWarning, stacklevel=3)
-
-
-@contextmanager
-def _progress(verbose: int, title: str, total: int) -> Iterator[Report]:
-    """Yield a function of the steps done and the objective that shows them, where anybody can see it."""
-    if verbose > 0 and sys.stderr.isatty():
-        try:
-            from rich.console import Console
-            from rich.progress import Progress
-        except ImportError:
-            pass
-        else:
-            with Progress(console=Console(stderr=True), transient=True) as bar:
-                task = bar.add_task(title, total=total)
-                yield lambda done, objective: bar.update(
-                    task, completed=done, description=f"{title} {objective:.6g}"
-                )
-            return
-    yield lambda done, objective: None

@@ -1,40 +1,45 @@
-"""The scikit-learn face of the spectral model."""
+"""`SpectralJunctionTree`: operators learned from statistics of rows."""
 
 from __future__ import annotations
 
 import math
-import warnings
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
-from eigentree.counting.counts import Counts, MomentSource, weighted_chunks
+from eigentree.checks import one_of, whole_number
+from eigentree.counting.counts import Counts
 from eigentree.counting.row_sample import RowSample
-from eigentree.data.resolving import resolve_structure
-from eigentree.data.rows import Rows, checked_weights
-from eigentree.engine import queries
+from eigentree.counting.statistics import Statistics
+from eigentree.data.columns import Columns
+from eigentree.data.resolving import graph_over, resolve_structure
 from eigentree.errors import DataError, ParameterError
+from eigentree.models.face import Face
 from eigentree.spectral.diagnostics import SpectralReport
-from eigentree.spectral.learning import CountedTables, ExactTables, learn
-from eigentree.spectral.shrinkage import USUAL, choose_shrinkage, floored, log_marginals, pseudo_rows
+from eigentree.spectral.flooring import log_marginals
+from eigentree.spectral.learning import learn
+from eigentree.spectral.model import SpectralModel
+from eigentree.spectral.shrinkage import USUAL, ShrinkageChoice, choose_shrinkage, pseudo_rows
+from eigentree.spectral.sources import CountedTables, ExactTables
 from eigentree.spectral.views import ViewPlan
-from eigentree.structures.zoo import Template
+from eigentree.structures.templates import Template
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from numpy.typing import ArrayLike
 
-    from numpy.typing import ArrayLike, NDArray
-
-    from eigentree.spectral.learning import SpectralFit
+    from eigentree.arrays import Floats
+    from eigentree.counting.counts import MomentSource
+    from eigentree.engine.operators import TreeOperators
     from eigentree.structures.graph import LatentGraph
 
-    Floats = NDArray[np.float64]
+__all__ = ["SpectralJunctionTree"]
+
+LEAST_LOG = -700.0
+"""The log of a marginal that is zero, so that sums of some stay finite."""
 
 
-class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
+class SpectralJunctionTree(Face):
     """A latent junction tree learned from counts, in one pass and without local minima.
 
     Parameters
@@ -56,20 +61,25 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    graph_ : LatentGraph
-    operators_ : TreeOperators
-    plan_ : ViewPlan
-    counts_ : Counts
-        After `fit` or `partial_fit`.
-    shrinkage_ : float
-        The shrinkage that was used.
+    model_ : SpectralModel
+        What answers: columns, operators, and the fit they are from.
+    statistics_ : Statistics
+        What was learned from, after `fit`, `partial_fit` and `fit_statistics`.
     report_ : SpectralReport
-        Per separator: rank, views, singular values, warnings; and what was floored when scoring.
-    n_features_in_ : int
+        Per separator: rank, views, singular values, warnings.
+    graph_, operators_, plan_, counts_, shrinkage_, n_features_in_
+        Parts of these: the graph, the operators, the plan of views, the counts, the shrinkage that was used, and
+        the number of columns.
 
     Notes
     -----
-    ``views=1, scaling=None, shrinkage=0`` is the published Algorithm 1.
+    ``views=1, scaling=None, shrinkage=0`` is the published Algorithm 1, but for a factor: what it learns does not
+    add up to 1 where rows are few or cells are missing, and is divided by what it adds up to.
+
+    A learned probability can fail to be positive. The same fit, shrunk further toward independent columns, then
+    answers for that row in `score_samples`, and a warning says how often. The scores of all configurations then add
+    up to somewhat more than 1, so they flatter the model where many rows are floored. Where noise leaves no state
+    of a cell a positive probability, `sample` draws the cell from its column alone.
 
     Examples
     --------
@@ -80,6 +90,10 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
     >>> model.predict_proba(truth.sample(2, seed=2), target="x3").shape
     (2, 3)
     """
+
+    model_: SpectralModel
+    statistics_: Statistics
+    report_: SpectralReport
 
     def __init__(
         self,
@@ -97,6 +111,28 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
         self.max_rank = max_rank
         self.when_short = when_short
 
+    @property
+    def operators_(self) -> TreeOperators:
+        """The learned operators."""
+        return self._model.operators
+
+    @property
+    def plan_(self) -> ViewPlan:
+        """The views that were learned from."""
+        self._require_fit()
+        return self.model_.fit.plan
+
+    @property
+    def shrinkage_(self) -> float:
+        """The shrinkage that was used."""
+        self._require_fit()
+        return self.model_.shrinkage
+
+    @property
+    def counts_(self) -> Counts:
+        """The counts that were learned from."""
+        return self.statistics_.counts
+
     def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the model learned from rows.
 
@@ -109,21 +145,37 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
         sample_weight : array-like of shape (rows,), optional
             How often each row counts; may be fractional.
         """
-        graph = resolve_structure(self.structure, X)
-        plan = self._plan(graph)
-        self._take(graph, plan, *self._counted(Counts(graph, plan.groups()), None, X, sample_weight))
-        return self
+        plan = self.plan(resolve_structure(self.structure, X))
+        return self._learn(plan, Statistics.empty(plan).update(X, sample_weight))
 
     def partial_fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the model learned from these rows and all that were given before.
 
         The result is the same, to the last bit, as `fit` on all the rows at once.
         """
-        if not hasattr(self, "counts_"):
+        if "statistics_" not in vars(self):
             return self.fit(X, y, sample_weight)
-        counts, sample = self._counted(self.counts_, self._sample, X, sample_weight)
-        self._take(self.graph_, self.plan_, counts, sample)
-        return self
+        self._check_parameters()
+        return self._learn(self.plan_, self.statistics_.update(X, sample_weight))
+
+    def fit_statistics(self, statistics: Statistics) -> Self:
+        """Return the model learned from statistics, wherever their rows were counted.
+
+        Parameters
+        ----------
+        statistics : Statistics
+            Made by ``Statistics.of`` for the same structure, `views` and `max_rank`, or a sum of such.
+
+        Raises
+        ------
+        DataError
+            When they are of other columns, or columns that this model needs together were not counted together.
+        """
+        if not isinstance(statistics, Statistics):
+            raise DataError(f"fit_statistics takes Statistics, as Statistics.of makes them, not {statistics!r}")
+        plan = self.plan(graph_over(self.structure, statistics.columns))
+        _check_columns(plan, statistics.counts)
+        return self._learn(plan, statistics)
 
     def fit_moments(self, source: MomentSource) -> Self:
         """Return the model learned from joint tables.
@@ -138,173 +190,75 @@ class SpectralJunctionTree(BaseEstimator):  # type: ignore[misc]
             raise ParameterError(
                 "fit_moments needs a LatentGraph as structure; a template is built from columns of data"
             )
-        graph = self.structure
-        plan = self._plan(graph)
+        plan = self.plan(self.structure)
         if isinstance(source, Counts):
-            if [(name, source.graph.states[name]) for name in source.graph.observed] != [
-                (name, graph.states[name]) for name in graph.observed
-            ]:
-                raise DataError("the counts are of other columns than the structure's; count with the same graph")
-            self._take(graph, plan, source, None)
-            return self
-        self._check_parameters()
-        (fit,) = learn(plan, [ExactTables(source, graph)], self.scaling)
-        marginals = []
-        for name in graph.observed:
-            with np.errstate(divide="ignore"):
-                table = np.log(np.asarray(source.joint([name]), np.float64))
-            marginals.append(np.append(np.maximum(table, -700.0), 0.0))
-        self._finish(graph, plan, fit, tuple(marginals), 0.0)
-        # What an earlier fit counted is no part of this model.
-        for name in ("counts_", "_sample"):
-            self.__dict__.pop(name, None)
-        self.report_ = SpectralReport.of(plan, fit, math.inf, 0.0, {})
-        return self
+            _check_columns(plan, source)
+            return self._learn(plan, Statistics(source, RowSample.unknown(len(source.columns.names))))
+        (fit,) = learn(plan, [ExactTables(source, plan.graph)], self.scaling)
+        return self._become(
+            {
+                "model_": SpectralModel.of(fit, 0.0, _exact_log_marginals(source, plan.graph)),
+                "report_": SpectralReport.of(fit, math.inf, 0.0, {}),
+            }
+        )
 
-    def _plan(self, graph: LatentGraph) -> ViewPlan:
+    def plan(self, graph: LatentGraph) -> ViewPlan:
+        """Return the plan that a fit on a graph follows.
+
+        Raises
+        ------
+        ParameterError
+            When a parameter is out of range.
+        """
         self._check_parameters()
         return ViewPlan.build(graph, self.views, self.max_rank, self.when_short)
 
     def _check_parameters(self) -> None:
-        if isinstance(self.views, bool) or not isinstance(self.views, int | np.integer) or self.views < 1:
-            raise ParameterError(f"views is a whole number of at least 1, not {self.views!r}")
-        if self.scaling is not None and not (isinstance(self.scaling, str) and self.scaling == "variance"):
-            raise ParameterError(f"scaling is 'variance' or None, not {self.scaling!r}")
-        if isinstance(self.shrinkage, str):
-            if self.shrinkage != "auto":
-                raise ParameterError(f"shrinkage is 'auto' or a number of at least 0, not {self.shrinkage!r}")
-        elif not isinstance(self.shrinkage, Real) or not self.shrinkage >= 0:
+        whole_number("views", self.views)
+        one_of("scaling", self.scaling, ("variance", None))
+        known = self.shrinkage == "auto" if isinstance(self.shrinkage, str) else isinstance(self.shrinkage, Real)
+        if not known or (isinstance(self.shrinkage, Real) and not self.shrinkage >= 0):
             raise ParameterError(f"shrinkage is 'auto' or a number of at least 0, not {self.shrinkage!r}")
-        if self.max_rank is not None and (not isinstance(self.max_rank, Integral) or self.max_rank < 1):
-            raise ParameterError(
-                f"max_rank is a whole number of at least 1, or None for no cap, not {self.max_rank!r}"
-            )
-        if self.when_short not in ("raise", "warn"):
-            raise ParameterError(f"when_short is 'raise' or 'warn', not {self.when_short!r}")
+        if self.max_rank is not None:
+            whole_number("max_rank", self.max_rank)
+        one_of("when_short", self.when_short, ("raise", "warn"))
 
-    def _counted(
-        self, counts: Counts, sample: RowSample | None, X: ArrayLike | Any, sample_weight: ArrayLike | None
-    ) -> tuple[Counts, RowSample]:
-        """Return the counts and the row sample with one more pass over data."""
-        rows = Rows.of(X, counts.graph)
-        weights = checked_weights(sample_weight, rows.count)
-        seen = RowSample.empty(len(rows.states)) if sample is None else sample
-
-        def chunks() -> Iterator[tuple[NDArray[Any], NDArray[Any] | None]]:
-            nonlocal seen
-            for codes, part in weighted_chunks(rows, weights):
-                seen = seen.update(codes, part)
-                yield codes, part
-
-        return counts.count(chunks()), seen
-
-    def _take(self, graph: LatentGraph, plan: ViewPlan, counts: Counts, sample: RowSample | None) -> None:
-        self._check_parameters()
-        if not counts.rows > 0:
+    def _learn(self, plan: ViewPlan, statistics: Statistics) -> Self:
+        """Return the model with all that was learned put in place at once, after it was all computed."""
+        if not statistics.rows > 0:
             raise DataError("there are no rows, or all rows have weight 0; there is nothing to learn from")
-        tried: Mapping[float, float] = {}
-        if self.shrinkage == "auto" and sample is not None:
-            shrinkage, tried, fit = choose_shrinkage(plan, counts, sample, self.scaling)
-        else:
-            shrinkage = USUAL if self.shrinkage == "auto" else float(self.shrinkage)
-            (fit,) = learn(plan, [CountedTables(counts, pseudo_rows(graph) if shrinkage else 0.0)], self.scaling)
-        self._finish(graph, plan, fit, log_marginals(counts), shrinkage)
-        self.counts_ = counts
-        self._sample = sample
-        self.report_ = SpectralReport.of(plan, fit, counts.rows, shrinkage, tried, counts)
-        self.report_.warn()
+        choice = self._choose(plan, statistics)
+        model = SpectralModel.of(choice.fit, choice.shrinkage, log_marginals(statistics.counts))
+        report = SpectralReport.of(choice.fit, statistics.rows, choice.shrinkage, choice.tried, statistics.counts)
+        report.warn()
+        return self._become({"model_": model, "statistics_": statistics, "report_": report})
 
-    def _finish(
-        self,
-        graph: LatentGraph,
-        plan: ViewPlan,
-        fit: SpectralFit,
-        marginals: tuple[Floats, ...],
-        shrinkage: float,
-    ) -> None:
-        self.graph_ = graph
-        self.plan_ = plan
-        self.operators_ = fit.operators(shrinkage)
-        self._fit = fit
-        self.shrinkage_ = shrinkage
-        self.n_features_in_ = len(graph.observed)
-        self._log_marginals = marginals
+    def _choose(self, plan: ViewPlan, statistics: Statistics) -> ShrinkageChoice:
+        if self.shrinkage == "auto" and statistics.sample.known_to >= 0:
+            return choose_shrinkage(plan, statistics, self.scaling)
+        shrinkage = USUAL if self.shrinkage == "auto" else float(self.shrinkage)
+        tables = CountedTables(statistics.counts, pseudo_rows(plan.graph) if shrinkage else 0.0)
+        (fit,) = learn(plan, [tables], self.scaling)
+        return ShrinkageChoice(shrinkage, {}, fit)
 
-    def score_samples(self, X: ArrayLike | Any) -> Floats:
-        """Return the log probability of each row, missing cells summed out; always finite.
 
-        A learned probability can fail to be positive. The same fit, shrunk further toward independent columns, then
-        answers for that row; how often is counted in ``report_.floored`` and said in a warning. The scores of all
-        configurations then add up to somewhat more than 1, so they flatter the model where many rows are floored.
-        """
-        check_is_fitted(self, "operators_")
-        rows = Rows.of(X, self.graph_)
-        result = np.empty(rows.count)
-        count = 0
-        for start, codes in rows.chunks():
-            log_size, sign = self.operators_.log_prob(codes)
-            part, bad = floored(log_size, sign, codes, self._fit, self.shrinkage_, self._log_marginals)
-            result[start : start + len(codes)] = part
-            count += bad
-        self.report_.floored += count
-        if count:
-            warnings.warn(
-                f"{count} of {rows.count} rows had no positive probability and were floored: the same fit, shrunk "
-                f"further, answers for them; more rows, a larger shrinkage or a lower max_rank make this rarer",
-                RuntimeWarning,
-                stacklevel=2,
+def _check_columns(plan: ViewPlan, counts: Counts) -> None:
+    """Raise `DataError` unless counts are of a plan's columns, and of all groups that it asks for."""
+    if counts.columns != Columns.of(plan.graph):
+        raise DataError("the counts are of other columns than the structure's; count with the same graph")
+    for group in plan.groups():
+        if counts.layout.holder(tuple(plan.graph.column(name) for name in group)) < 0:
+            raise DataError(
+                f"the columns {list(group)} were not counted together; count for the same structure, views and "
+                f"max_rank as the estimator's"
             )
-        return result
 
-    def score(self, X: ArrayLike | Any, y: object = None) -> float:
-        """Return the mean log probability of the rows."""
-        return float(self.score_samples(X).mean())
 
-    def predict_proba(self, X: ArrayLike | Any, target: str) -> Floats:
-        """Return P(target | the other cells) of each row, shape (rows, states of the target).
-
-        Always a distribution: negative entries become 0, and a row without any positive one gets the target's
-        marginal.
-        """
-        check_is_fitted(self, "operators_")
-        proba, undefined = queries.predict_proba(self.operators_, self.graph_, X, target)
-        self._note_undefined(undefined, "rows")
-        return proba
-
-    def impute(
-        self,
-        X: ArrayLike | Any,
-        method: Literal["mode", "sample"] = "mode",
-        seed: int | np.random.Generator | None = None,
-    ) -> NDArray[np.int64]:
-        """Return the rows with their missing cells filled, by the likeliest state or by a joint draw."""
-        check_is_fitted(self, "operators_")
-        filled, undefined = queries.impute(self.operators_, self.graph_, X, method, seed)
-        self._note_undefined(undefined, "missing cells")
-        return filled
-
-    def sample(
-        self,
-        n: int = 1,
-        seed: int | np.random.Generator | None = None,
-        given: Mapping[str, int] | None = None,
-    ) -> NDArray[np.int64]:
-        """Return rows drawn from the model, shape (n, columns), given the values of some columns if any.
-
-        Where noise leaves no state of a cell a positive probability, the cell is drawn from its column alone.
-        """
-        check_is_fitted(self, "operators_")
-        return queries.sample(self.operators_, self.graph_, n, given or {}, seed)[0]
-
-    def joint(self, names: Sequence[str]) -> Floats:
-        """Return the learned table of some observed variables; noise can leave small negative entries."""
-        check_is_fitted(self, "operators_")
-        return queries.joint(self.operators_, self.graph_, names)
-
-    def _note_undefined(self, count: int, what: str) -> None:
-        if count:
-            warnings.warn(
-                f"{count} {what} had no state of positive probability; their column's marginal was used",
-                RuntimeWarning,
-                stacklevel=3,
-            )
+def _exact_log_marginals(source: MomentSource, graph: LatentGraph) -> tuple[Floats, ...]:
+    """Return the log of each column's distribution, with a 0 at the end for a missing cell."""
+    found = []
+    for name in graph.observed:
+        with np.errstate(divide="ignore"):
+            table = np.log(np.asarray(source.joint([name]), np.float64))
+        found.append(np.append(np.maximum(table, LEAST_LOG), 0.0))
+    return tuple(found)

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eigentree.spectral.learning import NO_SIGNAL
+from eigentree.spectral.bonds import NO_SIGNAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.counting.counts import Counts
-    from eigentree.spectral.learning import LearnedEdge, SpectralFit
-    from eigentree.spectral.views import PlanNode, ViewPlan
+    from eigentree.spectral.fit import LearnedEdge, SpectralFit
+    from eigentree.spectral.views import PlanNode
+
+__all__ = ["SeparatorReport", "SpectralReport"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,9 +87,9 @@ class SeparatorReport:
         return self.rank > 1 and self.smallest < self.noise
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class SpectralReport:
-    """The report of a fit, and a tally of what was floored when scoring.
+    """The report of a fit; scoring does not change it.
 
     Attributes
     ----------
@@ -101,8 +103,10 @@ class SpectralReport:
         d_max: the highest order of a clique tensor.
     observed_order : int
         e_max: the most observed modes of one.
-    floored : int
-        How many rows have been floored in scoring so far.
+    largest_hidden, largest_observed : int
+        k_h and k_o: the most states of a hidden and of an observed variable.
+    cliques : int
+        |C|: how many nodes the tree has.
     """
 
     separators: tuple[SeparatorReport, ...]
@@ -114,12 +118,10 @@ class SpectralReport:
     largest_hidden: int
     largest_observed: int
     cliques: int
-    floored: int = field(default=0)
 
     @classmethod
     def of(
         cls,
-        plan: ViewPlan,
         fit: SpectralFit,
         rows: float,
         shrinkage: float,
@@ -127,7 +129,7 @@ class SpectralReport:
         counts: Counts | None = None,
     ) -> SpectralReport:
         """Return the report of a fit, to counts unless it is one to population moments."""
-        graph = plan.graph
+        plan, graph = fit.plan, fit.plan.graph
         hidden = set(graph.hidden)
         separators = []
         orders, observed_orders = [1], [0]
@@ -226,7 +228,6 @@ class SpectralReport:
             if math.isfinite(self.rows)
             else f"{len(self.separators)} separators from population moments",
             f"alpha {self.alpha:.3g}, highest order {self.order}, of which observed {self.observed_order}",
-            f"rows floored in scoring: {self.floored}",
             "weakest separators:",
             f"  {'separator':<24}{'rank':>6}{'states':>8}{'smallest':>11}{'noise':>9}{'gap':>10}  views",
         ]
@@ -259,10 +260,10 @@ def _seen(counts: Counts, node: PlanNode) -> float:
     """
 
     def at_least(group: tuple[str, ...]) -> int:
-        return max(int((counts.columns[counts.graph.column(name)] > 0).sum()) for name in group)
+        return max(int((counts.singles[counts.columns.position(name)] > 0).sum()) for name in group)
 
     def occurring(group: tuple[str, ...]) -> int:
-        return int((counts.find([counts.graph.column(name) for name in group]).values > 0).sum())
+        return int((counts.find([counts.columns.position(name) for name in group]).values > 0).sum())
 
     # Views share the constant direction, so each one after the first adds one direction less.
     inside, outside = at_least(node.inside), 1 + sum(at_least(group) - 1 for group in node.outside)

@@ -14,32 +14,29 @@ T = TypeVar("T")
 D = TypeVar("D", bound="Derived")
 
 
-class _Kept(dict[Any, Any]):
-    """What is kept; a pickle leaves it out, since it can be computed again."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _Kept, ()
-
-
 class Derived:
     """An immutable object that remembers what was computed from it.
 
-    A copy, shallow or deep, is the object itself: clones of an estimator share what their structure remembers.
+    A copy, shallow or deep, is the object itself: clones of an estimator share what their structure remembers. A
+    pickle leaves it out, since it can be computed again.
     """
 
     __slots__ = ("_kept",)
 
-    _kept: _Kept
+    _kept: dict[Any, Any]
 
     def derived(self: D, make: Callable[Concatenate[D, P], T], *arguments: P.args, **named: P.kwargs) -> T:
         """Return ``make(self, *arguments)``, computed once for each function and its arguments."""
         if not hasattr(self, "_kept"):
-            object.__setattr__(self, "_kept", _Kept())
+            object.__setattr__(self, "_kept", {})
         key = make, arguments, tuple(sorted(named.items()))
         if key not in self._kept:
             self._kept[key] = make(self, *arguments, **named)
         found: T = self._kept[key]
         return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self.__dict__)
 
     def __copy__(self) -> Self:
         return self

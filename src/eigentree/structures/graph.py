@@ -9,9 +9,13 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from eigentree.errors import GraphError, did_you_mean
+from eigentree.structures.derived import Derived
+from eigentree.structures.interop import networkx_parts, pgmpy_parts, pyagrum_parts
+
+__all__ = ["LatentGraph"]
 
 
-class LatentGraph:
+class LatentGraph(Derived):
     """An immutable graph over named discrete variables, some of which are never observed.
 
     Parameters
@@ -174,27 +178,7 @@ class LatentGraph:
         states : mapping of str to int, optional
             Numbers of states; by default the node attribute ``states``.
         """
-        if graph.is_multigraph():
-            raise GraphError("a networkx multigraph has parallel edges; give a Graph or a DiGraph")
-        if states is None:
-            states = {}
-            for name, attributes in graph.nodes(data=True):
-                if "states" not in attributes:
-                    raise GraphError(
-                        f"node {name!r} has no attribute 'states'; "
-                        f"set graph.nodes[{name!r}]['states'] or pass states={{...}}"
-                    )
-                states[name] = attributes["states"]
-        elif missing := [name for name in graph.nodes if name not in states]:
-            raise GraphError(f"states= gives no number of states for node {missing[0]!r}")
-        if hidden is None:
-            hidden = [name for name, attributes in graph.nodes(data=True) if attributes.get("hidden", False)]
-        return cls(
-            {name: states[name] for name in graph.nodes},
-            _parents_first(graph) if graph.is_directed() else graph.edges,
-            hidden,
-            directed=graph.is_directed(),
-        )
+        return cls(*networkx_parts(graph, hidden, states))
 
     @classmethod
     def from_pgmpy(
@@ -213,27 +197,12 @@ class LatentGraph:
         states : mapping of str to int, optional
             Numbers of states; by default those of the model's CPDs or factors.
         """
-        if states is None:
-            states = dict(model.get_cardinality())
-            if missing := [name for name in model.nodes if name not in states]:
-                raise GraphError(
-                    f"the pgmpy model has no CPD or factor for {missing[0]!r}, so its number of states is "
-                    f"unknown; add one or pass states={{...}}"
-                )
-        concealed = sorted(model.latents) if hidden is None else hidden
-        return cls.from_networkx(model, concealed, states)
+        return cls(*pgmpy_parts(model, hidden, states))
 
     @classmethod
     def from_pyagrum(cls, net: Any, hidden: Iterable[str]) -> Self:
         """Return the latent graph of a pyagrum ``BayesNet``, given the names that are hidden."""
-        names = [net.variable(node).name() for node in sorted(net.nodes())]
-        # A CPT lists its variable first and then the parents; their order becomes ours.
-        edges = [(parent, name) for name in names for parent in list(net.cpt(name).names)[1:]]
-        return cls({name: net.variable(name).domainSize() for name in names}, edges, hidden, directed=True)
-
-
-def _parents_first(graph: Any) -> list[tuple[str, str]]:
-    return [(source, target) for target in graph.nodes for source in graph.predecessors(target)]
+        return cls(*pyagrum_parts(net, hidden))
 
 
 def _checked_states(states: Mapping[str, int] | Iterable[tuple[str, int]]) -> dict[str, int]:

@@ -1,35 +1,26 @@
 """Rooted junction trees in the normal form of section 3 of the paper.
 
-The steps, each linear in the size of the graph when the treewidth is bounded: moralise, triangulate by
-min-fill, read the maximal cliques and their tree off the elimination order, root it, prune what no observed
-variable hangs from, give each observed variable a leaf of its own, and split nodes with many children.
-
-networkx can do the first steps, but its triangulation and its maximum spanning tree compare all pairs of
-nodes, which a chain of thousands of steps cannot afford.
+The tree of cliques is rooted, pruned of what no observed variable hangs from, given one leaf per observed variable,
+and nodes with many children are split. Each step is linear in the number of cliques.
 """
 
 from __future__ import annotations
 
-import heapq
-import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations, groupby, pairwise
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from eigentree.errors import TreewidthError, in_short
+from eigentree.structures.elimination import MAX_CLIQUE_STATES, CliqueTree, clique_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from eigentree.structures.graph import LatentGraph
 
-MAX_CLIQUE_STATES = 2**24
-"""Largest number of joint states of one clique: 128 MiB as a table of floats."""
-
-MOST_FULL_CLIQUES = 16
-"""How many cliques of the largest size all cliques together may amount to."""
+__all__ = ["JunctionTree", "TreeNode"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +56,7 @@ class TreeNode:
 
 @dataclass(frozen=True)
 class JunctionTree:
-    """A rooted junction tree in normal form, made by `JunctionTree.build`.
+    """A rooted junction tree in normal form, made by `JunctionTree.of` or `JunctionTree.build`.
 
     Nodes stand in preorder: parents before children, every subtree in one piece. Each inner node has at
     most two children (the root three); leaves and observed variables correspond one to one.
@@ -96,6 +87,17 @@ class JunctionTree:
     clique_parents: tuple[int, ...]
 
     @classmethod
+    def of(cls, graph: LatentGraph) -> JunctionTree:
+        """Return the junction tree of a latent graph, rooted in its middle: built once, and kept on the graph.
+
+        Raises
+        ------
+        TreewidthError
+            As `build` does.
+        """
+        return graph.derived(cls.build)
+
+    @classmethod
     def build(
         cls,
         graph: LatentGraph,
@@ -120,17 +122,22 @@ class JunctionTree:
         if root is not None:
             graph.require(root)
         names = sorted(graph.names, key=_natural_key)
-        cliques, parents = _clique_tree(graph, names, max_clique_states)
-        draft = _Draft.from_clique_tree(graph, names, cliques, parents)
+        found = clique_tree(graph, names, max_clique_states)
+        observed = set(graph.observed)
+        draft = _Draft(found, frozenset(i for i, name in enumerate(names) if name in observed))
         draft.reroot(names.index(root) if root is not None else None)
         draft.prune()
         draft.hang_leaves()
         draft.absorb()
         draft.limit_children()
-        nodes = draft.nodes()
+        nodes = draft.nodes(names)
         _check_copies(graph, nodes, max_clique_states)
-        named = tuple(tuple(names[v] for v in clique) for clique in cliques)
-        return cls(graph, nodes, named, tuple(parents))
+        return cls(
+            graph,
+            nodes,
+            cliques=tuple(tuple(names[v] for v in clique) for clique in found.cliques),
+            clique_parents=tuple(found.parents),
+        )
 
     @property
     def width(self) -> int:
@@ -167,19 +174,6 @@ class JunctionTree:
         return f"<JunctionTree: {len(self.nodes)} nodes, treewidth {self.width}, over {self.graph!r}>"
 
 
-def check_families(graph: LatentGraph, max_states: int = MAX_CLIQUE_STATES) -> None:
-    """Raise `TreewidthError` if a variable and its parents have more joint states than the limit."""
-    for name in graph.names:
-        family = (name, *graph.parents(name))
-        size = math.prod(graph.states[member] for member in family)
-        if size > max_states:
-            raise TreewidthError(
-                f"the table of {name!r} given its {len(family) - 1} parents has {in_short(size)} joint states "
-                f"(the limit is {in_short(max_states)}): {_some(family)}; remove parents or states, or raise "
-                f"max_clique_states of JunctionTree.build"
-            )
-
-
 def _check_copies(graph: LatentGraph, nodes: Sequence[TreeNode], max_states: int) -> None:
     """Raise `TreewidthError` if the leaf of an observed variable that others depend on is too large a table."""
     for node in nodes:
@@ -192,248 +186,71 @@ def _check_copies(graph: LatentGraph, nodes: Sequence[TreeNode], max_states: int
             )
 
 
-def moral_adjacency(graph: LatentGraph) -> dict[str, set[str]]:
-    """Return the neighbours of each variable once parents of a common child are joined."""
-    adjacency: dict[str, set[str]] = {name: set(graph.neighbors(name)) for name in graph.names}
-    for name in graph.names:
-        for a, b in combinations(graph.parents(name), 2):
-            adjacency[a].add(b)
-            adjacency[b].add(a)
-    return adjacency
-
-
 def _natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
     """Return a key that sorts x2 before x10, and is total on different names."""
     parts = re.split(r"(\d+)", name)
     return (*((1, int(p), "") if p.isdigit() and p.isascii() else (0, 0, p) for p in parts), (2, 0, name))
 
 
-def _clique_tree(
-    graph: LatentGraph, names: Sequence[str], max_states: int
-) -> tuple[list[tuple[int, ...]], list[int]]:
-    """Return the maximal cliques of a min-fill triangulation and each one's parent (-1 for a root).
+@dataclass(slots=True)
+class _Part:
+    """A node of a junction tree that is being shaped; variables are numbers.
 
-    Variables are positions in `names`. Independent parts of the graph give several roots.
+    Attributes
+    ----------
+    clique, separator : frozenset of int
+    origin : int
+        The maximal clique that it is a part of.
+    parent : int
+    children : list of int
+    observed : int
+        The observed variable that it is the leaf of, or -1.
     """
-    check_families(graph, max_states)
-    position = {name: i for i, name in enumerate(names)}
-    moral = moral_adjacency(graph)
-    adjacency = [{position[other] for other in moral[name]} for name in names]
-    states = [graph.states[name] for name in names]
 
-    def check(members: Iterable[int]) -> None:
-        size = math.prod(states[i] for i in members)
-        if size > max_states:
-            listed = [names[i] for i in sorted(members)]
-            raise TreewidthError(
-                f"the junction tree needs a clique of {len(listed)} variables with {in_short(size)} joint states "
-                f"(the limit is {in_short(max_states)}): {_some(listed)}; remove edges or states so that fewer "
-                f"variables meet, or raise max_clique_states of JunctionTree.build"
-            )
-
-    check(_unavoidable(adjacency, states))
-    order: list[int] = []
-    later: list[set[int]] = [set() for _ in names]
-    for vertex, around in _eliminate(adjacency):
-        check({vertex, *around})
-        order.append(vertex)
-        later[vertex] = around
-    cliques, parents = _maximal_cliques(order, later)
-    sizes = [math.prod(states[i] for i in clique) for clique in cliques]
-    # A low limit on one clique is not meant for the sum of a long chain of them.
-    limit = MOST_FULL_CLIQUES * max(max_states, MAX_CLIQUE_STATES)
-    if sum(sizes) > limit:
-        largest = max(range(len(cliques)), key=sizes.__getitem__)
-        raise TreewidthError(
-            f"the {len(cliques)} cliques of the junction tree have {in_short(sum(sizes))} joint states together "
-            f"(the limit is {in_short(limit)}); the largest, with {in_short(sizes[largest])}, is "
-            f"{_some([names[i] for i in cliques[largest]])}; remove edges or states so that fewer variables meet, "
-            f"or raise max_clique_states of JunctionTree.build"
-        )
-    return cliques, parents
-
-
-def _unavoidable(adjacency: Sequence[set[int]], states: Sequence[int]) -> set[int]:
-    """Return a vertex with neighbours such that every triangulation has a clique of as many joint states.
-
-    Whichever vertex of a subgraph is eliminated first, its clique holds its neighbours there; so the smallest
-    such clique of any subgraph is a bound. Taking the vertex of the smallest one away, again and again, finds the
-    best bound without the work of triangulating a graph that is hopeless.
-    """
-    weights = [math.log(count) for count in states]
-    left = [weights[v] + sum(weights[u] for u in around) for v, around in enumerate(adjacency)]
-    heap = [(weight, v) for v, weight in enumerate(left)]
-    heapq.heapify(heap)
-    gone = [False] * len(states)
-    best, bound = set[int](), -1.0
-    while heap:
-        weight, v = heapq.heappop(heap)
-        if gone[v] or weight > left[v]:
-            continue
-        gone[v] = True
-        if weight > bound:
-            bound, best = weight, {v, *(u for u in adjacency[v] if not gone[u])}
-        for u in adjacency[v]:
-            if not gone[u]:
-                left[u] -= weights[v]
-                heapq.heappush(heap, (left[u], u))
-    return best
-
-
-def _eliminate(adjacency: list[set[int]]) -> Iterable[tuple[int, set[int]]]:
-    """Yield vertices in min-fill order, each with its neighbours at the time; consumes `adjacency`.
-
-    The number of missing edges among each vertex's neighbours is kept up to date as edges come and go, so
-    that a hub with thousands of leaves costs no more than its leaves.
-    """
-    count = len(adjacency)
-    fill = [0] * count
-    for v in range(count):
-        linked = sum(len(adjacency[v] & adjacency[u]) for u in adjacency[v])
-        degree = len(adjacency[v])
-        fill[v] = (degree * (degree - 1) - linked) // 2
-    heap = [(fill[v], len(adjacency[v]), v) for v in range(count)]
-    heapq.heapify(heap)
-    done = [False] * count
-    while heap:
-        key, degree, v = heapq.heappop(heap)
-        if done[v] or (key, degree) != (fill[v], len(adjacency[v])):
-            continue
-        around = adjacency[v]
-        touched = set(around)
-        if fill[v]:
-            for a, b in combinations(sorted(around), 2):
-                if b not in adjacency[a]:
-                    common = adjacency[a] & adjacency[b]
-                    for c in common:
-                        fill[c] -= 1
-                    fill[a] += len(adjacency[a]) - len(common)
-                    fill[b] += len(adjacency[b]) - len(common)
-                    adjacency[a].add(b)
-                    adjacency[b].add(a)
-                    touched |= common
-        done[v] = True
-        touched.discard(v)
-        for u in around:
-            adjacency[u].discard(v)
-            fill[u] -= len(adjacency[u]) - len(adjacency[u] & around)
-        for u in touched:
-            heapq.heappush(heap, (fill[u], len(adjacency[u]), u))
-        yield v, around
-
-
-def _maximal_cliques(order: list[int], later: list[set[int]]) -> tuple[list[tuple[int, ...]], list[int]]:
-    """Return maximal cliques and their tree from a perfect elimination order.
-
-    The clique of v is v with its later neighbours, and hangs below the clique of the first of these to be
-    eliminated. A clique that its child covers is not maximal and is merged into that child's.
-    """
-    rank = {v: i for i, v in enumerate(order)}
-    clique_of = [-1] * len(order)
-    cliques: list[list[int]] = []
-    tops: list[int] = []
-    for v in order:
-        if clique_of[v] < 0:
-            clique_of[v] = len(cliques)
-            cliques.append([v, *sorted(later[v])])
-            tops.append(v)
-        tops[clique_of[v]] = v
-        if later[v]:
-            above = min(later[v], key=rank.__getitem__)
-            if clique_of[above] < 0 and len(later[v]) == len(later[above]) + 1:
-                clique_of[above] = clique_of[v]
-    children: list[list[int]] = [[] for _ in cliques]
-    roots = []
-    for i, top in enumerate(tops):
-        if later[top]:
-            children[clique_of[min(later[top], key=rank.__getitem__)]].append(i)
-        else:
-            roots.append(i)
-    return _parents_first(cliques, children, roots)
-
-
-def _parents_first(
-    cliques: list[list[int]], children: list[list[int]], roots: list[int]
-) -> tuple[list[tuple[int, ...]], list[int]]:
-    listed: list[tuple[int, ...]] = []
-    parents: list[int] = []
-    stack = [(root, -1) for root in reversed(roots)]
-    while stack:
-        i, parent = stack.pop()
-        stack.extend((child, len(listed)) for child in reversed(children[i]))
-        listed.append(tuple(sorted(cliques[i])))
-        parents.append(parent)
-    return listed, parents
-
-
-def _some(names: Sequence[str], most: int = 12) -> str:
-    shown = ", ".join(names[:most])
-    return f"{{{shown}, … {len(names) - most} more}}" if len(names) > most else f"{{{shown}}}"
+    clique: frozenset[int]
+    origin: int
+    separator: frozenset[int] = frozenset()
+    parent: int = -1
+    children: list[int] = field(default_factory=list)
+    observed: int = -1
 
 
 class _Draft:
-    """A junction tree while it is being shaped; variables are positions in `names`."""
+    """A junction tree while it is being shaped; what is cut off stays in `parts` but hangs from no root."""
 
-    def __init__(self, graph: LatentGraph, names: Sequence[str]) -> None:
-        self.names = names
-        observed = set(graph.observed)
-        self.is_observed = [name in observed for name in names]
-        self.cliques: list[frozenset[int]] = []
-        self.neighbors: list[list[int]] = []
-        self.parent: list[int] = []
-        self.children: list[list[int]] = []
-        self.separator: list[frozenset[int]] = []
-        self.observed: list[int] = []
-        self.origin: list[int] = []
+    def __init__(self, tree: CliqueTree, observed: frozenset[int]) -> None:
+        self.observed = observed
+        self.parts = [_Part(frozenset(clique), origin) for origin, clique in enumerate(tree.cliques)]
+        self.neighbors: list[list[int]] = [[] for _ in tree.cliques]
         self.root = 0
-
-    @classmethod
-    def from_clique_tree(
-        cls,
-        graph: LatentGraph,
-        names: Sequence[str],
-        cliques: Sequence[tuple[int, ...]],
-        parents: Sequence[int],
-    ) -> _Draft:
-        draft = cls(graph, names)
-        draft.cliques = [frozenset(clique) for clique in cliques]
-        draft.neighbors = [[] for _ in cliques]
-        roots = [i for i, parent in enumerate(parents) if parent < 0]
-        for i, parent in enumerate(parents):
+        roots = [i for i, parent in enumerate(tree.parents) if parent < 0]
+        for i, parent in enumerate(tree.parents):
             # Independent parts join at an empty separator, whose one state carries no information.
             above = parent if parent >= 0 else roots[0]
             if above != i:
-                draft.neighbors[i].append(above)
-                draft.neighbors[above].append(i)
-        return draft
+                self.neighbors[i].append(above)
+                self.neighbors[above].append(i)
 
     def reroot(self, variable: int | None) -> None:
         """Orient all edges away from a clique that holds the variable, or from the middle of the tree."""
         if variable is None:
-            self.root = self._middle()
+            candidates = self._middle()
         else:
-            self.root = min(
-                (i for i in range(len(self.cliques)) if variable in self.cliques[i]),
-                key=lambda i: sorted(self.cliques[i]),
-            )
-        count = len(self.cliques)
-        self.parent = [-1] * count
-        self.children = [[] for _ in range(count)]
-        self.separator = [frozenset()] * count
-        self.observed = [-1] * count
-        self.origin = list(range(count))
+            candidates = [i for i, part in enumerate(self.parts) if variable in part.clique]
+        self.root = min(candidates, key=lambda i: sorted(self.parts[i].clique))
         stack = [self.root]
         while stack:
             i = stack.pop()
+            part = self.parts[i]
             for j in self.neighbors[i]:
-                if j != self.parent[i]:
-                    self.parent[j] = i
-                    self.children[i].append(j)
-                    self.separator[j] = self.cliques[i] & self.cliques[j]
+                if j != part.parent:
+                    self.parts[j].parent = i
+                    self.parts[j].separator = part.clique & self.parts[j].clique
+                    part.children.append(j)
                     stack.append(j)
 
-    def _middle(self) -> int:
-        """Return the centre of the tree: peel its leaves until one or two nodes are left."""
+    def _middle(self) -> list[int]:
+        """Return the centre of the tree: its leaves are peeled off until one or two nodes are left."""
         degree = [len(around) for around in self.neighbors]
         layer = [i for i, d in enumerate(degree) if d <= 1]
         left = len(degree)
@@ -448,7 +265,7 @@ class _Draft:
                         if degree[j] == 1:
                             following.append(j)
             layer = following
-        return min(layer, key=lambda i: sorted(self.cliques[i]))
+        return layer
 
     def preorder(self) -> list[int]:
         """Return the nodes that hang from the root, parents first."""
@@ -457,122 +274,126 @@ class _Draft:
         while stack:
             i = stack.pop()
             order.append(i)
-            stack.extend(reversed(self.children[i]))
+            stack.extend(reversed(self.parts[i].children))
         return order
 
     def prune(self) -> None:
         """Cut the subtrees without observed variables, from below and from above."""
-        bottom_up = self.preorder()[::-1]
-        useful = [False] * len(self.cliques)
-        for i in bottom_up:
+        useful = [False] * len(self.parts)
+        for i in reversed(self.preorder()):
+            part = self.parts[i]
+            part.children = [j for j in part.children if useful[j]]
             # An observed variable in the separator is held further up as well.
-            own = any(self.is_observed[v] for v in self.cliques[i] - self.separator[i])
-            self.children[i] = [j for j in self.children[i] if useful[j]]
-            useful[i] = own or bool(self.children[i])
-        while len(self.children[self.root]) == 1 and not any(self.is_observed[v] for v in self.cliques[self.root]):
-            self._move_root(self.children[self.root][0])
+            useful[i] = bool(part.children) or not self.observed.isdisjoint(part.clique - part.separator)
+        while len(self.parts[self.root].children) == 1 and self.observed.isdisjoint(self.parts[self.root].clique):
+            self._move_root(self.parts[self.root].children[0])
 
     def _move_root(self, node: int) -> None:
         """Make a child of the root the root, and the root's other children its own."""
-        for j in self.children[self.root]:
+        for j in self.parts[self.root].children:
             if j != node:
-                self.parent[j] = node
-                self.children[node].append(j)
+                self.parts[j].parent = node
+                self.parts[node].children.append(j)
         self.root = node
-        self.parent[node] = -1
-        self.separator[node] = frozenset()
+        self.parts[node].parent = -1
+        self.parts[node].separator = frozenset()
 
     def hang_leaves(self) -> None:
         """Give each observed variable a leaf below the topmost clique that holds it."""
         for i in self.preorder():
-            for v in sorted(self.cliques[i] - self.separator[i]):
-                if self.is_observed[v]:
-                    self._hang_leaf(i, v)
+            part = self.parts[i]
+            for v in sorted(self.observed & (part.clique - part.separator)):
+                self._hang_leaf(i, v)
 
     def _hang_leaf(self, i: int, v: int) -> None:
-        others = self.cliques[i] - {v}
-        ends_here = not any(v in self.separator[j] for j in self.children[i])
-        hidden_only = not any(self.is_observed[u] for u in others)
-        if ends_here and hidden_only:
+        part = self.parts[i]
+        others = part.clique - {v}
+        ends_here = not any(v in self.parts[j].separator for j in part.children)
+        if ends_here and self.observed.isdisjoint(others):
             # The family of v becomes the leaf, and the inner clique loses v.
-            self._append(self.cliques[i], others, i, v)
-            self.cliques[i] = others
+            self._append(part.clique, others, i, v)
+            part.clique = others
         else:
             self._append(frozenset({v}), frozenset({v}), i, v)
 
-    def _append(self, clique: frozenset[int], separator: frozenset[int], parent: int, observed: int) -> int:
-        self.cliques.append(clique)
-        self.separator.append(separator)
-        self.parent.append(parent)
-        self.children.append([])
-        self.observed.append(observed)
-        self.origin.append(self.origin[parent])
-        self.children[parent].append(len(self.cliques) - 1)
-        return len(self.cliques) - 1
+    def _append(self, clique: frozenset[int], separator: frozenset[int], parent: int, observed: int = -1) -> int:
+        """Return the number of a new last child."""
+        number = len(self.parts)
+        above = self.parts[parent]
+        above.children.append(number)
+        self.parts.append(_Part(clique, above.origin, separator, parent, observed=observed))
+        return number
 
     def absorb(self) -> None:
         """Remove inner nodes that a neighbour covers, which losing an observed variable leaves behind."""
-        for i in self.preorder()[::-1]:
+        for i in reversed(self.preorder()):
             kept: list[int] = []
-            for j in self.children[i]:
-                covered = self.observed[j] < 0 and self.cliques[j] == self.separator[j]
-                kept.extend(self.children[j] if covered else [j])
+            for j in self.parts[i].children:
+                child = self.parts[j]
+                covered = child.observed < 0 and child.clique == child.separator
+                kept.extend(child.children if covered else [j])
             for j in kept:
-                self.parent[j] = i
-            self.children[i] = kept
-        while covering := [
-            j
-            for j in self.children[self.root]
-            if self.observed[j] < 0 and self.cliques[self.root] <= self.cliques[j]
-        ]:
+                self.parts[j].parent = i
+            self.parts[i].children = kept
+        while covering := self._covering_root():
             self._move_root(covering[0])
+
+    def _covering_root(self) -> list[int]:
+        """Return the inner children of the root that hold all that the root holds."""
+        root = self.parts[self.root]
+        return [j for j in root.children if self.parts[j].observed < 0 and root.clique <= self.parts[j].clique]
 
     def limit_children(self) -> None:
         """Split nodes with more than two children (three at the root) in a balanced way."""
+
+        def separator(j: int) -> frozenset[int]:
+            return self.parts[j].separator
+
         for i in self.preorder():
-            self.children[i].sort(key=lambda j: (sorted(self.separator[j]), sorted(self.cliques[j])))
+            part = self.parts[i]
+            part.children.sort(key=lambda j: (sorted(separator(j)), sorted(self.parts[j].clique)))
             most = 3 if i == self.root else 2
-            if len(self.children[i]) > most:
-                alike = [list(part) for _, part in groupby(self.children[i], key=self.separator.__getitem__)]
+            if len(part.children) > most:
+                alike = [list(group) for _, group in groupby(part.children, key=separator)]
                 if len(alike) > 1:
                     # Children with one separator need no more than it between them and their parent.
-                    self.children[i] = [self._gather(i, part) for part in alike]
-            if len(self.children[i]) > most:
-                self.children[i] = [self._gather(i, part) for part in _parts(self.children[i], most)]
+                    part.children = [self._gather(i, group) for group in alike]
+            if len(part.children) > most:
+                part.children = [self._gather(i, group) for group in _split(part.children, most)]
 
     def _gather(self, parent: int, children: list[int]) -> int:
         """Return a node that holds just the separators of some children, between them and their parent."""
         if len(children) == 1:
-            self.parent[children[0]] = parent
+            self.parts[children[0]].parent = parent
             return children[0]
-        union = frozenset().union(*(self.separator[j] for j in children))
-        node = self._append(union, union, parent, -1)
-        self.children[node] = [self._gather(node, part) for part in _parts(children, 2)]
+        union = frozenset().union(*(self.parts[j].separator for j in children))
+        node = self._append(union, union, parent)
+        self.parts[node].children = [self._gather(node, part) for part in _split(children, 2)]
         return node
 
-    def nodes(self) -> tuple[TreeNode, ...]:
+    def nodes(self, names: Sequence[str]) -> tuple[TreeNode, ...]:
+        """Return the nodes that hang from the root, in preorder and by names."""
         order = self.preorder()
-        number = {i: k for k, i in enumerate(order)}
-        names = self.names
+        number = {i: k for k, i in enumerate(order)} | {-1: -1}
 
         def listed(members: Iterable[int]) -> tuple[str, ...]:
             return tuple(names[v] for v in sorted(members))
 
         return tuple(
             TreeNode(
-                clique=listed(self.separator[i]) + listed(self.cliques[i] - self.separator[i]),
-                separator=listed(self.separator[i]),
-                remainder=listed(self.cliques[i] - self.separator[i]),
-                parent=number[self.parent[i]] if i != self.root else -1,
-                children=tuple(number[j] for j in self.children[i]),
-                observed=names[self.observed[i]] if self.observed[i] >= 0 else None,
-                origin=self.origin[i],
+                clique=listed(part.separator) + listed(part.clique - part.separator),
+                separator=listed(part.separator),
+                remainder=listed(part.clique - part.separator),
+                parent=number[part.parent],
+                children=tuple(number[j] for j in part.children),
+                observed=names[part.observed] if part.observed >= 0 else None,
+                origin=part.origin,
             )
-            for i in order
+            for part in (self.parts[i] for i in order)
         )
 
 
-def _parts(items: list[int], count: int) -> list[list[int]]:
+def _split(items: list[int], count: int) -> list[list[int]]:
     """Return consecutive parts of nearly equal length."""
     bounds = [round(k * len(items) / count) for k in range(count + 1)]
     return [items[a:b] for a, b in pairwise(bounds)]

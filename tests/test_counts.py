@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import reduce
 
 import numpy as np
@@ -12,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eigentree as et
-from eigentree.counting import counts as moments
-from eigentree.counting.counts import ColumnFeatures
+from eigentree.counting import joint_table
+from eigentree.counting.features import ColumnFeatures
 
 GRAPH = et.LatentGraph({"h": 2, "a": 3, "b": 2, "c": 5, "d": 4}, [("h", n) for n in "abcd"], ["h"])
 GROUPS = [("a", "b", "c"), ("c", "d"), ("a", "d"), ("b",)]
@@ -36,12 +35,10 @@ def slow_table(rows: np.ndarray, names: tuple[str, ...], weights: np.ndarray | N
 
 
 @pytest.fixture(params=["dense", "sparse"])
-def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    moments.layout_of.cache_clear()
+def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "sparse":
-        monkeypatch.setattr(moments, "DENSE_CELLS", 6)
-    yield request.param
-    moments.layout_of.cache_clear()
+        monkeypatch.setattr(joint_table, "DENSE_CELLS", 6)
+    return request.param
 
 
 @pytest.mark.parametrize("holes", [0.0, 0.2])
@@ -97,7 +94,7 @@ def test_sums_of_features_are_those_of_a_loop_over_rows(storage: str, holes: flo
 
 
 def test_a_table_of_its_own_is_read_before_a_larger_one_of_as_many_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moments, "DENSE_CELLS", 1)
+    monkeypatch.setattr(joint_table, "DENSE_CELLS", 1)
     graph = et.LatentGraph({"d": 1, "a": 3, "b": 3, "h": 2}, [("h", n) for n in "abd"], ["h"])
     rows = np.random.default_rng(0).integers(0, 3, (100, 3))
     rows[:, 0] = np.where(np.arange(100) < 60, -1, 0)
@@ -160,10 +157,8 @@ def test_expectations_agree_between_storages(monkeypatch: pytest.MonkeyPatch) ->
     features = [np.random.default_rng(k).random((n, 2)) for k, n in enumerate((3, 10))]
     parts = [((0,), features[0]), ((2, 1), features[1])]
     dense = et.Counts(GRAPH, GROUPS).update(rows).find((0, 1, 2)).expectation(parts)
-    moments.layout_of.cache_clear()
-    monkeypatch.setattr(moments, "DENSE_CELLS", 6)
+    monkeypatch.setattr(joint_table, "DENSE_CELLS", 6)
     sparse = et.Counts(GRAPH, GROUPS).update(rows).find((0, 1, 2)).expectation(parts)
-    moments.layout_of.cache_clear()
     assert_allclose(dense, sparse)
 
 
@@ -173,7 +168,7 @@ def test_counts_are_not_changed_by_later_ones() -> None:
     first.update(random_rows(5))
     assert_array_equal(first.table(("c", "d")), before)
     with pytest.raises(ValueError, match="read-only"):
-        first.dense[0] = 5
+        first.tally.dense[0] = 5
 
 
 @pytest.mark.parametrize(
@@ -187,7 +182,7 @@ def test_counts_are_not_changed_by_later_ones() -> None:
         (lambda c: c.update([[0, 0, 0, 0]], sample_weight=[1e17]), r"adds up to 1e\+17, too much"),
         (lambda c: c.update([[0, 0, 0, 0]], sample_weight=np.ma.array([1.0], mask=[True])), "missing numbers"),
         (lambda c: c.joint(["a"]), r"no row has all of the cells \['a'\]"),
-        (lambda c: c.update([[0, 0, 0, 0]], sample_weight=[1, 2]), r"sample_weight needs one number a row"),
+        (lambda c: c.update([[0, 0, 0, 0]], sample_weight=[1, 2]), r"sample_weight needs one number per row"),
         (lambda c: c.update([[0, 0, 0, 0]], sample_weight=[-1.0]), "sample_weight holds negative"),
         (lambda c: c.update([[0, 0, 9, 0]]), "row 0, column 'c' holds 9"),
     ],

@@ -11,6 +11,7 @@ import scipy.sparse
 from numpy.testing import assert_array_equal
 
 import eigentree as et
+from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows, rows_at_a_time
 from eigentree.kernels import compiling
 
@@ -103,7 +104,7 @@ def test_booleans_are_codes() -> None:
 @pytest.mark.parametrize(("states", "size"), [(4, 1), (255, 1), (256, 2), (65_536, 4)])
 def test_codes_take_the_smallest_type_that_also_holds_missing(states: int, size: int) -> None:
     graph = et.zoo.mixture(2, 2, states)
-    rows = Rows.of(np.array([[0, states - 1], [-1, -1]]), graph)
+    rows = Rows.of(np.array([[0, states - 1], [-1, -1]]), Columns.of(graph))
     codes = rows.encode(0, 2)
     assert codes.dtype.itemsize == size
     assert codes.flags.f_contiguous
@@ -186,7 +187,7 @@ def test_a_function_that_numba_cannot_cache_is_compiled_all_the_same() -> None:
 def test_small_unsigned_codes_are_checked_in_any_order(order: str, cell: int) -> None:
     graph = et.zoo.mixture(4, 2, 3)
     cells = np.asarray(np.random.default_rng(0).integers(0, 3, (50, 4)), np.uint8, order=order)
-    assert_array_equal(Rows.of(cells, graph).encode(10, 30), cells[10:30])
+    assert_array_equal(Rows.of(cells, Columns.of(graph)).encode(10, 30), cells[10:30])
     cells[17, 2] = cell
     with pytest.raises(et.DataError, match=rf"row 17, column 'x2' holds {cell}, but"):
-        Rows.of(cells, graph).encode(10, 30)
+        Rows.of(cells, Columns.of(graph)).encode(10, 30)

@@ -1,0 +1,188 @@
+"""Counts while they are being made, chunk by chunk of codes."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import get_num_threads
+
+from eigentree.counting.joint_table import JointTable, collected
+from eigentree.kernels.codes import largest_codes
+from eigentree.kernels.counting import count_groups, weigh_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from eigentree.arrays import Booleans, Codes, Floats, Integers
+    from eigentree.counting.layout import CountLayout
+
+__all__ = ["Accumulator", "Tally"]
+
+SHARED_FROM = 300_000
+"""Rows times groups from which starting threads pays."""
+
+MOST_PARTS = 32
+"""Parts of a sparse table that are kept apart before they are merged: memory stays in proportion to what occurs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """What was counted so far of the groups of a layout.
+
+    Attributes
+    ----------
+    dense : array
+        The tables that are kept as arrays, end to end.
+    sparse : dict of int to JointTable
+        The others, by the number of their group.
+    residual : array or None
+        The rows that a covered group has and its holder has not; None where no row had a hole.
+    rows : float
+        How many rows, or the sum of their weights.
+    """
+
+    dense: NDArray[Any]
+    sparse: dict[int, JointTable]
+    residual: NDArray[Any] | None
+    rows: float
+
+    def plus(self, other: Tally, sign: int) -> Tally:
+        """Return the sum (sign 1) or the difference (sign -1) of two tallies of the same layout."""
+        residual = self.residual
+        if other.residual is not None:
+            residual = sign * other.residual if residual is None else residual + sign * other.residual
+        return Tally(
+            self.dense + other.dense if sign > 0 else self.dense - other.dense,
+            {g: table.plus(other.sparse[g], sign) for g, table in self.sparse.items()},
+            residual,
+            self.rows + sign * other.rows,
+        )
+
+
+class Accumulator:
+    """Counts while they are being made."""
+
+    def __init__(self, layout: CountLayout) -> None:
+        self.layout = layout
+        self.rows: float = 0
+        self.whole = np.zeros(int(layout.table_start[-1]), np.int64)
+        self.weighted: Floats | None = None
+        self.residual: NDArray[Any] | None = None
+        self.empty = layout.empty_sparse()
+        self.parts: dict[int, list[tuple[Integers, NDArray[Any]]]] = {g: [] for g in self.empty}
+
+    def add(self, codes: Codes, weights: NDArray[Any] | None) -> None:
+        """Count rows of codes, each as often as its weight says."""
+        layout = self.layout
+        groups = (layout.group_start, layout.columns, layout.states, layout.table_start)
+        holes = np.zeros(codes.shape[1], np.bool_)
+        largest = np.zeros(codes.shape[1], codes.dtype)
+        if len(codes):
+            largest_codes(codes.T, largest)
+        holes[layout.columns] = largest[layout.columns] == layout.states
+        if weights is None:
+            _in_threads(
+                lambda part: count_groups(
+                    codes.T,
+                    layout.group_start[part],
+                    layout.columns,
+                    layout.states,
+                    layout.table_start[part],
+                    self.whole,
+                    holes,
+                ),
+                len(layout.dense),
+                len(codes),
+            )
+            self.rows += len(codes)
+        elif weights.dtype.kind in "iub":
+            weights = weights.astype(np.int64)
+            weigh_groups(codes.T, weights, *groups, self.whole)
+            self.rows += int(weights.sum())
+        else:
+            weights = weights.astype(np.float64)
+            if self.weighted is None:
+                self.weighted = np.zeros(len(self.whole))
+            weigh_groups(codes.T, weights, *groups, self.weighted)
+            self.rows += float(weights.sum())
+        for g in self.empty:
+            self._add_sparse(g, codes, weights)
+        if holes.any():
+            self._add_residual(codes, weights, set(np.flatnonzero(holes).tolist()))
+
+    def _add_residual(self, codes: Codes, weights: NDArray[Any] | None, holed: set[int]) -> None:
+        """Count the rows that a covered group has and its holder has not, for want of a cell."""
+        layout = self.layout
+        size = {int(c): int(n) for c, n in zip(layout.columns, layout.states, strict=True)}
+        absent: dict[tuple[int, ...], Booleans] = {}
+        for group, covered in layout.covered.items():
+            if holed.isdisjoint(covered.holder):
+                continue
+            if covered.holder not in absent:
+                gone = [codes[:, column] == size[column] for column in covered.holder]
+                absent[covered.holder] = np.logical_or.reduce(gone)
+            chosen = absent[covered.holder]
+            kind = np.int64 if weights is None else weights.dtype
+            if self.residual is None:
+                self.residual = np.zeros(layout.residual_size, kind)
+            elif self.residual.dtype != kind:
+                self.residual = self.residual.astype(np.float64)
+            counted = np.ones(int(chosen.sum()), kind) if weights is None else weights[chosen]
+            weigh_groups(
+                np.asfortranarray(codes[chosen]).T,
+                counted,
+                np.array([0, len(group)]),
+                np.array(group),
+                np.array(covered.shape),
+                np.array([0, covered.part.stop - covered.part.start]),
+                self.residual[covered.part],
+            )
+
+    def _add_sparse(self, g: int, codes: Codes, weights: NDArray[Any] | None) -> None:
+        table = self.empty[g]
+        keys = np.zeros(len(codes), np.int64)
+        present = np.ones(len(codes), np.bool_)
+        for column, states in zip(table.columns, table.shape, strict=True):
+            keys = keys * states + codes[:, column]
+            present &= codes[:, column] != states
+        counted = np.ones(len(codes), np.int64) if weights is None else weights
+        parts = self.parts[g]
+        parts.append(collected(keys[present], counted[present]))
+        if len(parts) == MOST_PARTS:
+            parts[:] = [_merged(parts)]
+
+    def tally(self) -> Tally:
+        """Return what was counted."""
+        dense: NDArray[Any] = self.whole if self.weighted is None else self.whole + self.weighted
+        sparse = dict(self.empty)
+        for g, parts in self.parts.items():
+            if parts:
+                sparse[g] = JointTable(self.empty[g].columns, self.empty[g].shape, *_merged(parts))
+        return Tally(dense, sparse, self.residual, self.rows)
+
+
+def _in_threads(work: Callable[[slice], None], groups: int, rows: int) -> None:
+    """Do work on the starts of consecutive groups, shared by as many threads as numba is allowed.
+
+    Every group has a table of its own, so nothing depends on who counts it.
+    """
+    threads = min(get_num_threads(), groups) if groups * rows > SHARED_FROM else 1
+    bounds = [round(k * groups / threads) for k in range(threads + 1)]
+    parts = [slice(a, b + 1) for a, b in pairwise(bounds)]
+    if threads == 1:
+        work(parts[0])
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, parts))
+
+
+def _merged(
+    parts: Sequence[tuple[Integers, NDArray[Any]]],
+) -> tuple[Integers, NDArray[Any]]:
+    return collected(np.concatenate([keys for keys, _ in parts]), np.concatenate([values for _, values in parts]))

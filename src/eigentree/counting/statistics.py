@@ -1,0 +1,200 @@
+"""All that learning needs to know of rows, in one value that adds and subtracts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigentree.counting.accumulating import Tally
+from eigentree.counting.counts import Counts, weighted_chunks
+from eigentree.counting.joint_table import JointTable
+from eigentree.counting.layout import CountLayout
+from eigentree.counting.row_sample import RowSample
+from eigentree.data.columns import Columns
+from eigentree.data.resolving import resolve_structure
+from eigentree.data.rows import Rows
+from eigentree.data.weights import checked_weights
+from eigentree.errors import DataError
+from eigentree.spectral.views import ViewPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from eigentree.arrays import Codes
+    from eigentree.structures.graph import LatentGraph
+    from eigentree.structures.templates import Template
+
+__all__ = ["Statistics"]
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """Joint counts of the columns that a plan asks for, and the sample of rows that chooses the shrinkage.
+
+    Statistics of two sets of rows add up to those of all rows, and what was added can be subtracted again.
+    Unweighted ones are whole numbers: however rows are ordered, split into batches or spread over machines, the sum
+    is the same to the last bit, and so is every model that is learned from it.
+
+    Attributes
+    ----------
+    counts : Counts
+    sample : RowSample
+
+    Examples
+    --------
+    >>> import eigentree as et
+    >>> graph = et.zoo.hmm(length=6, hidden_states=2, observed_states=3)
+    >>> rows = et.LatentNetwork.random(graph, seed=0).sample(1_000, seed=1)
+    >>> parts = [et.Statistics.of(part, graph) for part in (rows[:300], rows[300:])]
+    >>> whole = parts[0] + parts[1]
+    >>> whole.rows
+    1000
+    >>> model = et.SpectralJunctionTree(graph).fit_statistics(whole)
+    >>> bool((model.score_samples(rows) == et.SpectralJunctionTree(graph).fit(rows).score_samples(rows)).all())
+    True
+    """
+
+    counts: Counts
+    sample: RowSample
+
+    @classmethod
+    def of(
+        cls,
+        X: ArrayLike | Any,
+        structure: LatentGraph | Template,
+        views: int = 6,
+        max_rank: int | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> Statistics:
+        """Return the statistics of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns), or a data frame
+            Codes; -1, NaN or null for a missing cell.
+        structure : LatentGraph or Template
+        views, max_rank : int
+            As those of the estimator that is to learn from them: they decide which columns are counted together.
+        sample_weight : array-like of shape (rows,), optional
+            How often each row counts; may be fractional.
+        """
+        graph = resolve_structure(structure, X)
+        return cls.empty(ViewPlan.build(graph, views, max_rank)).update(X, sample_weight)
+
+    @classmethod
+    def empty(cls, plan: ViewPlan) -> Statistics:
+        """Return the statistics that a plan asks for, of no rows."""
+        columns = Columns.of(plan.graph)
+        return cls(Counts.laid_out(columns, plan.derived(_layout_of)), RowSample.empty(len(columns.names)))
+
+    @property
+    def columns(self) -> Columns:
+        """Names and states of the columns."""
+        return self.counts.columns
+
+    @property
+    def rows(self) -> float:
+        """How many rows were seen, or the sum of their weights."""
+        return self.counts.rows
+
+    def update(self, X: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> Statistics:
+        """Return these statistics with more rows seen; the arguments are those of `of`."""
+        rows = Rows.of(X, self.columns)
+        weights = checked_weights(sample_weight, rows.count)
+        return self.count(weighted_chunks(rows, weights))
+
+    def count(self, chunks: Iterator[tuple[Codes, NDArray[Any] | None]]) -> Statistics:
+        """Return these statistics with chunks of (codes, weights or None) seen, in one pass."""
+        sample = self.sample
+
+        def sampled() -> Iterator[tuple[Codes, NDArray[Any] | None]]:
+            nonlocal sample
+            for codes, weights in chunks:
+                sample = sample.update(codes, weights)
+                yield codes, weights
+
+        counts = self.counts.count(sampled())
+        return Statistics(counts, sample)
+
+    def __add__(self, other: Statistics) -> Statistics:
+        if not isinstance(other, Statistics):
+            return NotImplemented
+        return Statistics(self.counts + other.counts, self.sample + other.sample)
+
+    def __sub__(self, other: Statistics) -> Statistics:
+        if not isinstance(other, Statistics):
+            return NotImplemented
+        if other.rows > self.rows:
+            raise DataError(
+                f"{other.rows:g} rows cannot be taken from {self.rows:g}; subtract what was added before"
+            )
+        return Statistics(self.counts - other.counts, self.sample - other.sample)
+
+    def __repr__(self) -> str:
+        groups, columns = len(self.counts.groups), len(self.columns.names)
+        return f"<Statistics of {self.rows:,g} rows: {groups} groups of {columns} columns>"
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all there is as plain arrays by name, from which `from_arrays` makes the same statistics."""
+        counts, sample = self.counts, self.sample
+        layout, tally = counts.layout, counts.tally
+        asked = [*layout.groups, *layout.covered]
+        found: dict[str, NDArray[Any]] = {
+            "names": np.array(self.columns.names),
+            "states": np.array(self.columns.states),
+            "group_sizes": np.array([len(group) for group in asked]),
+            "group_columns": np.array([column for group in asked for column in group]),
+            "rows": np.array(tally.rows),
+            "dense": tally.dense,
+            "sample_hashes": sample.hashes,
+            "sample_codes": sample.codes,
+            "sample_weights": sample.weights,
+            "sample_known_to": np.array([sample.known_to >= 0, max(sample.known_to, 0)], np.uint64),
+        }
+        if tally.residual is not None:
+            found["residual"] = tally.residual
+        for g, table in tally.sparse.items():
+            assert table.keys is not None
+            found[f"keys_{g}"], found[f"values_{g}"] = table.keys, table.values
+        return found
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Statistics:
+        """Return the statistics whose `arrays` these are.
+
+        Raises
+        ------
+        DataError
+            When an array is missing or does not fit the others.
+        """
+        try:
+            columns = Columns(tuple(map(str, arrays["names"])), tuple(map(int, arrays["states"])))
+            ends = np.cumsum(arrays["group_sizes"])
+            groups = [tuple(map(int, part)) for part in np.split(arrays["group_columns"], ends[:-1])]
+            layout = CountLayout.of(groups, columns.states)
+            sparse = {
+                g: JointTable(table.columns, table.shape, arrays[f"keys_{g}"], arrays[f"values_{g}"])
+                for g, table in layout.empty_sparse().items()
+            }
+            tally = Tally(arrays["dense"], sparse, arrays.get("residual"), arrays["rows"].item())
+            known, last = map(int, arrays["sample_known_to"])
+            sample = RowSample(
+                arrays["sample_hashes"], arrays["sample_codes"], arrays["sample_weights"], last if known else -1
+            )
+        except KeyError as error:
+            raise DataError(f"these arrays are no statistics: {error.args[0]!r} is missing") from None
+        if len(tally.dense) != layout.table_start[-1] or len(sample.hashes) != len(sample.weights):
+            raise DataError("these arrays are no statistics: their lengths do not fit their groups of columns")
+        return cls(Counts.laid_out(columns, layout, tally), sample)
+
+
+def _layout_of(plan: ViewPlan) -> CountLayout:
+    """Return where the counts that a plan asks for lie."""
+    graph = plan.graph
+    groups = [tuple(sorted(graph.column(name) for name in group)) for group in plan.groups()]
+    return CountLayout.of(groups, Columns.of(graph).states)

@@ -1,0 +1,218 @@
+"""A tree of cliques and leaves as the flat arrays that the compiled pass reads: `kernels.expected.BlockTree`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from eigentree.em.cliques import Clique
+from eigentree.engine.tables import flat_index
+from eigentree.kernels.expected import EDGE, NODE, BlockTree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from eigentree.arrays import Integers
+    from eigentree.em.cliques import Names, Node
+
+__all__ = ["BlockLayout"]
+
+
+@dataclass(frozen=True, eq=False)
+class BlockLayout:
+    """A tree for the compiled pass, and how many lines its messages take."""
+
+    tree: BlockTree
+    lines: int
+
+    @classmethod
+    def of(
+        cls, nodes: Sequence[Node], states: Mapping[str, int], values: Sequence[int], unscaled: int
+    ) -> BlockLayout:
+        """Return the layout of a tree.
+
+        Parameters
+        ----------
+        nodes : sequence of Clique or Leaf
+            In preorder.
+        states : mapping
+        values : sequence of int
+            Where the values of each node start.
+        unscaled : int
+            How many cliques multiply their messages before these are brought back into range.
+        """
+        sizes = [_sizes(node, states) for node in nodes]
+        lines = _placed(nodes, sizes, unscaled)
+        places = _Places(states)
+        edges: list[tuple[int, int]] = []
+        records = []
+        leaves = 0
+        for i, node in enumerate(nodes):
+            record = {**sizes[i]._asdict(), **lines.of_nodes[i]._asdict(), "value": values[i], "leaf": -1}
+            record |= {"first_edge": len(edges), "row": 0, "column": 0}
+            if isinstance(node, Clique):
+                record["row"] = places.index(node.both + node.above, node.separator)
+                record["column"] = places.index(node.both + node.below, node.joined)
+                edges += [(child, places.picks(node.joined, nodes[child].separator)) for child in node.children]
+            else:
+                record["leaf"] = leaves
+                leaves += 1
+            record["last_edge"] = len(edges)
+            records.append(tuple(record[name] for name in NODE.names or ()))
+        tree = BlockTree(
+            np.array(records, NODE).view(np.recarray),
+            np.array(edges, EDGE).view(np.recarray),
+            places.all(),
+            lines.ones,
+            lines.down,
+            lines.share,
+            lines.spare,
+        )
+        return cls(tree, lines.end)
+
+
+class _Sizes(NamedTuple):
+    """Sizes of one node, with the names of `NODE`."""
+
+    bond: int
+    terms: int
+    blocks: int
+    rows: int
+    columns: int
+
+
+class _NodeLines(NamedTuple):
+    """Lines of one node, with the names of `NODE`."""
+
+    message: int
+    product: int
+    outside: int
+    factor: int
+    down: int
+
+
+class _Lines(NamedTuple):
+    """Lines of all nodes, those that they share, and the end of all lines."""
+
+    of_nodes: list[_NodeLines]
+    ones: int
+    down: int
+    share: int
+    spare: int
+    end: int
+
+
+class _Places:
+    """Index lists, one after the other; a list that was asked for before is found again."""
+
+    def __init__(self, states: Mapping[str, int]) -> None:
+        self._states = states
+        self._starts: dict[tuple[str, Names, Names], int] = {}
+        self._lists: list[Integers] = []
+        self._end = 0
+
+    def index(self, names: Names, target: Names) -> int:
+        """Return where the list starts that says where each cell over `names` stands in a table over `target`."""
+        key = ("index", names, target)
+        return self._starts[key] if key in self._starts else self._added(key, self._flat(names, target))
+
+    def picks(self, names: Names, target: Names) -> int:
+        """Return where that list starts, followed by the cells in the order of their place."""
+        key = ("picks", names, target)
+        if key in self._starts:
+            return self._starts[key]
+        index = self._flat(names, target)
+        return self._added(key, np.concatenate([index, np.argsort(index, kind="stable")]))
+
+    def all(self) -> Integers:
+        return np.concatenate(self._lists)
+
+    def _flat(self, names: Names, target: Names) -> Integers:
+        return flat_index(tuple(self._states[name] for name in names), names, target)
+
+    def _added(self, key: tuple[str, Names, Names], entries: Integers) -> int:
+        self._lists.append(entries)
+        self._starts[key] = self._end
+        self._end += len(entries)
+        return self._starts[key]
+
+
+def _sizes(node: Node, states: Mapping[str, int]) -> _Sizes:
+    def size(names: Iterable[str]) -> int:
+        return math.prod(states[name] for name in names)
+
+    if isinstance(node, Clique):
+        return _Sizes(size(node.separator), size(node.joined), size(node.both), size(node.above), size(node.below))
+    return _Sizes(size(node.separator), 1, 1, 1, 1)
+
+
+def _placed(nodes: Sequence[Node], sizes: Sequence[_Sizes], unscaled: int) -> _Lines:
+    """Return where all messages go."""
+    message = np.cumsum([0, *(size.bond for size in sizes)]).tolist()
+    end = message.pop()
+    product = [0] * len(nodes)
+    for i, node in enumerate(nodes):
+        if isinstance(node, Clique) and node.in_place:
+            product[i] = message[node.children[0]]
+        elif isinstance(node, Clique) and node.children:
+            product[i] = end
+            end += sizes[i].terms
+    outside, end = _outside(nodes, [size.bond for size in sizes], end)
+    factor = [-1] * len(nodes)
+    for i in _scaling(nodes, unscaled):
+        factor[i] = end
+        end += 1
+    most_terms, most_bond = max(size.terms for size in sizes), max(size.bond for size in sizes)
+    ones, down, share, spare, end = np.cumsum([end, 1, most_terms, most_bond, 1]).tolist()
+    downs = [down] * len(nodes)
+    for i, node in enumerate(nodes):
+        if isinstance(node, Clique) and not node.children:
+            product[i] = ones
+        if isinstance(node, Clique) and len(node.children) == 1 and isinstance(nodes[node.children[0]], Clique):
+            downs[i] = outside[node.children[0]]
+    of_nodes = [_NodeLines(*line) for line in zip(message, product, outside, factor, downs, strict=True)]
+    return _Lines(of_nodes, ones, down, share, spare, end)
+
+
+def _outside(nodes: Sequence[Node], bond: Sequence[int], start: int) -> tuple[list[int], int]:
+    """Return the lines of the message down to each clique, and the end of them all.
+
+    Lines are free again once the clique has sent its message on.
+    """
+    places = [start] * len(nodes)
+    free: list[tuple[int, int]] = []
+    end = start + bond[0]
+    for i, node in enumerate(nodes):
+        if not isinstance(node, Clique):
+            continue
+        for child in node.children:
+            if not isinstance(nodes[child], Clique):
+                continue
+            fitting = min((gap for gap in free if gap[1] >= bond[child]), default=(end, bond[child]))
+            places[child] = fitting[0]
+            if fitting[0] == end:
+                end += bond[child]
+            else:
+                free.remove(fitting)
+                if fitting[1] > bond[child]:
+                    free.append((fitting[0] + bond[child], fitting[1] - bond[child]))
+        free.append((places[i], bond[i]))
+    return places, end
+
+
+def _scaling(nodes: Sequence[Node], unscaled: int) -> list[int]:
+    """Return the cliques that have to bring their message back into range, the root among them."""
+    found = []
+    pending = [0] * len(nodes)
+    for i in reversed(range(len(nodes))):
+        node = nodes[i]
+        if not isinstance(node, Clique):
+            continue
+        pending[i] = 1 + sum(pending[child] for child in node.children)
+        if pending[i] >= unscaled or i == 0:
+            pending[i] = 0
+            found.append(i)
+    return found

@@ -1,0 +1,129 @@
+"""All tables of the networks on one graph as one vector: what a climb moves in."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from eigentree.engine.tables import table_axes
+from eigentree.errors import NetworkError
+from eigentree.exact.network import LatentNetwork
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from eigentree.arrays import Booleans, Floats, Integers
+    from eigentree.structures.graph import LatentGraph
+
+__all__ = ["ParameterLayout", "TableKey"]
+
+TableKey: TypeAlias = tuple[str, ...]
+"""The names that a table distributes: one variable on a directed graph, a remainder on an undirected one."""
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterLayout:
+    """Where each parameter of each table of a graph stands in one vector.
+
+    Attributes
+    ----------
+    graph : LatentGraph
+    axes : mapping
+        The axes of each table.
+    """
+
+    graph: LatentGraph
+    axes: Mapping[TableKey, tuple[str, ...]]
+
+    @classmethod
+    def of(cls, graph: LatentGraph) -> ParameterLayout:
+        """Return the layout for a graph, which remembers it."""
+        return graph.derived(_layout)
+
+    @cached_property
+    def shapes(self) -> dict[TableKey, tuple[int, ...]]:
+        """The shape of each table."""
+        return {key: tuple(self.graph.states[name] for name in axes) for key, axes in self.axes.items()}
+
+    @cached_property
+    def starts(self) -> dict[TableKey, int]:
+        """Where each table starts in the vector."""
+        ends = np.cumsum([0, *(math.prod(shape) for shape in self.shapes.values())])
+        return dict(zip(self.axes, ends[:-1].tolist(), strict=True))
+
+    @cached_property
+    def size(self) -> int:
+        """The length of the vector."""
+        return sum(math.prod(shape) for shape in self.shapes.values())
+
+    @cached_property
+    def lengths(self) -> Integers:
+        """How many parameters each distribution has; distributions follow each other in the vector."""
+        lengths: list[int] = []
+        for key, shape in self.shapes.items():
+            length = math.prod(shape[len(shape) - len(key) :])
+            lengths += [length] * (math.prod(shape) // length)
+        return np.array(lengths, np.int64)
+
+    @cached_property
+    def learnable(self) -> tuple[TableKey, ...]:
+        """The tables that the probability of a row depends on: of observed variables and their ancestors."""
+        graph = self.graph
+        if not graph.directed:
+            return tuple(self.axes)
+        useful = set(graph.observed)
+        stack = list(useful)
+        while stack:
+            found = set(graph.parents(stack.pop())) - useful
+            useful |= found
+            stack += found
+        return tuple((name,) for name in graph.names if name in useful)
+
+    @cached_property
+    def learned(self) -> Booleans:
+        """Which parameters rows can say anything about."""
+        useful = set(self.learnable)
+        parts = [np.full(math.prod(self.shapes[key]), key in useful) for key in self.axes]
+        return np.concatenate(parts)
+
+    def vector(self, network: LatentNetwork) -> Floats:
+        """Return the parameters of a network.
+
+        Raises
+        ------
+        NetworkError
+            When the network belongs to another graph, or has its tables on another tree than the graph's own.
+        """
+        if network.graph != self.graph:
+            raise NetworkError("the network belongs to another graph; build it on the same one")
+        if not self.graph.directed and table_axes(self.graph, network.tree) != self.axes:
+            raise NetworkError("the network has its tables on another junction tree; build it without a tree")
+        tables = {(key,) if isinstance(key, str) else key: table for key, table in network.tables.items()}
+        return np.concatenate([tables[key].ravel() for key in self.axes])
+
+    def network(self, parameters: Floats) -> LatentNetwork:
+        """Return the network that has these parameters."""
+        tables = {
+            key: parameters[start : start + math.prod(self.shapes[key])].reshape(self.shapes[key])
+            for key, start in self.starts.items()
+        }
+        return LatentNetwork(self.graph, tables)
+
+    def normalised(self, counts: Floats, fallback: Floats) -> Floats:
+        """Return relative frequencies, and the fallback's distribution where there are no counts."""
+        totals = np.repeat(np.add.reduceat(counts, self._first), self.lengths)
+        frequencies: Floats = np.divide(counts, totals, out=fallback.copy(), where=totals > 0)
+        return frequencies
+
+    @cached_property
+    def _first(self) -> Integers:
+        """Where each distribution starts."""
+        return np.cumsum(self.lengths) - self.lengths
+
+
+def _layout(graph: LatentGraph) -> ParameterLayout:
+    return ParameterLayout(graph, table_axes(graph))

@@ -1,0 +1,248 @@
+"""The values of a tree of cliques and leaves: made of the parameters of all tables, and counted back to them.
+
+A cell is a product of parameters. A value is a sum of cells: over the states of a missing cell, or over a variable
+that is nowhere but in this clique. Both are maps of indices, kept as flat arrays, so that an iteration of EM runs
+no loop over nodes in Python.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from eigentree.em.cliques import Clique, Leaf
+from eigentree.engine.tables import flat_index
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eigentree.arrays import Floats, Integers
+    from eigentree.em.cliques import Names, Node, Skeleton
+    from eigentree.em.parameters import ParameterLayout
+
+__all__ = ["ValueLayout", "Values", "totals"]
+
+
+class Values(NamedTuple):
+    """The values that some parameters give.
+
+    Attributes
+    ----------
+    cells : (cells,)
+    values : (values,)
+    scaled : (values,)
+        The values, but those of leaves brought into range: the peak of each line of a leaf is about 1.
+    exponents : (lines,)
+        The powers of two that this took out of the lines of the leaves.
+    """
+
+    cells: Floats
+    values: Floats
+    scaled: Floats
+    exponents: Integers
+
+
+class _Part(NamedTuple):
+    """What one node contributes to the layout, its own cells and values counted from 0.
+
+    Attributes
+    ----------
+    parameters : (tables, cells)
+        The parameter of each table that each cell multiplies.
+    value, cell : (pairs,)
+        Which cell each value sums.
+    transposed : (values,)
+        The node's values with its blocks as (column, row).
+    """
+
+    parameters: Integers
+    value: Integers
+    cell: Integers
+    transposed: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class ValueLayout:
+    """Which parameters each value of each node is made of; the values of cliques stand before those of leaves.
+
+    Attributes
+    ----------
+    layout : ParameterLayout
+    parameters : (tables, cells)
+        Which parameters each cell multiplies; beyond the last one stand a 1 and a 0.
+    value, cell : (pairs,)
+        Which cell each value sums.
+    transposed : (values,)
+        All values with the blocks of cliques as (column, row).
+    starts : (nodes,)
+        Where the values of each node start.
+    line_counts : (leaves,)
+        How many lines each leaf has: one for each of its codes.
+    line_widths : (lines,)
+        How many values each line of each leaf has.
+    """
+
+    layout: ParameterLayout
+    parameters: Integers
+    value: Integers
+    cell: Integers
+    transposed: Integers
+    starts: Integers
+    line_counts: Integers
+    line_widths: Integers
+
+    @classmethod
+    def of(cls, skeleton: Skeleton, nodes: Sequence[Node]) -> ValueLayout:
+        """Return the layout of a tree."""
+        order = sorted(range(len(nodes)), key=lambda i: isinstance(nodes[i], Leaf))
+        depth = max(1, *(len(node.tables) for node in nodes))
+        parts = [_part(skeleton, nodes[i], depth) for i in order]
+        values = _starts([len(part.transposed) for part in parts])
+        cells = _starts([part.parameters.shape[1] for part in parts])
+        leaves = [node for node in nodes if isinstance(node, Leaf)]
+        counts = np.array([_codes(skeleton, leaf) for leaf in leaves], np.int64)
+        states = skeleton.layout.graph.states
+        widths = [math.prod(states[name] for name in leaf.separator) for leaf in leaves]
+        starts = np.zeros(len(nodes), np.int64)
+        starts[order] = values[:-1]
+        return cls(
+            layout=skeleton.layout,
+            parameters=np.ascontiguousarray(np.concatenate([part.parameters for part in parts], axis=1)),
+            value=_shifted([part.value for part in parts], values),
+            cell=_shifted([part.cell for part in parts], cells),
+            transposed=_shifted([part.transposed for part in parts], values),
+            starts=starts,
+            line_counts=counts,
+            line_widths=np.repeat(np.array(widths, np.int64), counts),
+        )
+
+    def filled(self, parameters: Floats) -> Values:
+        """Return the values that some parameters give."""
+        cells = np.append(parameters, (1.0, 0.0))[self.parameters].prod(axis=0)
+        values = totals(self.value, cells[self.cell], len(self.transposed)) if self._summed else cells
+        leaves = values[self._leaves :]
+        exponents = np.frexp(np.maximum.reduceat(leaves, self._line_starts))[1]
+        scaled = values.copy()
+        scaled[self._leaves :] = np.ldexp(leaves, -np.repeat(exponents, self.line_widths))
+        return Values(cells, values, scaled, exponents)
+
+    def counted(self, filled: Values, sums: Floats) -> Floats:
+        """Return the expected count of each parameter.
+
+        Parameters
+        ----------
+        filled : Values
+        sums : (values,)
+            For a leaf its expected counts, for a clique what becomes so when multiplied by its values.
+        """
+        sums = sums.copy()
+        sums[: self._leaves] *= filled.values[: self._leaves]
+        if self._summed:
+            total = filled.values[self.value]
+            share = np.divide(filled.cells[self.cell], total, out=np.zeros_like(total), where=total > 0)
+            sums = totals(self.cell, sums[self.value] * share, len(filled.cells))
+        cells = np.broadcast_to(sums, self.parameters.shape)
+        return totals(self.parameters.ravel(), cells.ravel(), self.layout.size + 2)[: self.layout.size]
+
+    @cached_property
+    def line_starts(self) -> Integers:
+        """Where the lines of each leaf start, counted in lines."""
+        return np.cumsum(self.line_counts) - self.line_counts
+
+    @cached_property
+    def _line_starts(self) -> Integers:
+        """Where each line starts, counted in values of leaves."""
+        return np.cumsum(self.line_widths) - self.line_widths
+
+    @cached_property
+    def _leaves(self) -> int:
+        """Where the values of leaves start."""
+        return len(self.transposed) - int(self.line_widths.sum())
+
+    @cached_property
+    def _summed(self) -> bool:
+        """Whether any value is a sum; without sums, cells and values are the same."""
+        cells = self.parameters.shape[1]
+        return bool(len(self.value) > cells or cells != len(self.transposed))
+
+
+def totals(index: Integers, weights: Floats, size: int) -> Floats:
+    """Return the sum of the weights at each index."""
+    return np.bincount(index, weights, size).astype(np.float64, copy=False)
+
+
+def _part(skeleton: Skeleton, node: Node, depth: int) -> _Part:
+    if isinstance(node, Clique):
+        return _clique_part(skeleton.layout, node, depth)
+    if not node.tables:
+        return _mark_part(skeleton.layout, node, depth)
+    return _leaf_part(skeleton, node, depth)
+
+
+def _clique_part(layout: ParameterLayout, node: Clique, depth: int) -> _Part:
+    states = layout.graph.states
+    parameters = _parameters(layout, node, node.names, depth)
+    cell = np.arange(parameters.shape[1])
+    shape = tuple(math.prod(states[name] for name in part) for part in (node.both, node.above, node.below))
+    count = math.prod(shape)
+    transposed = np.arange(count).reshape(shape).transpose(0, 2, 1).ravel()
+    return _Part(parameters, cell // (len(cell) // count), cell, transposed)
+
+
+def _mark_part(layout: ParameterLayout, node: Leaf, depth: int) -> _Part:
+    """Return the part of a leaf that only says which state was seen; none, where the cell is missing."""
+    one, zero = layout.size, layout.size + 1
+    states = layout.graph.states[node.columns[0]]
+    code, state = np.indices((states + 1, states))
+    parameters = np.full((depth, code.size), one)
+    parameters[0] = np.where((code == state) | (code == states), one, zero).ravel()
+    every = np.arange(code.size)
+    return _Part(parameters, every, every, every)
+
+
+def _leaf_part(skeleton: Skeleton, node: Leaf, depth: int) -> _Part:
+    states = skeleton.layout.graph.states
+    parameters = _parameters(skeleton.layout, node, node.columns + node.separator, depth)
+    value, cell = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    for name in node.columns:
+        count = states[name]
+        code, state = np.arange(count), np.arange(count)
+        if name in skeleton.missing:
+            code, state = np.append(code, np.full(count, count)), np.append(state, state)
+        value = (value[:, None] * skeleton.codes(name) + code).ravel()
+        cell = (cell[:, None] * count + state).ravel()
+    bond = math.prod(states[name] for name in node.separator)
+    within = np.arange(bond)
+    return _Part(
+        parameters,
+        (value[:, None] * bond + within).ravel(),
+        (cell[:, None] * bond + within).ravel(),
+        np.arange(_codes(skeleton, node) * bond),
+    )
+
+
+def _parameters(layout: ParameterLayout, node: Node, names: Names, depth: int) -> Integers:
+    """Return which parameter of each of the node's tables each cell over `names` multiplies."""
+    shape = tuple(layout.graph.states[name] for name in names)
+    index = np.full((depth, math.prod(shape)), layout.size, np.int64)
+    for k, key in enumerate(node.tables):
+        index[k] = flat_index(shape, names, layout.axes[key]) + layout.starts[key]
+    return index
+
+
+def _codes(skeleton: Skeleton, leaf: Leaf) -> int:
+    return math.prod(map(skeleton.codes, leaf.columns))
+
+
+def _starts(counts: Sequence[int]) -> Integers:
+    """Return where each of some consecutive parts starts, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def _shifted(parts: Sequence[Integers], starts: Integers) -> Integers:
+    """Return indices that each count from 0 as one list that counts through."""
+    return np.concatenate([part + start for part, start in zip(parts, starts.tolist(), strict=False)])

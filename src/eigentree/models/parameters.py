@@ -1,0 +1,109 @@
+"""Parameters in scikit-learn's manners, without importing scikit-learn: that alone takes a second.
+
+An estimator here is cloned, searched over and put into pipelines as any other; scikit-learn asks it through
+methods, not through its base class. What scikit-learn itself must give (tags, the error of an unfitted estimator)
+is imported when it is asked for, and then scikit-learn is there already or the answer is an error.
+"""
+
+from __future__ import annotations
+
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from eigentree.errors import ParameterError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Parameters"]
+
+
+class Parameters:
+    """An object whose constructor's arguments are its parameters, and whose attributes with a ``_`` are fitted."""
+
+    _estimator_type: ClassVar[str] = "density_estimator"
+
+    @classmethod
+    def _signature(cls) -> dict[str, Parameter]:
+        return {name: each for name, each in signature(cls.__init__).parameters.items() if name != "self"}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; if `deep`, also those of each that has some, as ``outer__inner``."""
+        found: dict[str, Any] = {}
+        for name in sorted(self._signature()):
+            value = getattr(self, name)
+            found[name] = value
+            if deep and hasattr(value, "get_params") and not isinstance(value, type):
+                found.update((f"{name}__{inner}", kept) for inner, kept in value.get_params().items())
+        return found
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Return the estimator with some parameters set; ``outer__inner`` sets one of a parameter's own.
+
+        Raises
+        ------
+        ParameterError
+            When there is no such parameter; nothing is set then.
+        """
+        known = self._signature()
+        nested: dict[str, dict[str, Any]] = {}
+        for key in parameters:
+            name, _, inner = key.partition("__")
+            if name not in known:
+                hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
+                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}{hint}")
+            if inner:
+                nested.setdefault(name, {})[inner] = parameters[key]
+        for key, value in parameters.items():
+            if "__" not in key:
+                setattr(self, key, value)
+        for name, settings in nested.items():
+            getattr(self, name).set_params(**settings)
+        return self
+
+    def __repr__(self) -> str:
+        changed = [
+            f"{name}={getattr(self, name)!r}"
+            for name, each in self._signature().items()
+            if not _same(getattr(self, name), each.default)
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        classifies = self._estimator_type == "classifier"
+        return Tags(
+            estimator_type=self._estimator_type,
+            target_tags=TargetTags(required=classifies),
+            classifier_tags=ClassifierTags() if classifies else None,
+            input_tags=InputTags(allow_nan=True, categorical=True),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return any(name.endswith("_") and not name.startswith("_") for name in vars(self))
+
+    def _require_fit(self) -> None:
+        """Raise scikit-learn's `NotFittedError` unless the estimator was fitted."""
+        if not self.__sklearn_is_fitted__():
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError(
+                f"this {type(self).__name__} instance is not fitted yet; call fit with some rows first"
+            )
+
+    def _become(self, fitted: Mapping[str, Any]) -> Self:
+        """Return the estimator with these fitted attributes and no others, put in place in one step."""
+        kept = {
+            name: value for name, value in vars(self).items() if not name.endswith("_") or name.startswith("__")
+        }
+        self.__dict__ = kept | dict(fitted)
+        return self
+
+
+def _same(value: Any, default: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return False
+    return value is default or (type(value) is type(default) and bool(value == default))

@@ -1,0 +1,63 @@
+"""Every compiled loop called once, through ordinary questions to small models."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eigentree.exact.network import LatentNetwork
+from eigentree.models.em import EMJunctionTree, OnlineEMJunctionTree
+from eigentree.models.spectral import SpectralJunctionTree
+from eigentree.structures.zoo import hmm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["warm_up"]
+
+ALPHABETS = (3, 300)
+"""Numbers of states whose codes take one byte, and two."""
+
+
+def warm_up() -> Iterator[str]:
+    """Yield what was just compiled, until all is."""
+    with warnings.catch_warnings():
+        # A handful of rows supports no rank.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for states in ALPHABETS:
+            kind = "small" if states < 256 else "large"
+            network = LatentNetwork.random(hmm(4, 1, 2, states), seed=0)
+            rows = network.sample(40, seed=0)
+            yield f"{kind} alphabets: drawing"
+            holed = rows.copy()
+            holed[:20, 1] = -1
+            codes = np.asfortranarray(rows.astype(np.min_scalar_type(states)))
+            model = SpectralJunctionTree(network.graph).fit(codes)
+            yield f"{kind} alphabets: learning"
+            for weights in (np.ones(40, int), np.full(40, 0.5)):
+                model.fit(holed.astype(float), sample_weight=weights)
+            model.score(holed[:1])
+            yield f"{kind} alphabets: scoring"
+            model.predict_proba(holed, "x1")
+            model.impute(holed)
+            model.sample(2, seed=0)
+            _underflow(states)
+            yield f"{kind} alphabets: answering"
+            EMJunctionTree(network.graph, restarts=1, max_iter=2).fit(holed)
+            OnlineEMJunctionTree(network.graph, passes=1).fit(holed)
+            yield f"{kind} alphabets: EM"
+
+
+def _underflow(states: int) -> None:
+    """Ask a chain that never changes its state for rows that contradict it: these need wide numbers."""
+    sure = np.zeros((2, states))
+    sure[:, :2] = [[1.0, 1e-200], [1e-200, 1.0]]
+    tables = {f"x{t}": sure for t in range(8)} | {f"h{t}": np.eye(2) for t in range(1, 8)} | {"h0": [0.5, 0.5]}
+    network = LatentNetwork(hmm(8, 1, 2, states), tables)
+    torn = np.repeat([[0, 1]], 4, axis=1).reshape(1, 8)
+    network.log_prob(torn)
+    torn[0, 7] = -1
+    network.predict_proba(torn, "x7")
+    network.impute(torn, "sample", seed=0)

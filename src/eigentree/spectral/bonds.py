@@ -1,0 +1,173 @@
+"""Bonds from pair moments: singular vectors, scaled and centred or as the paper has them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from eigentree.arrays import Floats, Integers
+
+__all__ = ["NO_SIGNAL", "Bond", "centred_bond", "plain_bond", "scaled_bond"]
+
+SCALING_ROWS = 20.0
+"""c of the variance scaling: how many rows' worth of counts steady a rare state."""
+
+NO_SIGNAL = 1e-10
+"""Singular values below this part of the largest are rounding, and are not inverted."""
+
+RANDOMISED_FROM = 400
+"""Matrices with both sides larger than this get a randomised SVD: only a few directions are wanted."""
+
+
+class Bond(NamedTuple):
+    """The bonds of several edges of one shape, for several sets of tables.
+
+    Attributes
+    ----------
+    projection : array, shape (sets, nodes, features of the inside view, rank)
+    solves : list of array, shape (sets, nodes, features of an outside view, rank)
+    sizes : array, shape (sets, nodes, at most rank + 1)
+        Singular values.
+    """
+
+    projection: Floats
+    solves: list[Floats]
+    sizes: Floats
+
+
+def plain_bond(pairs: list[Floats], rank: int) -> Bond:
+    """Return the bonds as the paper has them: from the singular vectors of the pair moment itself."""
+    u, sizes, v = _top_singular(np.concatenate(pairs, axis=-1), rank + 1)
+    u, v, top = _padded(u, v, sizes, rank)
+    solve = np.swapaxes(v, -1, -2) * _inverted(top, top[..., :1])[..., None, :]
+    return Bond(u, np.split(solve, _ends(pairs), axis=-2), sizes)
+
+
+def scaled_bond(pairs: list[Floats], rank: int, rows: Floats) -> Bond:
+    """Return the bonds of leaves: with variance scaling, the shared direction taken out exactly."""
+    steady = SCALING_ROWS / rows
+    low = _inverse_root(np.mean([pair.sum(axis=-1) for pair in pairs], axis=0) + steady)
+    high = [_inverse_root(pair.sum(axis=-2) + steady) for pair in pairs]
+    bordered = [_bordered(pair) for pair in pairs]
+    bond = centred_bond(bordered, rank, low, high)
+    # The constant is the sum of the one-hot vector's entries.
+    spread = [part[..., 1:, :] + part[..., :1, :] for part in (bond.projection, *bond.solves)]
+    return Bond(spread[0], spread[1:], bond.sizes)
+
+
+def _bordered(pairs: Floats) -> Floats:
+    """Return pair moments with the constant as one more feature, the first, on both sides."""
+    rows = np.concatenate([pairs.sum(axis=-2, keepdims=True), pairs], axis=-2)
+    return np.concatenate([rows.sum(axis=-1, keepdims=True), rows], axis=-1)
+
+
+def centred_bond(
+    pairs: list[Floats], rank: int, low: Floats | None = None, high: list[Floats] | None = None
+) -> Bond:
+    """Return the bonds that carry the constant and the leading directions of the covariance.
+
+    Parameters
+    ----------
+    pairs : list of array, shape (sets, nodes, features of the inside view, features of an outside view)
+        The first feature on each side is the constant.
+    rank : int
+    low, high : array and list of array, optional
+        What each feature but the constant is multiplied by, inside and in each outside view.
+    """
+    covariance = [pair[..., 1:, 1:] - pair[..., 1:, :1] * pair[..., :1, 1:] for pair in pairs]
+    if low is not None and high is not None:
+        covariance = [low[..., :, None] * c * b[..., None, :] for c, b in zip(covariance, high, strict=True)]
+    u, sizes, v = _top_singular(np.concatenate(covariance, axis=-1), rank)
+    u, v, top = _padded(u, v, sizes, rank - 1)
+    # Each outside view adds 1 to the square of what the constant's singular value would be.
+    trivial = np.full((*sizes.shape[:-1], 1), math.sqrt(len(pairs)))
+    inside = u if low is None else low[..., :, None] * u
+    mean = np.mean([pair[..., 1:, 0] for pair in pairs], axis=0)
+    solve = np.split(np.swapaxes(v, -1, -2) * _inverted(top, trivial)[..., None, :], _ends(covariance), axis=-2)
+    if high is not None:
+        solve = [b[..., :, None] * part for b, part in zip(high, solve, strict=True)]
+    solves = [_centred(part, pair[..., 0, 1:], 1 / len(pairs)) for part, pair in zip(solve, pairs, strict=True)]
+    return Bond(_centred(inside, mean, 1.0), solves, np.concatenate([trivial, sizes], axis=-1))
+
+
+def _centred(directions: Floats, mean: Floats, constant: float) -> Floats:
+    """Return the constant and directions less their mean, in terms of features that begin with the constant."""
+    *lead, features, rank = directions.shape
+    made = np.zeros((*lead, 1 + features, 1 + rank))
+    made[..., 0, 0] = constant
+    made[..., :1, 1:] = -(mean[..., None, :] @ directions)
+    made[..., 1:, 1:] = directions
+    return made
+
+
+def _ends(parts: list[Floats]) -> Integers:
+    """Return where each part ends in their concatenation along the last axis, the last one aside."""
+    return np.cumsum([part.shape[-1] for part in parts])[:-1]
+
+
+def _inverted(sizes: Floats, scale: Floats) -> Floats:
+    """Return 1 / singular values, and 0 where they are nothing but rounding."""
+    signal = sizes > NO_SIGNAL * scale
+    return np.divide(1.0, sizes, out=np.zeros_like(sizes), where=signal)
+
+
+def _inverse_root(values: Floats) -> Floats:
+    return np.asarray(1 / np.sqrt(values, out=np.full_like(values, np.inf), where=values > 0))
+
+
+def _padded(u: Floats, v: Floats, sizes: Floats, rank: int) -> tuple[Floats, Floats, Floats]:
+    """Return exactly `rank` singular triples: the first ones, then zeros where there are fewer."""
+    short = max(0, rank - sizes.shape[-1])
+    lead = [(0, 0)] * (sizes.ndim - 1)
+    return (
+        np.pad(u[..., :rank], [*lead, (0, 0), (0, short)]),
+        np.pad(v[..., :rank, :], [*lead, (0, short), (0, 0)]),
+        np.pad(sizes[..., :rank], [*lead, (0, short)]),
+    )
+
+
+def _top_singular(matrices: Floats, wanted: int) -> tuple[Floats, Floats, Floats]:
+    """Return the largest singular triples of a stack of matrices, with signs that do not depend on the solver."""
+    small = min(matrices.shape[-2:])
+    if small < 3 * wanted + 8:
+        u, sizes, v = np.linalg.svd(matrices, full_matrices=False)
+    elif small > RANDOMISED_FROM:
+        u, sizes, v = _refined(matrices, _random_start(matrices, wanted + 10))
+    else:
+        u, sizes, v = _refined(matrices, _gram_start(matrices, wanted + 4))
+    u, sizes, v = u[..., :wanted], sizes[..., :wanted], v[..., :wanted, :]
+    if not small:
+        return u, sizes, v
+    largest = np.take_along_axis(u, np.abs(u).argmax(axis=-2, keepdims=True), axis=-2)
+    signs = np.where(largest < 0, -1.0, 1.0)
+    return u * signs, sizes, v * np.swapaxes(signs, -1, -2)
+
+
+def _refined(matrices: Floats, start: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the singular triples within the row space that a start on the left leads to (Rayleigh-Ritz).
+
+    Small singular values come out as exactly as from a full decomposition, though the start may be rough in their
+    directions.
+    """
+    right, _ = np.linalg.qr(np.swapaxes(matrices, -1, -2) @ start)
+    u, sizes, v = np.linalg.svd(matrices @ right, full_matrices=False)
+    return u, sizes, v @ np.swapaxes(right, -1, -2)
+
+
+def _gram_start(matrices: Floats, wanted: int) -> Floats:
+    """Return leading left directions from the matrix times its transpose: three times as fast as an SVD."""
+    _, vectors = np.linalg.eigh(matrices @ np.swapaxes(matrices, -1, -2))
+    return np.asarray(vectors[..., -wanted:])
+
+
+def _random_start(matrices: Floats, wanted: int) -> Floats:
+    """Return leading left directions by subspace iteration (Halko, Martinsson and Tropp, 2011)."""
+    random = np.random.default_rng(0)
+    sketch = matrices @ random.standard_normal((matrices.shape[-1], wanted))
+    for _ in range(6):
+        sketch, _ = np.linalg.qr(sketch)
+        sketch = matrices @ (np.swapaxes(matrices, -1, -2) @ sketch)
+    return np.linalg.qr(sketch)[0]

@@ -1,0 +1,428 @@
+"""The search for the views of every edge (section 7).
+
+A view (a few variables on one side of an edge) is good enough when what it says of the other side has the rank of
+the whole inside × outside table. That holds for almost all parameters or for none, so it is tried on a random
+instance: what a few variables near an edge say about its separator is passed up and down the tree.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations, islice
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from eigentree.engine.schedule import downward, upward
+from eigentree.errors import RankError
+from eigentree.spectral.ranks import reaches
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from eigentree.arrays import Floats
+    from eigentree.spectral.ranks import Passage, Spans
+    from eigentree.structures.junction_tree import JunctionTree
+
+__all__ = ["EdgeViews", "PlannedEdges", "plan_edges"]
+
+CANDIDATE_CELLS = 1024
+"""Size of the table from which the views of an edge are picked; it bounds how many variables are looked at."""
+
+MOST_CANDIDATES = 8
+
+MAX_VIEW_STATES = 2**12
+"""Largest number of joint states of a view."""
+
+GROUPINGS_KEPT = 32
+"""For how many kinds of looks their groups are remembered: chains ask for the same again and again."""
+
+View = tuple[str, ...]
+
+
+class EdgeViews(NamedTuple):
+    """The views of the edge above a node of the junction tree.
+
+    Attributes
+    ----------
+    rank : int
+        The rank that they reach: the generic one, or less where it is capped or no view reaches it.
+    inside : tuple of str
+    outside : tuple of tuple of str
+        Nearest first.
+    """
+
+    rank: int
+    inside: View
+    outside: tuple[View, ...]
+
+
+class PlannedEdges(NamedTuple):
+    """The views of all edges, one per node of the junction tree, and one message per edge that is short of rank."""
+
+    edges: list[EdgeViews]
+    short: tuple[str, ...]
+
+
+def plan_edges(
+    tree: JunctionTree, spans: Spans, ranks: Sequence[int], views: int, max_rank: int | None
+) -> PlannedEdges:
+    """Return the views of all edges, found on one random instance.
+
+    Parameters
+    ----------
+    tree : JunctionTree
+    spans : Spans
+        Those of the instance.
+    ranks : sequence of int
+        The generic rank of each edge.
+    views : int
+        How many outside views to look for at an edge, at most.
+    max_rank : int, optional
+        Cap on every rank.
+
+    Raises
+    ------
+    RankError
+        When an edge has no view at all.
+    """
+    return _Planner(tree, spans, ranks, views, max_rank).plan()
+
+
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """What some variables on one side of an edge say about its separator, on the random instance.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The variables, nearest first.
+    distances : tuple of int
+        How many variables a path from the separator to each must cross.
+    table : array, shape (sizes of the variables…, states of the separator)
+        Index 0 of a variable's axis is the message with the variable summed out; the others complete the span of
+        its messages. So the messages of a group are the cells where all other variables stand at 0.
+    """
+
+    names: View
+    distances: tuple[int, ...]
+    table: Floats
+
+    def beside(self, other_side: Floats) -> Floats:
+        """Return the table with, in place of its last axis, what that says of a span on the other side.
+
+        Where the span is all there is, any scale of the states gives the same ranks, and conditional probabilities
+        given the separator are the most even.
+        """
+        if len(other_side) == other_side.shape[1]:
+            return np.asarray(self.table / self.table[(0,) * len(self.names)])
+        return self.table @ other_side.T
+
+    def narrowed(self, names: Collection[str]) -> _Look:
+        """Return the look with some variables only."""
+        if all(name in names for name in self.names):
+            return self
+        part = self.table[tuple(slice(None) if name in names else 0 for name in self.names)]
+        kept = [k for k, name in enumerate(self.names) if name in names]
+        return _Look(tuple(self.names[k] for k in kept), tuple(self.distances[k] for k in kept), part)
+
+
+NOTHING = _Look((), (), np.ones(1))
+"""What is seen from above the root."""
+
+
+class _Incoming(NamedTuple):
+    """A look through one edge of a node.
+
+    Attributes
+    ----------
+    edge : int
+        Which edge of the passage: a child's position, or -1 for the parent's.
+    look : _Look
+    step : int
+        How much farther its variables are from the edge that is looked from now.
+    """
+
+    edge: int
+    look: _Look
+    step: int
+
+
+class _Sizes(NamedTuple):
+    """All that the order of the groups of a look depends on: one entry per variable.
+
+    Attributes
+    ----------
+    distances : tuple of int
+    columns : tuple of int
+        Ranks of their columns among each other.
+    states : tuple of int
+    shape : tuple of int
+        How many messages each has, and last the states of the separator.
+    """
+
+    distances: tuple[int, ...]
+    columns: tuple[int, ...]
+    states: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+class _Group(NamedTuple):
+    """A few variables of a look: their positions, and their cells in its table."""
+
+    members: tuple[int, ...]
+    cells: tuple[int | slice, ...]
+
+
+@dataclass(slots=True)
+class _Below:
+    """What is found out about an edge on the way up.
+
+    Attributes
+    ----------
+    look : _Look
+        What variables below the edge say of its separator.
+    view : tuple of str
+        The inside view; a parent may widen it to `whole`.
+    whole : tuple of str
+        A view of the generic rank: what must stay in sight of other edges, also where this one's rank is capped.
+    rank : int
+        The rank that is learned.
+    children : list of _Below
+    """
+
+    look: _Look
+    view: View
+    whole: View
+    rank: int
+    children: list[_Below]
+
+    def widen(self) -> None:
+        """Make the view one of the generic rank, and those of all below that this needs."""
+        stack = [self]
+        while stack:
+            edge = stack.pop()
+            if edge.view != edge.whole:
+                edge.view = edge.whole
+                stack.extend(edge.children)
+
+
+@dataclass(frozen=True, slots=True)
+class _Above:
+    """What is found out about an edge on the way down: `look`, `whole` and `rank` as in `_Below`.
+
+    Attributes
+    ----------
+    views : tuple of tuple of str
+        The outside views.
+    """
+
+    look: _Look
+    views: tuple[View, ...]
+    whole: View
+    rank: int
+
+
+class _Planner:
+    """One planning: the passes over the tree, and what they share."""
+
+    def __init__(
+        self, tree: JunctionTree, spans: Spans, ranks: Sequence[int], views: int, max_rank: int | None
+    ) -> None:
+        self.tree = tree
+        self.spans = spans
+        self.ranks = ranks
+        self.views = views
+        self.max_rank = max_rank
+        self.short: list[str] = []
+        self.columns = {name: column for column, name in enumerate(tree.graph.observed)}
+        self.nearest_groups = lru_cache(maxsize=GROUPINGS_KEPT)(_nearest_groups)
+
+    def plan(self) -> PlannedEdges:
+        children = [node.children for node in self.tree.nodes]
+        below = upward(children, self._inside)
+        above = downward(children, below, self._outside, _Above(NOTHING, (), (), 1))
+        edges = [EdgeViews(down.rank, up.view, down.views) for up, down in zip(below, above, strict=True)]
+        return PlannedEdges(edges, tuple(self.short))
+
+    def _inside(self, i: int, below: list[_Below]) -> _Below:
+        """Return the inside view of the edge above a node, chosen from those of its children's edges."""
+        node, passage = self.tree.nodes[i], self.spans.passages[i]
+        if node.parent < 0:
+            return _Below(NOTHING, (), (), 1, below)
+        if node.observed is not None:
+            messages = _leaf_messages(passage.leaf(), self.spans.inside[i].basis)
+            view: View = (node.observed,)
+            return _Below(_Look(view, (0,), messages), view, view, self._capped(self.ranks[i]), below)
+        seen = [
+            _Incoming(k, edge.look, self._step(child, i))
+            for k, (child, edge) in enumerate(zip(node.children, below, strict=True))
+        ]
+        kept = {name for edge in below for name in edge.view}
+        sure = {name for edge in below for name in edge.whole}
+        look = _combined(seen, kept | sure, passage, -1)
+        if len(below) == 1:
+            return _Below(look, below[0].view, below[0].whole, below[0].rank, below)
+        # The children's views together keep the rank, so only subsets of them need be tried.
+        span, need = self.spans.outside[i].basis, self._capped(self.ranks[i])
+        found = self._search(look.narrowed(kept), span, need, 1)
+        if not found and kept != sure:
+            # Unless they are capped, and say much of each other and too little of the outside.
+            for edge in below:
+                edge.widen()
+            found = self._search(look.narrowed(sure), span, need, 1)
+        rank, (view,) = (need, found) if found else self._short(i, look.narrowed(sure), span, need)
+        return _Below(look, view, self._whole(i, rank, look.narrowed(sure), span, view), rank, below)
+
+    def _outside(self, i: int, above: _Above, below: list[_Below]) -> Iterator[_Above]:
+        """Yield the outside views of each child's edge, from what its siblings and the parent's views say."""
+        node, passage = self.tree.nodes[i], self.spans.passages[i]
+        for k, child in enumerate(node.children):
+            siblings = [(j, other, below[j]) for j, other in enumerate(node.children) if j != k]
+            seen = [_Incoming(j, edge.look, self._step(other, child)) for j, other, edge in siblings]
+            sure = {*above.whole, *(name for _, _, edge in siblings for name in edge.whole)}
+            look = _combined([*seen, _Incoming(-1, above.look, self._step(i, child))], sure, passage, k)
+            if not siblings:
+                yield _Above(look, above.views, above.whole, above.rank)
+                continue
+            span, need = self.spans.inside[child].basis, below[k].rank
+            found = self._search(look, span, need, self.views)
+            rank, views = (need, found) if found else self._short(child, look, span, need)
+            yield _Above(look, tuple(views), self._whole(child, rank, look, span, views[0]), rank)
+
+    def _step(self, source: int, edge: int) -> int:
+        """Return how far a node's separator is from another's: how many variables it adds."""
+        return len(set(self.tree.nodes[source].separator).difference(self.tree.nodes[edge].separator))
+
+    def _capped(self, rank: int) -> int:
+        return min(rank, self.max_rank or rank)
+
+    def _whole(self, i: int, rank: int, look: _Look, other_side: Floats, view: View) -> View:
+        """Return a group that keeps the generic rank of edge i, or most of it: its view, unless that is capped."""
+        need = self.ranks[i]
+        if rank == need:
+            return view
+        found = self._search(look, other_side, need, 1)
+        return found[0] if found else self._best(look, other_side, need)[1]
+
+    def _search(self, look: _Look, other_side: Floats, need: int, wanted: int) -> list[View]:
+        """Return up to `wanted` groups of the smallest size at which one has a rank."""
+        pairs = look.beside(other_side)
+        for size in range(1, len(look.names) + 1):
+            keeping = (group for group in self._groups(look, size, need) if reaches(pairs[group.cells], need))
+            if found := list(islice(keeping, wanted)):
+                return [tuple([look.names[k] for k in group.members]) for group in found]
+        return []
+
+    def _best(self, look: _Look, other_side: Floats, need: int) -> tuple[int, View]:
+        """Return the highest rank, at most the one needed, and the smallest and nearest group that has it."""
+        pairs = look.beside(other_side)
+        best: tuple[int, View] = (0, ())
+        for size in range(1, len(look.names) + 1):
+            for group in self._groups(look, size, best[0] + 1):
+                while best[0] < need and reaches(pairs[group.cells], best[0] + 1):
+                    best = (best[0] + 1, tuple([look.names[k] for k in group.members]))
+        return best
+
+    def _groups(self, look: _Look, size: int, least: int) -> list[_Group]:
+        """Return the groups of a size whose tables are not too large and have enough messages, nearest first."""
+        columns = [self.columns[name] for name in look.names]
+        order = tuple(map(sorted(columns).index, columns))
+        states = self.tree.states_of(look.names)
+        return self.nearest_groups(
+            _Sizes(look.distances, order, states, look.table.shape), size, least, MAX_VIEW_STATES
+        )
+
+    def _short(self, i: int, look: _Look, other_side: Floats, need: int) -> tuple[int, list[View]]:
+        """Return the best rank and view of an edge that none is good enough for, and note that."""
+        separator = "{" + ", ".join(self.tree.nodes[i].separator) + "}"
+        got, view = self._best(look, other_side, need)
+        message = (
+            f"separator {separator} needs rank {need}, its view {{{', '.join(view)}}} reaches {got}, and no view "
+            f"of at most {MAX_VIEW_STATES} joint states does better; set max_rank={max(got, 1)} or lower, merge "
+            f"states of its observed variables, or pass when_short='warn' to go on at the lower rank"
+        )
+        if not got:
+            raise RankError(message)
+        self.short.append(message)
+        return got, [view]
+
+
+def _nearest_groups(sizes: _Sizes, count: int, least: int, most_states: int) -> list[_Group]:
+    """Return groups of so many variables by the sum of their distances and then by their columns."""
+    every = range(len(sizes.distances))
+    groups = [
+        members
+        for members in combinations(every, count)
+        if math.prod([sizes.shape[k] for k in members]) >= least
+        and math.prod([sizes.states[k] for k in members]) <= most_states
+    ]
+    groups.sort(
+        key=lambda members: (sum([sizes.distances[k] for k in members]), [sizes.columns[k] for k in members])
+    )
+    return [_Group(members, tuple([slice(None) if k in members else 0 for k in every])) for members in groups]
+
+
+def _leaf_messages(messages: Floats, basis: Floats) -> Floats:
+    """Return messages that span a leaf's, the first being the one with its variable summed out."""
+    summed = messages.sum(axis=0)
+    norm = math.sqrt(summed @ summed)
+    # A Householder reflection that takes the summed message to the first row of the basis takes the others to rows
+    # that complete its span.
+    normal = basis @ summed
+    normal[0] += math.copysign(norm, normal[0])
+    rest = basis[1:] - normal[1:, None] * (normal @ basis * (2 / (normal @ normal)))
+    return np.concatenate([summed[None, :], norm * rest])
+
+
+def _combined(seen: list[_Incoming], sure: set[str], passage: Passage, onto: int) -> _Look:
+    """Return what variables seen through several edges of a node say about one more edge of it, nearest first.
+
+    Parameters
+    ----------
+    seen : list of _Incoming
+    sure : set of str
+        Variables that must be kept; others are kept nearest first while the table stays small.
+    passage : Passage
+        The node.
+    onto : int
+        The edge that is looked from.
+    """
+    distances = _candidates(seen, sure)
+    narrowed = [incoming.look.narrowed(distances) for incoming in seen]
+    names = [name for look in narrowed for name in look.names]
+    shape = [size for look in narrowed for size in look.table.shape[:-1]]
+    messages = passage.send(
+        [
+            (incoming.edge, look.table.reshape(-1, look.table.shape[-1]))
+            for incoming, look in zip(seen, narrowed, strict=True)
+        ],
+        onto,
+    )
+    order = sorted(range(len(names)), key=lambda k: distances[names[k]])
+    return _Look(
+        tuple(names[k] for k in order),
+        tuple(distances[names[k]] for k in order),
+        messages.reshape(*shape, -1).transpose(*order, len(order)),
+    )
+
+
+def _candidates(seen: list[_Incoming], sure: set[str]) -> dict[str, int]:
+    """Return the variables that are looked at, and their distances from the edge that is looked from."""
+    ranked = sorted(
+        (name not in sure, distance + incoming.step, place, name, size)
+        for place, incoming in enumerate(seen)
+        for name, distance, size in zip(
+            incoming.look.names, incoming.look.distances, incoming.look.table.shape, strict=False
+        )
+    )
+    kept: dict[str, int] = {}
+    cells = 1
+    for doubtful, distance, _, name, size in ranked:
+        if doubtful and (cells * size > CANDIDATE_CELLS or len(kept) >= MOST_CANDIDATES):
+            continue
+        kept[name] = distance
+        cells *= size
+    return kept

@@ -1,0 +1,218 @@
+"""Templates: structures that are known up to their columns, and built once these are known."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice, pairwise
+from math import ceil
+
+from eigentree import checks
+from eigentree.errors import GraphError
+from eigentree.structures.derived import Derived
+from eigentree.structures.graph import LatentGraph
+
+__all__ = [
+    "HMM",
+    "BalancedTree",
+    "FactorialHMM",
+    "Mixture",
+    "SemiHiddenMarkov",
+    "Template",
+    "at_step",
+    "each_count",
+    "unrolled",
+    "whole_number",
+]
+
+whole_number = partial(checks.whole_number, error=GraphError)
+
+
+class Template(Derived, ABC):
+    """A structure that is known up to its columns."""
+
+    def build(self, states: Sequence[int], names: Sequence[str] | None = None) -> LatentGraph:
+        """Return the graph over columns with these numbers of states.
+
+        The columns are named x0, x1, … unless `names` are given. Where a hidden variable would have the
+        name of a column, the names of all hidden variables get the prefix ``hidden_``.
+        """
+        if not isinstance(states, Iterable):
+            raise GraphError(f"states must be a sequence of whole numbers, not {states!r}")
+        counts = [whole_number(f"states[{place}]", count) for place, count in enumerate(states)]
+        if not counts:
+            raise GraphError("states must give the number of states of at least one column, and is empty")
+        if names is None:
+            names = [f"x{column}" for column in range(len(counts))]
+        if isinstance(names, str) or len(names) != len(counts) or len(set(names)) != len(names):
+            raise GraphError(f"names must be {len(counts)} different names, one per column, not {names!r}")
+        # The same columns give the same graph, which remembers its plan: a structure is planned once per template.
+        return self.derived(_graph_over, tuple(zip(names, counts, strict=True)))
+
+    @abstractmethod
+    def _over(self, columns: Mapping[str, int]) -> LatentGraph:
+        """Return the graph over columns, given as names and numbers of states that were checked."""
+
+
+def _graph_over(template: Template, columns: tuple[tuple[str, int], ...]) -> LatentGraph:
+    return template._over(dict(columns))
+
+
+@dataclass(frozen=True)
+class HMM(Template):
+    """A hidden Markov model of any order, one step per column; see `hmm`."""
+
+    order: int = 1
+    hidden_states: int = 2
+
+    def __post_init__(self) -> None:
+        whole_number("order", self.order)
+        whole_number("hidden_states", self.hidden_states)
+
+    def _over(self, columns: Mapping[str, int]) -> LatentGraph:
+        hidden = apart([f"h{t}" for t in range(len(columns))], columns)
+        states: dict[str, int] = {}
+        edges: list[tuple[str, str]] = []
+        for t, (column, count) in enumerate(columns.items()):
+            states |= {hidden[t]: self.hidden_states, column: count}
+            edges += [(earlier, hidden[t]) for earlier in hidden[max(0, t - self.order) : t]]
+            edges.append((hidden[t], column))
+        return LatentGraph(states, edges, hidden)
+
+
+@dataclass(frozen=True)
+class FactorialHMM(Template):
+    """A factorial hidden Markov model, one step per column; see `factorial_hmm`."""
+
+    levels: int = 2
+    hidden_states: int | Sequence[int] = 2
+
+    def __post_init__(self) -> None:
+        counts = each_count("hidden_states", self.hidden_states, whole_number("levels", self.levels), "level")
+        # A list would make the template unhashable.
+        object.__setattr__(self, "hidden_states", counts)
+
+    def _over(self, columns: Mapping[str, int]) -> LatentGraph:
+        counts = each_count("hidden_states", self.hidden_states, self.levels, "level")
+        hidden = {f"h{level}": count for level, count in enumerate(counts)}
+        return chain(columns, hidden, [(level, "x") for level in hidden], [(level, level) for level in hidden])
+
+
+@dataclass(frozen=True)
+class Mixture(Template):
+    """A mixture of products, one hidden variable above all columns; see `mixture`."""
+
+    components: int = 2
+
+    def __post_init__(self) -> None:
+        whole_number("components", self.components)
+
+    def _over(self, columns: Mapping[str, int]) -> LatentGraph:
+        (hidden,) = apart(["h"], columns)
+        edges = [(hidden, column) for column in columns]
+        return LatentGraph({hidden: self.components, **columns}, edges, [hidden])
+
+
+@dataclass(frozen=True)
+class SemiHiddenMarkov(Template):
+    """A hidden Markov model with explicit durations, one step per column; see `semi_hidden_markov`."""
+
+    hidden_states: int = 2
+    max_duration: int = 3
+
+    def __post_init__(self) -> None:
+        whole_number("hidden_states", self.hidden_states)
+        whole_number("max_duration", self.max_duration)
+
+    def _over(self, columns: Mapping[str, int]) -> LatentGraph:
+        hidden = {"s": self.hidden_states, "d": self.max_duration}
+        return chain(columns, hidden, [("s", "d"), ("s", "x")], [("s", "s"), ("d", "s"), ("d", "d")])
+
+
+@dataclass(frozen=True)
+class BalancedTree(Template):
+    """A latent tree whose leaves are the columns, all equally far from the root.
+
+    Level by level, neighbours are put under one hidden variable, at most `branching` at a time and in
+    groups as equal as can be, until one root is left.
+
+    Examples
+    --------
+    >>> BalancedTree(branching=3).build([2] * 5).edges[2:]
+    (('h1', 'x0'), ('h1', 'x1'), ('h1', 'x2'), ('h2', 'x3'), ('h2', 'x4'))
+    """
+
+    hidden_states: int = 2
+    branching: int = 2
+
+    def __post_init__(self) -> None:
+        whole_number("hidden_states", self.hidden_states)
+        whole_number("branching", self.branching, least=2)
+
+    def _over(self, columns: Mapping[str, int]) -> LatentGraph:
+        widths = [len(columns)]
+        while len(widths) == 1 or widths[0] > 1:
+            widths.insert(0, ceil(widths[0] / self.branching))
+        hidden = apart([f"h{node}" for node in range(sum(widths[:-1]))], columns)
+        supply = iter([*hidden, *columns])
+        levels = [list(islice(supply, width)) for width in widths]
+        edges = [
+            (parents[place * len(parents) // len(children)], child)
+            for parents, children in pairwise(levels)
+            for place, child in enumerate(children)
+        ]
+        return LatentGraph({**dict.fromkeys(hidden, self.hidden_states), **columns}, edges, hidden)
+
+
+def chain(
+    columns: Mapping[str, int],
+    hidden: Mapping[str, int],
+    within: list[tuple[str, str]],
+    between: list[tuple[str, str]],
+) -> LatentGraph:
+    """Return the graph of a chain; a slice has the hidden variables and one column, the "x" of `within`."""
+    names = apart([at_step(name, t) for t in range(len(columns)) for name in hidden], columns)
+    supply = iter(names)
+    slices: list[dict[str, str]] = []
+    states: dict[str, int] = {}
+    for column, observed in columns.items():
+        now = {name: next(supply) for name in hidden}
+        states |= {now[name]: count for name, count in hidden.items()} | {column: observed}
+        slices.append(now | {"x": column})
+    return LatentGraph(states, unrolled(slices, within, between), names)
+
+
+def unrolled(
+    slices: list[dict[str, str]], within: list[tuple[str, str]], between: list[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """Return the edges of all slices: `between` leads from each slice to the next, `within` stays in one."""
+    edges: list[tuple[str, str]] = []
+    for t, now in enumerate(slices):
+        if t > 0:
+            edges += [(slices[t - 1][source], now[target]) for source, target in between]
+        edges += [(now[source], now[target]) for source, target in within]
+    return edges
+
+
+def at_step(name: str, step: int) -> str:
+    """Return the name of a slice's variable at a step."""
+    # "h1" at step 2 must not look like "h" at step 12.
+    return f"{name}_{step}" if name[-1].isdigit() else f"{name}{step}"
+
+
+def apart(hidden: list[str], columns: Mapping[str, int]) -> list[str]:
+    while any(name in columns for name in hidden):
+        hidden = [f"hidden_{name}" for name in hidden]
+    return hidden
+
+
+def each_count(argument: str, value: object, count: int, unit: str) -> tuple[int, ...]:
+    """Return `count` whole numbers, from one number for all or from one for each."""
+    if not isinstance(value, Iterable):
+        return (whole_number(argument, value),) * count
+    numbers = tuple(whole_number(f"{argument}[{place}]", number) for place, number in enumerate(value))
+    if len(numbers) != count:
+        raise GraphError(f"{argument} must be one number or {count}, one per {unit}, but {len(numbers)} are given")
+    return numbers

@@ -1,0 +1,162 @@
+"""Statistics: sums of parts are the whole to the last bit, what was added can be taken away, arrays come back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+import eigentree as et
+from eigentree.counting import joint_table, row_sample
+from eigentree.counting.row_sample import EVERY_HASH, RowSample
+from eigentree.counting.statistics import Statistics
+from eigentree.spectral.views import ViewPlan
+
+GRAPH = et.zoo.hmm(6, 1, 2, 3)
+NETWORK = et.LatentNetwork.random(GRAPH, seed=0)
+
+
+def rows_of(seed: int, count: int = 300, holes: float = 0.0) -> np.ndarray:
+    rows = NETWORK.sample(count, seed=seed)
+    return np.where(np.random.default_rng(seed).random(rows.shape) < holes, -1, rows)
+
+
+def assert_same(one: Statistics, other: Statistics) -> None:
+    first, second = one.arrays(), other.arrays()
+    # A residual of zeros and none at all say the same.
+    for arrays in (first, second):
+        if "residual" in arrays and not arrays["residual"].any():
+            del arrays["residual"]
+    assert first.keys() == second.keys()
+    for name in first:
+        assert_array_equal(first[name], second[name], err_msg=name)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(0, 99),
+    st.sets(st.integers(1, 299), max_size=4),
+    st.sampled_from([0.0, 0.2]),
+    st.sampled_from([30, 2000]),
+    st.sampled_from([6, 2**16]),
+)
+def test_parts_add_up_to_the_whole(seed: int, cuts: set[int], holes: float, limit: int, dense: int) -> None:
+    """However rows are cut, in any order of the parts, with tables as arrays and as lists of codes."""
+    rows = rows_of(seed, holes=holes)
+    weights = np.random.default_rng(seed).integers(0, 4, len(rows))
+    graph = et.zoo.hmm(6, 1, 2, 3)  # a new one: the layout of its counts is kept on its plan
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_sample, "SAMPLE_ROWS", limit)
+        patch.setattr(joint_table, "DENSE_CELLS", dense)
+        whole = Statistics.of(rows, graph, sample_weight=weights)
+        parts = [
+            Statistics.of(rows[part], graph, sample_weight=weights[part])
+            for part in np.split(np.arange(len(rows)), sorted(cuts))
+        ]
+        np.random.default_rng(seed).shuffle(parts)
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        assert_same(total, whole)
+        assert_same(Statistics.from_arrays(whole.arrays()), whole)
+
+
+@pytest.mark.parametrize("holes", [0.0, 0.2])
+def test_what_was_added_can_be_taken_away(holes: float) -> None:
+    one, other = (Statistics.of(rows_of(seed, holes=holes), GRAPH) for seed in (1, 2))
+    back = (one + other) - other
+    assert_same(back, one)
+    assert back.rows == 300
+
+
+def test_a_difference_of_full_samples_is_known_as_far_as_both_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_sample, "SAMPLE_ROWS", 40)
+    one, other = (Statistics.of(rows_of(seed), GRAPH) for seed in (3, 4))
+    both = one + other
+    assert both.sample.known_to < min(one.sample.known_to, other.sample.known_to) < EVERY_HASH
+    back = (both - other).sample
+    expected = one.sample.up_to(both.sample.known_to)
+    assert_array_equal(back.hashes, expected.hashes)
+    assert_array_equal(back.weights, expected.weights)
+    assert back.known_to == both.sample.known_to
+    # Rows beyond what is known stay out: their counts would be too low.
+    more = Statistics.of(rows_of(5), GRAPH)
+    again = (both - other) + more
+    direct = one + more
+    assert again.sample.known_to <= both.sample.known_to
+    kept = direct.sample.up_to(again.sample.known_to)
+    assert_array_equal(again.sample.hashes, kept.hashes)
+    assert_array_equal(again.sample.weights, kept.weights)
+
+
+def test_a_sample_that_is_not_known_stays_unknown() -> None:
+    unknown = RowSample.unknown(6)
+    known = Statistics.of(rows_of(1), GRAPH).sample
+    for sum_ in (unknown + known, known + unknown, known - unknown, unknown.update(known.codes, None)):
+        assert len(sum_.hashes) == 0
+        assert sum_.known_to == -1
+
+
+def test_a_model_learned_from_a_sum_is_the_model_of_all_rows() -> None:
+    rows = rows_of(6, count=900, holes=0.1)
+    parts = [Statistics.of(part, GRAPH) for part in np.array_split(rows, 4)]
+    added = et.SpectralJunctionTree(GRAPH).fit_statistics(parts[2] + parts[0] + parts[3] + parts[1])
+    whole = et.SpectralJunctionTree(GRAPH).fit(rows)
+    assert added.shrinkage_ == whole.shrinkage_
+    assert added.report_.tried == whole.report_.tried
+    assert_array_equal(added.operators_.joint((0, 5)), whole.operators_.joint((0, 5)))
+
+
+def test_a_template_is_built_from_the_columns_of_the_statistics() -> None:
+    template = et.zoo.HMM(order=1, hidden_states=2)
+    statistics = Statistics.of(rows_of(7), template)
+    assert et.SpectralJunctionTree(template).fit_statistics(statistics).graph_ == GRAPH
+
+
+def test_statistics_of_other_columns_or_views_are_refused() -> None:
+    statistics = Statistics.of(rows_of(8), GRAPH, views=1)
+    with pytest.raises(et.DataError, match=r"were not counted together; count for the same structure, views and"):
+        et.SpectralJunctionTree(GRAPH, views=6).fit_statistics(statistics)
+    et.SpectralJunctionTree(GRAPH, views=1, shrinkage=1.0).fit_statistics(statistics)
+    with pytest.raises(et.DataError, match="other columns than the structure's"):
+        et.SpectralJunctionTree(et.zoo.hmm(6, 1, 2, 4)).fit_statistics(statistics)
+    with pytest.raises(et.DataError, match=r"takes Statistics, as Statistics\.of makes them"):
+        et.SpectralJunctionTree(GRAPH).fit_statistics(statistics.counts)
+    with pytest.raises(et.DataError, match="add up only when"):
+        statistics + Statistics.of(rows_of(8), GRAPH, views=3)
+    with pytest.raises(et.DataError, match="600 rows cannot be taken from 300"):
+        statistics - Statistics.of(rows_of(8, count=600), GRAPH, views=1)
+    with pytest.raises(TypeError):
+        statistics + 1
+    with pytest.raises(TypeError):
+        statistics - statistics.counts
+
+
+def test_damaged_arrays_are_refused() -> None:
+    arrays = Statistics.of(rows_of(9), GRAPH).arrays()
+    with pytest.raises(et.DataError, match="'dense' is missing"):
+        Statistics.from_arrays({name: array for name, array in arrays.items() if name != "dense"})
+    with pytest.raises(et.DataError, match="lengths do not fit"):
+        Statistics.from_arrays(arrays | {"dense": arrays["dense"][1:]})
+    with pytest.raises(et.DataError, match="lengths do not fit"):
+        Statistics.from_arrays(arrays | {"sample_weights": arrays["sample_weights"][1:]})
+
+
+def test_parts_of_large_sparse_tables_are_all_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts are merged every 32 chunks; one that got lost there would go unnoticed below half a million rows."""
+    monkeypatch.setattr(joint_table, "DENSE_CELLS", 6)
+    plan = ViewPlan.build(et.zoo.hmm(6, 1, 2, 3))
+    rows = rows_of(10, count=700)
+    codes = np.asfortranarray(rows.astype(np.uint8))
+    chunks = [(np.asfortranarray(codes[k : k + 10]), None) for k in range(0, 700, 10)]
+    in_chunks = Statistics.empty(plan).count(iter(chunks))
+    at_once = Statistics.empty(plan).count(iter([(codes, None)]))
+    assert in_chunks.counts.tally.sparse
+    assert_same(in_chunks, at_once)
+    assert in_chunks.rows == 700
+
+
+def test_a_repr_says_how_much_there_is() -> None:
+    assert repr(Statistics.of(rows_of(1), GRAPH)).startswith("<Statistics of 300 rows: ")
