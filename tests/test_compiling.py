@@ -19,6 +19,7 @@ import eigentree as et
 from eigentree import kernels
 from eigentree.counting.counts import Counts
 from eigentree.counting.row_sample import RowSample
+from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
 from eigentree.kernels import compiling
 
@@ -62,7 +63,7 @@ def test_one_row_compiles_nothing_that_many_rows_have_not() -> None:
     }
 
     def everything(X: np.ndarray) -> dict[str, int]:
-        codes = Rows.of(X, graph).encode(0, len(X))
+        codes = Rows.of(X, Columns.of(graph)).encode()
         operators.log_prob(codes)
         operators.tables(codes, [1])
         holes = codes.copy(order="F")
