@@ -539,20 +539,20 @@ def test_a_state_may_be_as_good_as_impossible_beside_another() -> None:
 
 
 def test_large_messages_are_scaled_as_small_ones_are() -> None:
-    """A chain whose probabilities reach from 2^2000 to 2^-2000; its last state is impossible."""
+    """A chain whose probabilities reach from 2^650 to 2^-3350; its last state is impossible."""
     leaf = np.array([[2.0**200], [2.0**-200], [0.0]])
     nodes = []
     for column in range(9):
         # In preorder, an inner node is followed by its leaf and by the rest of the chain.
         inner = 2 * column
-        nodes.append(NodeOperator.from_dense(np.ones((1, 1, 1)), children=(inner + 1, inner + 2)))
+        nodes.append(NodeOperator.from_dense(np.full((1, 1, 1), 2.0**-150), children=(inner + 1, inner + 2)))
         nodes.append(NodeOperator.from_dense(leaf, columns=(column,)))
     nodes.append(NodeOperator.from_dense(leaf, columns=(9,)))
     states = [3] * 10
     codes = np.array([[0] * 10, [1] * 10, [0, 1] * 5, [0] * 9 + [2]], np.uint8).T.copy()
     found, sign, unsure, _ = passed_up(flat_tree(nodes, states), codes, block=4)
     assert not unsure.any()
-    assert_allclose(found, np.array([2000, -2000, 0, -np.inf]) * np.log(2), atol=1e-9)
+    assert_allclose(found, np.array([650, -3350, -1350, -np.inf]) * np.log(2), rtol=1e-12)
     assert sign.tolist() == [1, 1, 1, 0]
     flat = all_kept(flat_tree(nodes, states))
     space, tables = workspace(flat, 4, down=True), np.zeros((4, 3))
