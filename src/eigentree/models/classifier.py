@@ -15,6 +15,7 @@ from eigentree.data.resolving import resolve_structure
 from eigentree.data.rows import Rows
 from eigentree.data.weights import checked_weights
 from eigentree.errors import DataError, ParameterError
+from eigentree.kernels.compiling import announced
 from eigentree.models.em import EMJunctionTree, OnlineEMJunctionTree
 from eigentree.models.parameters import Parameters
 from eigentree.models.spectral import SpectralJunctionTree
@@ -93,6 +94,7 @@ class JunctionTreeClassifier(Parameters):
     def __init__(self, estimator: Estimator) -> None:
         self.estimator = estimator
 
+    @announced
     def fit(self, X: ArrayLike | Any, y: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> Self:
         """Return the classifier learned from labelled rows.
 

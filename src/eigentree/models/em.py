@@ -22,6 +22,7 @@ from eigentree.em.online import Learner
 from eigentree.em.progress import shown_progress
 from eigentree.errors import DataError, NetworkError, ParameterError
 from eigentree.exact.network import LatentNetwork
+from eigentree.kernels.compiling import announced
 from eigentree.models.face import Face
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ class EMJunctionTree(_TablesFace):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @announced
     def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the estimator after learning from rows of codes.
 
@@ -260,6 +262,7 @@ class OnlineEMJunctionTree(_TablesFace):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @announced
     def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the estimator after learning from rows of codes, in several passes; what it knew is forgotten.
 
@@ -299,6 +302,7 @@ class OnlineEMJunctionTree(_TablesFace):
             _warn_interrupted(f"pass {len(history) + 1} of {self.passes}")
         return self._published(learner, history, converged)
 
+    @announced
     def partial_fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the estimator after learning from more rows, in their order and once.
 

@@ -15,6 +15,7 @@ from eigentree.counting.statistics import Statistics
 from eigentree.data.columns import Columns
 from eigentree.data.resolving import graph_over, resolve_structure
 from eigentree.errors import DataError, ParameterError
+from eigentree.kernels.compiling import announced
 from eigentree.models.face import Face
 from eigentree.spectral.diagnostics import SpectralReport
 from eigentree.spectral.flooring import log_marginals
@@ -133,6 +134,7 @@ class SpectralJunctionTree(Face):
         """The counts that were learned from."""
         return self.statistics_.counts
 
+    @announced
     def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the model learned from rows.
 
@@ -148,6 +150,7 @@ class SpectralJunctionTree(Face):
         plan = self.plan(resolve_structure(self.structure, X))
         return self._learn(plan, Statistics.empty(plan).update(X, sample_weight))
 
+    @announced
     def partial_fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the model learned from these rows and all that were given before.
 
@@ -158,6 +161,7 @@ class SpectralJunctionTree(Face):
         self._check_parameters()
         return self._learn(self.plan_, self.statistics_.update(X, sample_weight))
 
+    @announced
     def fit_statistics(self, statistics: Statistics) -> Self:
         """Return the model learned from statistics, wherever their rows were counted.
 
@@ -177,6 +181,7 @@ class SpectralJunctionTree(Face):
         _check_columns(plan, statistics.counts)
         return self._learn(plan, statistics)
 
+    @announced
     def fit_moments(self, source: MomentSource) -> Self:
         """Return the model learned from joint tables.
 
