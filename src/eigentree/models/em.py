@@ -5,7 +5,6 @@ Both climb the likelihood of the tables of a `LatentNetwork`, by the E-step and 
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -24,6 +23,7 @@ from eigentree.errors import DataError, NetworkError, ParameterError
 from eigentree.exact.network import LatentNetwork
 from eigentree.kernels.compiling import announced
 from eigentree.models.face import Face
+from eigentree.notices import notice
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -376,4 +376,4 @@ def _encoded(
 
 
 def _warn_interrupted(where: str) -> None:
-    warnings.warn(f"the fit was interrupted in {where}; the best so far is kept", RuntimeWarning, stacklevel=3)
+    notice(f"the fit was interrupted in {where}; the best so far is kept")
