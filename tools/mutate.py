@@ -4,7 +4,7 @@ Usage::
 
     python tools/mutate.py [--only PATTERN] [--jobs 2]
 
-`tools/mutations.toml` lists the faults. Each is applied to a copy of the project in a temporary folder, never to the
+`tools/mutations.toml` lists the faults. Each is put into a copy of the project in a temporary folder, never the
 checkout, and the tests that should notice are run there. A fault is
 
 killed
@@ -14,8 +14,8 @@ survived
 gone
     when the text to replace is not found exactly once, which is an error: the list must not rot.
 
-First the tests are run once without any fault: a test that fails anyway kills nothing, and what they compile is then
-found by all copies. The exit code is 1 when anything is wrong.
+First the tests are run once without any fault: a test that fails anyway kills nothing, and all copies find what was
+compiled then. The exit code is 1 when anything is wrong.
 """
 
 from __future__ import annotations
@@ -30,21 +30,26 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
 
 PROJECT = Path(__file__).resolve().parent.parent
 LIST = PROJECT / "tools" / "mutations.toml"
 LEFT_OUT = (".git", ".venv", ".hypothesis", ".pytest_cache", ".mypy_cache", ".ruff_cache", "results")
 
 PATIENCE = 4.0
-"""How many times as long as without a fault tests may take, and `COMPILING` seconds more for what is compiled anew."""
+"""How many times as long as without a fault tests may take."""
+
 COMPILING = 120.0
+"""How many seconds more, for what has to be compiled anew."""
 
 PASSED, FAILED, BROKEN = 0, 1, 2
-"""Exit codes of pytest: all passed, some failed, some could not even be imported. Others are mistakes in the list."""
+"""Exit codes of pytest: all passed, some failed, some could not be imported. Others are mistakes in the list."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,7 @@ def without_fault(base: Path, tests: Iterable[str], jobs: int) -> dict[str, floa
 
 
 def forget_compiled(project: Path, file: str) -> None:
-    """Remove what numba compiled of a kernel's callers in other files: it only looks at the file of each function."""
+    """Remove what numba compiled of a kernel and its callers: of these it looks at their own file only."""
     kernels = project / "src" / "eigentree" / "kernels"
     sources = {path.stem: path.read_text("utf-8") for path in kernels.glob("*.py")}
     stale = [Path(file).stem]
