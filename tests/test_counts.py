@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from functools import reduce
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +14,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eigentree as et
-from eigentree.counting import joint_table
+from eigentree.counting import accumulating, joint_table
 from eigentree.counting.features import ColumnFeatures
 from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
+from eigentree.kernels.counting import count_groups
 
 GRAPH = et.LatentGraph({"h": 2, "a": 3, "b": 2, "c": 5, "d": 4}, [("h", n) for n in "abcd"], ["h"])
 GROUPS = [("a", "b", "c"), ("c", "d"), ("a", "d"), ("b",)]
@@ -134,6 +137,27 @@ def test_chunks_may_have_weights_of_different_kinds(storage: str, order: tuple[i
     for names in GROUPS:
         assert_array_equal(counts.table(names), expected.table(names))
     assert counts.rows == everything.sum()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 9])
+def test_threads_share_the_groups_and_count_each_once(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    used: set[int] = set()
+
+    def counted(*arguments: Any) -> None:
+        used.add(threading.get_ident())
+        together.wait(timeout=30)
+        count_groups(*arguments)
+
+    # Each waits for all others, so that a thread that is not there is noticed.
+    together = threading.Barrier(min(threads, len(GROUPS) - 1))
+    monkeypatch.setattr(accumulating, "SHARED_FROM", 0)
+    monkeypatch.setattr(accumulating, "get_num_threads", lambda: threads)
+    monkeypatch.setattr(accumulating, "count_groups", counted)
+    rows = random_rows(7)
+    counts = et.Counts(GRAPH, GROUPS).update(rows)
+    for names in GROUPS:
+        assert_array_equal(counts.table(names), slow_table(rows, names))
+    assert len(used) == together.parties
 
 
 @settings(max_examples=30, deadline=None)
