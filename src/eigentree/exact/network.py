@@ -24,7 +24,7 @@ from eigentree.exact.given_tables import (
     dirichlet,
     shown,
 )
-from eigentree.exact.sampling import NetworkModel
+from eigentree.exact.model import NetworkModel
 from eigentree.structures.graph import LatentGraph
 from eigentree.structures.junction_tree import JunctionTree, TreeNode
 
