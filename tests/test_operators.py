@@ -14,6 +14,7 @@ from random_graphs import latent_graphs
 import eigentree as et
 from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
+from eigentree.engine.line_pool import LinePool
 from eigentree.engine.operators import NodeOperator, TreeOperators
 from eigentree.engine.passes import upward_pass
 
@@ -114,3 +115,20 @@ def test_the_joint_of_neighbours_visits_only_what_joins_them() -> None:
     pair = np.einsum("a,ax,ab,by->xy", belief, tables["x199"], tables["h200"], tables["x200"])
     assert_allclose(network.joint(["x199", "x200"]), pair, atol=1e-12)
     assert_allclose(network.joint(["x200", "x199"]), pair.T, atol=1e-12)
+
+
+def test_lines_in_use_never_overlap_and_few_are_needed() -> None:
+    random = np.random.default_rng(0)
+    pool, held = LinePool(5), []
+    for _ in range(400):
+        if held and random.random() < 0.5:
+            pool.give_back(*held.pop(int(random.integers(len(held)))))
+        else:
+            count = int(random.integers(1, 6))
+            held.append((pool.lend(count), count))
+        lines = [line for first, count in held for line in range(first, first + count)]
+        assert len(set(lines)) == len(lines)
+        assert all(5 <= line < pool.end for line in lines)
+    first = pool.lend(3)
+    pool.give_back(first, 3)
+    assert pool.lend(2) <= first
