@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from random_graphs import latent_graphs
 
 import eigentree as et
-from eigentree.spectral.views import ViewPlan
+from eigentree.planning.views import ViewPlan
 from eigentree.structures.junction_tree import JunctionTree, _unavoidable, moral_adjacency
 
 graphs = latent_graphs(most_variables=9, most_cells=10**6)

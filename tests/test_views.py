@@ -14,8 +14,8 @@ from numpy.testing import assert_allclose
 from random_graphs import latent_graphs
 
 import eigentree as et
-from eigentree.spectral import views
-from eigentree.spectral.views import PlanNode, ViewPlan
+from eigentree.planning import views
+from eigentree.planning.views import PlanNode, ViewPlan
 
 graphs = latent_graphs(most_variables=8)
 seeds = st.integers(0, 2**32 - 1)

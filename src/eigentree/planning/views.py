@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from eigentree.engine.threads import one_thread
 from eigentree.errors import RankError
-from eigentree.spectral.planning import PlannedEdges, Wishes, plan_edges
-from eigentree.spectral.ranks import Dimensions, Spans
-from eigentree.spectral.work import OverworkError, Work
+from eigentree.notices import notice
+from eigentree.planning.ranks import Dimensions, Spans
+from eigentree.planning.search import PlannedEdges, Wishes, plan_edges
+from eigentree.planning.work import OverworkError, Work
 from eigentree.structures.derived import Derived
 from eigentree.structures.junction_tree import JunctionTree
 
@@ -119,7 +119,7 @@ class ViewPlan(Derived):
         """
         plan = graph.derived(_planned, Wishes(views, max_rank, when_short), root)
         for message in plan.short:
-            warnings.warn(message, RuntimeWarning, stacklevel=2)
+            notice(message)
         return plan
 
     def __reduce__(self) -> tuple[Any, ...]:

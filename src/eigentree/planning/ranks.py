@@ -18,7 +18,7 @@ from scipy.linalg.lapack import dgeqp3, dorgqr
 from eigentree.engine.calibration import Factor, without_pruned
 from eigentree.engine.schedule import downward, upward
 from eigentree.engine.tables import aligned, flat_index, homes, table_axes
-from eigentree.spectral.work import Work
+from eigentree.planning.work import Work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -17,14 +17,14 @@ import numpy as np
 
 from eigentree.engine.schedule import downward, upward
 from eigentree.errors import RankError
-from eigentree.spectral.ranks import reaches, view_rank
+from eigentree.planning.ranks import reaches, view_rank
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from eigentree.arrays import Floats
-    from eigentree.spectral.ranks import Passage, Spans
-    from eigentree.spectral.work import Work
+    from eigentree.planning.ranks import Passage, Spans
+    from eigentree.planning.work import Work
     from eigentree.structures.junction_tree import JunctionTree
 
 __all__ = ["EdgeViews", "PlannedEdges", "Wishes", "plan_edges"]
