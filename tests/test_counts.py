@@ -151,7 +151,7 @@ def test_threads_share_the_groups_and_count_each_once(monkeypatch: pytest.Monkey
     # Each waits for all others, so that a thread that is not there is noticed.
     together = threading.Barrier(min(threads, len(GROUPS) - 1))
     monkeypatch.setattr(accumulating, "SHARED_FROM", 0)
-    monkeypatch.setattr(accumulating, "get_num_threads", lambda: threads)
+    monkeypatch.setattr(accumulating, "thread_count", lambda: threads)
     monkeypatch.setattr(accumulating, "count_groups", counted)
     rows = random_rows(7)
     counts = et.Counts(GRAPH, GROUPS).update(rows)
