@@ -132,3 +132,6 @@ def test_lines_in_use_never_overlap_and_few_are_needed() -> None:
     first = pool.lend(3)
     pool.give_back(first, 3)
     assert pool.lend(2) <= first
+    # In another basis, what is summed out on both sides has a scale.
+    operators = regauged(network.operators, np.random.default_rng(0))
+    assert_allclose(operators.joint((199, 200)), pair, atol=1e-9)

@@ -63,9 +63,12 @@ def test_parts_add_up_to_the_whole(seed: int, cuts: set[int], holes: float, limi
         assert_same(Statistics.from_arrays(whole.arrays()), whole)
 
 
+@pytest.mark.parametrize("dense", [6, 2**16])
 @pytest.mark.parametrize("holes", [0.0, 0.2])
-def test_what_was_added_can_be_taken_away(holes: float) -> None:
-    one, other = (Statistics.of(rows_of(seed, holes=holes), GRAPH) for seed in (1, 2))
+def test_what_was_added_can_be_taken_away(monkeypatch: pytest.MonkeyPatch, holes: float, dense: int) -> None:
+    monkeypatch.setattr(joint_table, "DENSE_CELLS", dense)
+    graph = et.zoo.hmm(6, 1, 2, 3)  # a new one: the layout of its counts is kept on its plan
+    one, other = (Statistics.of(rows_of(seed, holes=holes), graph) for seed in (1, 2))
     back = (one + other) - other
     assert_same(back, one)
     assert back.rows == 300
@@ -97,6 +100,18 @@ def test_a_sample_that_is_not_known_stays_unknown() -> None:
     for sum_ in (unknown + known, known + unknown, known - unknown, unknown.update(known.codes, None)):
         assert len(sum_.hashes) == 0
         assert sum_.known_to == -1
+
+
+@pytest.mark.parametrize("holes", [0.0, 0.2])
+def test_what_comes_back_from_arrays_knows_every_table(holes: float) -> None:
+    """Also of groups that are read off a larger one's table, and of a sample that is not known."""
+    plan = ViewPlan.build(GRAPH)
+    whole = Statistics.of(rows_of(11, holes=holes), GRAPH)
+    again = Statistics.from_arrays(whole.arrays())
+    for group in plan.groups():
+        assert_array_equal(again.counts.table(group), whole.counts.table(group))
+    unknown = Statistics(whole.counts, RowSample.unknown(6))
+    assert Statistics.from_arrays(unknown.arrays()).sample.known_to == -1
 
 
 def test_a_model_learned_from_a_sum_is_the_model_of_all_rows() -> None:
