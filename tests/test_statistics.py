@@ -126,8 +126,12 @@ def test_statistics_of_other_columns_or_views_are_refused() -> None:
         et.SpectralJunctionTree(GRAPH).fit_statistics(statistics.counts)
     with pytest.raises(et.DataError, match="add up only when"):
         statistics + Statistics.of(rows_of(8), GRAPH, views=3)
-    with pytest.raises(et.DataError, match="600 rows cannot be taken from 300"):
+    with pytest.raises(
+        et.DataError, match="600 rows cannot be taken from these 300: some of them were never added"
+    ):
         statistics - Statistics.of(rows_of(8, count=600), GRAPH, views=1)
+    with pytest.raises(et.DataError, match="some of them were never added"):
+        statistics - Statistics.of(rows_of(11), GRAPH, views=1)
     with pytest.raises(TypeError):
         statistics + 1
     with pytest.raises(TypeError):
@@ -138,10 +142,36 @@ def test_damaged_arrays_are_refused() -> None:
     arrays = Statistics.of(rows_of(9), GRAPH).arrays()
     with pytest.raises(et.DataError, match="'dense' is missing"):
         Statistics.from_arrays({name: array for name, array in arrays.items() if name != "dense"})
-    with pytest.raises(et.DataError, match="lengths do not fit"):
-        Statistics.from_arrays(arrays | {"dense": arrays["dense"][1:]})
+    for name in ("dense", "sample_codes"):
+        with pytest.raises(et.DataError, match="lengths do not fit"):
+            Statistics.from_arrays(arrays | {name: arrays[name][1:]})
+    with pytest.raises(et.DataError, match="columns that they do not have"):
+        Statistics.from_arrays(arrays | {"group_columns": arrays["group_columns"] + 1})
     with pytest.raises(et.DataError, match="lengths do not fit"):
         Statistics.from_arrays(arrays | {"sample_weights": arrays["sample_weights"][1:]})
+
+
+def test_statistics_share_nothing_with_the_arrays_they_are_made_of() -> None:
+    statistics = Statistics.of(rows_of(9), GRAPH)
+    arrays = {name: array.copy() for name, array in statistics.arrays().items()}
+    again = Statistics.from_arrays(arrays)
+    for array in arrays.values():
+        if array.dtype.kind in "iu":
+            array += 1
+    assert_same(again, statistics)
+    with pytest.raises(AttributeError, match="Counts never change: 'tally' cannot be set"):
+        statistics.counts.tally = None
+
+
+def test_a_difference_that_leaves_no_sample_is_learned_from_at_the_usual_shrinkage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(row_sample, "SAMPLE_ROWS", 20)
+    one, other = (Statistics.of(rows_of(seed, count=2_000), GRAPH) for seed in (12, 13))
+    rest = (one + other) - other
+    empty = Statistics(rest.counts, rest.sample.up_to(0))
+    assert len(empty.sample.hashes) == 0
+    assert et.SpectralJunctionTree(GRAPH).fit_statistics(empty).shrinkage_ == 0.4
 
 
 def test_parts_of_large_sparse_tables_are_all_kept(monkeypatch: pytest.MonkeyPatch) -> None:

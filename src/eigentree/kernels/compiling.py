@@ -24,13 +24,13 @@ from contextlib import ContextDecorator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from numba import njit
+from numba import get_num_threads, njit
 from numba.core import event as compiler_events
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["announced", "compiled", "helper", "inlined", "inlined_sum"]
+__all__ = ["announced", "compiled", "helper", "inlined", "inlined_sum", "thread_count"]
 
 
 class _Announcer(ContextDecorator, compiler_events.Listener):
@@ -95,6 +95,11 @@ announced = _Announcer()
 """``with announced:``, or ``@announced`` on a function, makes one message of all compilations inside."""
 
 compiler_events.register("numba:compile", announced)  # type: ignore[no-untyped-call]
+
+
+def thread_count() -> int:
+    """Return how many threads may share the work, as numba's settings say."""
+    return int(get_num_threads())
 
 
 def _on_terminal() -> bool:
