@@ -25,8 +25,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import eigentree as et
+from eigentree.planning.views import ViewPlan
 from eigentree.spectral.shrinkage import USUAL, pseudo_rows
-from eigentree.spectral.views import ViewPlan
 
 SHARED = Path(__file__).parents[1].parent / "shared" / "data"
 

@@ -16,6 +16,7 @@ from random_graphs import latent_graphs
 import eigentree as et
 from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
+from eigentree.engine.line_pool import LinePool
 from eigentree.engine.operators import NodeOperator, TreeOperators
 from eigentree.engine.passes import upward_pass
 
@@ -179,3 +180,20 @@ def test_an_operator_of_zeros_still_sends_a_message() -> None:
     assert sign.tolist() == [0, 0]
     assert_array_equal(operators.joint((0,)), [0, 0])
     assert operators.draw(np.array([[2]], np.uint8), np.random.default_rng(0)) == 1
+
+
+def test_lines_in_use_never_overlap_and_few_are_needed() -> None:
+    random = np.random.default_rng(0)
+    pool, held = LinePool(5), []
+    for _ in range(400):
+        if held and random.random() < 0.5:
+            pool.give_back(*held.pop(int(random.integers(len(held)))))
+        else:
+            count = int(random.integers(1, 6))
+            held.append((pool.lend(count), count))
+        lines = [line for first, count in held for line in range(first, first + count)]
+        assert len(set(lines)) == len(lines)
+        assert all(5 <= line < pool.end for line in lines)
+    first = pool.lend(3)
+    pool.give_back(first, 3)
+    assert pool.lend(2) <= first

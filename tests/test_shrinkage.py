@@ -18,12 +18,12 @@ from eigentree.counting.row_sample import RowSample, held_share
 from eigentree.counting.statistics import Statistics
 from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
+from eigentree.planning.views import ViewPlan
 from eigentree.spectral import flooring
 from eigentree.spectral.flooring import floored, log_marginals
 from eigentree.spectral.learning import learn
 from eigentree.spectral.shrinkage import FOLDS, GRID, USUAL, choose_shrinkage, pseudo_rows
 from eigentree.spectral.sources import CountedTables
-from eigentree.spectral.views import ViewPlan
 
 GRAPH = et.zoo.hmm(6, 1, 2, 3)
 NETWORK = et.LatentNetwork.random(GRAPH, seed=0)

@@ -17,10 +17,10 @@ import eigentree as et
 from eigentree.counting.features import ColumnFeatures
 from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
+from eigentree.planning.views import ViewPlan
 from eigentree.spectral.bonds import plain_bond
 from eigentree.spectral.learning import learn
 from eigentree.spectral.sources import CountedTables, ExactTables
-from eigentree.spectral.views import ViewPlan
 
 RECIPES = {
     "default": {"shrinkage": 0},

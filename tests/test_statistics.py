@@ -12,7 +12,7 @@ import eigentree as et
 from eigentree.counting import joint_table, row_sample
 from eigentree.counting.row_sample import EVERY_HASH, RowSample
 from eigentree.counting.statistics import Statistics
-from eigentree.spectral.views import ViewPlan
+from eigentree.planning.views import ViewPlan
 
 GRAPH = et.zoo.hmm(6, 1, 2, 3)
 NETWORK = et.LatentNetwork.random(GRAPH, seed=0)

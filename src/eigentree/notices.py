@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import sys
+import inspect
 import warnings
 from pathlib import Path
 
@@ -14,7 +14,7 @@ _PACKAGE = str(Path(__file__).parent)
 
 def notice(message: str) -> None:
     """Warn with a `RuntimeWarning`, as from the innermost line that is not the package's own."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith((_PACKAGE, contextlib.__file__)):
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith((_PACKAGE, contextlib.__file__)):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, RuntimeWarning, stacklevel=level)

@@ -18,7 +18,7 @@ from eigentree.data.resolving import resolve_structure
 from eigentree.data.rows import Rows
 from eigentree.data.weights import checked_weights
 from eigentree.errors import DataError
-from eigentree.spectral.views import ViewPlan
+from eigentree.planning.views import ViewPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

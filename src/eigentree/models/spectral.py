@@ -16,13 +16,13 @@ from eigentree.data.resolving import graph_over, resolve_structure
 from eigentree.errors import DataError, ParameterError
 from eigentree.kernels.compiling import announced
 from eigentree.models.face import Face
+from eigentree.planning.views import ViewPlan
 from eigentree.spectral.diagnostics import SpectralReport
 from eigentree.spectral.flooring import exact_log_marginals, log_marginals
 from eigentree.spectral.learning import learn
 from eigentree.spectral.model import SpectralModel
 from eigentree.spectral.shrinkage import USUAL, ShrinkageChoice, choose_shrinkage, pseudo_rows
 from eigentree.spectral.sources import CountedTables, ExactTables
-from eigentree.spectral.views import ViewPlan
 from eigentree.structures.templates import Template
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.counting.counts import Counts
+    from eigentree.planning.views import PlanNode
     from eigentree.spectral.fit import LearnedEdge, SpectralFit
-    from eigentree.spectral.views import PlanNode
 
 __all__ = ["SeparatorReport", "SpectralReport"]
 

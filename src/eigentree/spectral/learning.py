@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eigentree.arrays import Floats
+    from eigentree.planning.views import ViewPlan
     from eigentree.spectral.sources import Tables
-    from eigentree.spectral.views import ViewPlan
 
 __all__ = ["learn"]
 

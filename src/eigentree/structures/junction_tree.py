@@ -167,7 +167,8 @@ class JunctionTree:
 
     def states_of(self, names: Iterable[str]) -> tuple[int, ...]:
         """Return the numbers of states of some variables, as the shape of a table over them."""
-        return tuple(self.graph.states[name] for name in names)
+        states = self.graph.states
+        return tuple([states[name] for name in names])
 
     def __repr__(self) -> str:
         return f"<JunctionTree: {len(self.nodes)} nodes, treewidth {self.width}, over {self.graph!r}>"

@@ -10,22 +10,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dgeqp3, dorgqr
 
 from eigentree.engine.calibration import Factor, without_pruned
 from eigentree.engine.schedule import downward, upward
-from eigentree.engine.tables import aligned, homes, table_axes
+from eigentree.engine.tables import aligned, flat_index, homes, table_axes
+from eigentree.planning.work import Work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from eigentree.arrays import Floats
+    from eigentree.arrays import Floats, Integers
     from eigentree.structures.junction_tree import JunctionTree
 
-__all__ = ["Passage", "Spans", "reaches"]
+__all__ = ["Dimensions", "Passage", "Spans", "orthonormal", "reaches", "view_rank"]
 
 TOLERANCE = 1e-7
 """Singular values of spans below this part of the largest count as zero: spans carry errors of about 1e-9."""
@@ -33,11 +34,14 @@ TOLERANCE = 1e-7
 VIEW_TOLERANCE = 1e-9
 """The same for the messages of a view, which are not made orthonormal on their way."""
 
+MOST_SUMS = 2**12
+"""Up to which size sums over some variables of a clique are done by a product of matrices."""
+
 PEAK = 0.7
 """How much of each row of a random instance stands on one state, so that singular values stay clear of rounding."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class _Port:
     """How the variables of a separator lie in the clique of a node.
 
@@ -45,39 +49,46 @@ class _Port:
     ----------
     states : int
         Number of joint states of the separator.
-    sizes : tuple of int
-        Numbers of states, one per variable of the separator.
-    rising : tuple of int
-        How to transpose messages, shape (messages, sizes…), to the order of the clique, messages last.
-    spread : tuple of int
-        The shape of the clique with 1 for each variable that the separator lacks.
+    index : array, shape (cells of the clique,)
+        The state of the separator that each cell agrees with.
+    shape : tuple of int
+        The shape of the clique.
     others : tuple of int
-        The axes of these variables.
-    back : tuple of int
-        How to transpose a table over the separator in the order of the clique, messages last, to that of the
-        separator, messages first.
+        The axes of the variables that the separator lacks.
+    order : tuple of int
+        How to transpose a table over the other axes, and last the messages, to the order of the separator.
+    sums : array, shape (states, cells), or None
+        A 1 where a cell agrees with a state, unless there are many of both.
     """
 
     states: int
-    sizes: tuple[int, ...]
-    rising: tuple[int, ...]
-    spread: tuple[int, ...]
+    index: Integers
+    shape: tuple[int, ...]
     others: tuple[int, ...]
-    back: tuple[int, ...]
+    order: tuple[int, ...]
+    sums: Floats | None
 
     @classmethod
     def of(cls, shape: tuple[int, ...], axes: tuple[int, ...]) -> _Port:
         """Return the port of a separator whose variables are some axes of a clique."""
-        sizes = tuple(shape[axis] for axis in axes)
-        rising = sorted(range(len(axes)), key=axes.__getitem__)
+        states = math.prod(shape[axis] for axis in axes)
+        index = flat_index(shape, tuple(range(len(shape))), axes)
         return cls(
-            states=math.prod(sizes),
-            sizes=sizes,
-            rising=(*(1 + k for k in rising), 0),
-            spread=tuple(size if axis in axes else 1 for axis, size in enumerate(shape)),
+            states,
+            index,
+            shape,
             others=tuple(axis for axis in range(len(shape)) if axis not in axes),
-            back=(len(axes), *(rising.index(k) for k in range(len(axes)))),
+            order=(*(sorted(axes).index(axis) for axis in axes), len(axes)),
+            sums=np.eye(states)[:, index] if states * len(index) <= MOST_SUMS else None,
         )
+
+    def summed(self, product: Floats) -> Floats:
+        """Return a table (cells of the clique, messages) summed down to (messages, states of the separator)."""
+        if self.sums is not None:
+            # While cliques are small, a product of matrices is faster than sums over axes.
+            return (self.sums @ product).T
+        left: Floats = product.reshape(*self.shape, -1).sum(axis=self.others)
+        return left.transpose(self.order).reshape(self.states, -1).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,14 +97,20 @@ class Passage:
 
     Attributes
     ----------
+    node : int
+        Its place in the junction tree.
     table : array
         What the node contributes to the joint table: one axis per variable of its clique.
     ports : list of _Port
         One per child and, last, that of the parent.
+    work : Work
+        Where its multiplications are noted.
     """
 
+    node: int
     table: Floats
     ports: list[_Port]
+    work: Work
 
     def leaf(self) -> Floats:
         """Return the messages of a leaf, shape (states of its variable, states of the separator)."""
@@ -115,32 +132,54 @@ class Passage:
         -------
         array, shape (products, states of the separator)
         """
-        shape = self.table.shape
-        product: Floats = self.table[..., None]
+        cells = self.table.size
+        product = self.table.reshape(cells, 1)
         for edge, messages in parts:
-            port = self.ports[edge]
-            incoming = messages.reshape(-1, *port.sizes).transpose(port.rising).reshape(*port.spread, -1)
-            product = product * incoming if in_step else product[..., :, None] * incoming[..., None, :]
-            product = product.reshape(*shape, -1)
-        port = self.ports[onto]
-        left: Floats = product.sum(axis=port.others)
-        return left.transpose(port.back).reshape(-1, port.states)
+            self.work.products(self.node, cells * len(messages) * (1 if in_step else product.shape[1]))
+            incoming = messages.T.take(self.ports[edge].index, axis=0)
+            # There are more messages than cells: loops over them are the longer ones.
+            product = product * incoming if in_step else product[:, :, None] * incoming[:, None, :]
+            product = product.reshape(cells, -1)
+        return self.ports[onto].summed(product)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Span:
-    """All that can be said of a separator from one side of its edge, on a random instance.
+class Dimensions(NamedTuple):
+    """How many dimensions the spans at each edge can have at most, whatever the instance."""
 
-    Attributes
-    ----------
-    basis : array, shape (dimensions, states of the separator)
-        Orthonormal rows.
-    most : int
-        How many dimensions the numbers of states allow, on any instance.
-    """
+    inside: list[int]
+    outside: list[int]
 
-    basis: Floats
-    most: int
+    @classmethod
+    def allowed(cls, tree: JunctionTree, most: int | None = None) -> Dimensions:
+        """Return what the numbers of states allow, and `most`, if it takes no more work than may be done.
+
+        Raises
+        ------
+        OverworkError
+            When spans of that many dimensions would take too long.
+        """
+        nodes, children = tree.nodes, [node.children for node in tree.nodes]
+        states = [math.prod(tree.states_of(node.separator)) for node in nodes]
+        cells = [math.prod(tree.states_of(node.clique)) for node in nodes]
+        work = Work(len(nodes))
+
+        def through(i: int, parts: list[int], onto: int) -> int:
+            rows = _count_products(parts, states[onto], most) or _enough(states[onto], most)
+            work.products(i, rows * cells[i])
+            work.decomposition(i, rows, states[onto])
+            return min(math.prod(parts), states[onto], most or states[onto])
+
+        def collect(i: int, below: list[int]) -> int:
+            # A leaf has one message per state of its variable.
+            observed = nodes[i].observed
+            return through(i, below if observed is None else [tree.graph.states[observed]], i)
+
+        def distribute(i: int, above: int, below: list[int]) -> Iterator[int]:
+            for k, child in enumerate(nodes[i].children):
+                yield through(i, [*below[:k], *below[k + 1 :], above], child)
+
+        inside = upward(children, collect)
+        return cls(inside, downward(children, inside, distribute, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,67 +190,90 @@ class Spans:
     ----------
     passages : list of Passage
         One per node of the junction tree.
-    inside, outside : list of Span
-        What comes up and what comes down the edge above each node.
+    inside, outside : list of array, shape (dimensions, states of the separator)
+        Orthonormal rows: all that can be said of the separator above each node from below, and from above.
     ranks : list of int
         The rank of inside × outside at each edge.
-    full : bool
-        Whether no instance can have higher ranks: all are as high as the numbers of states allow.
     """
 
     passages: list[Passage]
-    inside: list[Span]
-    outside: list[Span]
+    inside: list[Floats]
+    outside: list[Floats]
     ranks: list[int]
-    full: bool
 
     @classmethod
-    def draw(cls, tree: JunctionTree, seed: int) -> Spans:
-        """Return the spans of the instance that a seed gives."""
-        passages = _passages(tree, seed)
+    def draw(cls, tree: JunctionTree, seed: int, work: Work, most: int | None = None) -> Spans:
+        """Return the spans of the instance that a seed gives.
+
+        Parameters
+        ----------
+        tree : JunctionTree
+        seed : int
+        work : Work
+            Where the work is noted.
+        most : int, optional
+            How many dimensions of a span to keep, a random part of it where it has more. Ranks up to this are
+            right, and higher ones are found to be this.
+        """
+        passages = _passages(tree, seed, work)
         random = np.random.default_rng(0)
         children = [node.children for node in tree.nodes]
 
-        def collect(i: int, below: list[Span]) -> Span:
-            passage = passages[i]
+        def collect(i: int, below: list[Floats]) -> Floats:
             if tree.nodes[i].observed is not None:
-                messages = passage.leaf()
-                return Span(_basis(messages), min(messages.shape))
-            return _sent(passage, list(enumerate(below)), -1, random)
+                return _basis(passages[i], passages[i].leaf(), most, random)
+            return _sent(passages[i], list(enumerate(below)), -1, most, random)
 
-        def distribute(i: int, above: Span, below: list[Span]) -> Iterator[Span]:
+        def distribute(i: int, above: Floats, below: list[Floats]) -> Iterator[Floats]:
             for k in range(len(below)):
                 siblings = [(j, span) for j, span in enumerate(below) if j != k]
-                yield _sent(passages[i], [*siblings, (-1, above)], k, random)
+                yield _sent(passages[i], [*siblings, (-1, above)], k, most, random)
 
         inside = upward(children, collect)
-        outside = downward(children, inside, distribute, Span(np.ones((1, 1)), 1))
-        pairs = list(zip(inside, outside, strict=True))
-        ranks = [_overlap(below.basis, above.basis) for below, above in pairs]
-        return cls(passages, inside, outside, ranks, ranks == [min(a.most, b.most) for a, b in pairs])
+        outside = downward(children, inside, distribute, np.ones((1, 1)))
+        return cls(passages, inside, outside, list(map(_overlap, inside, outside)))
 
 
-def _sent(passage: Passage, parts: list[tuple[int, Span]], onto: int, random: np.random.Generator) -> Span:
+def _count_products(parts: Sequence[int], states: int, most: int | None) -> int | None:
+    """Return how many products of so many messages there are, or None where random ones are better."""
+    count = math.prod(parts)
+    return count if count <= 4 * min(states, most or states) else None
+
+
+def _enough(states: int, most: int | None) -> int:
+    """Return how many random products span as many dimensions as are kept."""
+    return min(states, most or states) + 4
+
+
+def _sent(
+    passage: Passage, parts: list[tuple[int, Floats]], onto: int, most: int | None, random: np.random.Generator
+) -> Floats:
     """Return the span of all products of what comes in through some edges, at another edge.
 
     Where there are many more products than dimensions, random products of random combinations span the same, though
     less evenly.
     """
     states = passage.ports[onto].states
-    spans = [(edge, span.basis) for edge, span in parts]
-    if math.prod([len(basis) for _, basis in spans]) <= 4 * states:
-        messages = passage.send(spans, onto)
+    if _count_products([len(span) for _, span in parts], states, most):
+        messages = passage.send(parts, onto)
     else:
-        mixed = [(edge, random.standard_normal((states + 4, len(basis))) @ basis) for edge, basis in spans]
+        mixed = [(edge, _mixed(span, _enough(states, most), random)) for edge, span in parts]
         messages = passage.send(mixed, onto, in_step=True)
-    return Span(_basis(messages), min(states, math.prod([span.most for _, span in parts])))
+    return _basis(passage, messages, most, random)
 
 
-def _passages(tree: JunctionTree, seed: int) -> list[Passage]:
+def _mixed(span: Floats, count: int, random: np.random.Generator) -> Floats:
+    """Return random vectors of a span."""
+    weights = random.standard_normal((count, len(span)))
+    # All there is: the basis is the identity.
+    return weights if len(span) == span.shape[1] else weights @ span
+
+
+def _passages(tree: JunctionTree, seed: int, work: Work) -> list[Passage]:
     """Return the nodes of a random instance; those that look alike share what does not depend on their tables."""
     ports: dict[tuple[tuple[int, ...], tuple[int, ...]], _Port] = {}
     passages = []
-    for node, table in zip(tree.nodes, _random_tables(tree, seed), strict=True):
+    for i, (node, table) in enumerate(zip(tree.nodes, _random_tables(tree, seed), strict=True)):
         place = {name: axis for axis, name in enumerate(node.clique)}
         found = []
         for separator in (*(tree.nodes[child].separator for child in node.children), node.separator):
@@ -219,7 +281,7 @@ def _passages(tree: JunctionTree, seed: int) -> list[Passage]:
             if key not in ports:
                 ports[key] = _Port.of(*key)
             found.append(ports[key])
-        passages.append(Passage(table, found))
+        passages.append(Passage(i, table, found, work))
     return passages
 
 
@@ -268,7 +330,16 @@ def _pivoted(vectors: Floats) -> tuple[Floats, Floats]:
     return packed, scales
 
 
-def _basis(vectors: Floats) -> Floats:
+def _basis(passage: Passage, messages: Floats, most: int | None, random: np.random.Generator) -> Floats:
+    """Return orthonormal rows with the span of some messages through a node, or with a random part of it."""
+    passage.work.decomposition(passage.node, *messages.shape)
+    basis = orthonormal(messages)
+    if most is None or len(basis) <= most:
+        return basis
+    return orthonormal(_mixed(basis, most, random))
+
+
+def orthonormal(vectors: Floats) -> Floats:
     """Return orthonormal rows with the same span."""
     norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     # A product that is zero but for rounding must not be blown up to a direction of its own.
@@ -282,15 +353,20 @@ def _basis(vectors: Floats) -> Floats:
     return np.asarray(dorgqr(packed[:, :rank], scales[:rank])[0].T)
 
 
-def _rank(packed: Floats) -> int:
-    """Return the rank that a pivoted QR decomposition of spans shows."""
+def _rank(packed: Floats, tolerance: float = TOLERANCE) -> int:
+    """Return the rank that a pivoted QR decomposition shows."""
     sizes = [abs(size) for size in packed.diagonal().tolist()]
-    return sum([size > TOLERANCE * sizes[0] for size in sizes])
+    return sum([size > tolerance * sizes[0] for size in sizes])
+
+
+def view_rank(messages: Floats) -> int:
+    """Return the rank of the messages of a view, one per row."""
+    return _rank(_pivoted(messages)[0], VIEW_TOLERANCE)
 
 
 def reaches(messages: Floats, need: int) -> bool:
-    """Return whether the messages of a view, along the last axis, have a rank."""
-    packed, _ = _pivoted(messages.reshape(-1, messages.shape[-1]))
+    """Return whether the messages of a view have a rank, and do not look further."""
+    packed, _ = _pivoted(messages)
     return min(packed.shape) >= need and bool(abs(packed[need - 1, need - 1]) > VIEW_TOLERANCE * abs(packed[0, 0]))
 
 
