@@ -9,6 +9,9 @@ Python would crash, so the names of all these start with an underscore.
 
 What makes compiling slow, and is left out of kernels: assignments to slices (numba compiles the formatting of an
 error message with them), literals handed to helpers (each is a type of its own), arrays by the dozen in every call.
+
+numba keeps what it has compiled until the file of the entry changes. So whoever changes a helper that entries of
+other files call has to touch these files as well, or their entries go on with the old one.
 """
 
 from __future__ import annotations

@@ -361,9 +361,9 @@ def _write_tables(
     for e in range(node.first_entry, node.stop_entry):
         weight = _product(tree, node, e, above + tree.entry_parent[e], NONE, count, space)
         for r in range(count):
-            here = value + space.joint[r] - codes[column, start + r] * stride
+            here, by = value + space.joint[r] - codes[column, start + r] * stride, space.lines[weight, r]
             for v in range(states):
-                tables[start + r, first + v] += tree.values[here + v * stride] * space.lines[weight, r]
+                tables[start + r, first + v] += tree.values[here + v * stride] * by
         value += node.width
 
 
