@@ -17,16 +17,17 @@ from scipy.linalg.lapack import dgeqp3, dorgqr
 
 from eigentree.engine.calibration import Factor, without_pruned
 from eigentree.engine.schedule import downward, upward
-from eigentree.engine.tables import aligned, flat_index, homes, table_axes
+from eigentree.engine.tables import aligned, homes, table_axes
+from eigentree.planning.passages import Layout, Passage
 from eigentree.planning.work import Work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from eigentree.arrays import Floats, Integers
+    from eigentree.arrays import Floats
     from eigentree.structures.junction_tree import JunctionTree
 
-__all__ = ["Dimensions", "Passage", "Spans", "orthonormal", "reaches", "view_rank"]
+__all__ = ["Dimensions", "Spans", "orthonormal", "reaches", "view_rank"]
 
 TOLERANCE = 1e-7
 """Singular values of spans below this part of the largest count as zero: spans carry errors of about 1e-9."""
@@ -34,113 +35,8 @@ TOLERANCE = 1e-7
 VIEW_TOLERANCE = 1e-9
 """The same for the messages of a view, which are not made orthonormal on their way."""
 
-MOST_SUMS = 2**12
-"""Up to which size sums over some variables of a clique are done by a product of matrices."""
-
 PEAK = 0.7
 """How much of each row of a random instance stands on one state, so that singular values stay clear of rounding."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Port:
-    """How the variables of a separator lie in the clique of a node.
-
-    Attributes
-    ----------
-    states : int
-        Number of joint states of the separator.
-    index : array, shape (cells of the clique,)
-        The state of the separator that each cell agrees with.
-    shape : tuple of int
-        The shape of the clique.
-    others : tuple of int
-        The axes of the variables that the separator lacks.
-    order : tuple of int
-        How to transpose a table over the other axes, and last the messages, to the order of the separator.
-    sums : array, shape (states, cells), or None
-        A 1 where a cell agrees with a state, unless there are many of both.
-    """
-
-    states: int
-    index: Integers
-    shape: tuple[int, ...]
-    others: tuple[int, ...]
-    order: tuple[int, ...]
-    sums: Floats | None
-
-    @classmethod
-    def of(cls, shape: tuple[int, ...], axes: tuple[int, ...]) -> _Port:
-        """Return the port of a separator whose variables are some axes of a clique."""
-        states = math.prod(shape[axis] for axis in axes)
-        index = flat_index(shape, tuple(range(len(shape))), axes)
-        return cls(
-            states,
-            index,
-            shape,
-            others=tuple(axis for axis in range(len(shape)) if axis not in axes),
-            order=(*(sorted(axes).index(axis) for axis in axes), len(axes)),
-            sums=np.eye(states)[:, index] if states * len(index) <= MOST_SUMS else None,
-        )
-
-    def summed(self, product: Floats) -> Floats:
-        """Return a table (cells of the clique, messages) summed down to (messages, states of the separator)."""
-        if self.sums is not None:
-            # While cliques are small, a product of matrices is faster than sums over axes.
-            return (self.sums @ product).T
-        left: Floats = product.reshape(*self.shape, -1).sum(axis=self.others)
-        return left.transpose(self.order).reshape(self.states, -1).T
-
-
-@dataclass(frozen=True, eq=False)
-class Passage:
-    """A node of a random instance, through which messages pass from some of its edges to another.
-
-    Attributes
-    ----------
-    node : int
-        Its place in the junction tree.
-    table : array
-        What the node contributes to the joint table: one axis per variable of its clique.
-    ports : list of _Port
-        One per child and, last, that of the parent.
-    work : Work
-        Where its multiplications are noted.
-    """
-
-    node: int
-    table: Floats
-    ports: list[_Port]
-    work: Work
-
-    def leaf(self) -> Floats:
-        """Return the messages of a leaf, shape (states of its variable, states of the separator)."""
-        return self.table.reshape(self.ports[-1].states, -1).T
-
-    def send(self, parts: Sequence[tuple[int, Floats]], onto: int, in_step: bool = False) -> Floats:
-        """Return all products of messages that come in through some edges, summed down to another edge.
-
-        Parameters
-        ----------
-        parts : sequence of (int, array)
-            Edges (positions in `ports`), and the messages that come in through each, one per row.
-        onto : int
-            The edge that the products leave through.
-        in_step : bool
-            Whether to multiply equal rows of all parts only, in place of every row of one with every row of others.
-
-        Returns
-        -------
-        array, shape (products, states of the separator)
-        """
-        cells = self.table.size
-        product = self.table.reshape(cells, 1)
-        for edge, messages in parts:
-            self.work.products(self.node, cells * len(messages) * (1 if in_step else product.shape[1]))
-            incoming = messages.T.take(self.ports[edge].index, axis=0)
-            # There are more messages than cells: loops over them are the longer ones.
-            product = product * incoming if in_step else product[:, :, None] * incoming[:, None, :]
-            product = product.reshape(cells, -1)
-        return self.ports[onto].summed(product)
 
 
 class Dimensions(NamedTuple):
@@ -253,12 +149,12 @@ def _sent(
     Where there are many more products than dimensions, random products of random combinations span the same, though
     less evenly.
     """
-    states = passage.ports[onto].states
+    states = passage.layout.states[onto]
     if _count_products([len(span) for _, span in parts], states, most):
-        messages = passage.send(parts, onto)
+        messages = passage.send(sorted(parts, key=lambda part: len(part[1])), onto)
     else:
         mixed = [(edge, _mixed(span, _enough(states, most), random)) for edge, span in parts]
-        messages = passage.send(mixed, onto, in_step=True)
+        messages = passage.send_in_step(mixed, onto)
     return _basis(passage, messages, most, random)
 
 
@@ -270,18 +166,16 @@ def _mixed(span: Floats, count: int, random: np.random.Generator) -> Floats:
 
 
 def _passages(tree: JunctionTree, seed: int, work: Work) -> list[Passage]:
-    """Return the nodes of a random instance; those that look alike share what does not depend on their tables."""
-    ports: dict[tuple[tuple[int, ...], tuple[int, ...]], _Port] = {}
+    """Return the nodes of a random instance."""
+    layouts: dict[tuple[tuple[int, ...], tuple[tuple[int, ...], ...]], Layout] = {}
     passages = []
     for i, (node, table) in enumerate(zip(tree.nodes, _random_tables(tree, seed), strict=True)):
         place = {name: axis for axis, name in enumerate(node.clique)}
-        found = []
-        for separator in (*(tree.nodes[child].separator for child in node.children), node.separator):
-            key = table.shape, tuple([place[name] for name in separator])
-            if key not in ports:
-                ports[key] = _Port.of(*key)
-            found.append(ports[key])
-        passages.append(Passage(i, table, found, work))
+        separators = [*(tree.nodes[child].separator for child in node.children), node.separator]
+        ports = tuple([tuple([place[name] for name in separator]) for separator in separators])
+        if (table.shape, ports) not in layouts:
+            layouts[table.shape, ports] = Layout(table.shape, ports)
+        passages.append(Passage(i, table.reshape(-1), layouts[table.shape, ports], work))
     return passages
 
 
@@ -334,6 +228,9 @@ def _basis(passage: Passage, messages: Floats, most: int | None, random: np.rand
     """Return orthonormal rows with the span of some messages through a node, or with a random part of it."""
     passage.work.decomposition(passage.node, *messages.shape)
     basis = orthonormal(messages)
+    if len(basis) < messages.shape[1]:
+        # To form the basis takes as long again; all there is has none to form.
+        passage.work.decomposition(passage.node, *basis.shape)
     if most is None or len(basis) <= most:
         return basis
     return orthonormal(_mixed(basis, most, random))

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from eigentree.arrays import Floats
-    from eigentree.planning.ranks import Passage, Spans
+    from eigentree.planning.passages import Passage
+    from eigentree.planning.ranks import Spans
     from eigentree.planning.work import Work
     from eigentree.structures.junction_tree import JunctionTree
 
@@ -136,7 +137,8 @@ class _Look:
         """
         if len(other_side) == other_side.shape[1]:
             return np.asarray(self.table / self.table[(0,) * len(self.names)])
-        return self.table @ other_side.T
+        # As one product of matrices: by axes of the table there would be many small ones.
+        return (self.messages() @ other_side.T).reshape(*self.table.shape[:-1], -1)
 
     def narrowed(self, names: Collection[str]) -> _Look:
         """Return the look with some variables only."""
@@ -145,6 +147,10 @@ class _Look:
             return self
         part = self.table[tuple([slice(None) if name in names else 0 for name in self.names])]
         return _Look(tuple([self.names[k] for k in kept]), tuple([self.distances[k] for k in kept]), part)
+
+    def messages(self) -> Floats:
+        """Return the table with one message per row."""
+        return self.table.reshape(-1, self.table.shape[-1])
 
     def named(self, group: _Group) -> View:
         """Return the names of a group."""
@@ -354,7 +360,7 @@ class _Planner:
         return best
 
     def _beside(self, i: int, look: _Look, other_side: Floats) -> Floats:
-        self.work.product(i, look.table.size // look.table.shape[-1], *other_side.shape)
+        self.work.products(i, look.table.size, len(other_side))
         return look.beside(other_side)
 
     def _messages(self, i: int, pairs: Floats, group: _Group) -> Floats:
@@ -429,21 +435,20 @@ def _combined(seen: list[_Incoming], sure: set[str], passage: Passage, onto: int
         The edge that is looked from.
     """
     distances = _candidates(seen, sure)
-    narrowed = [incoming.look.narrowed(distances) for incoming in seen]
-    names = [name for look in narrowed for name in look.names]
-    shape = [size for look in narrowed for size in look.table.shape[:-1]]
-    messages = passage.send(
-        [
-            (incoming.edge, look.table.reshape(-1, look.table.shape[-1]))
-            for incoming, look in zip(seen, narrowed, strict=True)
-        ],
-        onto,
-    )
+    parts = [(incoming.edge, incoming.look.narrowed(distances)) for incoming in seen]
+    names = [name for _, look in parts for name in look.names]
+    # Nearest first, and of the equally near those first that come in first.
     order = sorted(range(len(names)), key=lambda k: distances[names[k]])
+    listed = [names[k] for k in order]
+    parts.sort(key=lambda part: part[1].table.size)
+    messages = passage.send([(edge, look.messages()) for edge, look in parts], onto)
+    sent = [name for _, look in parts for name in look.names]
+    shape = [size for _, look in parts for size in look.table.shape[:-1]]
+    places = [sent.index(name) for name in listed]
     return _Look(
-        tuple([names[k] for k in order]),
-        tuple([distances[names[k]] for k in order]),
-        messages.reshape(*shape, -1).transpose(*order, len(order)),
+        tuple(listed),
+        tuple([distances[name] for name in listed]),
+        messages.reshape(*shape, -1).transpose(*places, len(places)),
     )
 
 

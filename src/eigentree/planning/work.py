@@ -52,26 +52,22 @@ class Work:
         self._left = MOST + MOST_PER_NODE * nodes
         self._largest, self._node = 0.0, 0
 
-    def products(self, node: int, count: int) -> None:
-        """Note that so many products are about to be made at once at a node, or raise `OverworkError`."""
+    def products(self, node: int, count: int, steps: int = 1) -> None:
+        """Note that so many products are about to be made at once at a node, each a sum of some steps."""
         if count > MOST_AT_ONCE:
             raise OverworkError(node)
-        self.note(node, count)
+        self.note(node, count + STEP_OF_PRODUCT * count * steps)
 
     def decomposition(self, node: int, rows: int, columns: int) -> None:
         """Note a QR decomposition."""
         self.note(node, STEP_OF_QR * rows * columns * min(rows, columns))
-
-    def product(self, node: int, rows: int, inner: int, columns: int) -> None:
-        """Note a product of matrices."""
-        self.note(node, STEP_OF_PRODUCT * rows * inner * columns)
 
     def groups(self, node: int, count: int) -> None:
         """Note that so many groups of variables are about to be listed."""
         self.note(node, GROUP * count)
 
     def note(self, node: int, amount: float) -> None:
-        """Note some work in multiplications."""
+        """Note work that is about to be done at a node, in multiplications, or raise `OverworkError`."""
         self._left -= amount
         if amount > self._largest:
             self._largest, self._node = amount, node
