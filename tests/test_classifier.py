@@ -23,9 +23,9 @@ from eigentree.counting import row_sample
 from eigentree.counting.row_sample import RowSample
 from eigentree.counting.statistics import Statistics
 from eigentree.experiments.baselines import IndependentColumns
+from eigentree.planning.views import ViewPlan
 from eigentree.spectral import shrinkage
 from eigentree.spectral.shrinkage import CLASS_FOLDS, CLASS_GRID, choose_class_shrinkage
-from eigentree.spectral.views import ViewPlan
 
 GRAPH = et.zoo.hmm(6, 1, 2, 3)
 NAMES = np.array(["acceptor", "donor", "neither"])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from functools import reduce
+from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,11 +14,16 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eigentree as et
-from eigentree.counting import joint_table
+from eigentree.counting import accumulating, joint_table
 from eigentree.counting.features import ColumnFeatures
+from eigentree.data.columns import Columns
+from eigentree.data.rows import Rows
+from eigentree.kernels.counting import count_groups
 
 GRAPH = et.LatentGraph({"h": 2, "a": 3, "b": 2, "c": 5, "d": 4}, [("h", n) for n in "abcd"], ["h"])
 GROUPS = [("a", "b", "c"), ("c", "d"), ("a", "d"), ("b",)]
+RENAMED = et.LatentGraph({"h": 2, "A": 3, "B": 2, "C": 5, "D": 4}, [("h", n) for n in "ABCD"], ["h"])
+RENAMED_GROUPS = [[name.upper() for name in group] for group in GROUPS]
 
 
 def random_rows(seed: int, count: int = 400, holes: float = 0.0) -> np.ndarray:
@@ -55,19 +63,25 @@ def test_counts_equal_a_loop(storage: str, holes: float) -> None:
     assert counts.rows == len(rows)
 
 
-@pytest.mark.parametrize("holes", [0.0, 0.2])
-def test_tables_that_are_gathered_are_those_that_are_found(storage: str, holes: float) -> None:
-    """Groups with a table of their own, read off another's, or asked for as a part; also in another order."""
+@pytest.mark.parametrize("holes", [(0.0, 0.2), (0.2, 0.0)], ids=["holes later", "holes first"])
+def test_tables_that_are_gathered_are_those_that_are_found(storage: str, holes: tuple[float, ...]) -> None:
+    """Groups with a table of their own, read off another's, or asked for as a part; also in another order.
+
+    Where to gather them from is remembered, and is not the same with holes and without.
+    """
     graph = et.LatentGraph({"h": 2, **dict.fromkeys("abcde", 3)}, [("h", n) for n in "abcde"], ["h"])
-    random = np.random.default_rng(0)
-    rows = random.integers(0, 3, (300, 5))
-    rows[random.random(rows.shape) < holes] = -1
     groups = [("a", "b", "c"), ("b", "c", "d", "e"), ("a", "b"), ("b", "c"), ("d", "e"), ("e", "a")]
-    counts = et.Counts(graph, groups).update(rows)
-    asked = [(0, 1), (2, 1), (1, 2), (4, 3), (0, 2), (0, 4), (1, 4)]
-    for _ in range(2):
-        expected = [counts.find(columns).array().ravel() for columns in asked]
-        assert_array_equal(counts.stacked(asked), expected)
+    pairs = [(0, 1), (2, 1), (1, 2), (4, 3), (0, 2), (0, 4), (1, 4)]
+    triples = [(0, 1, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0), (3, 4, 1), (4, 2, 3)]
+    empty = et.Counts(graph, groups)
+    random = np.random.default_rng(0)
+    for share in (*holes, *holes):
+        rows = random.integers(0, 3, (300, 5))
+        rows[random.random(rows.shape) < share] = -1
+        counts = empty.update(rows)
+        for asked in (pairs, triples):
+            expected = [counts.find(columns).array().ravel() for columns in asked]
+            assert_array_equal(counts.stacked(asked), expected)
 
 
 @pytest.mark.parametrize("holes", [0.0, 0.3, 1.0])
@@ -102,8 +116,10 @@ def test_a_table_of_its_own_is_read_before_a_larger_one_of_as_many_cells(monkeyp
     assert counts.table(["a", "b"]).sum() == 100
 
 
-def test_weights_may_be_whole_or_fractional(storage: str) -> None:
-    rows = random_rows(1)
+@pytest.mark.parametrize("holes", [0.0, 0.2])
+def test_weights_may_be_whole_or_fractional(storage: str, holes: float) -> None:
+    """Over more rows than are counted in one block."""
+    rows = random_rows(1, count=5_000, holes=holes)
     whole = np.random.default_rng(0).integers(0, 4, len(rows))
     repeated = et.Counts(GRAPH, GROUPS).update(np.repeat(rows, whole, axis=0))
     weighted = et.Counts(GRAPH, GROUPS).update(rows, sample_weight=whole)
@@ -112,6 +128,42 @@ def test_weights_may_be_whole_or_fractional(storage: str) -> None:
         assert_array_equal(weighted.table(names), repeated.table(names))
         assert_allclose(fractional.table(names), repeated.table(names) / 7)
     assert weighted.rows == whole.sum()
+
+
+@pytest.mark.parametrize("order", list(permutations([0, 1, 2])), ids=str)
+def test_chunks_may_have_weights_of_different_kinds(storage: str, order: tuple[int, ...]) -> None:
+    codes = Rows.of(random_rows(6, holes=0.2), Columns.of(GRAPH)).encode()
+    parts = np.array_split(np.arange(len(codes)), 3)
+    random = np.random.default_rng(0)
+    weights = [None, random.integers(0, 4, len(parts[1])), random.integers(0, 16, len(parts[2])) / 4]
+    chunks = [(np.asfortranarray(codes[parts[k]]), weights[k]) for k in order]
+    counts = et.Counts(GRAPH, GROUPS).count(iter(chunks))
+    everything = np.concatenate([np.ones(len(parts[0])), weights[1], weights[2]])
+    expected = et.Counts(GRAPH, GROUPS).count(iter([(codes, everything)]))
+    for names in GROUPS:
+        assert_array_equal(counts.table(names), expected.table(names))
+    assert counts.rows == everything.sum()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 9])
+def test_threads_share_the_groups_and_count_each_once(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    used: set[int] = set()
+
+    def counted(*arguments: Any) -> None:
+        used.add(threading.get_ident())
+        together.wait(timeout=30)
+        count_groups(*arguments)
+
+    # Each waits for all others, so that a thread that is not there is noticed.
+    together = threading.Barrier(min(threads, len(GROUPS) - 1))
+    monkeypatch.setattr(accumulating, "SHARED_FROM", 0)
+    monkeypatch.setattr(accumulating, "thread_count", lambda: threads)
+    monkeypatch.setattr(accumulating, "count_groups", counted)
+    rows = random_rows(7)
+    counts = et.Counts(GRAPH, GROUPS).update(rows)
+    for names in GROUPS:
+        assert_array_equal(counts.table(names), slow_table(rows, names))
+    assert len(used) == together.parties
 
 
 @settings(max_examples=30, deadline=None)
@@ -176,6 +228,7 @@ def test_counts_are_not_changed_by_later_ones() -> None:
     [
         (lambda c: c.table(["a", "b", "c", "d"]), r"\['a', 'b', 'c', 'd'\] were not counted together"),
         (lambda c: c + et.Counts(GRAPH, [("a",)]), "the same groups"),
+        (lambda c: c - et.Counts(RENAMED, RENAMED_GROUPS), "of the same variables"),
         (lambda c: c.table([]), "at least one variable"),
         (lambda c: et.Counts(GRAPH, [("a", "a")]), r"each variable once and at least one, not \['a', 'a'\]"),
         (lambda c: et.Counts(GRAPH, [()]), "at least one"),

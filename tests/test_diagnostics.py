@@ -277,6 +277,19 @@ def test_fewer_symbols_than_the_rank_are_too_few() -> None:
     et.SpectralJunctionTree(graph, max_rank=2).fit(rows)  # the advice helps
 
 
+def test_what_occurs_on_the_poorer_side_bounds_the_rank() -> None:
+    graph = et.zoo.mixture(2, 3, 4)
+    rows = et.LatentNetwork.random(graph, seed=0).sample(5_000, seed=0)
+    rows[:, 1] %= 2
+    with pytest.warns(RuntimeWarning, match="asks for rank 3"):
+        model = et.SpectralJunctionTree(graph).fit(rows)
+    sides = {separator.inside: separator for separator in model.report_.separators}
+    assert {("x0",), ("x1",)} <= set(sides)
+    for separator in sides.values():
+        assert separator.seen == 2, "the constant, and one direction of the column with two symbols"
+        assert separator.absent
+
+
 def test_few_rows_without_shrinkage_are_warned_of() -> None:
     with pytest.warns(RuntimeWarning, match=r"the data cannot support the rank .* noise alone reaches") as caught:
         et.SpectralJunctionTree(GRAPH, shrinkage=0).fit(ROWS[:100])

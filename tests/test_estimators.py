@@ -25,8 +25,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import eigentree as et
+from eigentree.planning.views import ViewPlan
 from eigentree.spectral.shrinkage import USUAL, pseudo_rows
-from eigentree.spectral.views import ViewPlan
 
 SHARED = Path(__file__).parents[1].parent / "shared" / "data"
 
@@ -320,7 +320,7 @@ def test_holes_leave_the_marginals_of_their_columns_alone() -> None:
     for column, name in enumerate(GRAPH.observed):
         counted = model.counts_.table([name])
         assert_array_equal(counted, [(rows[:, column] == state).sum() for state in range(3)])
-        assert_allclose(model.joint([name]), counted / counted.sum(), atol=0.1)
+        assert_allclose(model.joint([name]), (counted + 0.5) / (counted.sum() + 1.5), atol=1e-9)
 
 
 # Answers
@@ -351,8 +351,10 @@ def test_rows_without_positive_probability_are_counted_and_warned_of_once(recipe
     assert np.isfinite(scores).all()
     assert model.model_.log_prob(rows)[1] == bad
     model.score_samples(rows[sign > 0])  # no warning: warnings are errors
-    with pytest.warns(RuntimeWarning, match=r"1 of 1 rows"):
+    assert caught[0].filename == __file__, "it points at the caller"
+    with pytest.warns(RuntimeWarning, match=r"1 of 1 rows") as caught:
         model.score(rows[sign <= 0][:1])
+    assert caught[0].filename == __file__
     assert str(model.report_) == before, "scoring changes no report"
 
 
@@ -370,6 +372,17 @@ def test_predictions_are_distributions_however_bad_the_fit(count: int, recipe: s
                 assert proba.shape == (200, 3)
                 assert (proba >= 0).all()
                 assert_allclose(proba.sum(axis=1), 1.0)
+
+
+def test_conditionals_are_distributions_where_the_learned_joint_is_none() -> None:
+    """What noise leaves below zero counts as zero; the rest is as the learned joint has it."""
+    model = fitted(ROWS[:10], **RECIPES["unshrunk"])
+    table = model.joint(GRAPH.observed)
+    assert (table < 0).any()
+    positive = np.maximum(table, 0.0)
+    for first in range(3):
+        found = model.conditional(GRAPH.observed[1:], given={GRAPH.observed[0]: first})
+        assert_allclose(found, positive[first] / positive[first].sum(), atol=1e-9)
 
 
 @pytest.mark.parametrize(

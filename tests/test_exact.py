@@ -236,6 +236,26 @@ def test_only_missing_cells_are_counted_as_undefined() -> None:
         assert (filled < 2).all()
 
 
+def test_what_follows_impossible_cells_is_drawn_from_its_column_alone() -> None:
+    graph = et.LatentGraph({"x": 2, "y": 3}, [("x", "y")])
+    network = et.LatentNetwork(graph, {"x": [1, 0], "y": [[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]]})
+    with pytest.warns(RuntimeWarning, match="4000 missing cells follow cells that the model calls impossible"):
+        drawn = network.impute(np.tile([1, -1], (4_000, 1)), "sample", seed=0)
+    assert_allclose(np.bincount(drawn[:, 1], minlength=3) / 4_000, [0.7, 0.2, 0.1], atol=0.03)
+
+
+def test_independent_columns_of_many_states_are_the_product_of_their_tables() -> None:
+    """Their nodes have one state to agree on, and tables too large to be multiplied: many children meet."""
+    graph = et.LatentGraph(dict.fromkeys("abcdefghij", 200))
+    network = et.LatentNetwork.random(graph, seed=0)
+    rows = network.sample(100, seed=1)
+    rows[::3, 4] = -1
+    expected = np.zeros(100)
+    for column, name in enumerate(graph.observed):
+        expected += np.append(np.log(network.tables[name]), 0.0)[rows[:, column]]
+    assert_allclose(network.log_prob(rows), expected, rtol=1e-12)
+
+
 def test_tiny_probabilities_survive() -> None:
     """Messages far below the smallest double: the log scale carries them."""
     tiny = 1e-200

@@ -39,6 +39,39 @@ def test_expected_counts_agree_with_enumeration(
         assert_allclose(table, reference[key] if is_learned(graph, key) else 0.0, atol=1e-10)
 
 
+def hidden_chain(states: tuple[int, ...]) -> et.LatentGraph:
+    sizes = {f"h{t}": size for t, size in enumerate(states)} | {f"x{t}": 2 for t in range(len(states))}
+    edges = [(f"h{t}", f"x{t}") for t in range(len(states))]
+    edges += [(f"h{t}", f"h{t + 1}") for t in range(len(states) - 1)]
+    return et.LatentGraph(sizes, edges, [f"h{t}" for t in range(len(states))])
+
+
+@pytest.mark.parametrize("many", [1, 1_000_000])
+@pytest.mark.parametrize(
+    "graph",
+    [
+        # A missing cell that two tables share is one state in both.
+        et.LatentGraph({"a": 3, "b": 4, "c": 2}, [("a", "b"), ("b", "c")]),
+        et.zoo.dynamic_bayes_net(3, {"h": 2, "x": 3}, [("h", "x")], [("h", "h"), ("x", "x")], ["h"]),
+        et.LatentGraph({"h": 2, "g": 2, "x": 9, "y": 2}, [("h", "x"), ("x", "g"), ("g", "y")], ["h", "g"]),
+        # Small cliques go into their parents, and these into theirs.
+        hidden_chain((1, 1, 1, 3, 3, 3, 3)),
+        hidden_chain((3, 3, 3, 3, 1, 1, 1)),
+        hidden_chain((3, 3, 1, 1, 1, 3, 3)),
+    ],
+    ids=["observed chain", "two chains", "between", "first small", "last small", "middle small"],
+)
+def test_gaps_in_shared_columns_and_cliques_that_merge(graph: et.LatentGraph, many: int) -> None:
+    network = et.LatentNetwork.random(graph, seed=0)
+    rows = network.sample(40, seed=1)
+    rows[np.random.default_rng(0).random(rows.shape) < 0.4] = -1
+    found = counted(network, rows, many=many)
+    reference, log_likelihood = brute_counts(network, rows, np.ones(40))
+    assert_allclose(found.log_likelihood, log_likelihood, rtol=1e-10)
+    for key, table in by_table(graph, found.counts).items():
+        assert_allclose(table, reference[key], atol=1e-10)
+
+
 def test_long_chains_and_unlikely_rows_neither_underflow_nor_lose_counts() -> None:
     graph = et.zoo.hmm(400, 1, 2, 3)
     tables = dict(et.LatentNetwork.random(graph, seed=0).tables)
@@ -228,6 +261,8 @@ def test_parameters_are_a_vector_and_back() -> None:
         again = layout.network(layout.vector(network))
         for key, table in network.tables.items():
             assert np.array_equal(again.tables[key], table)
+    with pytest.raises(et.NetworkError, match="belongs to another graph"):
+        layout.vector(et.LatentNetwork.random(et.LatentGraph({"a": 3}), seed=0))
 
 
 def test_relative_frequencies_need_counts() -> None:

@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +20,12 @@ import eigentree as et
 from eigentree.commands import main as cli
 from eigentree.commands import reproduce
 from eigentree.datasets import load_splice
-from eigentree.experiments import figure3, figure4, runner
+from eigentree.experiments import figure3, figure4, methods, runner
+from eigentree.experiments import reproduce as reproducing
 from eigentree.experiments.baselines import IndependentColumns, MarkovChain
 from eigentree.experiments.journal import Journal
 from eigentree.experiments.progress import progress
-from eigentree.experiments.tables import Point, error_table, ratio_table
+from eigentree.experiments.tables import Point, error_table, points, ratio_table
 
 STATES = (2, 3, 2, 2)
 
@@ -166,6 +168,58 @@ def test_a_method_that_fails_is_recorded_and_tried_again(tmp_path: Path) -> None
     assert journal.find(cells[0].describe())["result"]["error"] < 0.5
 
 
+def test_no_row_is_learned_from_and_tested_on_and_all_sizes_are_tested_alike() -> None:
+    cells = [cell3(samples, "independent") for samples in (20, 30)] + [cell3(20, "ours")]
+    small, large, other = (figure3.measure(cell)["seeds"] for cell in cells)
+    assert len({small["truth"], small["tests"], small["rows"], large["rows"]}) == 4
+    assert (small["truth"], small["tests"]) == (large["truth"], large["tests"])
+    assert {**other, "method": 0} == {**small, "method": 0}, "all methods learn from the same rows"
+
+
+def problem(count: int = 200) -> methods.Problem:
+    truth = et.LatentNetwork.random(et.zoo.hmm(4, 1, 2, 3), seed=0)
+    return methods.Problem(truth.graph, truth.sample(count, seed=1), seed=2, truth=truth, most_iterations=3)
+
+
+def test_online_em_is_given_by_its_likeliest_step_size() -> None:
+    task = problem()
+    best = methods.METHODS["online"].fit(task)
+    scores = [
+        et.OnlineEMJunctionTree(task.graph, stepsize, passes=3, random_state=task.seed + k)
+        .fit(task.rows)
+        .score(task.rows)
+        for k, stepsize in enumerate(methods.STEPSIZES)
+    ]
+    assert best.score(task.rows) == max(scores) > min(scores)
+
+
+def test_the_published_method_is_algorithm_1() -> None:
+    """One outside view for each edge, whose singular values are those of the plain pair moment."""
+    task = problem()
+    model = methods.train(methods.METHODS["published"], task).model
+    for edge in model.report_.separators:
+        (outside,) = edge.outside
+        pair = model.counts_.joint([*edge.inside, *outside])
+        rows = np.prod([task.graph.states[name] for name in edge.inside])
+        expected = np.linalg.svd(pair.reshape(rows, -1), compute_uv=False)[: len(edge.singular_values)]
+        assert_allclose(edge.singular_values, expected, atol=1e-12)
+    assert model.shrinkage_ == 0
+
+
+def test_points_are_means_with_the_standard_error_of_the_mean(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    errors = [0.1, 0.2, 0.4, 0.3]
+    cells = [replace(cell3(100), model=number) for number in range(5)]
+    common = {"cpu_seconds": 1.0, "seconds": 2.0, "floored": 1, "impossible": 2}
+    for cell, error in zip(cells, errors, strict=False):
+        journal.append({"cell": cell.describe(), "result": {"error": error, **common}})
+    journal.append({"cell": cells[4].describe(), "result": {"failure": "no"}})
+    (found,) = points(cells, journal, lambda cell: "panel", lambda cell: "100")
+    assert (found.count, found.failures, found.samples, found.floored) == (5, 1, 100, 3.0)
+    assert_allclose([found.error, found.median_error], [0.25, 0.25])
+    assert_allclose(found.standard_error, np.std(errors, ddof=1) / 2)
+
+
 # What people see
 
 
@@ -241,6 +295,27 @@ def test_a_damaged_journal_is_one_sentence_too(tmp_path: Path, capsys: pytest.Ca
     (tmp_path / "journal.jsonl").write_text("rubbish\n")
     assert cli.main(["reproduce", "fig4", "--quick", "--out", str(tmp_path)]) == 1
     assert "line 1 of" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("failures", "code"), [((), 0), (("a cell: no",), 1)])
+def test_the_command_runs_what_is_asked_for_and_says_what_failed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], failures: tuple[str, ...], code: int
+) -> None:
+    asked: list[figure4.Figure4Cell] = []
+
+    def reproduced(cells: list[figure4.Figure4Cell], jobs: int, out: Path) -> reproducing.Report:
+        asked.extend(cells)
+        return reproducing.Report(runner.Outcome(len(cells), failures), "the tables", (out / "figure4.csv",))
+
+    monkeypatch.setattr(reproducing, "reproduce_figure4", reproduced)
+    command = "reproduce fig4 --splits 2 --samples 200 100 200 --methods markov ours markov --drop-ambiguous"
+    assert cli.main(command.split()) == code
+    order = [(cell.split, cell.samples, cell.method) for cell in asked]
+    assert order == list(itertools.product((0, 1), (200, 100), ("ours", "markov")))
+    assert {(cell.ambiguous, cell.columns) for cell in asked} == {("drop", 60)}
+    shown = capsys.readouterr()
+    assert "the tables" in shown.out
+    assert shown.err == "".join(f"failed: {failure}\n" for failure in failures)
 
 
 # The whole path

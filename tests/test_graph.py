@@ -252,6 +252,8 @@ def test_graphs_that_differ_in_anything_are_not_equal(graph: LatentGraph) -> Non
     others = [
         LatentGraph({**STATES, "x0": 3}, EDGES, HIDDEN),
         LatentGraph(dict(reversed(STATES.items())), EDGES, HIDDEN),
+        # The same hidden ones in the same order, but other columns of data.
+        LatentGraph({"x1": STATES["x1"], **STATES}, EDGES, HIDDEN),
         LatentGraph(STATES, EDGES[:2], HIDDEN),
         LatentGraph(STATES, EDGES[::-1], HIDDEN),
         LatentGraph(STATES, EDGES, ["h0"]),

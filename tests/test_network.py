@@ -236,6 +236,21 @@ def test_undirected_networks_name_their_cliques() -> None:
         et.LatentNetwork(graph, short)
 
 
+def test_conditionals_of_nodes_are_distributions_or_zero_where_their_separator_is_impossible() -> None:
+    graph = et.zoo.hmm(5, 1, 2, 2)
+    # The chain is never in the second state at its third step.
+    tables = et.LatentNetwork.random(graph, seed=0).tables | {"h2": [[1.0, 0.0], [1.0, 0.0]]}
+    network = et.LatentNetwork(graph, tables)
+    for number, node in enumerate(network.tree.nodes):
+        table = network.conditional_table(network.tree, number)
+        sums = table.sum(axis=tuple(range(len(node.separator), table.ndim)))
+        expected = np.ones_like(sums)
+        if "h2" in node.separator:
+            np.moveaxis(expected, node.separator.index("h2"), 0)[1] = 0.0
+        assert_allclose(sums, expected)
+    assert any("h2" in node.separator for node in network.tree.nodes)
+
+
 def test_a_tree_of_another_graph_is_refused() -> None:
     network = et.LatentNetwork.random(GRAPH, seed=0)
     with pytest.raises(et.NetworkError, match="belongs to another graph"):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
+import pytest
 from brute_force import observed_table
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ from random_graphs import latent_graphs
 import eigentree as et
 from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
+from eigentree.engine.line_pool import LinePool
 from eigentree.engine.operators import NodeOperator, TreeOperators
 from eigentree.engine.passes import upward_pass
 
@@ -114,3 +117,86 @@ def test_the_joint_of_neighbours_visits_only_what_joins_them() -> None:
     pair = np.einsum("a,ax,ab,by->xy", belief, tables["x199"], tables["h200"], tables["x200"])
     assert_allclose(network.joint(["x199", "x200"]), pair, atol=1e-12)
     assert_allclose(network.joint(["x200", "x199"]), pair.T, atol=1e-12)
+    # In another basis, what is summed out on both sides has a scale.
+    operators = regauged(network.operators, np.random.default_rng(0))
+    assert_allclose(operators.joint((199, 200)), pair, atol=1e-9)
+
+
+def holed_codes(network: et.LatentNetwork, count: int, seed: int) -> np.ndarray:
+    rows = network.sample(count, seed=seed)
+    rows[np.random.default_rng(seed).random(rows.shape) < 0.3] = -1
+    return Rows.of(rows, Columns.of(network.graph)).encode()
+
+
+def test_no_answer_depends_on_how_rows_are_cut_into_blocks() -> None:
+    network = et.LatentNetwork.random(et.zoo.hmm(9, 2, 2, 3), seed=0)
+    operators = network.operators
+    codes = holed_codes(network, 1100, seed=0)
+    log_size, sign = operators.log_prob(codes)
+    tables = operators.tables(codes, [4, 0])
+    for start, stop in ((0, 1), (0, 600), (511, 513), (1099, 1100)):
+        part = np.asfortranarray(codes[start:stop])
+        assert_array_equal(operators.log_prob(part)[0], log_size[start:stop])
+        assert_array_equal(operators.log_prob(part)[1], sign[start:stop])
+        for whole, table in zip(tables, operators.tables(part, [4, 0]), strict=True):
+            assert_array_equal(table, whole[start:stop])
+
+
+@pytest.mark.parametrize(
+    "lay_out", [np.asfortranarray, np.ascontiguousarray, lambda codes: np.repeat(codes, 2, 0)[::2]]
+)
+def test_codes_may_lie_in_memory_in_any_order(lay_out: Callable[[np.ndarray], np.ndarray]) -> None:
+    network = et.LatentNetwork.random(et.zoo.hmm(5, 1, 2, 3), seed=1)
+    operators = network.operators
+    codes = holed_codes(network, 40, seed=1)
+    laid = lay_out(codes.copy())
+    assert_array_equal(operators.log_prob(laid)[0], operators.log_prob(codes)[0])
+    assert_array_equal(operators.tables(laid, [2])[0], operators.tables(codes, [2])[0])
+    filled = codes.copy(order="F")
+    assert operators.draw(filled, np.random.default_rng(2)) == 0
+    assert operators.draw(laid, np.random.default_rng(2)) == 0
+    assert_array_equal(laid, filled)
+    assert (laid < 3).all()
+
+
+def test_no_rows_have_no_answers() -> None:
+    operators = et.LatentNetwork.random(et.zoo.hmm(5, 1, 2, 3), seed=1).operators
+    nothing = np.zeros((0, 5), np.uint8)
+    assert operators.log_prob(nothing)[0].shape == (0,)
+    assert operators.tables(nothing, [2])[0].shape == (0, 3)
+    assert operators.draw(nothing, np.random.default_rng(0)) == 0
+
+
+def test_the_table_of_no_column_is_the_sum_over_all_rows() -> None:
+    operators = et.LatentNetwork.random(et.zoo.hmm(5, 1, 2, 3), seed=1).operators
+    assert_allclose(operators.joint(()), 1.0, rtol=1e-12)
+    scaled = TreeOperators((NodeOperator.from_dense(np.array([[1e-200], [3e-200]]), columns=(0,)),), (2,))
+    assert_allclose(scaled.joint(()), 4e-200, rtol=1e-12)
+
+
+def test_an_operator_of_zeros_still_sends_a_message() -> None:
+    nothing = NodeOperator.from_dense(np.zeros((2, 1)), columns=(0,))
+    assert len(nothing.index) == 1
+    operators = TreeOperators((nothing,), (2,))
+    log_size, sign = operators.log_prob(np.array([[0], [2]], np.uint8))
+    assert log_size.tolist() == [-np.inf] * 2
+    assert sign.tolist() == [0, 0]
+    assert_array_equal(operators.joint((0,)), [0, 0])
+    assert operators.draw(np.array([[2]], np.uint8), np.random.default_rng(0)) == 1
+
+
+def test_lines_in_use_never_overlap_and_few_are_needed() -> None:
+    random = np.random.default_rng(0)
+    pool, held = LinePool(5), []
+    for _ in range(400):
+        if held and random.random() < 0.5:
+            pool.give_back(*held.pop(int(random.integers(len(held)))))
+        else:
+            count = int(random.integers(1, 6))
+            held.append((pool.lend(count), count))
+        lines = [line for first, count in held for line in range(first, first + count)]
+        assert len(set(lines)) == len(lines)
+        assert all(5 <= line < pool.end for line in lines)
+    first = pool.lend(3)
+    pool.give_back(first, 3)
+    assert pool.lend(2) <= first

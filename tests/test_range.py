@@ -12,6 +12,7 @@ import eigentree as et
 from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
 from eigentree.engine.operators import NodeOperator, TreeOperators
+from eigentree.engine.passes import upward_pass
 
 
 def mixture_log_terms(network: et.LatentNetwork, row: np.ndarray) -> np.ndarray:
@@ -137,3 +138,24 @@ def test_signs_survive_where_doubles_do_not() -> None:
     assert sign.tolist() == [-1, 1, -1, 1]
     larger, smaller = np.maximum(first, second), np.minimum(first, second)
     assert_allclose(log_size, np.log(0.5) + larger + np.log1p(-np.exp(smaller - larger)), rtol=1e-12)
+
+
+def test_what_cancels_may_leave_the_range_of_doubles() -> None:
+    """All values are about 1, but at each node the second state keeps the last digits of a difference only."""
+    length, kept = 30, 2.0**-50
+    root, inner = np.zeros((2, 2, 1)), np.zeros((2, 2, 2))
+    root[[0, 1], [0, 1], 0] = 1.0
+    inner[0, 0, 0], inner[0, 1, 1], inner[1, 1, 1] = 1.0, 1.0, -1.0
+    nodes = [NodeOperator.from_dense(root, children=(1, 2)), NodeOperator.from_dense(np.eye(2), columns=(0,))]
+    for t in range(length):
+        here = len(nodes)
+        nodes.append(NodeOperator.from_dense(inner, children=(here + 1, here + 2)))
+        nodes.append(NodeOperator.from_dense(np.array([[1.0, 1.0 - kept]]), columns=(t + 1,)))
+    nodes.append(NodeOperator.from_dense(np.ones((1, 2)), columns=(length + 1,)))
+    operators = TreeOperators(tuple(nodes), (2,) + (1,) * (length + 1))
+    codes = np.zeros((2, length + 2), np.uint8, order="F")
+    codes[1, 0] = 1
+    for flat in (operators.flat, operators.folded.flat):
+        log_size, sign = upward_pass(flat, codes)
+        assert_allclose(log_size, [0.0, length * np.log(kept)], rtol=1e-12)
+        assert sign.tolist() == [1, 1]

@@ -18,12 +18,12 @@ from eigentree.counting.row_sample import RowSample, held_share
 from eigentree.counting.statistics import Statistics
 from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
+from eigentree.planning.views import ViewPlan
 from eigentree.spectral import flooring
-from eigentree.spectral.flooring import floored, log_marginals
+from eigentree.spectral.flooring import cut_off, floored, log_marginals
 from eigentree.spectral.learning import learn
 from eigentree.spectral.shrinkage import FOLDS, GRID, USUAL, choose_shrinkage, pseudo_rows
 from eigentree.spectral.sources import CountedTables
-from eigentree.spectral.views import ViewPlan
 
 GRAPH = et.zoo.hmm(6, 1, 2, 3)
 NETWORK = et.LatentNetwork.random(GRAPH, seed=0)
@@ -331,6 +331,39 @@ def test_only_what_is_not_positive_is_replaced(scaling: str | None) -> None:
     fine, none = floored(log_size[~bad], sign[~bad], codes[~bad], fit, 0.0, log_marginals(counts))
     assert none == 0
     assert_array_equal(fine, before[~bad])
+
+
+@pytest.mark.parametrize("shrinkage", [0.0, 0.001, 0.002])
+def test_the_next_stronger_shrinkage_that_is_positive_answers(
+    monkeypatch: pytest.MonkeyPatch, shrinkage: float
+) -> None:
+    steps = (0.001, 0.003, 0.01, math.inf)
+    monkeypatch.setattr(flooring, "BACK_OFF", steps)
+    plan = ViewPlan.build(GRAPH)
+    counts = et.Counts(GRAPH, plan.groups()).update(NETWORK.sample(15, seed=9))
+    (fit,) = learn(plan, [CountedTables(counts, 1.5)], "variance")
+    codes = codes_of(all_rows(GRAPH))
+    # Every row is called not positive, also such as a weaker shrinkage would answer for.
+    refused = np.zeros(len(codes), np.int8)
+    result, count = floored(np.zeros(len(codes)), refused, codes, fit, shrinkage, log_marginals(counts))
+    stronger = [fit.operators(more).log_prob(codes) for more in steps if more > shrinkage]
+    positive = np.array([sign > 0 for _, sign in stronger])
+    assert positive[-1].all()
+    assert not positive[0].all()
+    expected = np.array([log_size for log_size, _ in stronger])[positive.argmax(axis=0), np.arange(len(codes))]
+    assert_allclose(result, expected, atol=1e-9)
+    assert count == len(codes)
+
+
+def test_what_is_cut_off_is_a_part_of_the_marginals_and_nothing_else_changes() -> None:
+    counts = et.Counts(GRAPH, ViewPlan.build(GRAPH).groups()).update(NETWORK.sample(15, seed=9))
+    codes = codes_of(NETWORK.sample(6, seed=3))
+    log_size, sign = np.linspace(-9, -4, 6), np.array([1, 0, 1, -1, 1, 1], np.int8)
+    before = log_size.copy()
+    result = cut_off(log_size, sign, codes, log_marginals(counts))
+    expected = math.log(flooring.FLOOR) + sum(np.log(counts.smoothed(k))[codes[:, k]] for k in range(6))
+    assert_allclose(result, np.where(sign > 0, before, expected))
+    assert_array_equal(log_size, before, "the argument is not changed")
 
 
 def test_what_no_shrinkage_makes_positive_gets_a_part_of_the_marginals() -> None:

@@ -17,10 +17,10 @@ import eigentree as et
 from eigentree.counting.features import ColumnFeatures
 from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
+from eigentree.planning.views import ViewPlan
 from eigentree.spectral.bonds import plain_bond
 from eigentree.spectral.learning import learn
 from eigentree.spectral.sources import CountedTables, ExactTables
-from eigentree.spectral.views import ViewPlan
 
 RECIPES = {
     "default": {"shrinkage": 0},
@@ -77,6 +77,15 @@ ZOO = {
     "mixture with more components than states": et.zoo.mixture(12, 5, 2),
     "semi-hidden Markov": et.zoo.semi_hidden_markov(5, 2, 2, 5),
     "paper's junction tree": et.zoo.paper_junction_tree(2, 6),
+    "chain of hidden variables with different states": et.LatentGraph(
+        {
+            name: count
+            for t, size in enumerate((2, 2, 3, 3, 2, 2, 3))
+            for name, count in ((f"h{t}", size), (f"x{t}", 5))
+        },
+        [(f"h{t}", f"h{t + 1}") for t in range(6)] + [(f"h{t}", f"x{t}") for t in range(7)],
+        [f"h{t}" for t in range(7)],
+    ),
     "dynamic Bayes net": et.zoo.dynamic_bayes_net(
         6, {"a": 2, "b": 2, "x": 3}, [("a", "b"), ("b", "x")], [("a", "a"), ("b", "a")], ["a", "b"]
     ),
@@ -229,23 +238,45 @@ def test_infinite_shrinkage_is_each_column_alone_with_one_half_added(holes: floa
     assert_allclose(model.score_samples(rows), expected, atol=1e-9)
 
 
-def test_pseudo_rows_are_rows_of_every_configuration() -> None:
-    graph = et.zoo.hmm(4, 1, 2, 3)
+@pytest.mark.parametrize("states", [(3, 3, 3, 3), (3, 2, 3, 2)], ids=str)
+def test_pseudo_rows_are_rows_of_every_configuration(states: tuple[int, ...]) -> None:
+    graph = et.zoo.hmm(4, 1, 2, states)
     plan = ViewPlan.build(graph)
     rows = et.LatentNetwork.random(graph, seed=0).sample(50, seed=1)
     every = all_rows(graph)
-    counts = et.Counts(graph, plan.groups()).update(rows)
+    counts = et.Counts(graph, [*plan.groups(), graph.observed]).update(rows)
     more = counts.update(every, sample_weight=np.full(len(every), 1.5 / len(every)))
     random = np.random.default_rng(0)
-    features = ColumnFeatures.stack([np.column_stack([np.ones(3), random.random(3)]) for _ in range(4)])
-    groups = [(0, 1, 2), (1, 2, 3)]
+    features = ColumnFeatures.stack([np.column_stack([np.ones(size), random.random(size)]) for size in states])
+    groups = [(0, 1, 2), (2, 3, 0)]
     given, spread = CountedTables(more, 0.0), CountedTables(counts, 1.5)
     assert_allclose(spread.stacked(groups), given.stacked(groups), atol=1e-12)
-    assert_allclose(spread.marginal(2), given.marginal(2), atol=1e-12)
+    assert_allclose(spread.marginal(1), given.marginal(1), atol=1e-12)
     assert_allclose(spread.pair((0,), (1, 2)), given.pair((0,), (1, 2)), atol=1e-12)
     assert_allclose(spread.moments(groups, features), given.moments(groups, features), atol=1e-12)
-    parts = [((0,), features[0]), ((1, 2), random.random((9, 2)))]
+    parts = [((0,), features[0]), ((1, 2), random.random((states[1] * states[2], 2)))]
     assert_allclose(spread.expectation(parts), given.expectation(parts), atol=1e-12)
+
+
+def test_columns_that_no_row_has_together_count_as_independent() -> None:
+    graph = et.zoo.hmm(4, 1, 2, 3)
+    rows = et.LatentNetwork.random(graph, seed=0).sample(60, seed=1)
+    rows[:30, 0], rows[30:, 1] = -1, -1
+    counts = et.Counts(graph, ViewPlan.build(graph).groups()).update(rows)
+    tables = CountedTables(counts, 1.5)
+    random = np.random.default_rng(0)
+    features = ColumnFeatures.stack([np.column_stack([np.ones(3), random.random(3)]) for _ in range(4)])
+    alone = [
+        (np.bincount(column[column >= 0], minlength=3) + 0.5) / ((column >= 0).sum() + 1.5) for column in rows.T
+    ]
+    share = 1.5 / 61.5
+    expected = (1 - share) * np.einsum("a,b,c->abc", *alone[:3]) + share / 27
+    assert_allclose(tables.stacked([(0, 1, 2)])[0], expected.ravel(), atol=1e-12)
+    assert_allclose(tables.pair((0,), (1, 2)), expected.reshape(3, 9), atol=1e-12)
+    turned = np.einsum("abc,ai,bj,ck->ijk", expected, features[0], features[1], features[2])
+    assert_allclose(tables.moments([(0, 1, 2), (1, 2, 3)], features)[0], turned, atol=1e-12)
+    parts = [((k,), features[k]) for k in range(3)]
+    assert_allclose(tables.expectation(parts), turned, atol=1e-12)
 
 
 # Large tables
@@ -279,3 +310,14 @@ def test_singular_values_of_large_matrices_are_those_of_a_full_decomposition(kin
         if kind == "fast":
             aligned = np.abs(left[:, :6].T @ bond.projection[0, 0])
             assert_allclose(aligned, np.eye(6), atol=1e-5)
+
+
+def test_what_is_rounding_only_is_not_inverted() -> None:
+    """The solves are those of the pseudo-inverse of the signal, also where less of it is left than the rank."""
+    random = np.random.default_rng(0)
+    left, right = random.random((8, 2)), random.random((2, 12))
+    pair = left @ right
+    pair /= pair.sum()
+    bond = plain_bond([pair[None, None]], 4)
+    projection, (solve,) = bond.projection[0, 0], bond.solves
+    assert_allclose(solve[0, 0], np.linalg.pinv(pair, rcond=1e-10) @ projection, atol=1e-9)

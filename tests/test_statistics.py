@@ -12,7 +12,7 @@ import eigentree as et
 from eigentree.counting import joint_table, row_sample
 from eigentree.counting.row_sample import EVERY_HASH, RowSample
 from eigentree.counting.statistics import Statistics
-from eigentree.spectral.views import ViewPlan
+from eigentree.planning.views import ViewPlan
 
 GRAPH = et.zoo.hmm(6, 1, 2, 3)
 NETWORK = et.LatentNetwork.random(GRAPH, seed=0)
@@ -63,9 +63,12 @@ def test_parts_add_up_to_the_whole(seed: int, cuts: set[int], holes: float, limi
         assert_same(Statistics.from_arrays(whole.arrays()), whole)
 
 
+@pytest.mark.parametrize("dense", [6, 2**16])
 @pytest.mark.parametrize("holes", [0.0, 0.2])
-def test_what_was_added_can_be_taken_away(holes: float) -> None:
-    one, other = (Statistics.of(rows_of(seed, holes=holes), GRAPH) for seed in (1, 2))
+def test_what_was_added_can_be_taken_away(monkeypatch: pytest.MonkeyPatch, holes: float, dense: int) -> None:
+    monkeypatch.setattr(joint_table, "DENSE_CELLS", dense)
+    graph = et.zoo.hmm(6, 1, 2, 3)  # a new one: the layout of its counts is kept on its plan
+    one, other = (Statistics.of(rows_of(seed, holes=holes), graph) for seed in (1, 2))
     back = (one + other) - other
     assert_same(back, one)
     assert back.rows == 300
@@ -99,6 +102,18 @@ def test_a_sample_that_is_not_known_stays_unknown() -> None:
         assert sum_.known_to == -1
 
 
+@pytest.mark.parametrize("holes", [0.0, 0.2])
+def test_what_comes_back_from_arrays_knows_every_table(holes: float) -> None:
+    """Also of groups that are read off a larger one's table, and of a sample that is not known."""
+    plan = ViewPlan.build(GRAPH)
+    whole = Statistics.of(rows_of(11, holes=holes), GRAPH)
+    again = Statistics.from_arrays(whole.arrays())
+    for group in plan.groups():
+        assert_array_equal(again.counts.table(group), whole.counts.table(group))
+    unknown = Statistics(whole.counts, RowSample.unknown(6))
+    assert Statistics.from_arrays(unknown.arrays()).sample.known_to == -1
+
+
 def test_a_model_learned_from_a_sum_is_the_model_of_all_rows() -> None:
     rows = rows_of(6, count=900, holes=0.1)
     parts = [Statistics.of(part, GRAPH) for part in np.array_split(rows, 4)]
@@ -126,8 +141,12 @@ def test_statistics_of_other_columns_or_views_are_refused() -> None:
         et.SpectralJunctionTree(GRAPH).fit_statistics(statistics.counts)
     with pytest.raises(et.DataError, match="add up only when"):
         statistics + Statistics.of(rows_of(8), GRAPH, views=3)
-    with pytest.raises(et.DataError, match="600 rows cannot be taken from 300"):
+    with pytest.raises(
+        et.DataError, match="600 rows cannot be taken from these 300: some of them were never added"
+    ):
         statistics - Statistics.of(rows_of(8, count=600), GRAPH, views=1)
+    with pytest.raises(et.DataError, match="some of them were never added"):
+        statistics - Statistics.of(rows_of(11), GRAPH, views=1)
     with pytest.raises(TypeError):
         statistics + 1
     with pytest.raises(TypeError):
@@ -138,10 +157,36 @@ def test_damaged_arrays_are_refused() -> None:
     arrays = Statistics.of(rows_of(9), GRAPH).arrays()
     with pytest.raises(et.DataError, match="'dense' is missing"):
         Statistics.from_arrays({name: array for name, array in arrays.items() if name != "dense"})
-    with pytest.raises(et.DataError, match="lengths do not fit"):
-        Statistics.from_arrays(arrays | {"dense": arrays["dense"][1:]})
+    for name in ("dense", "sample_codes"):
+        with pytest.raises(et.DataError, match="lengths do not fit"):
+            Statistics.from_arrays(arrays | {name: arrays[name][1:]})
+    with pytest.raises(et.DataError, match="columns that they do not have"):
+        Statistics.from_arrays(arrays | {"group_columns": arrays["group_columns"] + 1})
     with pytest.raises(et.DataError, match="lengths do not fit"):
         Statistics.from_arrays(arrays | {"sample_weights": arrays["sample_weights"][1:]})
+
+
+def test_statistics_share_nothing_with_the_arrays_they_are_made_of() -> None:
+    statistics = Statistics.of(rows_of(9), GRAPH)
+    arrays = {name: array.copy() for name, array in statistics.arrays().items()}
+    again = Statistics.from_arrays(arrays)
+    for array in arrays.values():
+        if array.dtype.kind in "iu":
+            array += 1
+    assert_same(again, statistics)
+    with pytest.raises(AttributeError, match="Counts never change: 'tally' cannot be set"):
+        statistics.counts.tally = None
+
+
+def test_a_difference_that_leaves_no_sample_is_learned_from_at_the_usual_shrinkage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(row_sample, "SAMPLE_ROWS", 20)
+    one, other = (Statistics.of(rows_of(seed, count=2_000), GRAPH) for seed in (12, 13))
+    rest = (one + other) - other
+    empty = Statistics(rest.counts, rest.sample.up_to(0))
+    assert len(empty.sample.hashes) == 0
+    assert et.SpectralJunctionTree(GRAPH).fit_statistics(empty).shrinkage_ == 0.4
 
 
 def test_parts_of_large_sparse_tables_are_all_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from random_graphs import latent_graphs
 
 import eigentree as et
-from eigentree.spectral.views import ViewPlan
-from eigentree.structures.junction_tree import JunctionTree, _unavoidable, moral_adjacency
+from eigentree.planning.views import ViewPlan
+from eigentree.structures.elimination import moral_adjacency, unavoidable_clique
+from eigentree.structures.junction_tree import JunctionTree
 
 graphs = latent_graphs(most_variables=9, most_cells=10**6)
 
@@ -198,10 +199,10 @@ def test_a_family_too_large_is_refused_before_any_work(build) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(graphs)
-def test_what_is_refused_before_triangulation_is_unavoidable(graph: et.LatentGraph) -> None:
+def test_what_is_refused_before_triangulation_isunavoidable_clique(graph: et.LatentGraph) -> None:
     moral = moral_adjacency(graph)
     numbers = {name: i for i, name in enumerate(graph.names)}
-    found = _unavoidable(
+    found = unavoidable_clique(
         [{numbers[other] for other in moral[name]} for name in graph.names], list(graph.states.values())
     )
     bound = math.prod(graph.states[graph.names[i]] for i in found)
@@ -212,7 +213,7 @@ def test_what_is_refused_before_triangulation_is_unavoidable(graph: et.LatentGra
 def test_a_dense_graph_is_refused_before_it_is_triangulated(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"v{i}" for i in range(300)]
     graph = et.LatentGraph(dict.fromkeys(names, 2), list(combinations(names, 2)), names[1:], directed=False)
-    monkeypatch.setattr("eigentree.structures.junction_tree._eliminate", None)
+    monkeypatch.setattr("eigentree.structures.elimination._eliminate", None)
     with pytest.raises(et.TreewidthError, match=r"a clique of 300 variables with 2.04e\+90 joint states"):
         JunctionTree.build(graph)
 

@@ -12,10 +12,12 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from random_graphs import latent_graphs
+from sklearn.base import clone
 
 import eigentree as et
-from eigentree.spectral import views
-from eigentree.spectral.views import PlanNode, ViewPlan
+from eigentree.planning import search, work
+from eigentree.planning.ranks import orthonormal
+from eigentree.planning.views import PlanNode, ViewPlan
 
 graphs = latent_graphs(most_variables=8)
 seeds = st.integers(0, 2**32 - 1)
@@ -121,7 +123,7 @@ ROUNDING = {
 @pytest.mark.parametrize(("size", "dimensions"), [(1.0, 2), (1e-5, 2), (1e-15, 1), (0.0, 1)])
 def test_a_basis_is_one_of_directions_and_not_of_rounding(size: float, dimensions: int) -> None:
     vectors = np.array([[3.0, 4.0, 0.0], [-6.0, -8.0, 0.0], [0.0, 0.0, size]])
-    basis = views._basis(vectors)
+    basis = orthonormal(vectors)
     assert_allclose(basis @ basis.T, np.eye(dimensions), atol=1e-12)
     assert_allclose(vectors[:2] @ basis.T @ basis, vectors[:2], atol=1e-12)
 
@@ -315,8 +317,8 @@ def test_work_grows_in_proportion_to_the_length() -> None:
 def test_views_too_small_for_the_rank_are_an_error_naming_the_separator(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(views, "MAX_VIEW_STATES", 3)
-    graph = et.zoo.hmm(11, 2, 2, 2)  # no other test plans a chain of this length: plans are kept
+    monkeypatch.setattr(search, "MAX_VIEW_STATES", 3)
+    graph = et.zoo.hmm(9, 2, 2, 2)
     with pytest.raises(
         et.RankError,
         match=r"separator \{h\d+, h\d+\} needs rank 4, its view \{x\d+\} reaches 2, .* at most 3 joint states.*"
@@ -324,7 +326,7 @@ def test_views_too_small_for_the_rank_are_an_error_naming_the_separator(
     ):
         ViewPlan.build(graph)
     with pytest.raises(et.RankError, match="needs rank 4"):
-        et.SpectralJunctionTree(graph).fit(np.zeros((5, 11), int))
+        et.SpectralJunctionTree(graph).fit(np.zeros((5, 9), int))
     # Both pieces of advice help.
     assert max(node.rank for node in ViewPlan.build(graph, max_rank=2).nodes) == 2
     with pytest.warns(RuntimeWarning, match="needs rank 4"):
@@ -334,8 +336,8 @@ def test_views_too_small_for_the_rank_are_an_error_naming_the_separator(
 def test_a_plan_at_a_lower_rank_works_and_warns_at_every_fit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(views, "MAX_VIEW_STATES", 3)
-    graph = et.zoo.hmm(13, 2, 2, 2)  # as above
+    monkeypatch.setattr(search, "MAX_VIEW_STATES", 3)
+    graph = et.zoo.hmm(9, 2, 2, 2)
     network = et.LatentNetwork.random(graph, seed=0)
     rows = network.sample(20_000, seed=1)
     for _ in range(2):
@@ -345,7 +347,7 @@ def test_a_plan_at_a_lower_rank_works_and_warns_at_every_fit(
         assert node.rank == 2
         assert node.bound == ("capped: the generic rank is 4" if node.generic_rank == 4 else node.bound)
         assert all(len(group) == 1 for group in (node.inside, *node.outside))
-    assert_allclose(model.joint(["x0", "x12"]).sum(), 1.0)
+    assert_allclose(model.joint(["x0", "x8"]).sum(), 1.0)
     fresh = network.sample(1_000, seed=2)
     independent = et.SpectralJunctionTree(graph, shrinkage=np.inf, max_rank=1).fit(rows)
     with warnings.catch_warnings():
@@ -354,18 +356,57 @@ def test_a_plan_at_a_lower_rank_works_and_warns_at_every_fit(
 
 
 def test_a_small_size_limit_that_suffices_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "MAX_VIEW_STATES", 4)
-    plan = ViewPlan.build(et.zoo.hmm(17, 2, 2, 2))
+    monkeypatch.setattr(search, "MAX_VIEW_STATES", 4)
+    plan = ViewPlan.build(et.zoo.hmm(9, 2, 2, 2))
     assert max(node.rank for node in plan.nodes) == 4
 
 
-def test_one_plan_a_structure() -> None:
-    """Planning again gives the same plan, whatever the state of numpy's generators."""
-    graph = et.zoo.factorial_hmm(5, 2, 2, 6)
+def test_a_plan_hangs_on_its_graph() -> None:
+    """Planned once per graph and settings; an equal graph is planned anew, and gets an equal plan."""
+    graph, equal = et.zoo.factorial_hmm(5, 2, 2, 6), et.zoo.factorial_hmm(5, 2, 2, 6)
     first = ViewPlan.build(graph, views=3)
-    for length in range(3, 12):  # more than are kept
-        ViewPlan.build(et.zoo.hmm(length))
-    assert ViewPlan.build(graph, views=3).nodes == first.nodes
+    assert ViewPlan.build(graph, views=3) is first
+    assert ViewPlan.build(graph, views=2) is not first
+    assert ViewPlan.build(equal, views=3) is not first
+    assert ViewPlan.build(equal, views=3).nodes == first.nodes
+    template = et.zoo.HMM(order=2)
+    built = template.build([3, 3, 3, 3])
+    assert template.build([3, 3, 3, 3]) is built
+    assert template.build([3, 3, 3, 4]) != built
+    assert clone(et.SpectralJunctionTree(graph)).structure is graph
+
+
+def lattice(side: int, share: float) -> et.LatentGraph:
+    """A square grid of binary variables, this share of them observed."""
+    names = {(i, j): f"v{i}_{j}" for i in range(side) for j in range(side)}
+    edges = [(name, names[i + 1, j]) for (i, j), name in names.items() if i + 1 < side]
+    edges += [(name, names[i, j + 1]) for (i, j), name in names.items() if j + 1 < side]
+    drawn = np.random.default_rng(0).random(len(names)) < share
+    hidden = [name for name, seen in zip(names.values(), drawn, strict=True) if not seen]
+    return et.LatentGraph(dict.fromkeys(names.values(), 2), edges, hidden, directed=False)
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [et.zoo.hmm(40, 10), et.zoo.hmm(40, 12, 2, 4), lattice(10, 1 / 3), lattice(12, 0.5)],
+    ids=["order 10", "order 12", "10 x 10", "12 x 12"],
+)
+def test_what_would_take_too_long_is_refused_at_once(graph: et.LatentGraph) -> None:
+    """In 0.1.0 none of these ended in two minutes; the steps are those of the interpreter, whatever the machine."""
+
+    def refused() -> None:
+        with pytest.raises(et.RankError, match=r"separator \{.*\} has [\d,]+ joint states, and finding its rank"):
+            ViewPlan.build(graph)
+
+    assert steps_of(refused) < 5_000_000
+
+
+@pytest.mark.parametrize("order", [4, 5, 6])
+def test_long_orders_are_planned_with_bounded_work(order: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A twentieth of the work that planning may take is enough; order 5 once took 14 seconds."""
+    monkeypatch.setattr(work, "MOST", 1e8)
+    plan = ViewPlan.build(et.zoo.hmm(40, order))
+    assert max(node.rank for node in plan.nodes) == 2**order
 
 
 def test_any_root_has_the_same_ranks_at_the_same_cuts() -> None:

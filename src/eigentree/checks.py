@@ -46,4 +46,9 @@ def generator(random_state: Seed) -> np.random.Generator:
     """Return the generator that a seed stands for; the generator itself where one is given."""
     if isinstance(random_state, np.random.RandomState):
         random_state = int(random_state.randint(2**31))
-    return np.random.default_rng(random_state)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"a seed is a whole number of at least 0, a Generator or None, not {random_state!r}"
+        ) from None

@@ -9,6 +9,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+__all__ = [
+    "DataError",
+    "EigentreeError",
+    "GraphError",
+    "NetworkError",
+    "ParameterError",
+    "RankError",
+    "TensorError",
+    "TreewidthError",
+    "did_you_mean",
+    "in_short",
+]
+
 
 class EigentreeError(ValueError):
     """Base of all errors that this package raises on purpose."""

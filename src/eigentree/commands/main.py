@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser(prog="eigentree", description=eigentree.__doc__)
+    parser = Parser(prog="eigentree", description=(eigentree.__doc__ or "").splitlines()[0])
     parser.add_argument("--version", action="version", version=f"eigentree {eigentree.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in (reproduce, warm_up):

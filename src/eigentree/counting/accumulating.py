@@ -8,10 +8,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import get_num_threads
 
 from eigentree.counting.joint_table import JointTable, collected
 from eigentree.kernels.codes import largest_codes
+from eigentree.kernels.compiling import thread_count
 from eigentree.kernels.counting import count_groups, weigh_groups
 
 if TYPE_CHECKING:
@@ -168,11 +168,11 @@ class Accumulator:
 
 
 def _in_threads(work: Callable[[slice], None], groups: int, rows: int) -> None:
-    """Do work on the starts of consecutive groups, shared by as many threads as numba is allowed.
+    """Do work on the starts of consecutive groups, shared by as many threads as may be.
 
     Every group has a table of its own, so nothing depends on who counts it.
     """
-    threads = min(get_num_threads(), groups) if groups * rows > SHARED_FROM else 1
+    threads = min(thread_count(), groups) if groups * rows > SHARED_FROM else 1
     bounds = [round(k * groups / threads) for k in range(threads + 1)]
     parts = [slice(a, b + 1) for a, b in pairwise(bounds)]
     if threads == 1:

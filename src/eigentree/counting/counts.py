@@ -15,7 +15,7 @@ from eigentree.counting.accumulating import Accumulator, Tally
 from eigentree.counting.joint_table import JointTable
 from eigentree.counting.layout import CountLayout
 from eigentree.data.columns import Columns
-from eigentree.data.rows import Rows
+from eigentree.data.rows import Rows, rows_at_a_time
 from eigentree.data.weights import checked_weights
 from eigentree.errors import DataError
 
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 __all__ = ["Counts", "MomentSource", "weighted_chunks"]
 
 COUNT_CHUNK = 16_384
+"""Most rows that are counted at a time."""
+
+ROUNDING = 1e-6
+"""How far below 0 the difference of fractional weights may end up."""
 
 
 class MomentSource(Protocol):
@@ -42,6 +46,8 @@ class MomentSource(Protocol):
 
 class Counts:
     """Additive joint counts of groups of observed variables; never changed once made.
+
+    `update` and `count` return new counts and leave these as they are.
 
     Parameters
     ----------
@@ -59,13 +65,16 @@ class Counts:
     3
     """
 
+    columns: Columns
+    layout: CountLayout
+    tally: Tally
+
     def __init__(self, graph: LatentGraph, groups: Sequence[Sequence[str]]) -> None:
         for group in groups:
             if not group or len(set(group)) < len(group):
                 raise DataError(f"a group to count has each variable once and at least one, not {list(group)}")
-        columns = Columns.of(graph)
-        numbered = [tuple(sorted(graph.column(name) for name in group)) for group in groups]
-        self._fill(columns, CountLayout.of(numbered, columns.states), None)
+        # Kept on the graph: however often a structure is counted, its groups are laid out once.
+        self._fill(Columns.of(graph), graph.derived(_layout, tuple(map(tuple, groups))), None)
 
     @classmethod
     def laid_out(cls, columns: Columns, layout: CountLayout, tally: Tally | None = None) -> Counts:
@@ -75,10 +84,14 @@ class Counts:
         return made
 
     def _fill(self, columns: Columns, layout: CountLayout, tally: Tally | None) -> None:
-        self.columns = columns
-        self.layout = layout
-        self.tally = tally or Tally(np.zeros(int(layout.table_start[-1]), np.int64), layout.empty_sparse(), None, 0)
+        nothing = np.zeros(int(layout.table_start[-1]), np.int64)
+        self.__dict__.update(
+            columns=columns, layout=layout, tally=tally or Tally(nothing, layout.empty_sparse(), None, 0)
+        )
         self.tally.dense.flags.writeable = False
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"Counts never change: {name!r} cannot be set")
 
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
@@ -89,6 +102,14 @@ class Counts:
     def rows(self) -> float:
         """How many rows were counted, or the sum of their weights."""
         return self.tally.rows
+
+    @property
+    def holds_negative(self) -> bool:
+        """Whether a cell is negative, as after subtracting what was never added; rounding of weights is not."""
+        tally = self.tally
+        tables = [tally.dense, *(table.values for table in tally.sparse.values())]
+        tables += [] if tally.residual is None else [tally.residual]
+        return self.rows < 0 or any(bool((table < -ROUNDING).any()) for table in tables)
 
     def empty(self) -> Counts:
         """Return counts of the same groups without any row."""
@@ -221,5 +242,10 @@ class Counts:
 
 def weighted_chunks(rows: Rows, weights: NDArray[Any] | None) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None]]:
     """Yield codes and weights (or None) of consecutive rows."""
-    for start, codes in rows.chunks(COUNT_CHUNK):
+    for start, codes in rows.chunks(min(COUNT_CHUNK, rows_at_a_time(len(rows.cells)))):
         yield codes, None if weights is None else weights[start : start + len(codes)]
+
+
+def _layout(graph: LatentGraph, groups: tuple[tuple[str, ...], ...]) -> CountLayout:
+    numbered = [tuple(sorted(graph.column(name) for name in group)) for group in groups]
+    return CountLayout.of(numbered, Columns.of(graph).states)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from eigentree.data.resolving import resolve_structure
 from eigentree.data.rows import Rows
 from eigentree.data.weights import checked_weights
 from eigentree.errors import DataError
-from eigentree.spectral.views import ViewPlan
+from eigentree.planning.views import ViewPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from eigentree.structures.graph import LatentGraph
     from eigentree.structures.templates import Template
 
-__all__ = ["Statistics"]
+__all__ = ["Statistics", "check_counts"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +69,7 @@ class Statistics:
         structure: LatentGraph | Template,
         views: int = 6,
         max_rank: int | None = None,
+        when_short: Literal["raise", "warn"] = "raise",
         *,
         sample_weight: ArrayLike | None = None,
     ) -> Statistics:
@@ -78,19 +80,18 @@ class Statistics:
         X : array-like of shape (rows, columns), or a data frame
             Codes; -1, NaN or null for a missing cell.
         structure : LatentGraph or Template
-        views, max_rank : int
+        views, max_rank, when_short
             As those of the estimator that is to learn from them: they decide which columns are counted together.
         sample_weight : array-like of shape (rows,), optional
             How often each row counts; may be fractional.
         """
         graph = resolve_structure(structure, X)
-        return cls.empty(ViewPlan.build(graph, views, max_rank)).update(X, sample_weight)
+        return cls.empty(ViewPlan.build(graph, views, max_rank, when_short)).update(X, sample_weight)
 
     @classmethod
     def empty(cls, plan: ViewPlan) -> Statistics:
         """Return the statistics that a plan asks for, of no rows."""
-        columns = Columns.of(plan.graph)
-        return cls(Counts.laid_out(columns, plan.derived(_layout_of)), RowSample.empty(len(columns.names)))
+        return cls(Counts(plan.graph, plan.groups()), RowSample.empty(len(plan.graph.observed)))
 
     @property
     def columns(self) -> Columns:
@@ -129,11 +130,12 @@ class Statistics:
     def __sub__(self, other: Statistics) -> Statistics:
         if not isinstance(other, Statistics):
             return NotImplemented
-        if other.rows > self.rows:
+        rest = self.counts - other.counts
+        if rest.holds_negative:
             raise DataError(
-                f"{other.rows:g} rows cannot be taken from {self.rows:g}; subtract what was added before"
+                f"{other.rows:g} rows cannot be taken from these {self.rows:g}: some of them were never added"
             )
-        return Statistics(self.counts - other.counts, self.sample - other.sample)
+        return Statistics(rest, self.sample - other.sample)
 
     def __repr__(self) -> str:
         groups, columns = len(self.counts.groups), len(self.columns.names)
@@ -174,27 +176,63 @@ class Statistics:
         """
         try:
             columns = Columns(tuple(map(str, arrays["names"])), tuple(map(int, arrays["states"])))
-            ends = np.cumsum(arrays["group_sizes"])
-            groups = [tuple(map(int, part)) for part in np.split(arrays["group_columns"], ends[:-1])]
-            layout = CountLayout.of(groups, columns.states)
+            layout = CountLayout.of(_groups(arrays, columns), columns.states)
             sparse = {
-                g: JointTable(table.columns, table.shape, arrays[f"keys_{g}"], arrays[f"values_{g}"])
+                g: JointTable(table.columns, table.shape, _own(arrays[f"keys_{g}"]), _own(arrays[f"values_{g}"]))
                 for g, table in layout.empty_sparse().items()
             }
-            tally = Tally(arrays["dense"], sparse, arrays.get("residual"), arrays["rows"].item())
+            residual = _own(arrays["residual"]) if "residual" in arrays else None
+            tally = Tally(_own(arrays["dense"]), sparse, residual, arrays["rows"].item())
             known, last = map(int, arrays["sample_known_to"])
-            sample = RowSample(
-                arrays["sample_hashes"], arrays["sample_codes"], arrays["sample_weights"], last if known else -1
-            )
+            hashes, codes, weights = (_own(arrays[f"sample_{part}"]) for part in ("hashes", "codes", "weights"))
+            sample = RowSample(hashes, codes, weights, last if known else -1)
         except KeyError as error:
             raise DataError(f"these arrays are no statistics: {error.args[0]!r} is missing") from None
-        if len(tally.dense) != layout.table_start[-1] or len(sample.hashes) != len(sample.weights):
+        if not _fitting(layout, tally, sample, len(columns.names)):
             raise DataError("these arrays are no statistics: their lengths do not fit their groups of columns")
         return cls(Counts.laid_out(columns, layout, tally), sample)
 
 
-def _layout_of(plan: ViewPlan) -> CountLayout:
-    """Return where the counts that a plan asks for lie."""
-    graph = plan.graph
-    groups = [tuple(sorted(graph.column(name) for name in group)) for group in plan.groups()]
-    return CountLayout.of(groups, Columns.of(graph).states)
+def _groups(arrays: Mapping[str, NDArray[Any]], columns: Columns) -> list[tuple[int, ...]]:
+    """Return the groups that arrays name, once their columns are there."""
+    ends = np.cumsum(arrays["group_sizes"])
+    groups = [tuple(map(int, part)) for part in np.split(arrays["group_columns"], ends[:-1])]
+    known = range(len(columns.names))
+    if len(columns.states) != len(known) or not all(column in known for group in groups for column in group):
+        raise DataError("these arrays are no statistics: their groups are of columns that they do not have")
+    return groups
+
+
+def _fitting(layout: CountLayout, tally: Tally, sample: RowSample, columns: int) -> bool:
+    """Return whether a tally and a sample have the sizes that a layout and the number of columns ask for."""
+    return (
+        len(tally.dense) == layout.table_start[-1]
+        and (tally.residual is None or len(tally.residual) == layout.residual_size)
+        and sample.codes.shape == (len(sample.hashes), columns)
+        and len(sample.weights) == len(sample.hashes)
+        and all(
+            table.keys is not None
+            and len(table.keys) == len(table.values)
+            and bool((table.keys < math.prod(table.shape)).all())
+            for table in tally.sparse.values()
+        )
+    )
+
+
+def _own(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a read-only copy: what the caller does with the array later is no matter."""
+    copy = np.array(array)
+    copy.flags.writeable = False
+    return copy
+
+
+def check_counts(plan: ViewPlan, counts: Counts) -> None:
+    """Raise `DataError` unless counts are of a plan's columns, and of all groups that it asks for."""
+    if counts.columns != Columns.of(plan.graph):
+        raise DataError("the counts are of other columns than the structure's; count with the same graph")
+    for group in plan.groups():
+        if counts.layout.holder(tuple(plan.graph.column(name) for name in group)) < 0:
+            raise DataError(
+                f"the columns {list(group)} were not counted together; count for the same structure, views and "
+                f"max_rank as the estimator's"
+            )

@@ -16,7 +16,23 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["cells_of", "is_marked_missing", "names_in"]
+__all__ = ["cells_of", "is_marked_missing", "names_in", "shape_of"]
+
+
+def shape_of(X: ArrayLike | Any) -> tuple[int, int]:
+    """Return how many rows and columns some data have; raise `DataError` where that is not what they are."""
+    _check_kind(X)
+    try:
+        shape = np.shape(X)
+    except ValueError:
+        raise _uneven() from None
+    if len(shape) != 2 or shape[1] == 0:
+        raise DataError(f"data need the shape (rows, columns), not {shape}")
+    return shape
+
+
+def _uneven() -> DataError:
+    return DataError("the rows have different lengths; every row needs one cell per column")
 
 
 def names_in(X: ArrayLike | Any) -> list[str] | None:
@@ -75,7 +91,7 @@ def _array_columns(X: ArrayLike | Any, names: Sequence[str]) -> tuple[NDArray[An
     try:
         array = X if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
     except ValueError:
-        raise DataError("the rows have different lengths; every row needs one cell per column") from None
+        raise _uneven() from None
     if array.ndim != 2:
         hint = "; for one row, write X[None, :]" if array.ndim == 1 else ""
         raise DataError(f"data need the shape (rows, columns), not {array.shape}{hint}")

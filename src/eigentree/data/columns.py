@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.cells import cells_of, names_in
+from eigentree.data.cells import cells_of, names_in, shape_of
 from eigentree.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
@@ -55,14 +55,8 @@ class Columns:
 
         The columns of a frame keep their names; those of an array are called x0, x1, ….
         """
-        names = names_in(X)
-        try:
-            shape = np.shape(X)
-        except ValueError:
-            raise DataError("the rows have different lengths; every row needs one cell per column") from None
-        if len(shape) != 2 or shape[1] == 0:
-            raise DataError(f"data need the shape (rows, columns), not {shape}")
-        names = names or [f"x{column}" for column in range(shape[1])]
+        count = shape_of(X)[1]
+        names = names_in(X) or [f"x{column}" for column in range(count)]
         states = []
         for name, cells in zip(names, cells_of(X, names), strict=True):
             known = cells[cells >= 0]

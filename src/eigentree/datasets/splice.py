@@ -15,6 +15,18 @@ from eigentree.errors import DataError, ParameterError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+__all__ = [
+    "AMBIGUOUS",
+    "ATTRIBUTION_FILE",
+    "CHECKSUM",
+    "CLASS_NAMES",
+    "FILE",
+    "LETTERS",
+    "Splice",
+    "load_splice",
+    "parsed",
+]
+
 LETTERS = "ACGT"
 """The bases in the order of their codes: A is 0, C is 1, G is 2, T is 3."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from eigentree.em.cliques import Clique
+from eigentree.engine.line_pool import LinePool
 from eigentree.engine.tables import flat_index
 from eigentree.kernels.expected import EDGE, NODE, BlockTree
 
@@ -183,24 +184,15 @@ def _outside(nodes: Sequence[Node], bond: Sequence[int], start: int) -> tuple[li
     Lines are free again once the clique has sent its message on.
     """
     places = [start] * len(nodes)
-    free: list[tuple[int, int]] = []
-    end = start + bond[0]
+    pool = LinePool(start + bond[0])
     for i, node in enumerate(nodes):
         if not isinstance(node, Clique):
             continue
         for child in node.children:
-            if not isinstance(nodes[child], Clique):
-                continue
-            fitting = min((gap for gap in free if gap[1] >= bond[child]), default=(end, bond[child]))
-            places[child] = fitting[0]
-            if fitting[0] == end:
-                end += bond[child]
-            else:
-                free.remove(fitting)
-                if fitting[1] > bond[child]:
-                    free.append((fitting[0] + bond[child], fitting[1] - bond[child]))
-        free.append((places[i], bond[i]))
-    return places, end
+            if isinstance(nodes[child], Clique):
+                places[child] = pool.lend(bond[child])
+        pool.give_back(places[i], bond[i])
+    return places, pool.end
 
 
 def _scaling(nodes: Sequence[Node], unscaled: int) -> list[int]:

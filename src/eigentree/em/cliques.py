@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from eigentree.em.parameters import ParameterLayout
 from eigentree.engine.tables import homes
+from eigentree.structures.elimination import clique_tree, natural_key
 from eigentree.structures.graph import LatentGraph
-from eigentree.structures.junction_tree import JunctionTree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from eigentree.em.parameters import TableKey
 
-__all__ = ["Clique", "Leaf", "Names", "Node", "Skeleton"]
+__all__ = ["Clique", "Home", "Leaf", "Names", "Node", "Skeleton"]
 
 Names: TypeAlias = tuple[str, ...]
 
@@ -226,14 +226,19 @@ def _cliques(graph: LatentGraph, families: Iterable[Names]) -> tuple[list[Names]
         edges |= {(min(pair), max(pair)): None for pair in combinations(family, 2)}
     if not states:
         return [()], [-1]
-    return _fewer_cliques(JunctionTree.build(LatentGraph(states, edges, directed=False)), states)
-
-
-def _fewer_cliques(tree: JunctionTree, states: Mapping[str, int]) -> tuple[list[Names], list[int]]:
-    """Return the cliques of a tree with children put into their parents where that adds no work."""
-    cliques = list(tree.cliques)
+    names = sorted(states, key=natural_key)
+    found = clique_tree(LatentGraph(states, edges, directed=False), names)
+    cliques = [tuple(names[v] for v in clique) for clique in found.cliques]
     # Independent parts join at an empty separator.
-    parents = [parent if parent >= 0 or i == 0 else 0 for i, parent in enumerate(tree.clique_parents)]
+    parents = [parent if parent >= 0 or i == 0 else 0 for i, parent in enumerate(found.parents)]
+    return _fewer_cliques(cliques, parents, states)
+
+
+def _fewer_cliques(
+    cliques: list[Names], parents: list[int], states: Mapping[str, int]
+) -> tuple[list[Names], list[int]]:
+    """Return cliques and parents with children put into their parents where that adds no work."""
+    cliques = list(cliques)
     into = list(range(len(cliques)))
     for i in reversed(range(1, len(cliques))):
         union = _union(cliques[parents[i]], cliques[i])

@@ -7,10 +7,6 @@ for about so many rows. It turns parameters into the values of its nodes (`value
 It has a tree and a pass of its own because it needs less than what answers questions, and is asked again and again
 for the same rows: probabilities have no sign, observed variables need not be joined into cliques, and a sum over
 all rows is wanted, not an answer per row. `kernels.expected` says what that gains.
-
-Posteriors of hidden variables and decoding would stand beside `Expectation.__call__`, on the same nodes, values
-and block layout, with an entry of `kernels.expected` that keeps lines per row. A continuous column would be a
-third kind of node beside `Clique` and `Leaf`, whose lines come from densities and not from values.
 """
 
 from __future__ import annotations
@@ -121,11 +117,6 @@ class Expectation:
     def layout(self) -> ParameterLayout:
         """Where each parameter stands."""
         return self.skeleton.layout
-
-    @property
-    def missing(self) -> frozenset[str]:
-        """Columns that may have missing cells."""
-        return self.skeleton.missing
 
     @cached_property
     def _values(self) -> ValueLayout:

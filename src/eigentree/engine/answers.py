@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Literal
+
+from eigentree.notices import notice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Floats, Integers
+    from eigentree.checks import Seed
     from eigentree.engine.model import Model
 
 __all__ = ["Answers", "warn_helped"]
@@ -47,7 +48,7 @@ class Answers(ABC):
         self,
         X: ArrayLike | Any,
         method: Literal["mode", "sample"] = "mode",
-        seed: int | np.random.Generator | None = None,
+        seed: Seed = None,
     ) -> Integers:
         """Return the rows with their missing cells filled, by the likeliest state or by a joint draw.
 
@@ -68,7 +69,7 @@ class Answers(ABC):
     def sample(
         self,
         n: int = 1,
-        seed: int | np.random.Generator | None = None,
+        seed: Seed = None,
         given: Mapping[str, int] | None = None,
     ) -> Integers:
         """Return rows drawn from the model, shape (n, columns), hidden variables left out.
@@ -95,6 +96,6 @@ class Answers(ABC):
 
 
 def warn_helped(count: int, what: str) -> None:
-    """Warn, where the caller's caller stands, that the model had to help itself a number of times."""
+    """Warn that the model had to help itself a number of times."""
     if count:
-        warnings.warn(f"{count} {what}", RuntimeWarning, stacklevel=3)
+        notice(f"{count} {what}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.engine.folding import MOST_CHILDREN
+from eigentree.engine.line_pool import LinePool
 from eigentree.kernels.flat import NODE, OWN_COLUMN, FlatTree
 
 if TYPE_CHECKING:
@@ -97,18 +98,9 @@ def _own_columns(nodes: Sequence[NodeOperator], states: Sequence[int]) -> Any:
 def _reused_lines(nodes: Sequence[NodeOperator]) -> list[int]:
     """Return the first line of each message in a pass up; lines are free again once the parent has read them."""
     lines = [0] * len(nodes)
-    free: list[tuple[int, int]] = []
-    end = 0
+    pool = LinePool()
     for i in reversed(range(len(nodes))):
-        size = nodes[i].bond
-        fitting = min((gap for gap in free if gap[1] >= size), default=None)
-        if fitting is None:
-            lines[i] = end
-            end += size
-        else:
-            free.remove(fitting)
-            lines[i] = fitting[0]
-            if fitting[1] > size:
-                free.append((fitting[0] + size, fitting[1] - size))
-        free.extend((lines[child], nodes[child].bond) for child in nodes[i].children)
+        lines[i] = pool.lend(nodes[i].bond)
+        for child in nodes[i].children:
+            pool.give_back(lines[child], nodes[child].bond)
     return lines

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from eigentree.checks import one_of
+from eigentree.checks import Seed, generator, one_of, whole_number
 from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows, rows_at_a_time
 from eigentree.errors import DataError, GraphError, in_short
@@ -146,7 +146,7 @@ class Model:
         self,
         X: ArrayLike | Any,
         method: Literal["mode", "sample"] = "mode",
-        seed: int | np.random.Generator | None = None,
+        seed: Seed = None,
     ) -> tuple[Integers, int]:
         """Return the rows as codes with their missing cells filled, and for how many cells that was undefined.
 
@@ -162,7 +162,7 @@ class Model:
         one_of("method", method, ("mode", "sample"), DataError)
         rows = Rows.of(X, self.columns)
         filled = np.empty((rows.count, len(self.columns.states)), np.int64)
-        random = np.random.default_rng(seed)
+        random = generator(seed)
         undefined = 0
         # In each row, the tables of all columns may be asked for at once.
         for start, codes in rows.chunks(rows_at_a_time(sum(self.columns.states))):
@@ -176,7 +176,7 @@ class Model:
     def draw(
         self,
         n: int,
-        seed: int | np.random.Generator | None = None,
+        seed: Seed = None,
         given: Mapping[str, int] | None = None,
     ) -> tuple[Integers, int]:
         """Return rows drawn from P(other columns | given), shape (n, columns), and how often that was undefined.
@@ -185,7 +185,7 @@ class Model:
         that has probability zero itself.
         """
         check_count(n)
-        random = np.random.default_rng(seed)
+        random = generator(seed)
         drawn = np.empty((n, len(self.columns.states)), np.int64)
         evidence = self._evidence(given or {})
         undefined = int(self.operators.log_prob(evidence)[1][0] == 0)
@@ -253,8 +253,7 @@ class Model:
 
 def check_count(n: int) -> None:
     """Raise `DataError` unless n is a whole number of rows, at least one."""
-    if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
-        raise DataError(f"the number of rows to sample is a whole number of at least 1, not {n!r}")
+    whole_number("the number of rows to sample", n, error=DataError)
 
 
 def _exp_shifted(log_size: Floats) -> NDArray[np.float64]:

@@ -11,13 +11,6 @@ There are four ways to pass messages, each for a reason:
   value is one number for all rows, where those here are multiplied together until a row needs few.
 - Tables of some columns, all else summed out, are messages of another kind, once per model and not once per row.
   They go through `eigentree.engine.schedule`, in numpy (`joint` and `summed_out` below).
-
-What is still to come enters like this. Max-product takes the largest term where a sum over a node's entries is
-taken now: in `_add_entry` and `_add` of the kernels, in `_totals` here. A hidden variable that stays is one more
-axis of a message, as a column that stays is in `joint`; the posterior of a bond is the product of the messages
-that meet on it, which `tables` has at hand. A leaf that is no look-up in a table, such as a density, is a node
-without entries: its lines are written for a block of rows before `upward` starts, and read by its parent as any
-other's.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """The order in which messages pass through a rooted tree, whatever the messages are.
 
 Numbers with a scale, tables over some columns that stay, beliefs of cliques, spans of vectors: where trees are
-visited in Python, once per model rather than once per row, this is the one schedule, and only `send` differs. One
-that takes the largest term in place of the sum gives max-product; one that keeps an axis lets a variable stay,
-observed or hidden; one that has no children to listen to is a leaf, and may look up a table or evaluate a density.
+visited in Python, once per model rather than once per row, this is the one schedule, and only `send` differs.
 
 Rows of data do not come this way: a call per node and row would cost a hundred times what the multiplications cost.
 They go through the compiled loops of `eigentree.kernels`.

@@ -9,7 +9,7 @@ import numpy as np
 from eigentree.structures.junction_tree import JunctionTree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from eigentree.arrays import Floats, Integers
     from eigentree.structures.graph import LatentGraph
@@ -28,7 +28,7 @@ def table_axes(graph: LatentGraph, tree: JunctionTree | None = None) -> dict[tup
     return {node.remainder: node.clique for node in tree.nodes if node.remainder}
 
 
-def flat_index(shape: tuple[int, ...], names: tuple[str, ...], part: tuple[str, ...]) -> Integers:
+def flat_index(shape: tuple[int, ...], names: tuple[Hashable, ...], part: tuple[Hashable, ...]) -> Integers:
     """Return, for each cell of a table over `names`, its position in the flat table over `part`."""
     grid = np.indices(shape, sparse=True)
     flat = np.zeros((1,) * len(shape), np.int64)

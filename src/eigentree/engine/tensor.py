@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+__all__ = ["LabeledTensor"]
+
 
 @dataclass(frozen=True, eq=False)
 class LabeledTensor:

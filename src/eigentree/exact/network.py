@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eigentree.checks import Seed, generator
 from eigentree.engine.calibration import Factor, calibrated
 from eigentree.engine.operators import NodeOperator, TreeOperators
 from eigentree.engine.tables import flat_index, marginal, table_axes
@@ -24,7 +25,7 @@ from eigentree.exact.given_tables import (
     shown,
 )
 from eigentree.exact.hidden import HiddenAnswers, Revealed
-from eigentree.exact.sampling import NetworkModel
+from eigentree.exact.model import NetworkModel
 from eigentree.structures.graph import LatentGraph
 from eigentree.structures.junction_tree import JunctionTree, TreeNode
 
@@ -110,7 +111,7 @@ class LatentNetwork(HiddenAnswers):
         cls,
         graph: LatentGraph,
         concentration: float = 1.0,
-        seed: int | np.random.Generator | None = None,
+        seed: Seed = None,
         tree: JunctionTree | None = None,
     ) -> LatentNetwork:
         """Return a network whose conditional distributions are drawn from a symmetric Dirichlet.
@@ -125,10 +126,11 @@ class LatentNetwork(HiddenAnswers):
             As in the constructor.
         """
         # Below the smallest normal numbers, logarithms divided by the concentration overflow.
-        if not isinstance(concentration, Real) or not 1e-300 < concentration < math.inf:
+        known = isinstance(concentration, Real) and not isinstance(concentration, bool)
+        if not known or not 1e-300 < concentration < math.inf:
             raise NetworkError(f"concentration must be a positive, finite number, not {concentration!r}")
         tree = checked_tree(graph, tree)
-        random = np.random.default_rng(seed)
+        random = generator(seed)
         tables: dict[tuple[str, ...], Floats] = {}
         for key, axes in table_axes(graph, tree).items():
             shape = [graph.states[name] for name in axes]

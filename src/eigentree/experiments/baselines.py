@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Codes = NDArray[Any]
 
+__all__ = ["PSEUDO_COUNT", "IndependentColumns", "MarkovChain"]
+
 PSEUDO_COUNT = 0.5
 """Added to every count: Jeffreys' prior for each distribution."""
 

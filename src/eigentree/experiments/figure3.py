@@ -20,6 +20,21 @@ if TYPE_CHECKING:
 
     from eigentree.structures.graph import LatentGraph
 
+__all__ = [
+    "CONCENTRATIONS",
+    "METHOD_NAMES",
+    "MODELS",
+    "QUICK_MODELS",
+    "QUICK_SAMPLES",
+    "SAMPLES",
+    "STRUCTURES",
+    "TESTS",
+    "Figure3Cell",
+    "Structure",
+    "cells",
+    "measure",
+]
+
 SAMPLES = (100, 316, 1_000, 3_162, 10_000, 31_623, 100_000)
 CONCENTRATIONS = (1.0, 0.3)
 MODELS = 10

@@ -35,6 +35,21 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
 
+__all__ = [
+    "METHOD_NAMES",
+    "QUICK_COLUMNS",
+    "QUICK_SAMPLES",
+    "QUICK_SPLITS",
+    "SAMPLES",
+    "SPLITS",
+    "TEST_SHARE",
+    "Figure4Cell",
+    "cells",
+    "measure",
+    "split_rows",
+    "stratified_prefix",
+]
+
 SAMPLES = (100, 200, 400, 800, 1_600)
 """Training sizes; all rows that are not test rows come on top of these."""
 

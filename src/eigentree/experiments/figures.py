@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from eigentree.experiments.tables import Point
 
+__all__ = ["FORMATS", "draw"]
+
 # Colours of Okabe and Ito, which people with any common colour-blindness tell apart; marks and dashes tell the
 # methods apart in grey print.
 STYLES: dict[str, dict[str, Any]] = {

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     Record = dict[str, Any]
 
+__all__ = ["Journal", "identity"]
+
 
 class Journal:
     """An append-only file of results.

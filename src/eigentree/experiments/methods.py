@@ -1,9 +1,8 @@
 """The methods that are compared: how each is fitted, and what is timed.
 
 What is timed is one call of `Method.fit`, from rows to a model that can score rows. Not timed: importing,
-compiling, and the plan of a structure's views, which depends on the graph alone and which the library keeps. Just
-before, `warm_up` sees to that: it fits a few rows in the same process. EM's own set-up a structure is part of its
-time, since its fit makes it anew; it is below a tenth of a second.
+compiling, and what depends on the graph alone and is kept on it: the plan of views, and mostly EM's set-up too (a
+few milliseconds). Just before, `warm_up` sees to that: it fits a few rows in the same process.
 """
 
 from __future__ import annotations
@@ -29,6 +28,23 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Codes = NDArray[Any]
+
+__all__ = [
+    "METHODS",
+    "MOST_PASSES",
+    "STEPSIZES",
+    "WARM_UP_ROWS",
+    "Method",
+    "Model",
+    "Problem",
+    "Scored",
+    "Training",
+    "facts",
+    "scored",
+    "timed",
+    "train",
+    "warm_up",
+]
 
 Fitted = TypeVar("Fitted")
 

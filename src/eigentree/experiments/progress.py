@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from eigentree.experiments.runner import Display
 
+__all__ = ["INTERVAL", "progress"]
+
 INTERVAL = 30.0
 """Seconds between two lines."""
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from eigentree.experiments.runner import Outcome
     from eigentree.experiments.tables import Point
 
+__all__ = ["Report", "reproduce_figure3", "reproduce_figure4"]
+
 
 @dataclass(frozen=True)
 class Report:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     Result = dict[str, Any]
 
+__all__ = ["THREAD_SETTINGS", "Cell", "Display", "Forecast", "Outcome", "run", "versions"]
+
 THREAD_SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from eigentree.experiments.journal import Journal
     from eigentree.experiments.runner import Cell
 
+__all__ = ["Point", "error_table", "points", "ratio_table", "time_table", "write_csv"]
+
 
 @dataclass(frozen=True)
 class Point:

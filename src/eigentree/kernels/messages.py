@@ -274,7 +274,7 @@ def _bound_loss(tree: FlatTree, n: int, count: int, space: Workspace, before: An
             error += FLUSHED * norm
         if error > 0.0:
             error = max(error, FLUSHED)
-        shift = space.exponent[r] - before[r]
+        shift = int(space.exponent[r] - before[r])
         error = error * math.ldexp(1.0, -(shift // 2)) * math.ldexp(1.0, -(shift - shift // 2))
         # What is this far lost stays so; an infinite bound would turn into no number at all.
         lost[n, r] = min(error, HUGE)
@@ -321,9 +321,8 @@ def careful_upward(
         space.low[n] = min(lowest - _send_up(tree, node, count, space), 0.0)
         if lossy[n]:
             _bound_loss(tree, n, count, space, before, lossy, lost)
-    if lossy[0]:
-        for r in range(count):
-            unsure[start + r] = lost[0, r] > CERTAIN * abs(space.lines[tree.nodes[0].line, r])
+    for r in range(count):
+        unsure[start + r] = lost[0, r] > CERTAIN * abs(space.lines[tree.nodes[0].line, r])
     _write_sizes(tree.nodes[0].line, start, count, space, log_size, sign)
 
 
@@ -362,9 +361,9 @@ def _write_tables(
     for e in range(node.first_entry, node.stop_entry):
         weight = _product(tree, node, e, above + tree.entry_parent[e], NONE, count, space)
         for r in range(count):
-            here = value + space.joint[r] - codes[column, start + r] * stride
+            here, by = value + space.joint[r] - codes[column, start + r] * stride, space.lines[weight, r]
             for v in range(states):
-                tables[start + r, first + v] += tree.values[here + v * stride] * space.lines[weight, r]
+                tables[start + r, first + v] += tree.values[here + v * stride] * by
         value += node.width
 
 

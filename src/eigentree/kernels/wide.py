@@ -49,8 +49,8 @@ def _add(space: WideWorkspace, at: int, value: float, exponent: int) -> None:
         space.size[at], space.power[at] = fraction, shift
         return
     above = max(shift, space.power[at])
-    total = math.ldexp(fraction, max(shift - above, NOTHING_LEFT))
-    total += math.ldexp(space.size[at], max(space.power[at] - above, NOTHING_LEFT))
+    total = math.ldexp(fraction, int(max(shift - above, NOTHING_LEFT)))
+    total += math.ldexp(space.size[at], int(max(space.power[at] - above, NOTHING_LEFT)))
     space.size[at], shift = math.frexp(total)
     space.power[at] = above + shift
 
@@ -128,7 +128,7 @@ def _write_table(tree: FlatTree, node: Any, own: Any, codes: Any, r: int, space:
     for v in range(own.states):
         space.table[v, 0] = 0.0
         if space.size[space.spare + v] != 0.0:
-            shift = max(space.power[space.spare + v] - top, NOTHING_LEFT)
+            shift = int(max(space.power[space.spare + v] - top, NOTHING_LEFT))
             space.table[v, 0] = math.ldexp(space.size[space.spare + v], shift)
 
 

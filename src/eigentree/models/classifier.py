@@ -15,9 +15,11 @@ from eigentree.data.resolving import resolve_structure
 from eigentree.data.rows import Rows
 from eigentree.data.weights import checked_weights
 from eigentree.errors import DataError, ParameterError
+from eigentree.kernels.compiling import announced
 from eigentree.models.em import EMJunctionTree, OnlineEMJunctionTree
 from eigentree.models.parameters import Parameters
 from eigentree.models.spectral import SpectralJunctionTree
+from eigentree.notices import notice
 from eigentree.spectral.shrinkage import choose_class_shrinkage
 
 if TYPE_CHECKING:
@@ -93,6 +95,7 @@ class JunctionTreeClassifier(Parameters):
     def __init__(self, estimator: Estimator) -> None:
         self.estimator = estimator
 
+    @announced
     def fit(self, X: ArrayLike | Any, y: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> Self:
         """Return the classifier learned from labelled rows.
 
@@ -146,8 +149,7 @@ class JunctionTreeClassifier(Parameters):
                 replaced[k] += count
         for label, model, count in zip(self.classes_.tolist(), models, replaced, strict=True):
             if count:
-                message = f"class {label!r}: {count} of {rows.count} rows {model.replaced}"
-                warnings.warn(message, RuntimeWarning, stacklevel=2)
+                notice(f"class {label!r}: {count} of {rows.count} rows {model.replaced}")
         return np.asarray(log_prob + np.log(self.class_prior_))
 
     def predict_log_proba(self, X: ArrayLike | Any) -> Floats:
@@ -244,7 +246,7 @@ def _spectral_models(
         shrinkage, tried = choose_class_shrinkage(plan, statistics, estimator.scaling)
     models = [_cloned(estimator, structure=graph, shrinkage=shrinkage) for _ in parts]
     for model, own, part in zip(models, statistics, parts, strict=True):
-        with _warnings_name(part.label):
+        with _named(part.label):
             model.fit_statistics(own)
     return {"estimators_": models, "shrinkage_": float(shrinkage), "tried_": tried}
 
@@ -256,7 +258,7 @@ def _other_models(estimator: Estimator, graph: LatentGraph, parts: Sequence[_Cla
     for model, part in zip(models, parts, strict=True):
         signed = part.codes.astype(np.min_scalar_type(-int(states.max())))
         signed[part.codes == states] = -1
-        with _warnings_name(part.label):
+        with _named(part.label):
             model.fit(signed, sample_weight=part.weights)
     return models
 
@@ -267,10 +269,13 @@ def _cloned(estimator: E, **settings: Any) -> E:
 
 
 @contextmanager
-def _warnings_name(label: str) -> Iterator[None]:
-    """Warn of what happens inside with the class it happens to, as from where the classifier was called."""
+def _named(label: str) -> Iterator[None]:
+    """Put the class before whatever is said of its rows, be it a warning or an error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        yield
+        try:
+            yield
+        except DataError as error:
+            raise DataError(f"class {label}: {error}") from None
     for one in caught:
-        warnings.warn(f"class {label}: {one.message}", one.category, stacklevel=5)
+        notice(f"class {label}: {one.message}")

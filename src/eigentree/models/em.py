@@ -5,7 +5,6 @@ Both climb the likelihood of the tables of a `LatentNetwork`, by the E-step and 
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -23,7 +22,9 @@ from eigentree.em.progress import shown_progress
 from eigentree.errors import DataError, NetworkError, ParameterError
 from eigentree.exact.hidden import HiddenAnswers
 from eigentree.exact.network import LatentNetwork
+from eigentree.kernels.compiling import announced
 from eigentree.models.face import Face
+from eigentree.notices import notice
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -128,6 +129,7 @@ class EMJunctionTree(_TablesFace):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @announced
     def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the estimator after learning from rows of codes.
 
@@ -266,6 +268,7 @@ class OnlineEMJunctionTree(_TablesFace):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @announced
     def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the estimator after learning from rows of codes, in several passes; what it knew is forgotten.
 
@@ -305,6 +308,7 @@ class OnlineEMJunctionTree(_TablesFace):
             _warn_interrupted(f"pass {len(history) + 1} of {self.passes}")
         return self._published(learner, history, converged)
 
+    @announced
     def partial_fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the estimator after learning from more rows, in their order and once.
 
@@ -378,4 +382,4 @@ def _encoded(
 
 
 def _warn_interrupted(where: str) -> None:
-    warnings.warn(f"the fit was interrupted in {where}; the best so far is kept", RuntimeWarning, stacklevel=3)
+    notice(f"the fit was interrupted in {where}; the best so far is kept")

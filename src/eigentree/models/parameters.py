@@ -56,6 +56,14 @@ class Parameters:
                 raise ParameterError(f"{type(self).__name__} has no parameter {name!r}{hint}")
             if inner:
                 nested.setdefault(name, {})[inner] = parameters[key]
+        for name, settings in nested.items():
+            owner = parameters.get(name, getattr(self, name))
+            known_inside = owner.get_params() if hasattr(owner, "get_params") else {}
+            for inner in settings:
+                if inner not in known_inside:
+                    raise ParameterError(
+                        f"{name}={owner!r} has no parameter {inner!r}{did_you_mean(inner, known_inside)}"
+                    )
         for key, value in parameters.items():
             if "__" not in key:
                 setattr(self, key, value)

@@ -11,32 +11,28 @@ import numpy as np
 from eigentree.checks import one_of, whole_number
 from eigentree.counting.counts import Counts
 from eigentree.counting.row_sample import RowSample
-from eigentree.counting.statistics import Statistics
-from eigentree.data.columns import Columns
+from eigentree.counting.statistics import Statistics, check_counts
 from eigentree.data.resolving import graph_over, resolve_structure
 from eigentree.errors import DataError, ParameterError
+from eigentree.kernels.compiling import announced
 from eigentree.models.face import Face
+from eigentree.planning.views import ViewPlan
 from eigentree.spectral.diagnostics import SpectralReport
-from eigentree.spectral.flooring import log_marginals
+from eigentree.spectral.flooring import exact_log_marginals, log_marginals
 from eigentree.spectral.learning import learn
 from eigentree.spectral.model import SpectralModel
 from eigentree.spectral.shrinkage import USUAL, ShrinkageChoice, choose_shrinkage, pseudo_rows
 from eigentree.spectral.sources import CountedTables, ExactTables
-from eigentree.spectral.views import ViewPlan
 from eigentree.structures.templates import Template
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Floats
     from eigentree.counting.counts import MomentSource
     from eigentree.engine.operators import TreeOperators
     from eigentree.structures.graph import LatentGraph
 
 __all__ = ["SpectralJunctionTree"]
-
-LEAST_LOG = -700.0
-"""The log of a marginal that is zero, so that sums of some stay finite."""
 
 
 class SpectralJunctionTree(Face):
@@ -131,8 +127,12 @@ class SpectralJunctionTree(Face):
     @property
     def counts_(self) -> Counts:
         """The counts that were learned from."""
+        self._require_fit()
+        if "statistics_" not in vars(self):
+            raise AttributeError("this model was learned from population moments; there are no counts")
         return self.statistics_.counts
 
+    @announced
     def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the model learned from rows.
 
@@ -148,6 +148,7 @@ class SpectralJunctionTree(Face):
         plan = self.plan(resolve_structure(self.structure, X))
         return self._learn(plan, Statistics.empty(plan).update(X, sample_weight))
 
+    @announced
     def partial_fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the model learned from these rows and all that were given before.
 
@@ -158,6 +159,7 @@ class SpectralJunctionTree(Face):
         self._check_parameters()
         return self._learn(self.plan_, self.statistics_.update(X, sample_weight))
 
+    @announced
     def fit_statistics(self, statistics: Statistics) -> Self:
         """Return the model learned from statistics, wherever their rows were counted.
 
@@ -174,9 +176,10 @@ class SpectralJunctionTree(Face):
         if not isinstance(statistics, Statistics):
             raise DataError(f"fit_statistics takes Statistics, as Statistics.of makes them, not {statistics!r}")
         plan = self.plan(graph_over(self.structure, statistics.columns))
-        _check_columns(plan, statistics.counts)
+        check_counts(plan, statistics.counts)
         return self._learn(plan, statistics)
 
+    @announced
     def fit_moments(self, source: MomentSource) -> Self:
         """Return the model learned from joint tables.
 
@@ -192,12 +195,12 @@ class SpectralJunctionTree(Face):
             )
         plan = self.plan(self.structure)
         if isinstance(source, Counts):
-            _check_columns(plan, source)
+            check_counts(plan, source)
             return self._learn(plan, Statistics(source, RowSample.unknown(len(source.columns.names))))
         (fit,) = learn(plan, [ExactTables(source, plan.graph)], self.scaling)
         return self._become(
             {
-                "model_": SpectralModel.of(fit, 0.0, _exact_log_marginals(source, plan.graph)),
+                "model_": SpectralModel.of(fit, 0.0, exact_log_marginals(source, plan.graph)),
                 "report_": SpectralReport.of(fit, math.inf, 0.0, {}),
             }
         )
@@ -216,8 +219,9 @@ class SpectralJunctionTree(Face):
     def _check_parameters(self) -> None:
         whole_number("views", self.views)
         one_of("scaling", self.scaling, ("variance", None))
-        known = self.shrinkage == "auto" if isinstance(self.shrinkage, str) else isinstance(self.shrinkage, Real)
-        if not known or (isinstance(self.shrinkage, Real) and not self.shrinkage >= 0):
+        given = self.shrinkage
+        number = isinstance(given, Real) and not isinstance(given, bool | np.bool_) and given >= 0
+        if not number and not (isinstance(given, str) and given == "auto"):
             raise ParameterError(f"shrinkage is 'auto' or a number of at least 0, not {self.shrinkage!r}")
         if self.max_rank is not None:
             whole_number("max_rank", self.max_rank)
@@ -234,31 +238,9 @@ class SpectralJunctionTree(Face):
         return self._become({"model_": model, "statistics_": statistics, "report_": report})
 
     def _choose(self, plan: ViewPlan, statistics: Statistics) -> ShrinkageChoice:
-        if self.shrinkage == "auto" and statistics.sample.known_to >= 0:
+        if self.shrinkage == "auto" and len(statistics.sample.hashes):
             return choose_shrinkage(plan, statistics, self.scaling)
         shrinkage = USUAL if self.shrinkage == "auto" else float(self.shrinkage)
         tables = CountedTables(statistics.counts, pseudo_rows(plan.graph) if shrinkage else 0.0)
         (fit,) = learn(plan, [tables], self.scaling)
         return ShrinkageChoice(shrinkage, {}, fit)
-
-
-def _check_columns(plan: ViewPlan, counts: Counts) -> None:
-    """Raise `DataError` unless counts are of a plan's columns, and of all groups that it asks for."""
-    if counts.columns != Columns.of(plan.graph):
-        raise DataError("the counts are of other columns than the structure's; count with the same graph")
-    for group in plan.groups():
-        if counts.layout.holder(tuple(plan.graph.column(name) for name in group)) < 0:
-            raise DataError(
-                f"the columns {list(group)} were not counted together; count for the same structure, views and "
-                f"max_rank as the estimator's"
-            )
-
-
-def _exact_log_marginals(source: MomentSource, graph: LatentGraph) -> tuple[Floats, ...]:
-    """Return the log of each column's distribution, with a 0 at the end for a missing cell."""
-    found = []
-    for name in graph.observed:
-        with np.errstate(divide="ignore"):
-            table = np.log(np.asarray(source.joint([name]), np.float64))
-        found.append(np.append(np.maximum(table, LEAST_LOG), 0.0))
-    return tuple(found)

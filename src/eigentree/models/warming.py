@@ -61,3 +61,6 @@ def _underflow(states: int) -> None:
     torn[0, 7] = -1
     network.predict_proba(torn, "x7")
     network.impute(torn, "sample", seed=0)
+    # No state is left beside one that never occurs: the missing cell is drawn from its column alone.
+    torn[0, 0] = 2
+    network.impute(torn, "sample", seed=0)

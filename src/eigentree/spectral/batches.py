@@ -13,7 +13,7 @@ from eigentree.data.columns import Columns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eigentree.spectral.views import PlanNode, ViewPlan
+    from eigentree.planning.views import PlanNode, ViewPlan
 
 __all__ = ["Batch", "Member", "batches_of"]
 

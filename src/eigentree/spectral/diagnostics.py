@@ -13,10 +13,10 @@ tensor and :math:`e_{\max}` the most observed modes of one.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from eigentree.notices import notice
 from eigentree.spectral.bonds import NO_SIGNAL
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.counting.counts import Counts
+    from eigentree.planning.views import PlanNode
     from eigentree.spectral.fit import LearnedEdge, SpectralFit
-    from eigentree.spectral.views import PlanNode
 
 __all__ = ["SeparatorReport", "SpectralReport"]
 
@@ -213,13 +213,11 @@ class SpectralReport:
         if short:
             # What a column does not show, no larger view with it does: the smallest view is nearest to the cause.
             worst = min(short, key=lambda report: (len(report.inside), report.smallest))
-            warnings.warn(
+            notice(
                 f"the data cannot support the rank of {len(short)} of {len(self.separators)} separators: "
                 f"{{{', '.join(worst.separator)}}} asks for rank {worst.rank}, its singular value there is "
                 f"{worst.smallest:.2g} and noise alone reaches {worst.noise:.2g}; give more rows, fewer hidden "
                 f"states, a lower max_rank or some shrinkage",
-                RuntimeWarning,
-                stacklevel=4,
             )
 
     def __str__(self) -> str:

@@ -18,7 +18,7 @@ from eigentree.engine.passes import upward_pass
 if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
     from eigentree.kernels.flat import FlatTree
-    from eigentree.spectral.views import ViewPlan
+    from eigentree.planning.views import ViewPlan
 
 __all__ = ["LearnedEdge", "SpectralFit"]
 

@@ -15,10 +15,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.arrays import Codes, Floats
-    from eigentree.counting.counts import Counts
+    from eigentree.counting.counts import Counts, MomentSource
     from eigentree.spectral.fit import SpectralFit
+    from eigentree.structures.graph import LatentGraph
 
-__all__ = ["cut_off", "floored", "log_marginals"]
+__all__ = ["cut_off", "exact_log_marginals", "floored", "log_marginals"]
+
+LEAST_LOG = -700.0
+"""The log of a marginal that is zero, so that sums of some stay finite."""
 
 BACK_OFF = (1.0, 10.0, 100.0, math.inf)
 """Where a probability is not positive, the same fit answers with the next of these shrinkages."""
@@ -31,6 +35,16 @@ def log_marginals(counts: Counts) -> tuple[Floats, ...]:
     """Return the log of the smoothed marginal of each column, with a 0 at the end for a missing cell."""
     columns = range(len(counts.columns.names))
     return tuple(np.append(np.log(counts.smoothed(column)), 0.0) for column in columns)
+
+
+def exact_log_marginals(source: MomentSource, graph: LatentGraph) -> tuple[Floats, ...]:
+    """Return the log of each column's distribution, with a 0 at the end for a missing cell."""
+    found = []
+    for name in graph.observed:
+        with np.errstate(divide="ignore"):
+            table = np.log(np.asarray(source.joint([name]), np.float64))
+        found.append(np.append(np.maximum(table, LEAST_LOG), 0.0))
+    return tuple(found)
 
 
 def floored(

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eigentree.arrays import Floats
+    from eigentree.planning.views import ViewPlan
     from eigentree.spectral.sources import Tables
-    from eigentree.spectral.views import ViewPlan
 
 __all__ = ["learn"]
 
@@ -233,7 +233,7 @@ class _Learning:
         for cores, line in zip(self.cores, lines, strict=True):
             for position, core in zip(batch.positions, line, strict=True):
                 if self.scaled and not batch.leaf:
-                    # Exact without holes; with holes, tables that count different rows agree only roughly.
+                    # So it is but for rounding, which would add up along a chain.
                     core[(0,) * (core.ndim - 1)] = np.eye(1, core.shape[-1])[0]
                 cores[position] = core
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from eigentree.counting.counts import Counts
     from eigentree.counting.row_sample import Fold, RowSample
     from eigentree.counting.statistics import Statistics
+    from eigentree.planning.views import ViewPlan
     from eigentree.spectral.fit import SpectralFit
-    from eigentree.spectral.views import ViewPlan
     from eigentree.structures.graph import LatentGraph
 
 __all__ = ["USUAL", "ClassChoice", "ShrinkageChoice", "choose_class_shrinkage", "choose_shrinkage", "pseudo_rows"]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, TypeVarTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["Derived"]
 
-P = ParamSpec("P")
+Arguments = TypeVarTuple("Arguments")
 T = TypeVar("T")
 D = TypeVar("D", bound="Derived")
 
@@ -25,13 +25,13 @@ class Derived:
 
     _kept: dict[Any, Any]
 
-    def derived(self: D, make: Callable[Concatenate[D, P], T], *arguments: P.args, **named: P.kwargs) -> T:
+    def derived(self: D, make: Callable[[D, *Arguments], T], *arguments: *Arguments) -> T:
         """Return ``make(self, *arguments)``, computed once for each function and its arguments."""
         if not hasattr(self, "_kept"):
             object.__setattr__(self, "_kept", {})
-        key = make, arguments, tuple(sorted(named.items()))
+        key = make, arguments
         if key not in self._kept:
-            self._kept[key] = make(self, *arguments, **named)
+            self._kept[key] = make(self, *arguments)
         found: T = self._kept[key]
         return found
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import re
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +29,7 @@ __all__ = [
     "check_families",
     "clique_tree",
     "moral_adjacency",
+    "natural_key",
     "unavoidable_clique",
 ]
 
@@ -250,3 +252,9 @@ def _parents_first(cliques: list[list[int]], children: list[list[int]], roots: l
 def _some(names: Sequence[str], most: int = 12) -> str:
     shown = ", ".join(names[:most])
     return f"{{{shown}, … {len(names) - most} more}}" if len(names) > most else f"{{{shown}}}"
+
+
+def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Return a key that sorts x2 before x10, and is total on different names."""
+    parts = re.split(r"(\d+)", name)
+    return (*((1, int(p), "") if p.isdigit() and p.isascii() else (0, 0, p) for p in parts), (2, 0, name))

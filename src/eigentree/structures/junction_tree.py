@@ -6,14 +6,13 @@ and nodes with many children are split. Each step is linear in the number of cli
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from eigentree.errors import TreewidthError, in_short
-from eigentree.structures.elimination import MAX_CLIQUE_STATES, CliqueTree, clique_tree
+from eigentree.structures.elimination import MAX_CLIQUE_STATES, CliqueTree, clique_tree, natural_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -121,7 +120,7 @@ class JunctionTree:
         """
         if root is not None:
             graph.require(root)
-        names = sorted(graph.names, key=_natural_key)
+        names = sorted(graph.names, key=natural_key)
         found = clique_tree(graph, names, max_clique_states)
         observed = set(graph.observed)
         draft = _Draft(found, frozenset(i for i, name in enumerate(names) if name in observed))
@@ -168,7 +167,8 @@ class JunctionTree:
 
     def states_of(self, names: Iterable[str]) -> tuple[int, ...]:
         """Return the numbers of states of some variables, as the shape of a table over them."""
-        return tuple(self.graph.states[name] for name in names)
+        states = self.graph.states
+        return tuple([states[name] for name in names])
 
     def __repr__(self) -> str:
         return f"<JunctionTree: {len(self.nodes)} nodes, treewidth {self.width}, over {self.graph!r}>"
@@ -184,12 +184,6 @@ def _check_copies(graph: LatentGraph, nodes: Sequence[TreeNode], max_states: int
                 f"table of {in_short(states**2)} entries (the limit is {in_short(max_states)}); merge some of its "
                 f"states, or raise max_clique_states of JunctionTree.build"
             )
-
-
-def _natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Return a key that sorts x2 before x10, and is total on different names."""
-    parts = re.split(r"(\d+)", name)
-    return (*((1, int(p), "") if p.isdigit() and p.isascii() else (0, 0, p) for p in parts), (2, 0, name))
 
 
 @dataclass(slots=True)

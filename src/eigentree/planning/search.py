@@ -10,23 +10,25 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations, islice
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import combinations
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from eigentree.engine.schedule import downward, upward
 from eigentree.errors import RankError
-from eigentree.spectral.ranks import reaches
+from eigentree.planning.ranks import reaches, view_rank
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from eigentree.arrays import Floats
-    from eigentree.spectral.ranks import Passage, Spans
+    from eigentree.planning.passages import Passage
+    from eigentree.planning.ranks import Spans
+    from eigentree.planning.work import Work
     from eigentree.structures.junction_tree import JunctionTree
 
-__all__ = ["EdgeViews", "PlannedEdges", "plan_edges"]
+__all__ = ["EdgeViews", "PlannedEdges", "Wishes", "plan_edges"]
 
 CANDIDATE_CELLS = 1024
 """Size of the table from which the views of an edge are picked; it bounds how many variables are looked at."""
@@ -66,9 +68,25 @@ class PlannedEdges(NamedTuple):
     short: tuple[str, ...]
 
 
-def plan_edges(
-    tree: JunctionTree, spans: Spans, ranks: Sequence[int], views: int, max_rank: int | None
-) -> PlannedEdges:
+class Wishes(NamedTuple):
+    """What a user wants of a plan.
+
+    Attributes
+    ----------
+    views : int
+        How many outside views to look for at an edge, at most.
+    max_rank : int or None
+        Cap on every rank.
+    when_short : {"raise", "warn"}
+        What to do where no view reaches the rank: stop, or go on at the rank reached.
+    """
+
+    views: int
+    max_rank: int | None
+    when_short: Literal["raise", "warn"]
+
+
+def plan_edges(tree: JunctionTree, spans: Spans, ranks: Sequence[int], wishes: Wishes, work: Work) -> PlannedEdges:
     """Return the views of all edges, found on one random instance.
 
     Parameters
@@ -78,17 +96,18 @@ def plan_edges(
         Those of the instance.
     ranks : sequence of int
         The generic rank of each edge.
-    views : int
-        How many outside views to look for at an edge, at most.
-    max_rank : int, optional
-        Cap on every rank.
+    wishes : Wishes
+    work : Work
+        Where the work is noted.
 
     Raises
     ------
     RankError
-        When an edge has no view at all.
+        When an edge is short of its rank and must not be, or has no view at all.
+    OverworkError
+        When it takes too long.
     """
-    return _Planner(tree, spans, ranks, views, max_rank).plan()
+    return _Planner(tree, spans, ranks, wishes, work).plan()
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,15 +137,24 @@ class _Look:
         """
         if len(other_side) == other_side.shape[1]:
             return np.asarray(self.table / self.table[(0,) * len(self.names)])
-        return self.table @ other_side.T
+        # As one product of matrices: by axes of the table there would be many small ones.
+        return (self.messages() @ other_side.T).reshape(*self.table.shape[:-1], -1)
 
     def narrowed(self, names: Collection[str]) -> _Look:
         """Return the look with some variables only."""
-        if all(name in names for name in self.names):
-            return self
-        part = self.table[tuple(slice(None) if name in names else 0 for name in self.names)]
         kept = [k for k, name in enumerate(self.names) if name in names]
-        return _Look(tuple(self.names[k] for k in kept), tuple(self.distances[k] for k in kept), part)
+        if len(kept) == len(self.names):
+            return self
+        part = self.table[tuple([slice(None) if name in names else 0 for name in self.names])]
+        return _Look(tuple([self.names[k] for k in kept]), tuple([self.distances[k] for k in kept]), part)
+
+    def messages(self) -> Floats:
+        """Return the table with one message per row."""
+        return self.table.reshape(-1, self.table.shape[-1])
+
+    def named(self, group: _Group) -> View:
+        """Return the names of a group."""
+        return tuple([self.names[k] for k in group.members])
 
 
 NOTHING = _Look((), (), np.ones(1))
@@ -228,16 +256,15 @@ class _Above:
 class _Planner:
     """One planning: the passes over the tree, and what they share."""
 
-    def __init__(
-        self, tree: JunctionTree, spans: Spans, ranks: Sequence[int], views: int, max_rank: int | None
-    ) -> None:
+    def __init__(self, tree: JunctionTree, spans: Spans, ranks: Sequence[int], wishes: Wishes, work: Work) -> None:
         self.tree = tree
         self.spans = spans
         self.ranks = ranks
-        self.views = views
-        self.max_rank = max_rank
+        self.wishes = wishes
+        self.work = work
         self.short: list[str] = []
         self.columns = {name: column for column, name in enumerate(tree.graph.observed)}
+        self.separators = [frozenset(node.separator) for node in tree.nodes]
         self.nearest_groups = lru_cache(maxsize=GROUPINGS_KEPT)(_nearest_groups)
 
     def plan(self) -> PlannedEdges:
@@ -253,7 +280,7 @@ class _Planner:
         if node.parent < 0:
             return _Below(NOTHING, (), (), 1, below)
         if node.observed is not None:
-            messages = _leaf_messages(passage.leaf(), self.spans.inside[i].basis)
+            messages = _leaf_messages(passage.leaf(), self.spans.inside[i])
             view: View = (node.observed,)
             return _Below(_Look(view, (0,), messages), view, view, self._capped(self.ranks[i]), below)
         seen = [
@@ -266,13 +293,13 @@ class _Planner:
         if len(below) == 1:
             return _Below(look, below[0].view, below[0].whole, below[0].rank, below)
         # The children's views together keep the rank, so only subsets of them need be tried.
-        span, need = self.spans.outside[i].basis, self._capped(self.ranks[i])
-        found = self._search(look.narrowed(kept), span, need, 1)
+        span, need = self.spans.outside[i], self._capped(self.ranks[i])
+        found = self._search(i, look.narrowed(kept), span, need, 1)
         if not found and kept != sure:
             # Unless they are capped, and say much of each other and too little of the outside.
             for edge in below:
                 edge.widen()
-            found = self._search(look.narrowed(sure), span, need, 1)
+            found = self._search(i, look.narrowed(sure), span, need, 1)
         rank, (view,) = (need, found) if found else self._short(i, look.narrowed(sure), span, need)
         return _Below(look, view, self._whole(i, rank, look.narrowed(sure), span, view), rank, below)
 
@@ -287,64 +314,81 @@ class _Planner:
             if not siblings:
                 yield _Above(look, above.views, above.whole, above.rank)
                 continue
-            span, need = self.spans.inside[child].basis, below[k].rank
-            found = self._search(look, span, need, self.views)
+            span, need = self.spans.inside[child], below[k].rank
+            found = self._search(child, look, span, need, self.wishes.views)
             rank, views = (need, found) if found else self._short(child, look, span, need)
             yield _Above(look, tuple(views), self._whole(child, rank, look, span, views[0]), rank)
 
     def _step(self, source: int, edge: int) -> int:
         """Return how far a node's separator is from another's: how many variables it adds."""
-        return len(set(self.tree.nodes[source].separator).difference(self.tree.nodes[edge].separator))
+        return len(self.separators[source] - self.separators[edge])
 
     def _capped(self, rank: int) -> int:
-        return min(rank, self.max_rank or rank)
+        return min(rank, self.wishes.max_rank or rank)
 
     def _whole(self, i: int, rank: int, look: _Look, other_side: Floats, view: View) -> View:
         """Return a group that keeps the generic rank of edge i, or most of it: its view, unless that is capped."""
         need = self.ranks[i]
         if rank == need:
             return view
-        found = self._search(look, other_side, need, 1)
-        return found[0] if found else self._best(look, other_side, need)[1]
+        found = self._search(i, look, other_side, need, 1)
+        return found[0] if found else self._best(i, look, other_side, need)[1]
 
-    def _search(self, look: _Look, other_side: Floats, need: int, wanted: int) -> list[View]:
+    def _search(self, i: int, look: _Look, other_side: Floats, need: int, wanted: int) -> list[View]:
         """Return up to `wanted` groups of the smallest size at which one has a rank."""
-        pairs = look.beside(other_side)
-        for size in range(1, len(look.names) + 1):
-            keeping = (group for group in self._groups(look, size, need) if reaches(pairs[group.cells], need))
-            if found := list(islice(keeping, wanted)):
-                return [tuple([look.names[k] for k in group.members]) for group in found]
-        return []
+        pairs, sizes = self._beside(i, look, other_side), self._sizes(look)
+        found: list[View] = []
+        for count in range(1, len(look.names) + 1):
+            for group in self._groups(i, sizes, count, need):
+                if reaches(self._messages(i, pairs, group), need):
+                    found.append(look.named(group))
+                    if len(found) == wanted:
+                        return found
+            if found:
+                break
+        return found
 
-    def _best(self, look: _Look, other_side: Floats, need: int) -> tuple[int, View]:
+    def _best(self, i: int, look: _Look, other_side: Floats, need: int) -> tuple[int, View]:
         """Return the highest rank, at most the one needed, and the smallest and nearest group that has it."""
-        pairs = look.beside(other_side)
+        pairs, sizes = self._beside(i, look, other_side), self._sizes(look)
         best: tuple[int, View] = (0, ())
-        for size in range(1, len(look.names) + 1):
-            for group in self._groups(look, size, best[0] + 1):
-                while best[0] < need and reaches(pairs[group.cells], best[0] + 1):
-                    best = (best[0] + 1, tuple([look.names[k] for k in group.members]))
+        for count in range(1, len(look.names) + 1):
+            for group in self._groups(i, sizes, count, best[0] + 1):
+                rank = min(view_rank(self._messages(i, pairs, group)), need)
+                if rank > best[0]:
+                    best = (rank, look.named(group))
         return best
 
-    def _groups(self, look: _Look, size: int, least: int) -> list[_Group]:
-        """Return the groups of a size whose tables are not too large and have enough messages, nearest first."""
+    def _beside(self, i: int, look: _Look, other_side: Floats) -> Floats:
+        self.work.products(i, look.table.size, len(other_side))
+        return look.beside(other_side)
+
+    def _messages(self, i: int, pairs: Floats, group: _Group) -> Floats:
+        """Return the messages of a group, which are about to be decomposed."""
+        messages = pairs[group.cells].reshape(-1, pairs.shape[-1])
+        self.work.decomposition(i, *messages.shape)
+        return messages
+
+    def _sizes(self, look: _Look) -> _Sizes:
         columns = [self.columns[name] for name in look.names]
         order = tuple(map(sorted(columns).index, columns))
-        states = self.tree.states_of(look.names)
-        return self.nearest_groups(
-            _Sizes(look.distances, order, states, look.table.shape), size, least, MAX_VIEW_STATES
-        )
+        return _Sizes(look.distances, order, self.tree.states_of(look.names), look.table.shape)
+
+    def _groups(self, i: int, sizes: _Sizes, count: int, least: int) -> list[_Group]:
+        """Return the groups of a size whose tables are not too large and have enough messages, nearest first."""
+        self.work.groups(i, math.comb(len(sizes.states), count))
+        return self.nearest_groups(sizes, count, least, MAX_VIEW_STATES)
 
     def _short(self, i: int, look: _Look, other_side: Floats, need: int) -> tuple[int, list[View]]:
         """Return the best rank and view of an edge that none is good enough for, and note that."""
         separator = "{" + ", ".join(self.tree.nodes[i].separator) + "}"
-        got, view = self._best(look, other_side, need)
+        got, view = self._best(i, look, other_side, need)
         message = (
             f"separator {separator} needs rank {need}, its view {{{', '.join(view)}}} reaches {got}, and no view "
             f"of at most {MAX_VIEW_STATES} joint states does better; set max_rank={max(got, 1)} or lower, merge "
             f"states of its observed variables, or pass when_short='warn' to go on at the lower rank"
         )
-        if not got:
+        if not got or self.wishes.when_short == "raise":
             raise RankError(message)
         self.short.append(message)
         return got, [view]
@@ -391,21 +435,20 @@ def _combined(seen: list[_Incoming], sure: set[str], passage: Passage, onto: int
         The edge that is looked from.
     """
     distances = _candidates(seen, sure)
-    narrowed = [incoming.look.narrowed(distances) for incoming in seen]
-    names = [name for look in narrowed for name in look.names]
-    shape = [size for look in narrowed for size in look.table.shape[:-1]]
-    messages = passage.send(
-        [
-            (incoming.edge, look.table.reshape(-1, look.table.shape[-1]))
-            for incoming, look in zip(seen, narrowed, strict=True)
-        ],
-        onto,
-    )
+    parts = [(incoming.edge, incoming.look.narrowed(distances)) for incoming in seen]
+    names = [name for _, look in parts for name in look.names]
+    # Nearest first, and of the equally near those first that come in first.
     order = sorted(range(len(names)), key=lambda k: distances[names[k]])
+    listed = [names[k] for k in order]
+    parts.sort(key=lambda part: part[1].table.size)
+    messages = passage.send([(edge, look.messages()) for edge, look in parts], onto)
+    sent = [name for _, look in parts for name in look.names]
+    shape = [size for _, look in parts for size in look.table.shape[:-1]]
+    places = [sent.index(name) for name in listed]
     return _Look(
-        tuple(names[k] for k in order),
-        tuple(distances[names[k]] for k in order),
-        messages.reshape(*shape, -1).transpose(*order, len(order)),
+        tuple(listed),
+        tuple([distances[name] for name in listed]),
+        messages.reshape(*shape, -1).transpose(*places, len(places)),
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from eigentree.checks import Seed, generator
 from eigentree.data.rows import rows_at_a_time
 from eigentree.engine.model import Model, check_count
 from eigentree.errors import DataError
@@ -42,7 +43,7 @@ class NetworkModel(Model):
     def draw(
         self,
         n: int,
-        seed: int | np.random.Generator | None = None,
+        seed: Seed = None,
         given: Mapping[str, int] | None = None,
     ) -> tuple[Integers, int]:
         """Return rows drawn from the network, given the values of some observed variables if any.
@@ -59,7 +60,7 @@ class NetworkModel(Model):
             return drawn, 0
         # Without evidence no message need be passed: each node is drawn given its separator alone.
         check_count(n)
-        random = np.random.default_rng(seed)
+        random = generator(seed)
         rows = np.empty((n, len(self.columns.names)), np.int64)
         step = rows_at_a_time(len(self.tree.nodes))
         for start in range(0, n, step):

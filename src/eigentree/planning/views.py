@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from eigentree.engine.threads import one_thread
 from eigentree.errors import RankError
-from eigentree.spectral.planning import PlannedEdges, plan_edges
-from eigentree.spectral.ranks import Spans
+from eigentree.notices import notice
+from eigentree.planning.ranks import Dimensions, Spans
+from eigentree.planning.search import PlannedEdges, Wishes, plan_edges
+from eigentree.planning.work import OverworkError, Work
 from eigentree.structures.derived import Derived
 from eigentree.structures.junction_tree import JunctionTree
 
@@ -22,7 +23,8 @@ __all__ = ["PlanNode", "ViewPlan"]
 MOST_DRAWS = 3
 """On how many random instances views are looked for before one calls an edge short of them."""
 
-AT_ROOT = "the root has no edge above it"
+FEWEST_DIMENSIONS = 64
+"""How many dimensions of a span are kept at least where not all are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +117,9 @@ class ViewPlan(Derived):
         RankError
             Names the separator, the rank needed, the rank reached and what to do.
         """
-        plan = graph.derived(_planned, views, max_rank, root)
-        if plan.short and when_short == "raise":
-            raise RankError(plan.short[0])
+        plan = graph.derived(_planned, Wishes(views, max_rank, when_short), root)
         for message in plan.short:
-            warnings.warn(message, RuntimeWarning, stacklevel=2)
+            notice(message)
         return plan
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -147,22 +147,58 @@ def _groups(plan: ViewPlan) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(names[column] for column in group) for group in sorted(wanted))
 
 
-def _planned(graph: LatentGraph, views: int, max_rank: int | None, root: str | None) -> ViewPlan:
-    """Return the plan that is short at the fewest edges, of a few random instances."""
+def _planned(graph: LatentGraph, wishes: Wishes, root: str | None) -> ViewPlan:
+    """Return the plan; with a cap, at ranks that are found only as far as they matter where all takes too long."""
     tree = JunctionTree.of(graph) if root is None else JunctionTree.build(graph, root=root)
     with one_thread():
-        drawn = [Spans.draw(tree, seed=1)]
-        if not drawn[0].full:
-            drawn.append(Spans.draw(tree, seed=2))
-        ranks = [max(found) for found in zip(*(spans.ranks for spans in drawn), strict=True)]
-        plans: list[ViewPlan] = []
-        # A view that has a rank on one instance has it on almost all, but rounding can hide it on some.
-        while not plans or (plans[-1].short and len(plans) < MOST_DRAWS):
-            number = len(plans)
-            spans = drawn[number] if number < len(drawn) else Spans.draw(tree, seed=number + 1)
-            found = plan_edges(tree, spans, ranks, views, max_rank)
-            plans.append(ViewPlan(graph, _contracted(tree, spans, ranks, found), found.short))
+        try:
+            return _searched(tree, wishes, None)
+        except OverworkError as error:
+            if wishes.max_rank is None:
+                raise RankError(_refusal(tree, error.node, wishes)) from None
+        try:
+            return _searched(tree, wishes, max(FEWEST_DIMENSIONS, 2 * wishes.max_rank))
+        except OverworkError as error:
+            raise RankError(_refusal(tree, error.node, wishes)) from None
+
+
+def _searched(tree: JunctionTree, wishes: Wishes, most: int | None) -> ViewPlan:
+    """Return the plan that is short at the fewest edges, of a few random instances."""
+    allowed = [min(pair) for pair in zip(*Dimensions.allowed(tree, most), strict=True)]
+    work = Work(len(tree.nodes))
+    drawn = [Spans.draw(tree, 1, work, most)]
+    # No instance can have higher ranks than the numbers of states allow.
+    if drawn[0].ranks != allowed:
+        drawn.append(Spans.draw(tree, 2, work, most))
+    ranks = [max(found) for found in zip(*(spans.ranks for spans in drawn), strict=True)]
+    plans: list[ViewPlan] = []
+    # A view that has a rank on one instance has it on almost all, but rounding can hide it on some.
+    for number in range(MOST_DRAWS):
+        spans = drawn[number] if number < len(drawn) else Spans.draw(tree, number + 1, work, most)
+        try:
+            found = plan_edges(tree, spans, ranks, wishes, work)
+        except RankError:
+            if number + 1 == MOST_DRAWS and not plans:
+                raise
+            continue
+        plans.append(ViewPlan(tree.graph, _contracted(tree, spans, ranks, found, most), found.short))
+        if not found.short:
+            break
     return min(plans, key=lambda plan: len(plan.short))
+
+
+def _refusal(tree: JunctionTree, node: int, wishes: Wishes) -> str:
+    """Return why a plan would take too long, and what to do."""
+    here = tree.nodes[node]
+    separators = [here.separator, *(tree.nodes[child].separator for child in here.children)]
+    largest = max(separators, key=lambda separator: math.prod(tree.states_of(separator)))
+    cap = "set max_rank (64 or lower is quick)" if wishes.max_rank is None else "lower max_rank"
+    states = math.prod(tree.states_of(largest))
+    return (
+        f"separator {{{', '.join(largest)}}} has {states:,} joint states, and finding its rank and its views would "
+        f"take too long; {cap}, or give it fewer states: a lower order of a chain, fewer edges between hidden "
+        f"variables, or fewer states of these"
+    )
 
 
 class _Place(NamedTuple):
@@ -183,7 +219,9 @@ class _Place(NamedTuple):
     parent: int
 
 
-def _contracted(tree: JunctionTree, spans: Spans, ranks: list[int], planned: PlannedEdges) -> tuple[PlanNode, ...]:
+def _contracted(
+    tree: JunctionTree, spans: Spans, ranks: list[int], planned: PlannedEdges, most: int | None
+) -> tuple[PlanNode, ...]:
     """Return the nodes of the plan: the leaves of the junction tree and its nodes that branch."""
     places = _places(tree)
     children: list[list[int]] = [[] for _ in places]
@@ -204,7 +242,7 @@ def _contracted(tree: JunctionTree, spans: Spans, ranks: list[int], planned: Pla
                 rank=found.rank,
                 inside=found.inside,
                 outside=found.outside,
-                bound=_bound(place.edge, spans, ranks[place.edge], found.rank) if place.parent >= 0 else AT_ROOT,
+                bound=_bound(place, spans, ranks[place.edge], found.rank, most),
             )
         )
     return tuple(nodes)
@@ -226,12 +264,14 @@ def _places(tree: JunctionTree) -> list[_Place]:
     return places
 
 
-def _bound(edge: int, spans: Spans, rank: int, learned: int) -> str:
+def _bound(place: _Place, spans: Spans, rank: int, learned: int, most: int | None) -> str:
     """Return what bounds the rank of an edge, in words."""
-    below, above = spans.inside[edge].basis, spans.outside[edge].basis
+    if place.parent < 0:
+        return "the root has no edge above it"
+    below, above = spans.inside[place.edge], spans.outside[place.edge]
     states = below.shape[1]
     if learned < rank:
-        return f"capped: the generic rank is {rank}"
+        return f"capped: the generic rank is {'at least ' if rank == most else ''}{rank}"
     if rank == states:
         return "all states of the separator"
     sides = [side for side, span in (("inside", below), ("outside", above)) if len(span) == rank]

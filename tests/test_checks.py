@@ -1,0 +1,52 @@
+"""The checks that all faces share: what passes comes back as a plain number, what does not is named."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import eigentree as et
+from eigentree import checks
+
+
+@pytest.mark.parametrize("value", [2, np.int8(2), np.uint64(2)])
+def test_whole_numbers_come_back_as_plain_ones(value: object) -> None:
+    assert type(checks.whole_number("views", value)) is int
+    assert checks.whole_number("views", value, least=2) == 2
+
+
+@pytest.mark.parametrize("value", [1, 0, -3, 2.0, "2", None, True, np.bool_(True), math.nan])
+def test_what_is_no_whole_number_of_that_size_is_named(value: object) -> None:
+    with pytest.raises(et.ParameterError, match="views is a whole number of at least 2, not"):
+        checks.whole_number("views", value, least=2)
+
+
+@pytest.mark.parametrize("value", [0, 0.0, 1e300, np.float32(0.5)])
+def test_finite_numbers_come_back_as_plain_ones(value: float) -> None:
+    assert type(checks.finite_number("tol", value, 0.0)) is float
+    assert checks.finite_number("tol", value, 0.0) == value
+
+
+@pytest.mark.parametrize("value", [-1e-300, math.inf, math.nan, "0", None, True, np.bool_(False)])
+def test_what_is_no_finite_number_of_that_size_is_named(value: object) -> None:
+    with pytest.raises(et.ParameterError, match="tol is a finite number of at least 0, not"):
+        checks.finite_number("tol", value, 0.0)
+
+
+def test_a_choice_is_one_of_those_listed() -> None:
+    checks.one_of("scaling", None, ("variance", None))
+    for value in ("Variance", 1, np.array(["variance"]), ("variance",)):
+        with pytest.raises(et.ParameterError, match="scaling is 'variance' or None, not"):
+            checks.one_of("scaling", value, ("variance", None))
+
+
+def test_seeds_repeat_and_generators_go_on() -> None:
+    assert checks.generator(3).random() == checks.generator(3).random()
+    given = np.random.default_rng(3)
+    assert checks.generator(given) is given
+    state = np.random.RandomState(3)
+    first, second = checks.generator(state).random(), checks.generator(state).random()
+    assert first != second, "each use takes a number from the state, as in scikit-learn"
+    assert first == checks.generator(np.random.RandomState(3)).random()

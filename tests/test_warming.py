@@ -1,0 +1,38 @@
+"""Warming up compiles all there is, for small and for large alphabets alike."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import pkgutil
+from importlib import import_module
+
+import eigentree.kernels
+from eigentree.models.warming import warm_up
+
+assert list(warm_up())
+for module in pkgutil.iter_modules(eigentree.kernels.__path__):
+    kernel = import_module(f"eigentree.kernels.{module.name}")
+    for name in kernel.__all__:
+        entry = getattr(kernel, name)
+        if hasattr(entry, "signatures"):
+            known = {str(signature) for signature in entry.signatures}
+            wider = {signature.replace("uint8", "uint16") for signature in known}
+            print(module.name, name, len(known), *(wider - known))
+"""
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+def test_every_entry_of_the_kernels_is_compiled_for_codes_of_one_byte_and_of_two() -> None:
+    """In a process of its own, where nothing else has compiled anything."""
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+    lines = [line.split(maxsplit=3) for line in done.stdout.splitlines()]
+    for module, name, count, *lacking in lines:
+        assert int(count) > 0, f"{module}.{name} was not called"
+        assert not lacking, f"{module}.{name} lacks {lacking}"
+    assert len(lines) > 12, "the kernels were compiled"
