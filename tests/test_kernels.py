@@ -6,6 +6,7 @@ All of it also runs with NUMBA_DISABLE_JIT=1, where the branches of the kernels 
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
 from fractions import Fraction
 from functools import cache
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+import eigentree as et
 from eigentree.engine.layout import all_kept, flat_tree, round_tour
 from eigentree.engine.node_operator import NodeOperator
 from eigentree.kernels.codes import copy_codes, encode_column, hash_rows, largest_codes
@@ -560,3 +562,31 @@ def test_large_messages_are_scaled_as_small_ones_are() -> None:
         upward(flat, codes, 0, 4, space, np.empty(4), np.empty(4, np.int8))
     downward(flat, codes, 0, 4, space, np.array([*[-1] * 9, 0]), tables)
     assert_allclose(tables / tables.sum(axis=1, keepdims=True), np.tile([1, 0, 0], (4, 1)), atol=1e-100)
+
+
+# Decoding
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_decoding_finds_the_largest_product(seed: int) -> None:
+    """Through the kernel's only caller: chains with a hidden leaf below, holes, and an impossible row."""
+    states = {"h0": 2, "h1": 3, "below": 2, "x0": 3, "x1": 2}
+    edges = [("h0", "h1"), ("h0", "x0"), ("h1", "x1"), ("h1", "below")]
+    graph = et.LatentGraph(states, edges, ["h0", "h1", "below"])
+    network = et.LatentNetwork.random(graph, seed=seed)
+    tables = {name: np.array(table) for name, table in network.tables.items()}
+    tables["x1"][:] = [[1.0, 0.0]] * 3
+    network = et.LatentNetwork(graph, tables)
+    for row in ([0, 0], [2, -1], [-1, 0], [1, 1]):
+        joint = np.einsum("a,ab,bc->abc", tables["h0"], tables["h1"], tables["below"])
+        joint = joint * (tables["x0"][:, row[0]] if row[0] >= 0 else np.ones(2))[:, None, None]
+        joint = joint * (tables["x1"][:, row[1]] if row[1] >= 0 else np.ones(3))[None, :, None]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            found, log_prob = network.decode([row])
+        if row[1] == 1:
+            assert (found == -1).all()
+            assert log_prob[0] == -np.inf
+        else:
+            assert tuple(found[0]) == np.unravel_index(joint.argmax(), joint.shape)
+            assert_allclose(log_prob[0], np.log(joint.max()))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from eigentree.checks import Seed, generator
 from eigentree.data.rows import Rows, rows_at_a_time
 from eigentree.engine.answers import Answers, warn_helped
 from eigentree.errors import DataError, GraphError
@@ -164,11 +165,11 @@ class HiddenAnswers(Answers):
         warn_helped(impossible, "rows are impossible under this model; their hidden states are -1")
         return Decoded(states, log_prob)
 
-    def sample_hidden(self, X: ArrayLike | Any, seed: int | np.random.Generator | None = None) -> Integers:
+    def sample_hidden(self, X: ArrayLike | Any, seed: Seed = None) -> Integers:
         """Return one joint draw of all hidden variables given each row, shape (rows, hidden variables)."""
         revealed = self._tables.reveal(self._hidden_names(self._model.graph.hidden))
         rows = Rows.of(X, self._model.columns)
-        random = np.random.default_rng(seed)
+        random = generator(seed)
         drawn = np.empty((rows.count, len(revealed.names)), np.int64)
         undefined = 0
         for start, codes in rows.chunks(rows_at_a_time(len(revealed.model.columns.names))):

@@ -61,6 +61,8 @@ def _underflow(states: int) -> None:
     torn[0, 7] = -1
     network.predict_proba(torn, "x7")
     network.impute(torn, "sample", seed=0)
+    network.decode(torn)
     # No state is left beside one that never occurs: the missing cell is drawn from its column alone.
     torn[0, 0] = 2
     network.impute(torn, "sample", seed=0)
+    network.decode(torn)
