@@ -190,6 +190,17 @@ def test_weights_are_repeated_rows() -> None:
         )
 
 
+def test_a_score_is_the_share_of_rows_by_weight() -> None:
+    X, y = labelled(120, 90)
+    model = quietly(lambda: classifier(shrinkage=2.5).fit(X, y))
+    right = quietly(lambda: model.predict(X)) == y
+    weights = np.where(right, 3, 1)
+    assert 0 < right.sum() < len(y)
+    assert_allclose(quietly(lambda: model.score(X, y)), right.mean())
+    expected = weights[right].sum() / weights.sum()
+    assert_allclose(quietly(lambda: model.score(X, y, sample_weight=weights)), expected)
+
+
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_frames_are_read_by_the_names_of_columns(frame) -> None:
     X, y = labelled(80, 60)
@@ -218,6 +229,10 @@ def test_columns_may_have_more_states_than_a_small_integer_holds() -> None:
     own = quietly(lambda: et.SpectralJunctionTree(graph, shrinkage=20).fit(X[y == 1]))
     expected = quietly(lambda: own.score_samples(X)) + math.log(3 / 7)
     assert_allclose(quietly(lambda: model.predict_joint_log_proba(X))[:, 1], expected)
+    em = et.EMJunctionTree(graph, restarts=1, max_iter=3, random_state=0, pseudo_counts=1.0)
+    learned = et.JunctionTreeClassifier(em).fit(X, y)
+    expected = clone(em).fit(X[y == 1]).score_samples(X) + math.log(3 / 7)
+    assert_allclose(learned.predict_joint_log_proba(X)[:, 1], expected)
 
 
 def test_a_template_is_built_from_the_rows_of_all_classes() -> None:

@@ -75,3 +75,11 @@ def test_a_damaged_file_is_refused(damaged: bytes) -> None:
 def test_a_mistyped_choice_is_refused_by_name() -> None:
     with pytest.raises(et.ParameterError, match="'missing' or 'drop', not 'dropped'"):
         load_splice(ambiguous="dropped")  # type: ignore[arg-type]
+
+
+def test_codes_are_those_documented() -> None:
+    """Introns begin with GT and end with AG, but for a few: what biology knows of the letters, by their codes."""
+    data = load_splice()
+    starts, ends = (data.codes[data.classes == data.class_names.index(name)] for name in ("EI", "IE"))
+    assert (starts[:, 30:32] == [2, 3]).all(axis=1).mean() > 0.95
+    assert (ends[:, 28:30] == [0, 2]).all(axis=1).mean() > 0.95

@@ -472,6 +472,9 @@ def test_bad_weights_are_refused(weights: list[float], message: str) -> None:
 def test_an_init_must_fit_the_structure() -> None:
     with pytest.raises(et.NetworkError, match="init belongs to another graph"):
         et.EMJunctionTree(GRAPH, init=et.LatentNetwork.random(et.zoo.mixture(3), seed=0)).fit([[0, 1]])
+    # The same columns, below other hidden states.
+    with pytest.raises(et.NetworkError, match="init belongs to another graph than the structure"):
+        et.EMJunctionTree(GRAPH, init=et.LatentNetwork.random(et.zoo.mixture(2, 3, 2), seed=0)).fit([[0, 1]])
     with pytest.raises(et.NetworkError, match="init is a LatentNetwork, not dict"):
         et.EMJunctionTree(GRAPH, init={}).fit([[0, 1]])
     with pytest.raises(et.DataError, match="row 1, column 'x1' holds 2"):

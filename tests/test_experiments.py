@@ -105,6 +105,13 @@ def test_smaller_training_sets_are_stratified_parts_of_larger_ones() -> None:
     assert figure4.stratified_prefix(data.classes, training, None) is training
 
 
+def test_what_rounding_leaves_goes_to_the_largest_remainders() -> None:
+    classes = np.repeat(np.array([0, 1, 2], np.int8), [7, 2, 1])
+    # Of three rows, the classes' shares are 2.1, 0.6 and 0.3.
+    part = figure4.stratified_prefix(classes, np.arange(10), 3)
+    assert classes[part].tolist() == [0, 0, 1]
+
+
 # The journal and the forecast
 
 

@@ -103,6 +103,26 @@ def test_pseudo_counts_lift_what_no_row_has_and_nothing_that_rows_say_nothing_ab
         assert np.array_equal(tables["below"], start.tables["below"])
 
 
+def test_each_fit_has_an_order_of_its_own_and_weights_stay_with_their_rows() -> None:
+    graph = et.zoo.hmm(4, 1, 2, 3)
+    rows = et.LatentNetwork.random(graph, seed=0).sample(120, seed=1)
+    weights = np.random.default_rng(0).random(120) * 5
+    start = et.LatentNetwork.random(graph, seed=2)
+    model = et.OnlineEMJunctionTree(graph, batch_size=30, passes=1, init=start)
+    # The start is given, so all that is left to chance is the order of rows.
+    histories = [
+        clone(model).set_params(random_state=seed).fit(rows, sample_weight=weights).history_[0]
+        for seed in (0, 1, 0)
+    ]
+    assert histories[0] == histories[2] != histories[1]
+    # In one mini-batch the order is no matter.
+    whole = clone(model).set_params(batch_size=120, random_state=0).fit(rows, sample_weight=weights)
+    in_order = clone(model).set_params(batch_size=120).partial_fit(rows, sample_weight=weights)
+    assert_allclose(whole.history_, in_order.history_, rtol=1e-12)
+    for name, table in in_order.network_.tables.items():
+        assert_allclose(whole.network_.tables[name], table, rtol=1e-9)
+
+
 def test_partial_fit_in_pieces_is_one_fit_in_pieces() -> None:
     graph = et.zoo.hmm(5, 1, 2, 3)
     rows = et.LatentNetwork.random(graph, seed=0).sample(300, seed=1)
