@@ -61,11 +61,16 @@ def _learn(codes: Codes, classes: NDArray[np.str_]) -> et.JunctionTreeClassifier
     print("   model = et.JunctionTreeClassifier(et.SpectralJunctionTree(et.zoo.HMM(order=2, hidden_states=2)))")
     print("   model.fit(codes, classes)\n")
     model = et.JunctionTreeClassifier(et.SpectralJunctionTree(et.zoo.HMM(order=2, hidden_states=2)))
-    with _busy("compiling kernels (on the first run only; kept on disk)"):
-        few = np.arange(0, len(codes), 20)
-        with _quiet():
-            model.fit(codes[few], classes[few]).predict(codes[:2])
+    print("   On the first run kernels are compiled, and kept on disk for every later one:")
+    few = np.arange(0, len(codes), 20)
+    with _quiet():
+        with _busy("counting and learning"):
+            model.fit(codes[few], classes[few])
+        with _busy("scoring and predicting"):
+            model.estimators_[0].predict_proba(codes[:2], "x0")
+        with _busy("drawing"):
             model.estimators_[0].sample(2, seed=0)
+    print()
     with _busy("learning from all rows"):
         model.fit(codes, classes)
     print(f"   Shrinkage toward independent columns, chosen on held-out rows: {model.shrinkage_:g}.")
@@ -131,7 +136,7 @@ def _show_next() -> None:
     print("   print(model.estimators_[0].report_)             ranks, views and singular values of each separator")
     print("   et.EMJunctionTree(graph).fit(X)                  the same face, learned by EM")
     print("   et.SpectralJunctionTree(et.zoo.Mixture(4))       a latent class model of any table of codes")
-    print("   .venv/bin/eigentree reproduce fig4 --quick       the paper's experiment on these data, in small")
+    print("   .venv/bin/eigentree warm-up                      compile all that is left, EM included")
     print("   README.md                                        the ten lines that do all of this on your data")
 
 
