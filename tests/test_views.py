@@ -439,3 +439,35 @@ def test_one_observed_variable_needs_no_edge(graph: et.LatentGraph) -> None:
 def test_independent_columns_have_rank_1_everywhere() -> None:
     plan = ViewPlan.build(et.LatentGraph({"a": 2, "b": 3, "c": 4, "d": 1}))
     assert {(node.rank, node.states, node.separator) for node, _ in edges(plan)} == {(1, 1, ())}
+
+
+# On these a capped edge has to give its children views of their generic rank, which random graphs hardly ever ask for.
+WIDENED = {
+    "observed": et.LatentGraph(
+        {"v0": 4, "v1": 3, "v2": 4, "v3": 3, "v4": 4, "v5": 2, "v6": 2, "v7": 3},
+        [tuple(f"v{i}" for i in edge) for edge in ("14", "25", "37", "16", "46", "03", "17", "05", "56")],
+    ),
+    "two hidden": et.LatentGraph(
+        {"v0": 5, "v1": 4, "v2": 4, "v3": 3, "v4": 2, "v5": 2, "v6": 5, "v7": 4, "v8": 4},
+        [tuple(f"v{i}" for i in edge) for edge in ("35", "47", "34", "27", "16", "56", "68", "14", "78")],
+        ["v0", "v1"],
+    ),
+    "three hidden": et.LatentGraph(
+        {"v0": 4, "v1": 2, "v2": 5, "v3": 5, "v4": 4, "v5": 5, "v6": 2, "v7": 4},
+        [tuple(f"v{i}" for i in edge) for edge in ("47", "36", "46", "24", "57", "04", "35", "14")],
+        ["v0", "v1", "v6"],
+    ),
+}
+
+
+@pytest.mark.parametrize("max_rank", [1, 2, 3])
+@pytest.mark.parametrize("graph", WIDENED.values(), ids=WIDENED.keys())
+def test_a_capped_edge_looks_through_its_children(graph: et.LatentGraph, max_rank: int) -> None:
+    """Every variable of an inside view is in that of a child, whatever is capped: else nothing could be learned."""
+    plan = ViewPlan.build(graph, max_rank=max_rank)
+    for node in plan.nodes:
+        if node.children and node.parent >= 0:
+            assert set(node.inside) <= plan.inner_variables(node)
+    rows = et.LatentNetwork.random(graph, seed=0).sample(400, seed=1)
+    model = et.SpectralJunctionTree(graph, max_rank=max_rank, shrinkage=1.0).fit(rows)
+    assert_allclose(model.joint(graph.observed[:2]).sum(), 1.0)
