@@ -441,7 +441,7 @@ def test_independent_columns_have_rank_1_everywhere() -> None:
     assert {(node.rank, node.states, node.separator) for node, _ in edges(plan)} == {(1, 1, ())}
 
 
-# On these a capped edge has to give its children views of their generic rank, which random graphs hardly ever ask for.
+# On these a capped edge has to give its children views of their generic rank, which random graphs hardly ever ask.
 WIDENED = {
     "observed": et.LatentGraph(
         {"v0": 4, "v1": 3, "v2": 4, "v3": 3, "v4": 4, "v5": 2, "v6": 2, "v7": 3},
