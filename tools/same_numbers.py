@@ -6,14 +6,20 @@ Usage, with OLD a checkout of the version to compare with::
     PYTHONPATH=src python tools/same_numbers.py take new.npz
     python tools/same_numbers.py compare old.npz new.npz
 
+And, after ``eigentree reproduce fig3 --quick --out FOLDER`` (or fig4) with each version::
+
+    python tools/same_numbers.py journals OLD_FOLDER NEW_FOLDER
+
 Only names that every version has are used.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -188,10 +194,38 @@ def compare(first: str, second: str) -> int:
     return different
 
 
+def results(folder: str) -> dict[str, object]:
+    """Return what was found in each cell of an experiment, but for times."""
+    lines = (Path(folder) / "journal.jsonl").read_text().splitlines()
+    cells = [json.loads(line) for line in lines]
+    return {json.dumps(cell["cell"], sort_keys=True): without_times(cell) for cell in cells}
+
+
+def without_times(found: object) -> object:
+    """Return a result without the entries that say how long something took."""
+    if isinstance(found, dict):
+        kept = {name: value for name, value in found.items() if "seconds" not in name and name != "elapsed"}
+        return {name: without_times(value) for name, value in kept.items()}
+    return found
+
+
+def compare_journals(first: str, second: str) -> int:
+    """Print which cells of an experiment differ; return how many do."""
+    old, new = results(first), results(second)
+    names = list(dict.fromkeys([*old, *new]))
+    different = [name for name in names if old.get(name) != new.get(name)]
+    for name in different:
+        print(f"differs: {name}")
+    print(f"{len(names) - len(different)} of {len(names)} cells are the same to the last bit, times aside")
+    return len(different)
+
+
 def main() -> int:
     """Take numbers to a file, or compare two files."""
     if sys.argv[1:2] == ["compare"] and len(sys.argv) == 4:
         return int(compare(*sys.argv[2:]) > 0)
+    if sys.argv[1:2] == ["journals"] and len(sys.argv) == 4:
+        return int(compare_journals(*sys.argv[2:]) > 0)
     if sys.argv[1:2] != ["take"] or len(sys.argv) != 3:
         print(__doc__, file=sys.stderr)
         return 2
