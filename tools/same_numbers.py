@@ -23,6 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
+TIMES = ("elapsed", "finished")
+
 Named = Iterator[tuple[str, np.ndarray]]
 
 
@@ -204,7 +206,7 @@ def results(folder: str) -> dict[str, object]:
 def without_times(found: object) -> object:
     """Return a result without the entries that say how long something took."""
     if isinstance(found, dict):
-        kept = {name: value for name, value in found.items() if "seconds" not in name and name != "elapsed"}
+        kept = {name: value for name, value in found.items() if "seconds" not in name and name not in TIMES}
         return {name: without_times(value) for name, value in kept.items()}
     return found
 
