@@ -57,12 +57,14 @@ class Dimensions(NamedTuple):
         nodes, children = tree.nodes, [node.children for node in tree.nodes]
         states = [math.prod(tree.states_of(node.separator)) for node in nodes]
         cells = [math.prod(tree.states_of(node.clique)) for node in nodes]
-        work = Work(len(nodes))
+        # Spans are less than half of the work: views are looked for at each edge, and maybe on other instances.
+        work = Work(len(nodes), share=0.5)
 
         def through(i: int, parts: list[int], onto: int) -> int:
-            rows = _count_products(parts, states[onto], most) or _enough(states[onto], most)
-            work.products(i, rows * cells[i])
-            work.decomposition(i, rows, states[onto])
+            count = _count_products(parts, states[onto], most)
+            rows = count or _enough(states[onto], most)
+            work.products(i, rows * (states[onto] if count else cells[i]))
+            work.decomposition(i, min(rows, most or rows), states[onto])
             return min(math.prod(parts), states[onto], most or states[onto])
 
         def collect(i: int, below: list[int]) -> int:
@@ -226,14 +228,15 @@ def _pivoted(vectors: Floats) -> tuple[Floats, Floats]:
 
 def _basis(passage: Passage, messages: Floats, most: int | None, random: np.random.Generator) -> Floats:
     """Return orthonormal rows with the span of some messages through a node, or with a random part of it."""
+    if most is not None and len(messages) > most:
+        passage.work.products(passage.node, most * messages.shape[1], len(messages))
+        messages = random.standard_normal((most, len(messages))) @ messages
     passage.work.decomposition(passage.node, *messages.shape)
     basis = orthonormal(messages)
     if len(basis) < messages.shape[1]:
         # To form the basis takes as long again; all there is has none to form.
         passage.work.decomposition(passage.node, *basis.shape)
-    if most is None or len(basis) <= most:
-        return basis
-    return orthonormal(_mixed(basis, most, random))
+    return basis
 
 
 def orthonormal(vectors: Floats) -> Floats:

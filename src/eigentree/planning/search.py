@@ -10,38 +10,29 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
 from typing import TYPE_CHECKING, Literal, NamedTuple
-
-import numpy as np
 
 from eigentree.engine.schedule import downward, upward
 from eigentree.errors import RankError
+from eigentree.planning.looks import NOTHING, Incoming, Look, Sizes, combined, leaf_look, nearest_groups
 from eigentree.planning.ranks import reaches, view_rank
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from eigentree.arrays import Floats
-    from eigentree.planning.passages import Passage
+    from eigentree.planning.looks import Group, View
     from eigentree.planning.ranks import Spans
     from eigentree.planning.work import Work
     from eigentree.structures.junction_tree import JunctionTree
 
 __all__ = ["EdgeViews", "PlannedEdges", "Wishes", "plan_edges"]
 
-CANDIDATE_CELLS = 1024
-"""Size of the table from which the views of an edge are picked; it bounds how many variables are looked at."""
-
-MOST_CANDIDATES = 8
-
 MAX_VIEW_STATES = 2**12
 """Largest number of joint states of a view."""
 
 GROUPINGS_KEPT = 32
 """For how many kinds of looks their groups are remembered: chains ask for the same again and again."""
-
-View = tuple[str, ...]
 
 
 class EdgeViews(NamedTuple):
@@ -110,107 +101,13 @@ def plan_edges(tree: JunctionTree, spans: Spans, ranks: Sequence[int], wishes: W
     return _Planner(tree, spans, ranks, wishes, work).plan()
 
 
-@dataclass(frozen=True, eq=False)
-class _Look:
-    """What some variables on one side of an edge say about its separator, on the random instance.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The variables, nearest first.
-    distances : tuple of int
-        How many variables a path from the separator to each must cross.
-    table : array, shape (sizes of the variables…, states of the separator)
-        Index 0 of a variable's axis is the message with the variable summed out; the others complete the span of
-        its messages. So the messages of a group are the cells where all other variables stand at 0.
-    """
-
-    names: View
-    distances: tuple[int, ...]
-    table: Floats
-
-    def beside(self, other_side: Floats) -> Floats:
-        """Return the table with, in place of its last axis, what that says of a span on the other side.
-
-        Where the span is all there is, any scale of the states gives the same ranks, and conditional probabilities
-        given the separator are the most even.
-        """
-        if len(other_side) == other_side.shape[1]:
-            return np.asarray(self.table / self.table[(0,) * len(self.names)])
-        # As one product of matrices: by axes of the table there would be many small ones.
-        return (self.messages() @ other_side.T).reshape(*self.table.shape[:-1], -1)
-
-    def narrowed(self, names: Collection[str]) -> _Look:
-        """Return the look with some variables only."""
-        kept = [k for k, name in enumerate(self.names) if name in names]
-        if len(kept) == len(self.names):
-            return self
-        part = self.table[tuple([slice(None) if name in names else 0 for name in self.names])]
-        return _Look(tuple([self.names[k] for k in kept]), tuple([self.distances[k] for k in kept]), part)
-
-    def messages(self) -> Floats:
-        """Return the table with one message per row."""
-        return self.table.reshape(-1, self.table.shape[-1])
-
-    def named(self, group: _Group) -> View:
-        """Return the names of a group."""
-        return tuple([self.names[k] for k in group.members])
-
-
-NOTHING = _Look((), (), np.ones(1))
-"""What is seen from above the root."""
-
-
-class _Incoming(NamedTuple):
-    """A look through one edge of a node.
-
-    Attributes
-    ----------
-    edge : int
-        Which edge of the passage: a child's position, or -1 for the parent's.
-    look : _Look
-    step : int
-        How much farther its variables are from the edge that is looked from now.
-    """
-
-    edge: int
-    look: _Look
-    step: int
-
-
-class _Sizes(NamedTuple):
-    """All that the order of the groups of a look depends on: one entry per variable.
-
-    Attributes
-    ----------
-    distances : tuple of int
-    columns : tuple of int
-        Ranks of their columns among each other.
-    states : tuple of int
-    shape : tuple of int
-        How many messages each has, and last the states of the separator.
-    """
-
-    distances: tuple[int, ...]
-    columns: tuple[int, ...]
-    states: tuple[int, ...]
-    shape: tuple[int, ...]
-
-
-class _Group(NamedTuple):
-    """A few variables of a look: their positions, and their cells in its table."""
-
-    members: tuple[int, ...]
-    cells: tuple[int | slice, ...]
-
-
 @dataclass(slots=True)
 class _Below:
     """What is found out about an edge on the way up.
 
     Attributes
     ----------
-    look : _Look
+    look : Look
         What variables below the edge say of its separator.
     view : tuple of str
         The inside view; a parent may widen it to `whole`.
@@ -221,7 +118,7 @@ class _Below:
     children : list of _Below
     """
 
-    look: _Look
+    look: Look
     view: View
     whole: View
     rank: int
@@ -237,7 +134,7 @@ class _Below:
                 stack.extend(edge.children)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Above:
     """What is found out about an edge on the way down: `look`, `whole` and `rank` as in `_Below`.
 
@@ -247,7 +144,7 @@ class _Above:
         The outside views.
     """
 
-    look: _Look
+    look: Look
     views: tuple[View, ...]
     whole: View
     rank: int
@@ -265,7 +162,7 @@ class _Planner:
         self.short: list[str] = []
         self.columns = {name: column for column, name in enumerate(tree.graph.observed)}
         self.separators = [frozenset(node.separator) for node in tree.nodes]
-        self.nearest_groups = lru_cache(maxsize=GROUPINGS_KEPT)(_nearest_groups)
+        self.nearest_groups = lru_cache(maxsize=GROUPINGS_KEPT)(nearest_groups)
 
     def plan(self) -> PlannedEdges:
         children = [node.children for node in self.tree.nodes]
@@ -280,18 +177,18 @@ class _Planner:
         if node.parent < 0:
             return _Below(NOTHING, (), (), 1, below)
         if node.observed is not None:
-            messages = _leaf_messages(passage.leaf(), self.spans.inside[i])
-            view: View = (node.observed,)
-            return _Below(_Look(view, (0,), messages), view, view, self._capped(self.ranks[i]), below)
+            look = leaf_look(node.observed, passage.leaf(), self.spans.inside[i])
+            return _Below(look, look.names, look.names, self._capped(self.ranks[i]), below)
         seen = [
-            _Incoming(k, edge.look, self._step(child, i))
+            Incoming(k, edge.look, self._step(child, i))
             for k, (child, edge) in enumerate(zip(node.children, below, strict=True))
         ]
         kept = {name for edge in below for name in edge.view}
         sure = {name for edge in below for name in edge.whole}
-        look = _combined(seen, kept | sure, passage, -1)
+        look = combined(seen, kept | sure, passage, -1)
         if len(below) == 1:
-            return _Below(look, below[0].view, below[0].whole, below[0].rank, below)
+            (edge,) = below
+            return _Below(look.thinned(edge.view, edge.whole), edge.view, edge.whole, edge.rank, below)
         # The children's views together keep the rank, so only subsets of them need be tried.
         span, need = self.spans.outside[i], self._capped(self.ranks[i])
         found = self._search(i, look.narrowed(kept), span, need, 1)
@@ -301,23 +198,29 @@ class _Planner:
                 edge.widen()
             found = self._search(i, look.narrowed(sure), span, need, 1)
         rank, (view,) = (need, found) if found else self._short(i, look.narrowed(sure), span, need)
-        return _Below(look, view, self._whole(i, rank, look.narrowed(sure), span, view), rank, below)
+        whole = self._whole(i, rank, look.narrowed(sure), span, view)
+        return _Below(look.thinned(view, whole), view, whole, rank, below)
 
     def _outside(self, i: int, above: _Above, below: list[_Below]) -> Iterator[_Above]:
         """Yield the outside views of each child's edge, from what its siblings and the parent's views say."""
         node, passage = self.tree.nodes[i], self.spans.passages[i]
         for k, child in enumerate(node.children):
             siblings = [(j, other, below[j]) for j, other in enumerate(node.children) if j != k]
-            seen = [_Incoming(j, edge.look, self._step(other, child)) for j, other, edge in siblings]
+            seen = [Incoming(j, edge.look, self._step(other, child)) for j, other, edge in siblings]
             sure = {*above.whole, *(name for _, _, edge in siblings for name in edge.whole)}
-            look = _combined([*seen, _Incoming(-1, above.look, self._step(i, child))], sure, passage, k)
+            look = combined([*seen, Incoming(-1, above.look, self._step(i, child))], sure, passage, k)
             if not siblings:
-                yield _Above(look, above.views, above.whole, above.rank)
+                yield _Above(look.thinned((), above.whole), above.views, above.whole, above.rank)
                 continue
             span, need = self.spans.inside[child], below[k].rank
             found = self._search(child, look, span, need, self.wishes.views)
             rank, views = (need, found) if found else self._short(child, look, span, need)
-            yield _Above(look, tuple(views), self._whole(child, rank, look, span, views[0]), rank)
+            whole = self._whole(child, rank, look, span, views[0])
+            yield _Above(look.thinned((), whole), tuple(views), whole, rank)
+        # What has been looked through shall go: thousands of leaves would keep as many tables.
+        above.look = NOTHING
+        for edge in below:
+            edge.look = NOTHING
 
     def _step(self, source: int, edge: int) -> int:
         """Return how far a node's separator is from another's: how many variables it adds."""
@@ -326,7 +229,7 @@ class _Planner:
     def _capped(self, rank: int) -> int:
         return min(rank, self.wishes.max_rank or rank)
 
-    def _whole(self, i: int, rank: int, look: _Look, other_side: Floats, view: View) -> View:
+    def _whole(self, i: int, rank: int, look: Look, other_side: Floats, view: View) -> View:
         """Return a group that keeps the generic rank of edge i, or most of it: its view, unless that is capped."""
         need = self.ranks[i]
         if rank == need:
@@ -334,7 +237,7 @@ class _Planner:
         found = self._search(i, look, other_side, need, 1)
         return found[0] if found else self._best(i, look, other_side, need)[1]
 
-    def _search(self, i: int, look: _Look, other_side: Floats, need: int, wanted: int) -> list[View]:
+    def _search(self, i: int, look: Look, other_side: Floats, need: int, wanted: int) -> list[View]:
         """Return up to `wanted` groups of the smallest size at which one has a rank."""
         pairs, sizes = self._beside(i, look, other_side), self._sizes(look)
         found: list[View] = []
@@ -348,7 +251,7 @@ class _Planner:
                 break
         return found
 
-    def _best(self, i: int, look: _Look, other_side: Floats, need: int) -> tuple[int, View]:
+    def _best(self, i: int, look: Look, other_side: Floats, need: int) -> tuple[int, View]:
         """Return the highest rank, at most the one needed, and the smallest and nearest group that has it."""
         pairs, sizes = self._beside(i, look, other_side), self._sizes(look)
         best: tuple[int, View] = (0, ())
@@ -359,27 +262,27 @@ class _Planner:
                     best = (rank, look.named(group))
         return best
 
-    def _beside(self, i: int, look: _Look, other_side: Floats) -> Floats:
+    def _beside(self, i: int, look: Look, other_side: Floats) -> Floats:
         self.work.products(i, look.table.size, len(other_side))
         return look.beside(other_side)
 
-    def _messages(self, i: int, pairs: Floats, group: _Group) -> Floats:
+    def _messages(self, i: int, pairs: Floats, group: Group) -> Floats:
         """Return the messages of a group, which are about to be decomposed."""
         messages = pairs[group.cells].reshape(-1, pairs.shape[-1])
         self.work.decomposition(i, *messages.shape)
         return messages
 
-    def _sizes(self, look: _Look) -> _Sizes:
+    def _sizes(self, look: Look) -> Sizes:
         columns = [self.columns[name] for name in look.names]
         order = tuple(map(sorted(columns).index, columns))
-        return _Sizes(look.distances, order, self.tree.states_of(look.names), look.table.shape)
+        return Sizes(look.distances, order, self.tree.states_of(look.names), look.table.shape)
 
-    def _groups(self, i: int, sizes: _Sizes, count: int, least: int) -> list[_Group]:
+    def _groups(self, i: int, sizes: Sizes, count: int, least: int) -> list[Group]:
         """Return the groups of a size whose tables are not too large and have enough messages, nearest first."""
         self.work.groups(i, math.comb(len(sizes.states), count))
         return self.nearest_groups(sizes, count, least, MAX_VIEW_STATES)
 
-    def _short(self, i: int, look: _Look, other_side: Floats, need: int) -> tuple[int, list[View]]:
+    def _short(self, i: int, look: Look, other_side: Floats, need: int) -> tuple[int, list[View]]:
         """Return the best rank and view of an edge that none is good enough for, and note that."""
         separator = "{" + ", ".join(self.tree.nodes[i].separator) + "}"
         got, view = self._best(i, look, other_side, need)
@@ -392,80 +295,3 @@ class _Planner:
             raise RankError(message)
         self.short.append(message)
         return got, [view]
-
-
-def _nearest_groups(sizes: _Sizes, count: int, least: int, most_states: int) -> list[_Group]:
-    """Return groups of so many variables by the sum of their distances and then by their columns."""
-    every = range(len(sizes.distances))
-    groups = [
-        members
-        for members in combinations(every, count)
-        if math.prod([sizes.shape[k] for k in members]) >= least
-        and math.prod([sizes.states[k] for k in members]) <= most_states
-    ]
-    groups.sort(
-        key=lambda members: (sum([sizes.distances[k] for k in members]), [sizes.columns[k] for k in members])
-    )
-    return [_Group(members, tuple([slice(None) if k in members else 0 for k in every])) for members in groups]
-
-
-def _leaf_messages(messages: Floats, basis: Floats) -> Floats:
-    """Return messages that span a leaf's, the first being the one with its variable summed out."""
-    summed = messages.sum(axis=0)
-    norm = math.sqrt(summed @ summed)
-    # A Householder reflection that takes the summed message to the first row of the basis takes the others to rows
-    # that complete its span.
-    normal = basis @ summed
-    normal[0] += math.copysign(norm, normal[0])
-    rest = basis[1:] - normal[1:, None] * (normal @ basis * (2 / (normal @ normal)))
-    return np.concatenate([summed[None, :], norm * rest])
-
-
-def _combined(seen: list[_Incoming], sure: set[str], passage: Passage, onto: int) -> _Look:
-    """Return what variables seen through several edges of a node say about one more edge of it, nearest first.
-
-    Parameters
-    ----------
-    seen : list of _Incoming
-    sure : set of str
-        Variables that must be kept; others are kept nearest first while the table stays small.
-    passage : Passage
-        The node.
-    onto : int
-        The edge that is looked from.
-    """
-    distances = _candidates(seen, sure)
-    parts = [(incoming.edge, incoming.look.narrowed(distances)) for incoming in seen]
-    names = [name for _, look in parts for name in look.names]
-    # Nearest first, and of the equally near those first that come in first.
-    order = sorted(range(len(names)), key=lambda k: distances[names[k]])
-    listed = [names[k] for k in order]
-    parts.sort(key=lambda part: part[1].table.size)
-    messages = passage.send([(edge, look.messages()) for edge, look in parts], onto)
-    sent = [name for _, look in parts for name in look.names]
-    shape = [size for _, look in parts for size in look.table.shape[:-1]]
-    places = [sent.index(name) for name in listed]
-    return _Look(
-        tuple(listed),
-        tuple([distances[name] for name in listed]),
-        messages.reshape(*shape, -1).transpose(*places, len(places)),
-    )
-
-
-def _candidates(seen: list[_Incoming], sure: set[str]) -> dict[str, int]:
-    """Return the variables that are looked at, and their distances from the edge that is looked from."""
-    ranked = sorted(
-        (name not in sure, distance + incoming.step, place, name, size)
-        for place, incoming in enumerate(seen)
-        for name, distance, size in zip(
-            incoming.look.names, incoming.look.distances, incoming.look.table.shape, strict=False
-        )
-    )
-    kept: dict[str, int] = {}
-    cells = 1
-    for doubtful, distance, _, name, size in ranked:
-        if doubtful and (cells * size > CANDIDATE_CELLS or len(kept) >= MOST_CANDIDATES):
-            continue
-        kept[name] = distance
-        cells *= size
-    return kept

@@ -23,7 +23,7 @@ __all__ = ["PlanNode", "ViewPlan"]
 MOST_DRAWS = 3
 """On how many random instances views are looked for before one calls an edge short of them."""
 
-FEWEST_DIMENSIONS = 64
+FEWEST_DIMENSIONS = 32
 """How many dimensions of a span are kept at least where not all are."""
 
 
@@ -43,7 +43,8 @@ class PlanNode:
     states : int
         Number of joint states of the separator.
     generic_rank : int
-        Rank of inside × outside for almost all parameters.
+        Rank of inside × outside for almost all parameters; where it is capped and finding all of it would take too
+        long, more than the cap and at most that rank.
     rank : int
         The rank that will be learned: the generic one, or less where it was capped.
     inside : tuple of str
@@ -115,7 +116,8 @@ class ViewPlan(Derived):
         Raises
         ------
         RankError
-            Names the separator, the rank needed, the rank reached and what to do.
+            Where no view reaches the rank, or where finding out would take too long. Names the separator, what it
+            needs and what to do.
         """
         plan = graph.derived(_planned, Wishes(views, max_rank, when_short), root)
         for message in plan.short:
@@ -152,14 +154,14 @@ def _planned(graph: LatentGraph, wishes: Wishes, root: str | None) -> ViewPlan:
     tree = JunctionTree.of(graph) if root is None else JunctionTree.build(graph, root=root)
     with one_thread():
         try:
-            return _searched(tree, wishes, None)
+            try:
+                return _searched(tree, wishes, None)
+            except OverworkError:
+                if wishes.max_rank is None:
+                    raise
+                return _searched(tree, wishes, max(FEWEST_DIMENSIONS, 2 * wishes.max_rank))
         except OverworkError as error:
-            if wishes.max_rank is None:
-                raise RankError(_refusal(tree, error.node, wishes)) from None
-        try:
-            return _searched(tree, wishes, max(FEWEST_DIMENSIONS, 2 * wishes.max_rank))
-        except OverworkError as error:
-            raise RankError(_refusal(tree, error.node, wishes)) from None
+            raise RankError(_refusal(tree, error.node, wishes.max_rank)) from None
 
 
 def _searched(tree: JunctionTree, wishes: Wishes, most: int | None) -> ViewPlan:
@@ -187,17 +189,16 @@ def _searched(tree: JunctionTree, wishes: Wishes, most: int | None) -> ViewPlan:
     return min(plans, key=lambda plan: len(plan.short))
 
 
-def _refusal(tree: JunctionTree, node: int, wishes: Wishes) -> str:
+def _refusal(tree: JunctionTree, node: int, max_rank: int | None) -> str:
     """Return why a plan would take too long, and what to do."""
     here = tree.nodes[node]
     separators = [here.separator, *(tree.nodes[child].separator for child in here.children)]
-    largest = max(separators, key=lambda separator: math.prod(tree.states_of(separator)))
-    cap = "set max_rank (64 or lower is quick)" if wishes.max_rank is None else "lower max_rank"
-    states = math.prod(tree.states_of(largest))
+    states, separator = max((math.prod(tree.states_of(separator)), separator) for separator in separators)
+    cap = f"lower max_rank={max_rank}" if max_rank else "set max_rank, for example to 16"
     return (
-        f"separator {{{', '.join(largest)}}} has {states:,} joint states, and finding its rank and its views would "
-        f"take too long; {cap}, or give it fewer states: a lower order of a chain, fewer edges between hidden "
-        f"variables, or fewer states of these"
+        f"separator {{{', '.join(separator)}}} has {states:,} joint states, and finding its rank and its views "
+        f"would take too long; {cap}, or let fewer hidden states meet there, by a lower order, by fewer edges or "
+        f"by fewer states per hidden variable"
     )
 
 

@@ -6,23 +6,26 @@ from eigentree.errors import EigentreeError
 
 __all__ = ["OverworkError", "Work"]
 
-MOST = 2e9
-"""Multiplications that any planning may take: a second or two of one processor."""
+MOST = 1.2e9
+"""Work that any planning may take, in units of about a nanosecond of one processor."""
 
 MOST_PER_NODE = 5e6
-"""And how many more per node of the junction tree, since long chains take long."""
+"""And how much more per node of the junction tree, since long chains take long."""
 
 MOST_AT_ONCE = 2**26
-"""Most products that may be in memory at once: half a gigabyte."""
+"""Most products that may be made at once: half a gigabyte."""
 
-STEP_OF_QR = 0.15
-"""What a step of a QR decomposition takes, in multiplications that go through memory."""
+PRODUCT = 5.0
+"""What it takes to make a product and to carry it on through memory."""
 
 STEP_OF_PRODUCT = 0.05
-"""What a step of a product of matrices takes, likewise."""
+"""What each step of it takes that is done in a product of matrices."""
 
-GROUP = 1000
-"""What it takes to list a group of variables, likewise."""
+STEP_OF_QR = 0.15
+"""What a step of a QR decomposition takes."""
+
+GROUP = 1000.0
+"""What it takes to list a group of variables."""
 
 
 class OverworkError(EigentreeError):
@@ -46,17 +49,19 @@ class Work:
     ----------
     nodes : int
         How many nodes the junction tree has.
+    share : float
+        For which part of the planning.
     """
 
-    def __init__(self, nodes: int) -> None:
-        self._left = MOST + MOST_PER_NODE * nodes
+    def __init__(self, nodes: int, share: float = 1.0) -> None:
+        self._left = share * (MOST + MOST_PER_NODE * nodes)
         self._largest, self._node = 0.0, 0
 
     def products(self, node: int, count: int, steps: int = 1) -> None:
         """Note that so many products are about to be made at once at a node, each a sum of some steps."""
         if count > MOST_AT_ONCE:
             raise OverworkError(node)
-        self.note(node, count + STEP_OF_PRODUCT * count * steps)
+        self.note(node, count * (PRODUCT + STEP_OF_PRODUCT * steps))
 
     def decomposition(self, node: int, rows: int, columns: int) -> None:
         """Note a QR decomposition."""
@@ -67,7 +72,7 @@ class Work:
         self.note(node, GROUP * count)
 
     def note(self, node: int, amount: float) -> None:
-        """Note work that is about to be done at a node, in multiplications, or raise `OverworkError`."""
+        """Note work that is about to be done at a node, or raise `OverworkError`."""
         self._left -= amount
         if amount > self._largest:
             self._largest, self._node = amount, node
