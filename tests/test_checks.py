@@ -23,6 +23,12 @@ def test_what_is_no_whole_number_of_that_size_is_named(value: object) -> None:
         checks.whole_number("views", value, least=2)
 
 
+@pytest.mark.parametrize("value", [True, np.bool_(True)])
+def test_a_truth_value_is_no_number_though_python_calls_it_one(value: object) -> None:
+    with pytest.raises(et.ParameterError, match="views is a whole number of at least 1, not"):
+        checks.whole_number("views", value)
+
+
 @pytest.mark.parametrize("value", [0, 0.0, 1e300, np.float32(0.5)])
 def test_finite_numbers_come_back_as_plain_ones(value: float) -> None:
     assert type(checks.finite_number("tol", value, 0.0)) is float
