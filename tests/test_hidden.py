@@ -174,3 +174,11 @@ def test_learned_tables_speak_as_well(estimator: type) -> None:
     assert_allclose(model.predict_proba(rows, "h"), model.network_.predict_proba(rows, "h"))
     assert (model.decode(rows).states[:, 0] == model.predict_proba(rows, "h").argmax(axis=1)).all()
     assert model.sample_hidden(rows, seed=0).shape == (300, 1)
+
+
+def test_a_spectral_model_has_no_hidden_variables_to_ask() -> None:
+    graph = et.zoo.mixture(5, 2, 3)
+    rows = et.LatentNetwork.random(graph, seed=0).sample(300, seed=1)
+    model = et.SpectralJunctionTree(graph).fit(rows)
+    with pytest.raises(et.GraphError, match="'h' is hidden, so no column holds it"):
+        model.predict_proba(rows, "h")

@@ -114,7 +114,7 @@ def test_codes_take_the_smallest_type_that_also_holds_missing(states: int, size:
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda: NETWORK.predict_proba(ROWS, "h0"), "'h0' is hidden, so no column holds it"),
+        (lambda: NETWORK.joint(["x0", "h0"]), "'h0' is hidden, so no column holds it"),
         (lambda: NETWORK.predict_proba(ROWS, "x02"), "no variable 'x02'; did you mean"),
         (lambda: NETWORK.joint(["x0", "x0"]), "each variable may be named once"),
         (lambda: NETWORK.joint("x0"), r"names is a list of variables, such as \['x0'\], not 'x0'"),

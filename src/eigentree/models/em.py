@@ -42,9 +42,17 @@ class _TablesFace(HiddenAnswers, Face):
     """The face of an estimator whose fit leaves tables, step by step."""
 
     network_: LatentNetwork
+    n_jobs: int
+    tol: float
+    pseudo_counts: float
     history_: Floats
     n_iter_: int
     converged_: bool
+
+    def _check_shared(self) -> None:
+        whole_number("n_jobs", self.n_jobs)
+        finite_number("tol", self.tol, 0.0)
+        finite_number("pseudo_counts", self.pseudo_counts, 0.0)
 
     @property
     def _tables(self) -> LatentNetwork:
@@ -182,9 +190,7 @@ class EMJunctionTree(_TablesFace):
     def _check_arguments(self) -> None:
         whole_number("restarts", self.restarts)
         whole_number("max_iter", self.max_iter)
-        whole_number("n_jobs", self.n_jobs)
-        finite_number("tol", self.tol, 0.0)
-        finite_number("pseudo_counts", self.pseudo_counts, 0.0)
+        self._check_shared()
 
 
 class OnlineEMJunctionTree(_TablesFace):
@@ -332,9 +338,7 @@ class OnlineEMJunctionTree(_TablesFace):
             raise ParameterError(f"stepsize is more than 0.5 and at most 1, not {self.stepsize!r}")
         whole_number("batch_size", self.batch_size)
         whole_number("passes", self.passes)
-        whole_number("n_jobs", self.n_jobs)
-        finite_number("tol", self.tol, 0.0)
-        finite_number("pseudo_counts", self.pseudo_counts, 0.0)
+        self._check_shared()
 
     def _learner(self, graph: LatentGraph, random: np.random.Generator) -> Learner:
         start = _starts(graph, self.init, random, 1)[0]
