@@ -487,3 +487,13 @@ def test_an_init_must_have_its_tables_on_the_graphs_own_tree() -> None:
     init = et.LatentNetwork.random(graph, seed=0, tree=et.JunctionTree.build(graph, root="z"))
     with pytest.raises(et.NetworkError, match="another junction tree"):
         et.EMJunctionTree(graph, init=init).fit([[0, 1, 1], [1, 1, 0]])
+
+
+def test_a_hidden_variable_may_have_thousands_of_states() -> None:
+    """The cliques of what is summed out were once built as if hidden variables were columns, which have a limit."""
+    graph = et.LatentGraph(
+        {"h0": 5_000, "h1": 2, "x0": 2, "x1": 2}, [("h0", "h1"), ("h0", "x0"), ("h1", "x1")], ["h0", "h1"]
+    )
+    rows = np.random.default_rng(0).integers(0, 2, (20, 2))
+    model = et.EMJunctionTree(graph, restarts=1, max_iter=2, random_state=0).fit(rows)
+    assert_allclose(np.exp(model.score_samples(list(np.ndindex(2, 2)))).sum(), 1.0)

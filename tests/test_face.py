@@ -110,6 +110,17 @@ def test_parameters_that_do_not_exist_change_nothing(estimator: Face) -> None:
     assert estimator.get_params() == before
 
 
+def test_parameters_are_set_all_or_none() -> None:
+    inner = et.SpectralJunctionTree(GRAPH)
+    classifier = et.JunctionTreeClassifier(inner)
+    with pytest.raises(et.ParameterError, match="has no parameter 'viewss'; did you mean 'views'"):
+        classifier.set_params(estimator=et.SpectralJunctionTree(GRAPH), estimator__viewss=3)
+    assert classifier.estimator is inner
+    with pytest.raises(et.ParameterError, match="structure=HMM.* has no parameter 'hidden_states'"):
+        et.SpectralJunctionTree(et.zoo.HMM()).set_params(structure__hidden_states=3)
+    assert classifier.set_params(estimator__views=3).estimator.views == 3
+
+
 def test_a_repr_names_what_is_not_default() -> None:
     shown = repr(et.SpectralJunctionTree(GRAPH, shrinkage=0.4, max_rank=2))
     assert shown == f"SpectralJunctionTree(structure={GRAPH!r}, shrinkage=0.4, max_rank=2)"
