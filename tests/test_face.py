@@ -116,7 +116,7 @@ def test_parameters_are_set_all_or_none() -> None:
     with pytest.raises(et.ParameterError, match="has no parameter 'viewss'; did you mean 'views'"):
         classifier.set_params(estimator=et.SpectralJunctionTree(GRAPH), estimator__viewss=3)
     assert classifier.estimator is inner
-    with pytest.raises(et.ParameterError, match="structure=HMM.* has no parameter 'hidden_states'"):
+    with pytest.raises(et.ParameterError, match=r"structure=HMM.* has no parameter 'hidden_states'"):
         et.SpectralJunctionTree(et.zoo.HMM()).set_params(structure__hidden_states=3)
     assert classifier.set_params(estimator__views=3).estimator.views == 3
 
