@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks import rivals
-from benchmarks.measure import best_seconds, forget, show_note, show_table
+from benchmarks.measure import afresh, best_seconds, show_note, show_table
 from benchmarks.models import FIRST_SEED, codes
 from benchmarks.numpy_em import NumpyHMM
 from benchmarks.scoring import homogeneous
-from eigentree import EMJunctionTree, LatentGraph, LatentNetwork, zoo
+from eigentree import EMJunctionTree, LatentNetwork, zoo
 from eigentree.em.expectation import Expectation
 from eigentree.em.parameters import ParameterLayout
 
@@ -78,10 +78,8 @@ def eigentree_em(start: LatentNetwork, X: NDArray[Any]) -> rivals.Climb:
     """Return our EM, planned anew each time."""
 
     def climb(iterations: int) -> Callable[[], float]:
-        forget()
-        # A graph remembers what was planned for it; a new one has nothing to remember.
-        graph = LatentGraph(start.graph.states, start.graph.edges, start.graph.hidden, start.graph.directed)
-        model = EMJunctionTree(graph, init=start, tol=0.0, max_iter=iterations).fit(X)
+        first = afresh(start)
+        model = EMJunctionTree(first.graph, init=first, tol=0.0, max_iter=iterations).fit(X)
         if model.n_iter_ != iterations:
             raise AssertionError(f"the climb ended after {model.n_iter_} of {iterations} iterations")
         return lambda: float(model.history_[-1])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.measure import best_seconds, forget, show_note, show_table
+from benchmarks.measure import afresh, best_seconds, show_note, show_table
 from benchmarks.models import FIRST_SEED, PUBLISHED, codes, per_doubling, structures
 from benchmarks.numpy_em import NumpyHMM
 from eigentree import Counts, LatentNetwork, SpectralJunctionTree, zoo
@@ -37,8 +37,7 @@ def refit(graph: LatentGraph, X: NDArray[Any], **parameters: Any) -> SpectralJun
 
 def fit(graph: LatentGraph, X: NDArray[Any], **parameters: Any) -> SpectralJunctionTree:
     """Return a fitted model, planned anew."""
-    forget()
-    return refit(graph, X, **parameters)
+    return refit(afresh(graph), X, **parameters)
 
 
 def _show_beside_em(steps: int, rows: int, repeats: int) -> None:
@@ -136,9 +135,9 @@ def _parts(name: str, graph: LatentGraph, rows: int, repeats: int) -> list[str]:
     plan = ViewPlan.build(graph)
     counts = Counts(graph, plan.groups()).update(X)
     runs: dict[str, Callable[[], Any]] = {
-        "plan": lambda: (forget(), ViewPlan.build(graph)),
-        "count": lambda: (forget(), Counts(graph, plan.groups()).update(X)),
-        "plan, learn": lambda: (forget(), SpectralJunctionTree(graph, shrinkage=1.0).fit_moments(counts)),
+        "plan": lambda: ViewPlan.build(afresh(graph)),
+        "count": lambda: Counts(afresh(graph), plan.groups()).update(X),
+        "plan, learn": lambda: SpectralJunctionTree(afresh(graph), shrinkage=1.0).fit_moments(counts),
         "fixed": partial(fit, graph, X, shrinkage=1.0),
         "whole": partial(fit, graph, X),
     }

@@ -5,15 +5,18 @@ from __future__ import annotations
 import gc
 import json
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+Thing = TypeVar("Thing")
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -45,14 +48,10 @@ def best_seconds(
     return best
 
 
-def forget() -> None:
-    """Empty what eigentree remembers of recent structures, so that the next fit plans anew."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith("eigentree"):
-            for value in list(vars(module).values()):
-                # An unbounded cache holds what belongs to the process, not to a structure.
-                if hasattr(value, "cache_clear") and value.cache_info().maxsize is not None:
-                    value.cache_clear()
+def afresh(thing: Thing) -> Thing:
+    """Return an equal graph, or network with its graph, on which nothing is remembered: the next fit plans anew."""
+    equal: Thing = pickle.loads(pickle.dumps(thing))
+    return equal
 
 
 def python(code: str, environment: Mapping[str, str] | None = None) -> str:

@@ -26,7 +26,7 @@ def _show_growth(title: str, unit: str, graphs: Mapping[int, LatentGraph], repea
     ]
     show_table(
         f"trees: JunctionTree.build, {title}, 1 thread, best of {repeats}",
-        [unit, "variables", "ms", "µs a variable", "x half the size"],
+        [unit, "variables", "ms", "µs per variable", "x half the size"],
         rows,
     )
 

@@ -97,6 +97,18 @@ def test_order_of_insertion_changes_nothing(graph: et.LatentGraph, random) -> No
     assert JunctionTree.build(shuffled).nodes == JunctionTree.build(graph).nodes
 
 
+def test_the_tree_is_built_once_and_kept_on_its_graph() -> None:
+    graph = et.zoo.hmm(6, 2, 2, 4)
+    tree = JunctionTree.of(graph)
+    assert JunctionTree.of(graph) is tree
+    built = JunctionTree.build(graph)
+    assert built is not tree
+    assert built.nodes == tree.nodes
+    assert JunctionTree.build(graph, root="h0").nodes != tree.nodes
+    assert JunctionTree.of(graph) is tree, "another root must not take the place of the middle"
+    assert JunctionTree.of(et.zoo.hmm(6, 2, 2, 4)) is not tree, "an equal graph has a tree of its own"
+
+
 def test_the_hash_seed_changes_nothing() -> None:
     script = (
         "import eigentree as et; "
@@ -199,7 +211,7 @@ def test_a_family_too_large_is_refused_before_any_work(build) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(graphs)
-def test_what_is_refused_before_triangulation_isunavoidable_clique(graph: et.LatentGraph) -> None:
+def test_what_is_refused_before_triangulation_is_unavoidable(graph: et.LatentGraph) -> None:
     moral = moral_adjacency(graph)
     numbers = {name: i for i, name in enumerate(graph.names)}
     found = unavoidable_clique(
@@ -208,6 +220,58 @@ def test_what_is_refused_before_triangulation_isunavoidable_clique(graph: et.Lat
     bound = math.prod(graph.states[graph.names[i]] for i in found)
     tree = JunctionTree.build(graph)
     assert bound <= max(math.prod(tree.states_of(clique)) for clique in tree.cliques)
+
+
+def lattice(rows: int, columns: int, observed: int = 3, states: int = 2, directed: bool = False) -> et.LatentGraph:
+    """A grid, of which every so-manieth variable is observed."""
+    grid = nx.grid_2d_graph(rows, columns)
+    names = {place: f"v{place[0]}_{place[1]}" for place in grid.nodes}
+    hidden = [name for k, name in enumerate(names.values()) if k % observed]
+    return et.LatentGraph(
+        dict.fromkeys(names.values(), states), [(names[a], names[b]) for a, b in grid.edges], hidden, directed
+    )
+
+
+def sparse(count: int, degree: float, seed: int) -> et.LatentGraph:
+    """A random graph without any order."""
+    net = nx.gnp_random_graph(count, degree / count, seed=seed)
+    names = [f"v{i}" for i in net.nodes]
+    edges = [(names[a], names[b]) for a, b in net.edges]
+    return et.LatentGraph(dict.fromkeys(names, 2), edges, names[1:], directed=False)
+
+
+HOPELESS = {
+    "a lattice": lattice(60, 60),
+    "a directed lattice": lattice(60, 60, directed=True),
+    "a random graph": sparse(1_000, 10, seed=0),
+    "a sparse random graph": sparse(3_000, 4, seed=0),
+    "everything with everything": sparse(400, 400, seed=0),
+}
+
+
+@pytest.mark.parametrize("graph", HOPELESS.values(), ids=HOPELESS.keys())
+def test_what_is_hopeless_is_refused_with_little_work(graph: et.LatentGraph) -> None:
+    """So many steps of the interpreter per variable and edge: a second for thousands of them."""
+
+    def refused() -> None:
+        with pytest.raises(et.TreewidthError, match="the junction tree needs a clique of"):
+            JunctionTree.build(graph)
+
+    assert steps_of(refused) < 200 * (len(graph.names) + len(graph.edges))
+
+
+def test_cliques_of_many_variables_of_one_state_are_refused_as_well() -> None:
+    """Their tables are small, but have more axes than any array."""
+    names = [f"v{i}" for i in range(40)]
+    alike = et.LatentGraph(dict.fromkeys(names, 1), list(combinations(names, 2)), names[1:], directed=False)
+    with pytest.raises(et.TreewidthError, match=r"a clique of 40 variables, more than the 30 .*\{v0, v1,"):
+        JunctionTree.build(alike)
+    parents = et.LatentGraph(dict.fromkeys(names, 1), [(name, "v0") for name in names[1:]], names[1:])
+    for build in (JunctionTree.build, et.LatentNetwork.random):
+        with pytest.raises(et.TreewidthError, match="'v0' given its 39 parents has more axes than the 30"):
+            build(parents)
+    chain = et.LatentGraph(dict.fromkeys(names, 1), list(pairwise(names)), names[1:])
+    assert JunctionTree.build(chain).width == 1
 
 
 def test_a_dense_graph_is_refused_before_it_is_triangulated(monkeypatch: pytest.MonkeyPatch) -> None:

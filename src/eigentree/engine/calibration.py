@@ -80,7 +80,8 @@ def calibrated(tree: JunctionTree, factors: Sequence[Factor]) -> list[Floats]:
 def without_pruned(tree: JunctionTree, factors: Sequence[Factor]) -> list[Factor]:
     """Return the factors over what the nodes of a tree hold, those of pruned cliques summed down to it.
 
-    Each pruned part hangs from one clique that is left, and reaches that as one more factor.
+    Each pruned part hangs from one clique that is left, and reaches that as one more factor; or from none, and is a
+    constant that is left out.
     """
     left = sorted({node.origin for node in tree.nodes})
     if len(left) == len(tree.cliques):

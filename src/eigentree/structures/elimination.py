@@ -36,6 +36,9 @@ __all__ = [
 MAX_CLIQUE_STATES = 2**24
 """Largest number of joint states of one clique: 128 MiB as a table of floats."""
 
+MOST_VARIABLES = 30
+"""Most variables of one clique, each with an axis of its table: arrays have at most 32."""
+
 MOST_FULL_CLIQUES = 16
 """How many cliques of the largest size all cliques together may amount to."""
 
@@ -99,6 +102,11 @@ def check_families(graph: LatentGraph, max_states: int = MAX_CLIQUE_STATES) -> N
                 f"(the limit is {in_short(max_states)}): {_some(family)}; remove parents or states, or raise "
                 f"max_clique_states of JunctionTree.build"
             )
+        if len(family) > MOST_VARIABLES:
+            raise TreewidthError(
+                f"the table of {name!r} given its {len(family) - 1} parents has more axes than the "
+                f"{MOST_VARIABLES} that a table may have: {_some(family)}; remove parents"
+            )
 
 
 def moral_adjacency(graph: LatentGraph) -> dict[str, set[str]]:
@@ -119,6 +127,13 @@ def _check_clique(members: set[int], names: Sequence[str], states: Sequence[int]
             f"the junction tree needs a clique of {len(listed)} variables with {in_short(size)} joint states "
             f"(the limit is {in_short(max_states)}): {_some(listed)}; remove edges or states so that fewer "
             f"variables meet, or raise max_clique_states of JunctionTree.build"
+        )
+    # Variables of one state add nothing to the size of a table but an axis.
+    if len(members) > MOST_VARIABLES:
+        raise TreewidthError(
+            f"the junction tree needs a clique of {len(members)} variables, more than the {MOST_VARIABLES} that a "
+            f"table may have: {_some([names[i] for i in sorted(members)])}; remove edges so that fewer "
+            f"variables meet"
         )
 
 
