@@ -84,7 +84,7 @@ def _turned(family: Floats, vectors: Floats) -> Floats:
 def _beside(family: Floats, vectors: Floats) -> float:
     """Return the size of all that stands beside the diagonals."""
     turned = _turned(family, vectors)
-    turned[:, *np.diag_indices(len(vectors))] = 0.0
+    turned[:, range(len(vectors)), range(len(vectors))] = 0.0
     return float(np.linalg.norm(turned))
 
 

@@ -4,8 +4,8 @@ A bond's coordinates are arbitrary. Where a set S of variables separates a bond,
 with :math:`P(\text{what lies beyond} \mid s) = f \cdot G_{\cdot s}`, where f is what the cores beyond make of the
 cells there. At a node all of whose legs S separates, the core is :math:`\sum_s p_s\, G^a_{\cdot s} \otimes
 G^b_{\cdot s} \otimes G^c_{\cdot s}`. So with c summed out it is :math:`K_0 = G^a \mathrm{diag}(p)\, (G^b)^T`, with
-the j-th coordinate of c it is :math:`K_j`, and :math:`K_0^{-1} K_j` has the same eigenvectors for every j and every c:
-the gauge of b seen from the other end. `Gauges` finds them, and carries them outward to all other legs.
+the j-th coordinate of c it is :math:`K_j`, and :math:`K_0^{-1} K_j` has the same eigenvectors for every j and
+every c: the gauge of b seen from the other end. `Gauges` finds them, and carries them outward to all other legs.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ class Gauges:
     @cached_property
     def whole(self) -> dict[Leg, Floats]:
         """What the cores beyond each leg make of cells that are all missing."""
-        nodes, found = self.fit.plan.nodes, {}
+        nodes = self.fit.plan.nodes
+        found: dict[Leg, Floats] = {}
         for i in reversed(range(1, len(nodes))):
             made = self.cores[i]
             for child in nodes[i].children:
@@ -150,7 +151,7 @@ class Gauges:
         """Return matrices that are diagonal in the states of a set, seen from above the reference bond."""
         start = Leg(separation.reference, False)
         carried = {leg: _Carried(np.eye(separation.states), 1.0, leg.up) for leg in (start, start.reverse)}
-        family = []
+        family: list[Floats] = []
         for step in separation.steps:
             before = carried.get(step.entry.reverse)
             if before is None:
@@ -166,7 +167,7 @@ class Gauges:
                         slices = np.linalg.solve(across, self.seen(step.node, (source, leg, step.entry)))
                         found = weight * np.linalg.solve(before.path, slices @ before.path)
                         # From below, the gauge is the inverse of that from above, turned.
-                        family.append(np.swapaxes(found, 1, 2) if before.above else found)
+                        family.append(np.asarray(np.swapaxes(found, 1, 2) if before.above else found))
         return [part for part in family if np.isfinite(part).all()]
 
 

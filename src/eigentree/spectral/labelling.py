@@ -1,13 +1,15 @@
-"""Which state of a set of variables is which: the joint states that were told apart get the states of each variable.
+"""Which state of a set of variables is which: joint states that were told apart become states of each variable.
 
 A state of a hidden variable has no name of its own. But where several sets hold the same variable, they must agree,
 and what depends on that variable alone (a leaf below it, say) looks the same for all joint states that share its
 state. So each variable's states are known by how such legs look, and joint states are given to combinations of them
-at the least cost.
+at the least cost. Where nothing depends on a variable alone (a factorial HMM), the joint distribution with a
+neighbouring set is the guide: only under the right names does it factorise as the graph says.
 """
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,14 +21,22 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
     from eigentree.spectral.gauges import Told
     from eigentree.spectral.separations import Leg
+    from eigentree.structures.graph import LatentGraph
 
-__all__ = ["Labels"]
+__all__ = ["STEADY", "Labels", "Orders", "factorised"]
+
+MOST_PERMUTED = 4
+"""Names are tried in all orders for sets of at most so many joint states."""
 
 ROUNDS = 10
 """Most rounds in which joint states are given to combinations and these are averaged."""
 
 STEADY = 1e-3
 """What is added to a squared residual before it becomes a weight: none is better than the others without limit."""
+
+
+TINY = 1e-12
+"""Stands for a probability of zero where a logarithm is taken."""
 
 
 class _Look(NamedTuple):
@@ -115,3 +125,59 @@ def _given(columns: list[Floats], centres: list[Floats], parts: Integers) -> Int
 
 def _averaged(gauge: Floats, part: Integers, size: int) -> Floats:
     return np.stack([gauge[:, part == state].mean(axis=1) for state in range(size)], axis=1)
+
+
+class Orders(NamedTuple):
+    """The orders of the states of two sets under which their joint distribution factorises best.
+
+    Attributes
+    ----------
+    first, second : list of int
+    """
+
+    first: list[int]
+    second: list[int]
+
+
+def factorised(
+    graph: LatentGraph, joint: Floats, sets: tuple[Told, Told], fixed: tuple[bool, bool]
+) -> Orders | None:
+    """Return the orders of the states of two sets under which their joint distribution fits the graph best.
+
+    Parameters
+    ----------
+    graph : LatentGraph
+        A directed one; on others nothing is known.
+    joint : array, shape (states of the first set, states of the second)
+    sets : pair of Told
+        Sets without a common variable.
+    fixed : pair of bool
+        Whether the states of each have their names already.
+    """
+    first, second = (told.separation for told in sets)
+    names = first.names + second.names
+    heads = [name for name in names if set(graph.parents(name)) <= set(names)]
+    if not graph.directed or not heads or len(set(names)) < len(names) or max(joint.shape) > MOST_PERMUTED:
+        return None
+    families = [tuple(names.index(member) for member in (*graph.parents(head), head)) for head in heads]
+    rest = tuple(k for k, name in enumerate(names) if name not in heads)
+    shape = first.sizes + second.sizes
+    positive = np.maximum(joint, TINY)
+
+    def fit(orders: Orders) -> float:
+        table = positive[np.ix_(orders.first, orders.second)].reshape(shape)
+        total = _entropy(table, rest, ())
+        return total + sum(_entropy(table, family, family[:-1]) for family in families)
+
+    choices = [
+        [list(range(size))] if known else [list(order) for order in permutations(range(size))]
+        for size, known in zip(joint.shape, fixed, strict=True)
+    ]
+    return min((Orders(a, b) for a in choices[0] for b in choices[1]), key=fit)
+
+
+def _entropy(table: Floats, axes: tuple[int, ...], given: tuple[int, ...]) -> float:
+    """Return the entropy of some axes given others among them."""
+    joint = table.sum(axis=tuple(k for k in range(table.ndim) if k not in axes), keepdims=True)
+    alone = joint.sum(axis=tuple(k for k in axes if k not in given), keepdims=True)
+    return float(-(joint * np.log(joint / alone)).sum())

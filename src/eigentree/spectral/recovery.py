@@ -1,10 +1,10 @@
-"""Tables from a spectral fit: what a `LatentNetwork` needs, as far as the fit tells it.
+r"""Tables from a spectral fit: what a `LatentNetwork` needs, as far as the fit tells it.
 
 The states of sets of hidden variables are told apart on the bonds (`gauges`) and named (`labelling`). Emissions
 follow from the gauges of leaves. A table among hidden variables follows from a bond that two sets separate: there
-the identity is :math:`\\sum_{s, t} P(s, t)\\, G_{\\cdot s} \\otimes H_{\\cdot t}`, with the gauge G of what lies below the
-bond given the one set and H of what lies above given the other; or from a node and a set beyond each of its legs.
-Either is solved by non-negative least squares.
+the identity is :math:`\sum_{s, t} P(s, t)\, G_{\cdot s} \otimes H_{\cdot t}`, with the gauge G of what lies below
+the bond given the one set and H of what lies above given the other; or from a node and a set beyond each of its
+legs. Either is solved by non-negative least squares.
 """
 
 from __future__ import annotations
@@ -12,20 +12,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import repeat
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import nnls
 
-from eigentree.engine.tables import flat_index, marginal, table_axes
+from eigentree.engine.tables import marginal, table_axes
 from eigentree.engine.threads import one_thread
 from eigentree.errors import RankError
 from eigentree.exact.network import LatentNetwork
+from eigentree.spectral.copies import copied
 from eigentree.spectral.gauges import Gauges, Told
-from eigentree.spectral.labelling import Labels
-from eigentree.spectral.separations import Leg, legs_of, lies_beyond, own_legs, separations
+from eigentree.spectral.labelling import STEADY, Labels, factorised
+from eigentree.spectral.meetings import Meeting, at_bonds, at_nodes
+from eigentree.spectral.separations import Leg, own_legs, separations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,13 +34,9 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.engine.tables import TableKey
     from eigentree.spectral.fit import SpectralFit
-    from eigentree.spectral.separations import Separation
     from eigentree.structures.graph import LatentGraph
 
 __all__ = ["Recovery", "recovered"]
-
-MOST_CELLS = 1024
-"""Joint distributions with more cells are not solved for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +73,9 @@ class Recovery:
         if self.unresolved:
             key, reason = next(iter(self.unresolved.items()))
             raise RankError(
-                f"{len(self.unresolved)} of {len(self.tables) + len(self.unresolved)} tables do not follow from the "
-                f"moments alone, such as that of {', '.join(key)}: {reason}; pass rows, to_network(X), and EM finds them"
+                f"{len(self.unresolved)} of {len(self.tables) + len(self.unresolved)} tables do not follow from "
+                f"the moments alone, such as that of {', '.join(key)}: {reason}; pass rows, to_network(X), and "
+                f"EM finds them"
             )
         return LatentNetwork(self.graph, dict(self.tables))
 
@@ -95,33 +93,6 @@ def recovered(fit: SpectralFit, shrinkage: float = 0.0) -> Recovery:
         return _Recovering(fit, shrinkage).recovery()
 
 
-class _Place(NamedTuple):
-    """Where the joint distribution of several sets can be solved for.
-
-    Attributes
-    ----------
-    node : int
-        The node whose core tells it, or -1 for the identity on a bond.
-    legs : tuple of Leg
-    sets : tuple of Told
-        One per leg: what separates that which lies beyond it.
-    """
-
-    node: int
-    legs: tuple[Leg, ...]
-    sets: tuple[Told, ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The variables of all sets."""
-        return tuple(dict.fromkeys(name for told in self.sets for name in told.separation.names))
-
-    @property
-    def residual(self) -> float:
-        """That of the worst set."""
-        return max(told.residual for told in self.sets)
-
-
 class _Recovering:
     """The steps of a recovery; what is found fills up as they are taken."""
 
@@ -130,27 +101,57 @@ class _Recovering:
         self.graph = fit.plan.graph
         self.gauges = Gauges(fit, shrinkage)
         self.trouble: dict[tuple[str, ...], str] = {}
-        self.told: list[Told] = []
-        found: list[Told] = []
+        self.told = self._named(self._told())
+        self.copies = self.graph.derived(copied, frozenset(self._quality()))
+
+    def _told(self) -> list[Told]:
+        """Return all sets whose states can be told apart, the clearest first."""
+        found = []
         for separation in self.plan.derived(separations):
-            told = separation.trouble or self._told(separation)
+            try:
+                told = separation.trouble or self.gauges.told(separation)
+            except np.linalg.LinAlgError:
+                told = "led to a matrix that cannot be inverted"
             if isinstance(told, str):
                 self.trouble[separation.names] = told
             else:
                 found.append(told)
-        labels = Labels()
-        for told in sorted(found, key=lambda told: told.residual):
-            named = labels.labelled(told, own_legs(self.plan, told.separation, told.legs))
-            if named is None:
-                self.trouble[told.separation.names] = "has states that cannot be named variable by variable"
-            else:
-                self.told.append(named)
+        return sorted(found, key=lambda told: told.residual)
 
-    def _told(self, separation: Separation) -> Told | str:
-        try:
-            return self.gauges.told(separation)
-        except np.linalg.LinAlgError:
-            return "led to a matrix that cannot be inverted"
+    def _named(self, found: list[Told]) -> list[Told]:
+        """Return the sets with their states in the order of their variables' states."""
+        labels = Labels()
+        named, left = [], []
+        for told in found:
+            order = labels.labelled(told, own_legs(self.plan, told.separation, told.legs))
+            if order is None:
+                left.append(told)
+            else:
+                named.append(order)
+        while left:
+            known = {told.separation.names for told in named}
+            meetings = [m for m in at_bonds(self.plan, named + left) if any(told in left for told in m.sets)]
+            meetings.sort(key=lambda m: (all(told in left for told in m.sets), m.residual))
+            fresh = next((pair for pair in map(self._factorised, meetings, repeat(known)) if pair), ())
+            if not fresh:
+                break
+            names = {told.separation.names for told in fresh}
+            named.extend(fresh)
+            left = [told for told in left if told.separation.names not in names]
+        for told in left:
+            self.trouble[told.separation.names] = "has states that cannot be named variable by variable"
+        return named
+
+    def _factorised(self, meeting: Meeting, known: set[tuple[str, ...]]) -> tuple[Told, ...]:
+        """Return the sets of a meeting that had no names, with them, or none."""
+        first, second = meeting.sets
+        joint = _pair(meeting)
+        fixed = (first.separation.names in known, second.separation.names in known)
+        orders = None if joint is None else factorised(self.graph, joint, (first, second), fixed)
+        if orders is None:
+            return ()
+        both = zip((first, second), orders, fixed, strict=True)
+        return tuple(told.reordered(order) for told, order, known in both if not known)
 
     def recovery(self) -> Recovery:
         """Return what was found."""
@@ -178,27 +179,31 @@ class _Recovering:
         return "; ".join(reasons[:2]) or "no bond or node shows all its variables"
 
     def _table(self, key: TableKey, axes: tuple[str, ...]) -> Floats | None:
-        table = self._emission(key, axes)
+        """Return a table, or None; where variables are copies, from what they are copies of."""
+        originals = tuple(self.copies.get(name, name) for name in axes)
+        names = tuple(dict.fromkeys(originals))
+        table = self._emission(key, names)
         if table is None:
-            joint = self._joint(axes)
-            if joint is None:
-                return None
-            table = joint
-        return _normalised(table, len(key))
+            table = self._joint(names)
+        if table is None:
+            return None
+        spread = np.zeros([self.graph.states[name] for name in axes])
+        cells = np.indices(table.shape)
+        spread[tuple(cells[names.index(name)] for name in originals)] = table
+        return _normalised(spread, len(key))
 
     def _emission(self, key: TableKey, axes: tuple[str, ...]) -> Floats | None:
         """Return P(x | parents) of a leaf, from all sets that hold its parents, or None."""
         leaf = self._leaves.get(key[0]) if len(key) == 1 else None
         if leaf is None or key[0] in self.plan.nodes[leaf].passed[-1]:
             return None
-        given = axes[:-1]
         total, weights = np.zeros([self.graph.states[name] for name in axes]), 0.0
         for told in self.told:
             names, sizes = told.separation.names, told.separation.sizes
-            if Leg(leaf, False) in told.legs and set(given) <= set(names):
+            if Leg(leaf, False) in told.legs and set(axes[:-1]) <= set(names):
                 joint = (self.gauges.cores[leaf] @ told.legs[Leg(leaf, False)]) * told.shares
                 table = marginal(joint.T.reshape(*sizes, -1), (*names, key[0]), axes)
-                weight = 1 / (told.residual**2 + 1e-3)
+                weight = 1 / (told.residual**2 + STEADY)
                 total += weight * _normalised(table, 1)
                 weights += weight
         return total / weights if weights else None
@@ -214,87 +219,39 @@ class _Recovering:
             best = min(within, key=lambda told: (told.separation.states, told.residual))
             shares = np.maximum(best.shares, 0.0).reshape(best.separation.sizes)
             return marginal(shares, best.separation.names, axes)
-        for places in (self._bond_places, self._node_places):
-            fitting = [place for place in places.get(axes[0], ()) if set(axes) <= set(place.names)]
-            if fitting:
-                best_place = min(fitting, key=lambda place: (self._cells(place), place.residual))
-                return self._solved(best_place, axes)
+        for meetings in (self._bonds, self._nodes):
+            fitting = [meeting for meeting in meetings.get(axes[0], ()) if set(axes) <= set(meeting.names)]
+            fitting.sort(key=lambda meeting: (math.prod(meeting.shape), meeting.residual))
+            for meeting in fitting:
+                joint = meeting.joint(self.gauges)
+                if joint is not None:
+                    return marginal(joint, meeting.names, axes)
         return None
 
-    def _cells(self, place: _Place) -> int:
-        return math.prod(self.graph.states[name] for name in place.names)
+    @cached_property
+    def _bonds(self) -> dict[str, list[Meeting]]:
+        return _by_name(at_bonds(self.plan, self.told))
 
     @cached_property
-    def _bond_places(self) -> dict[str, list[_Place]]:
-        places: dict[str, list[_Place]] = {}
-        for bond in range(1, len(self.plan.nodes)):
-            below, above = Leg(bond, False), Leg(bond, True)
-            for inner, outer in product(self._at(below), self._at(above)):
-                if inner is not outer and self._rises(bond, inner, outer):
-                    self._keep(places, _Place(-1, (below, above), (inner, outer)))
-        return places
+    def _nodes(self) -> dict[str, list[Meeting]]:
+        return _by_name(at_nodes(self.plan, self.told))
 
-    @cached_property
-    def _node_places(self) -> dict[str, list[_Place]]:
-        places: dict[str, list[_Place]] = {}
-        for number, node in enumerate(self.plan.nodes):
-            if node.observed is None:
-                legs = legs_of(self.plan, number)
-                for sets in product(*(self._at(leg) for leg in legs)):
-                    if len({told.separation.names for told in sets}) > 1:
-                        self._keep(places, _Place(number, legs, sets))
-        return places
 
-    def _keep(self, places: dict[str, list[_Place]], place: _Place) -> None:
-        if self._cells(place) <= MOST_CELLS:
-            for name in place.names:
-                places.setdefault(name, []).append(place)
+def _by_name(meetings: list[Meeting]) -> dict[str, list[Meeting]]:
+    found: dict[str, list[Meeting]] = {}
+    for meeting in meetings:
+        for name in meeting.names:
+            found.setdefault(name, []).append(meeting)
+    return found
 
-    def _at(self, leg: Leg) -> list[Told]:
-        """Return the sets that separate what lies beyond a leg, and lie there or on its bond."""
-        return self._by_leg.get(leg, [])
 
-    @cached_property
-    def _by_leg(self) -> dict[Leg, list[Told]]:
-        found: dict[Leg, list[Told]] = {}
-        for told in self.told:
-            for leg in told.legs:
-                if leg.reverse in told.legs and any(
-                    home == leg.bond or lies_beyond(self.plan, home, leg) for home in told.separation.homes
-                ):
-                    found.setdefault(leg, []).append(told)
-        return found
-
-    def _rises(self, bond: int, inner: Told, outer: Told) -> bool:
-        """Return whether one set lies below another on the way through a bond."""
-        passed = self.plan.nodes[bond].passed
-
-        def depth(told: Told) -> float:
-            if told.separation.names in passed:
-                return float(passed.index(told.separation.names))
-            below = any(lies_beyond(self.plan, home, Leg(bond, False)) for home in told.separation.homes)
-            return math.inf if below else -math.inf
-
-        return depth(inner) > depth(outer)
-
-    def _solved(self, place: _Place, axes: tuple[str, ...]) -> Floats | None:
-        names = place.names
-        shape = tuple(self.graph.states[name] for name in names)
-        columns = np.ones((1, math.prod(shape)))
-        for leg, told in zip(place.legs, place.sets, strict=True):
-            gauge = told.legs[leg][:, flat_index(shape, names, told.separation.names)]
-            columns = (columns[:, None, :] * gauge[None, :, :]).reshape(-1, columns.shape[1])
-        if place.node < 0:
-            target = np.eye(self.plan.nodes[place.legs[0].bond].rank)
-        else:
-            target = self.gauges.cores[place.node]
-        if not np.isfinite(columns).all():
-            return None
-        try:
-            found, _ = nnls(columns, target.ravel())
-        except RuntimeError:
-            return None
-        return marginal(found.reshape(shape), names, axes) if found.any() else None
+def _pair(meeting: Meeting) -> Floats | None:
+    """Return the joint distribution of two sets that meet at a bond, states in their own orders."""
+    below, above = (told.legs[leg] for leg, told in zip(meeting.legs, meeting.sets, strict=True))
+    try:
+        return np.asarray(np.linalg.inv(below) @ np.linalg.inv(above).T)
+    except np.linalg.LinAlgError:
+        return None
 
 
 def _normalised(table: Floats, distributed: int) -> Floats:

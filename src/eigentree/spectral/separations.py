@@ -187,7 +187,7 @@ def _seen(plan: ViewPlan, names: tuple[str, ...], steps: Iterable[Step]) -> set[
         for source, other in zip(step.exits, reversed(step.through), strict=True):
             if len(step.exits) == 2 and other:
                 within = [passed for passed in plan.nodes[source.bond].passed if set(passed) < set(names)]
-                seen.update(min(within, key=len) if within else names)
+                seen.update(sorted(within, key=len)[0] if within else names)
     return seen
 
 
