@@ -1,0 +1,263 @@
+r"""Tables from a spectral fit: what a `LatentNetwork` needs, as far as the fit tells it.
+
+The states of sets of hidden variables are told apart on the bonds (`gauges`) and named (`labelling`). Emissions
+follow from the gauges of leaves. A table among hidden variables follows from a bond that two sets separate: there
+the identity is :math:`\sum_{s, t} P(s, t)\, G_{\cdot s} \otimes H_{\cdot t}`, with the gauge G of what lies below
+the bond given the one set and H of what lies above given the other; or from a node and a set beyond each of its
+legs. Either is solved by non-negative least squares.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import repeat
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eigentree.engine.tables import marginal, table_axes
+from eigentree.engine.threads import one_thread
+from eigentree.errors import RankError
+from eigentree.exact.network import LatentNetwork
+from eigentree.spectral.copies import copied
+from eigentree.spectral.gauges import Gauges, Told
+from eigentree.spectral.labelling import STEADY, Labels, factorised
+from eigentree.spectral.meetings import Meeting, at_bonds, at_nodes
+from eigentree.spectral.separations import Leg, own_legs, separations
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from eigentree.arrays import Floats
+    from eigentree.engine.tables import TableKey
+    from eigentree.spectral.fit import SpectralFit
+    from eigentree.structures.graph import LatentGraph
+
+__all__ = ["Recovery", "recovered"]
+
+
+@dataclass(frozen=True, eq=False)
+class Recovery:
+    """The tables that a spectral fit tells.
+
+    Attributes
+    ----------
+    graph : LatentGraph
+    tables : mapping of TableKey to array
+        Axes as in ``table_axes(graph)``: what is given, then what the table distributes. States of hidden variables
+        come in an order of their own, the same in all tables.
+    resolved : mapping of str to float
+        The hidden variables whose states were told apart, with the relative residual of the joint diagonalisation:
+        0 for exact moments, near 1 where noise is as large as the signal.
+    unresolved : mapping of TableKey to str
+        Why each other table was not found.
+    """
+
+    graph: LatentGraph
+    tables: Mapping[TableKey, Floats]
+    resolved: Mapping[str, float]
+    unresolved: Mapping[TableKey, str]
+
+    @property
+    def network(self) -> LatentNetwork:
+        """The network of the tables.
+
+        Raises
+        ------
+        RankError
+            When some table was not found.
+        """
+        if self.unresolved:
+            key, reason = next(iter(self.unresolved.items()))
+            raise RankError(
+                f"{len(self.unresolved)} of {len(self.tables) + len(self.unresolved)} tables do not follow from "
+                f"the moments alone, such as that of {', '.join(key)}: {reason}; pass rows, to_network(X), and "
+                f"EM finds them"
+            )
+        return LatentNetwork(self.graph, dict(self.tables))
+
+
+def recovered(fit: SpectralFit, shrinkage: float = 0.0) -> Recovery:
+    """Return the tables that a spectral fit tells.
+
+    Parameters
+    ----------
+    fit : SpectralFit
+    shrinkage : float
+        Toward independent columns, before the states are told apart.
+    """
+    with one_thread():
+        return _Recovering(fit, shrinkage).recovery()
+
+
+class _Recovering:
+    """The steps of a recovery; what is found fills up as they are taken."""
+
+    def __init__(self, fit: SpectralFit, shrinkage: float) -> None:
+        self.plan = fit.plan
+        self.graph = fit.plan.graph
+        self.gauges = Gauges(fit, shrinkage)
+        self.trouble: dict[tuple[str, ...], str] = {}
+        self.told = self._named(self._told())
+        self.copies = self.graph.derived(copied, frozenset(self._quality()))
+
+    def _told(self) -> list[Told]:
+        """Return all sets whose states can be told apart, the clearest first."""
+        found = []
+        for separation in self.plan.derived(separations):
+            try:
+                told = separation.trouble or self.gauges.told(separation)
+            except np.linalg.LinAlgError:
+                told = "led to a matrix that cannot be inverted"
+            if isinstance(told, str):
+                self.trouble[separation.names] = told
+            else:
+                found.append(told)
+        return sorted(found, key=lambda told: told.residual)
+
+    def _named(self, found: list[Told]) -> list[Told]:
+        """Return the sets with their states in the order of their variables' states."""
+        labels = Labels()
+        named, left = [], []
+        for told in found:
+            order = labels.labelled(told, own_legs(self.plan, told.separation, told.legs))
+            if order is None:
+                left.append(told)
+            else:
+                named.append(order)
+        while left:
+            known = {told.separation.names for told in named}
+            meetings = [m for m in at_bonds(self.plan, named + left) if any(told in left for told in m.sets)]
+            meetings.sort(key=lambda m: (all(told in left for told in m.sets), m.residual))
+            fresh = next((pair for pair in map(self._factorised, meetings, repeat(known)) if pair), ())
+            if not fresh:
+                break
+            names = {told.separation.names for told in fresh}
+            named.extend(fresh)
+            left = [told for told in left if told.separation.names not in names]
+        for told in left:
+            self.trouble[told.separation.names] = "has states that cannot be named variable by variable"
+        return named
+
+    def _factorised(self, meeting: Meeting, known: set[tuple[str, ...]]) -> tuple[Told, ...]:
+        """Return the sets of a meeting that had no names, with them, or none."""
+        first, second = meeting.sets
+        joint = _pair(meeting)
+        fixed = (first.separation.names in known, second.separation.names in known)
+        orders = None if joint is None else factorised(self.graph, joint, (first, second), fixed)
+        if orders is None:
+            return ()
+        both = zip((first, second), orders, fixed, strict=True)
+        return tuple(told.reordered(order) for told, order, known in both if not known)
+
+    def recovery(self) -> Recovery:
+        """Return what was found."""
+        tables: dict[TableKey, Floats] = {}
+        unresolved: dict[TableKey, str] = {}
+        for key, axes in table_axes(self.graph).items():
+            table = self._table(key, axes)
+            if table is None:
+                unresolved[key] = self._reason(axes)
+            else:
+                tables[key] = table
+        return Recovery(
+            self.graph, MappingProxyType(tables), MappingProxyType(self._quality()), MappingProxyType(unresolved)
+        )
+
+    def _quality(self) -> dict[str, float]:
+        best: dict[str, float] = {}
+        for told in self.told:
+            for name in told.separation.names:
+                best[name] = min(told.residual, best.get(name, math.inf))
+        return {name: best[name] for name in self.graph.hidden if name in best}
+
+    def _reason(self, axes: tuple[str, ...]) -> str:
+        reasons = [f"{{{', '.join(names)}}} {why}" for names, why in self.trouble.items() if set(names) & set(axes)]
+        return "; ".join(reasons[:2]) or "no bond or node shows all its variables"
+
+    def _table(self, key: TableKey, axes: tuple[str, ...]) -> Floats | None:
+        """Return a table, or None; where variables are copies, from what they are copies of."""
+        originals = tuple(self.copies.get(name, name) for name in axes)
+        names = tuple(dict.fromkeys(originals))
+        table = self._emission(key, names)
+        if table is None:
+            table = self._joint(names)
+        if table is None:
+            return None
+        spread = np.zeros([self.graph.states[name] for name in axes])
+        cells = np.indices(table.shape)
+        spread[tuple(cells[names.index(name)] for name in originals)] = table
+        return _normalised(spread, len(key))
+
+    def _emission(self, key: TableKey, axes: tuple[str, ...]) -> Floats | None:
+        """Return P(x | parents) of a leaf, from all sets that hold its parents, or None."""
+        leaf = self._leaves.get(key[0]) if len(key) == 1 else None
+        if leaf is None or key[0] in self.plan.nodes[leaf].passed[-1]:
+            return None
+        total, weights = np.zeros([self.graph.states[name] for name in axes]), 0.0
+        for told in self.told:
+            names, sizes = told.separation.names, told.separation.sizes
+            if Leg(leaf, False) in told.legs and set(axes[:-1]) <= set(names):
+                joint = (self.gauges.cores[leaf] @ told.legs[Leg(leaf, False)]) * told.shares
+                table = marginal(joint.T.reshape(*sizes, -1), (*names, key[0]), axes)
+                weight = 1 / (told.residual**2 + STEADY)
+                total += weight * _normalised(table, 1)
+                weights += weight
+        return total / weights if weights else None
+
+    @cached_property
+    def _leaves(self) -> dict[str, int]:
+        return {node.observed: i for i, node in enumerate(self.plan.nodes) if node.observed is not None}
+
+    def _joint(self, axes: tuple[str, ...]) -> Floats | None:
+        """Return the joint distribution of some variables, or None."""
+        within = [told for told in self.told if set(axes) <= set(told.separation.names)]
+        if within:
+            best = min(within, key=lambda told: (told.separation.states, told.residual))
+            shares = np.maximum(best.shares, 0.0).reshape(best.separation.sizes)
+            return marginal(shares, best.separation.names, axes)
+        for meetings in (self._bonds, self._nodes):
+            fitting = [meeting for meeting in meetings.get(axes[0], ()) if set(axes) <= set(meeting.names)]
+            fitting.sort(key=lambda meeting: (math.prod(meeting.shape), meeting.residual))
+            for meeting in fitting:
+                joint = meeting.joint(self.gauges)
+                if joint is not None:
+                    return marginal(joint, meeting.names, axes)
+        return None
+
+    @cached_property
+    def _bonds(self) -> dict[str, list[Meeting]]:
+        return _by_name(at_bonds(self.plan, self.told))
+
+    @cached_property
+    def _nodes(self) -> dict[str, list[Meeting]]:
+        return _by_name(at_nodes(self.plan, self.told))
+
+
+def _by_name(meetings: list[Meeting]) -> dict[str, list[Meeting]]:
+    found: dict[str, list[Meeting]] = {}
+    for meeting in meetings:
+        for name in meeting.names:
+            found.setdefault(name, []).append(meeting)
+    return found
+
+
+def _pair(meeting: Meeting) -> Floats | None:
+    """Return the joint distribution of two sets that meet at a bond, states in their own orders."""
+    below, above = (told.legs[leg] for leg, told in zip(meeting.legs, meeting.sets, strict=True))
+    try:
+        return np.asarray(np.linalg.inv(below) @ np.linalg.inv(above).T)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def _normalised(table: Floats, distributed: int) -> Floats:
+    """Return distributions over the last axes: no negative numbers, and even ones where nothing is left."""
+    positive = np.maximum(table, 0.0)
+    axes = tuple(range(table.ndim - distributed, table.ndim))
+    totals = positive.sum(axis=axes, keepdims=True)
+    even = np.full_like(positive, 1 / math.prod(table.shape[table.ndim - distributed :]))
+    return np.asarray(np.divide(positive, totals, out=even, where=totals > 0))
