@@ -19,7 +19,7 @@ from eigentree.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from eigentree.arrays import Booleans, Floats, Integers
+    from eigentree.arrays import Floats, Integers
     from eigentree.em.distinct import DistinctRows
     from eigentree.em.expectation import CodedRows
     from eigentree.em.parameters import ParameterLayout
@@ -91,8 +91,6 @@ class Problem:
         By which the user knows the rows.
     pseudo_counts : float
     threads : int
-    held : (parameters,), optional
-        Which parameters stay as they are.
     """
 
     expectation: Expectation
@@ -100,7 +98,6 @@ class Problem:
     numbers: Integers
     pseudo_counts: float
     threads: int
-    held: Booleans | None = None
 
     @classmethod
     def of(
@@ -135,10 +132,7 @@ class Problem:
                 objective = -math.inf
             counts = counts + self.pseudo_counts * learned
         number = int(self.numbers[impossible]) if impossible >= 0 else -1
-        following = self.layout.normalised(counts, parameters)
-        if self.held is not None:
-            following = np.where(self.held, parameters, following)
-        return Evaluation(parameters, following, objective, number)
+        return Evaluation(parameters, self.layout.normalised(counts, parameters), objective, number)
 
 
 class Kept(NamedTuple):

@@ -9,38 +9,42 @@ can stay has a bound, which falls from heat to heat.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from eigentree.em.climbing import Climb, Problem, Stopping, climbed
 from eigentree.em.distinct import DistinctRows
-from eigentree.em.starts import Start, softened
+from eigentree.em.entrants import Entrant
+from eigentree.em.frozen import softened
+from eigentree.em.starts import Start
+from eigentree.errors import EigentreeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["Course", "Heat", "Maker", "Standing", "part_of", "raced"]
+__all__ = ["Course", "Heat", "Part", "Standing", "part_of", "raced"]
 
-FIRST_ROWS, GROWTH = 2_000, 4
+FIRST_ROWS, GROWTH = 4_000, 4
 """How many rows that differ the first part has, and how many times as many the next."""
 
 FIRST_STEPS = 10
 """Steps of the first heat; each heat is twice as long as the one before."""
 
-HELD_STEPS = 10
-"""Steps in which the known tables of a start stay, before its first heat."""
+STAYING = (10, 10, 10, 4, 2)
+"""How many starts can stay after each heat."""
 
-STAYING_ON_PARTS = (8, 6, 4)
-"""How many starts can stay after each heat on a part of the rows."""
+PART_HEATS = 4
+"""How many heats there are on a part of the rows."""
 
-STAYING = (12, 8, 5, 3, 2)
-"""The same on all rows; those that stay after the last heat are climbed to the end."""
+EARLY_HEATS, EARLY_HOPE = 3, 10.0
+"""In the first heats, where hidden variables are many, a start may hope for so many times what it gained: climbs
+linger on plateaus there, and those that end highest are behind at first."""
 
 PROBES = 4
 """So many starts run first; where they are level, no more are needed."""
@@ -134,15 +138,14 @@ class Standing(NamedTuple):
     heats : tuple of Heat
     climbs : tuple of (str, Climb)
         The climbs on all rows, as far as they have come, by the kind of their start.
+    absent : mapping of str to str
+        The kinds of which there can be no start, with the reason.
     """
 
     leader: Start
     heats: tuple[Heat, ...]
     climbs: tuple[tuple[str, Climb], ...]
-
-
-Maker: TypeAlias = "Callable[[DistinctRows], Start]"
-"""Makes a start, given the rows on which it will run first."""
+    absent: Mapping[str, str]
 
 
 class Part(NamedTuple):
@@ -180,43 +183,49 @@ def part_of(rows: DistinctRows, size: int, random: np.random.Generator) -> Part:
 
 
 def raced(
-    course: Course, makers: Sequence[Maker], finalists: int, random: np.random.Generator
+    course: Course, entrants: Sequence[Entrant], finalists: int, random: np.random.Generator
 ) -> Iterator[Standing]:
     """Yield how a race stands, again and again, until its winner has arrived.
 
     Parameters
     ----------
     course : Course
-    makers : sequence of Maker
-        The first few make starts of different kinds.
+    entrants : sequence of Entrant
+        The first few are of different kinds.
     finalists : int
         Most starts that are climbed to the end.
     random : Generator
         Draws the parts of the rows.
     """
     heats: tuple[Heat, ...] = ()
-    groups = [makers[:PROBES], makers[PROBES:]]
+    absent: dict[str, str] = {}
+    groups = [entrants[:PROBES], entrants[PROBES:]]
     for part in course.parts(random):
         field = _Field(course, part)
         for group in groups:
-            for make in group:
-                field.enter(make(part.rows))
-                yield field.standing(heats)
+            for entrant in group:
+                try:
+                    start = entrant.make(part.rows)
+                except EigentreeError as error:
+                    absent[entrant.name] = str(error)
+                    continue
+                field.enter(start)
+                yield field.standing(heats, absent)
             if field.is_level:
                 break
         heats = (*heats, field.heat())
-        for number, most in enumerate(STAYING if field.is_last else STAYING_ON_PARTS, 1):
-            field.keep(most)
+        for number, most in enumerate(STAYING if field.is_last else STAYING[: PART_HEATS - 1]):
+            field.keep(most, number)
             for runner in field.runners:
-                runner.advance(FIRST_STEPS * 2**number)
-                yield field.standing(heats)
+                runner.advance(FIRST_STEPS * 2 ** (number + 1))
+                yield field.standing(heats, absent)
             heats = (*heats, field.heat())
-        groups = [[partial(_again, start) for start in field.starts()]]
-    field.keep(finalists)
+        groups = [[Entrant(start.name, partial(_again, start)) for start in field.starts()]]
+    field.keep(finalists, len(STAYING))
     for runner in field.runners:
         while not runner.arrived:
             runner.advance(1)
-            yield field.standing(heats)
+            yield field.standing(heats, absent)
 
 
 def _again(start: Start, rows: DistinctRows) -> Start:
@@ -273,17 +282,17 @@ class _Field:
         self.is_last = part.rows is course.rows
         self._course = course
         self._draws = part.draws
+        self._many_hidden = len(course.graph.hidden) > 1
         self._problem = course.problem(part.rows, course.threads if self.is_last else 1)
 
     def enter(self, start: Start) -> None:
         """Let a start run its first heat."""
-        course, problem, parameters = self._course, self._problem, start.parameters
+        course = self._course
         stopping = course.stopping if self.is_last else self._good_enough()
-        if start.held is not None:
-            for climb in climbed(replace(problem, held=start.held), parameters, stopping, HELD_STEPS, True):
-                parameters = climb.here.parameters
         validation = course.validation if self.is_last else None
-        steps = climbed(problem, parameters, stopping, course.max_iter, course.accelerate, validation)
+        steps = climbed(
+            self._problem, start.parameters, stopping, course.max_iter, course.accelerate, validation
+        )
         self.runners.append(_Runner(start.name, steps))
         self.runners[-1].advance(FIRST_STEPS)
 
@@ -299,11 +308,13 @@ class _Field:
         heights = [runner.height for runner in self.runners]
         return max(heights) - min(heights) <= LEVEL * self._problem.weight
 
-    def keep(self, most: int) -> None:
-        """Drop the starts that will not win, and the last of those that might if they are too many."""
+    def keep(self, most: int, number: int) -> None:
+        """Drop the starts that will not win after heat `number`, and the last of the others if they are too many."""
+        hope = EARLY_HOPE if self._many_hidden and number < EARLY_HEATS else 1.0
         leader, *others = self.runners
         enough = leader.height + (MATTERS - CHANCE / math.sqrt(self._draws)) * self._problem.weight
-        self.runners = [leader, *(each for each in others if each.height + each.gain > enough)][:most]
+        hopeful = [each for each in others if each.height + (not each.arrived) * hope * each.gain > enough]
+        self.runners = [leader, *hopeful][:most]
 
     def heat(self) -> Heat:
         """Return what the last heat showed, and put the leader first."""
@@ -313,11 +324,11 @@ class _Field:
         steps = max(len(runner.climb.history) - 1 for runner in self.runners)
         return Heat(len(self._problem.rows.weights), steps, standings)
 
-    def standing(self, heats: tuple[Heat, ...]) -> Standing:
+    def standing(self, heats: tuple[Heat, ...], absent: Mapping[str, str]) -> Standing:
         """Return how the race stands, given what earlier heats showed."""
         leader = max(self.runners, key=lambda runner: runner.height)
         climbs = tuple((runner.name, runner.climb) for runner in self.runners) if self.is_last else ()
-        return Standing(self._start(leader), heats, climbs)
+        return Standing(self._start(leader), heats, climbs, absent)
 
     def starts(self) -> list[Start]:
         """Return the starts with which to go on to more rows."""

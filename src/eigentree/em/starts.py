@@ -13,26 +13,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from eigentree.em.frozen import softened
 from eigentree.exact.network import LatentNetwork
 from eigentree.structures.graph import LatentGraph
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from eigentree.arrays import Booleans, Codes, Floats, Integers
+    from eigentree.arrays import Codes, Floats, Integers
     from eigentree.em.distinct import DistinctRows
-    from eigentree.em.parameters import ParameterLayout, TableKey
+    from eigentree.em.parameters import ParameterLayout
 
 __all__ = [
     "Classes",
     "Start",
     "carried",
     "class_graph",
-    "completed",
     "most_classes",
     "random_start",
     "seeded",
-    "softened",
 ]
 
 MOST_CLASSES = 64
@@ -47,9 +46,6 @@ JITTER = 0.1
 FLOOR = 1e-3
 """The share of every carried distribution that is uniform: nothing is ruled out at the start."""
 
-UNRESOLVED = 3.0
-"""Dirichlet concentration of tables that are not known beside others that are: flat, so that those lead."""
-
 
 class Start(NamedTuple):
     """Parameters to climb from.
@@ -59,13 +55,10 @@ class Start(NamedTuple):
     name : str
         Which kind of start.
     parameters : (parameters,)
-    held : (parameters,), optional
-        Which of them are known, and stay until the others have found their place.
     """
 
     name: str
     parameters: Floats
-    held: Booleans | None = None
 
 
 class Classes(NamedTuple):
@@ -100,25 +93,6 @@ def class_graph(graph: LatentGraph, classes: int) -> LatentGraph:
 def random_start(layout: ParameterLayout, random: np.random.Generator) -> Floats:
     """Return random parameters, every distribution uniform on its simplex."""
     return layout.vector(LatentNetwork.random(layout.graph, seed=random))
-
-
-def softened(layout: ParameterLayout, parameters: Floats, share: float) -> Floats:
-    """Return parameters of which a share is uniform."""
-    uniform = 1.0 / np.repeat(layout.lengths, layout.lengths)
-    return (1.0 - share) * parameters + share * uniform
-
-
-def completed(
-    layout: ParameterLayout, tables: Mapping[TableKey, Floats], random: np.random.Generator
-) -> tuple[Floats, Booleans]:
-    """Return parameters of which some tables are given and the others random, and which of them are given."""
-    parameters = layout.vector(LatentNetwork.random(layout.graph, UNRESOLVED, seed=random))
-    held = np.zeros(layout.size, bool)
-    for key, table in tables.items():
-        place = slice(layout.starts[key], layout.starts[key] + table.size)
-        parameters[place] = table.ravel()
-        held[place] = True
-    return softened(layout, parameters, FLOOR), held
 
 
 def seeded(
