@@ -283,8 +283,8 @@ def remaining_gain(history: Sequence[float]) -> float:
     """Return how much an objective is still expected to rise, given its values so far; infinity if too few.
 
     The gains of two stretches of steps, one after the other, are taken as the last of a geometric series. A stretch
-    is as long as the memory of an accelerated step, whose single gains are uneven, and longer in a long climb, where
-    the rate itself becomes slower.
+    is as long as the memory of an accelerated step, whose single gains are uneven; it is longer in a long climb,
+    where the rate itself becomes slower.
     """
     stretch = max(MEMORY, len(history) // SHARE_OF_CLIMB)
     if len(history) <= 2 * stretch or not math.isfinite(history[-1 - 2 * stretch]):

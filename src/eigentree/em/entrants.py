@@ -35,7 +35,10 @@ Kind: TypeAlias = Literal["spectral", "mixture", "copy", "random"]
 KINDS: tuple[Kind, ...] = ("spectral", "mixture", "copy", "random")
 """All kinds of starts."""
 
-ONE_HIDDEN: tuple[Kind, ...] = ("mixture", "random", "mixture", "mixture", "spectral", *["mixture"] * 6, "random")
+ONE_HIDDEN: tuple[Kind, ...] = (
+    *("mixture", "random", "mixture", "mixture", "spectral", "mixture"),
+    *("mixture", "mixture", "mixture", "mixture", "mixture", "random"),
+)
 """Who takes part in a race where one hidden variable stands above all columns: a copy would be a mixture again."""
 
 MANY_HIDDEN: tuple[Kind, ...] = (
@@ -70,7 +73,7 @@ class Entrant(NamedTuple):
         Raises an `EigentreeError` where there can be no such start.
     """
 
-    name: Kind
+    name: str
     make: Callable[[DistinctRows], Start]
 
 

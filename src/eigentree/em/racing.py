@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,11 +21,12 @@ from eigentree.em.distinct import DistinctRows
 from eigentree.em.entrants import Entrant
 from eigentree.em.frozen import softened
 from eigentree.em.starts import Start
-from eigentree.errors import EigentreeError
+from eigentree.errors import EigentreeError, RankError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from eigentree.arrays import Floats
     from eigentree.structures.graph import LatentGraph
 
 __all__ = ["Course", "Heat", "Part", "Standing", "part_of", "raced"]
@@ -97,9 +98,18 @@ class Course:
     threads: int = 1
     validation: Problem | None = None
 
+    @cached_property
+    def whole(self) -> Problem:
+        """The problem of all rows."""
+        return self.problem(self.rows, self.threads)
+
     def problem(self, rows: DistinctRows, threads: int) -> Problem:
         """Return the problem of some rows."""
         return Problem.of(self.graph, rows, self.gaps, self.pseudo_counts, threads)
+
+    def climbed(self, start: Floats) -> Iterator[Climb]:
+        """Return a climb to the end on all rows."""
+        return climbed(self.whole, start, self.stopping, self.max_iter, self.accelerate, self.validation)
 
     def parts(self, random: np.random.Generator) -> list[Part]:
         """Return parts of the rows, each larger than the one before, and at last all rows."""
@@ -140,12 +150,27 @@ class Standing(NamedTuple):
         The climbs on all rows, as far as they have come, by the kind of their start.
     absent : mapping of str to str
         The kinds of which there can be no start, with the reason.
+    steps : int
+        Steps on all rows so far.
     """
 
     leader: Start
     heats: tuple[Heat, ...]
     climbs: tuple[tuple[str, Climb], ...]
     absent: Mapping[str, str]
+    steps: int
+
+    @property
+    def objective(self) -> float:
+        """The highest objective on all rows so far; NaN as long as there are only parts."""
+        return max((climb.history[-1] for _, climb in self.climbs), default=math.nan)
+
+    def rescued(self, course: Course) -> Standing:
+        """Return where an interrupted race stands, with the leader on all rows if it was not there yet."""
+        if self.climbs:
+            return self
+        here = course.whole.evaluated(self.leader.parameters)
+        return self._replace(climbs=((self.leader.name, Climb(here, (here.objective,))),))
 
 
 class Part(NamedTuple):
@@ -202,7 +227,7 @@ def raced(
     groups = [entrants[:PROBES], entrants[PROBES:]]
     for part in course.parts(random):
         field = _Field(course, part)
-        for group in groups:
+        for group in filter(None, groups):
             for entrant in group:
                 try:
                     start = entrant.make(part.rows)
@@ -213,6 +238,8 @@ def raced(
                 yield field.standing(heats, absent)
             if field.is_level:
                 break
+        if not field.runners:
+            raise RankError("; ".join(f"there can be no {name} start: {reason}" for name, reason in absent.items()))
         heats = (*heats, field.heat())
         for number, most in enumerate(STAYING if field.is_last else STAYING[: PART_HEATS - 1]):
             field.keep(most, number)
@@ -260,7 +287,8 @@ class _Runner:
     def advance(self, steps: int) -> None:
         """Climb so many steps, or to the end."""
         before, taken = self.height, 0
-        for self.climb in islice(self._steps, steps):
+        for climb in islice(self._steps, steps):
+            self.climb = climb
             taken += 1
         self.gain = self.height - before
         self.arrived = taken < steps
@@ -283,21 +311,19 @@ class _Field:
         self._course = course
         self._draws = part.draws
         self._many_hidden = len(course.graph.hidden) > 1
-        self._problem = course.problem(part.rows, course.threads if self.is_last else 1)
+        self._problem = course.whole if self.is_last else course.problem(part.rows, 1)
 
     def enter(self, start: Start) -> None:
         """Let a start run its first heat."""
-        course = self._course
-        stopping = course.stopping if self.is_last else self._good_enough()
-        validation = course.validation if self.is_last else None
-        steps = climbed(
-            self._problem, start.parameters, stopping, course.max_iter, course.accelerate, validation
-        )
+        if self.is_last:
+            steps = self._course.climbed(start.parameters)
+        else:
+            steps = climbed(self._problem, start.parameters, self._good_enough(), self._course.max_iter, True)
         self.runners.append(_Runner(start.name, steps))
         self.runners[-1].advance(FIRST_STEPS)
 
     def _good_enough(self) -> Stopping:
-        """Return when a part of the rows has nothing more to say: what is to be gained is small beside its error."""
+        """Return when a part of the rows has no more to say: what is to be gained is small beside its error."""
         return Stopping("gain", SHARE_OF_ERROR * int(self._problem.layout.learned.sum()) / (2 * self._draws))
 
     @property
@@ -306,10 +332,10 @@ class _Field:
         if len(self._problem.rows.weights) <= FEW_ROWS:
             return False
         heights = [runner.height for runner in self.runners]
-        return max(heights) - min(heights) <= LEVEL * self._problem.weight
+        return len(heights) > 1 and max(heights) - min(heights) <= LEVEL * self._problem.weight
 
     def keep(self, most: int, number: int) -> None:
-        """Drop the starts that will not win after heat `number`, and the last of the others if they are too many."""
+        """Drop the starts that will not win after heat `number`, and the last of the others if too many."""
         hope = EARLY_HOPE if self._many_hidden and number < EARLY_HEATS else 1.0
         leader, *others = self.runners
         enough = leader.height + (MATTERS - CHANCE / math.sqrt(self._draws)) * self._problem.weight
@@ -328,7 +354,8 @@ class _Field:
         """Return how the race stands, given what earlier heats showed."""
         leader = max(self.runners, key=lambda runner: runner.height)
         climbs = tuple((runner.name, runner.climb) for runner in self.runners) if self.is_last else ()
-        return Standing(self._start(leader), heats, climbs, absent)
+        steps = max((len(climb.history) - 1 for _, climb in climbs), default=0)
+        return Standing(self._start(leader), heats, climbs, absent, steps)
 
     def starts(self) -> list[Start]:
         """Return the starts with which to go on to more rows."""

@@ -161,13 +161,12 @@ def carried(
     copies = {name: _copies(count, graph.states[name], noise) for name in graph.hidden}
     given_class = {**copies, **classes.columns}
     parts = []
-    for key, axes in layout.axes.items():
+    for axes in layout.axes.values():
         joint = classes.shares
         for name in axes:
             factor = given_class[name].reshape(count, *(1,) * (joint.ndim - 1), -1)
             joint = joint[..., None] * factor
         parts.append(joint.sum(axis=0).ravel())
-        assert parts[-1].shape == (np.prod(layout.shapes[key]),)
     counts = np.concatenate(parts)
     if random is not None:
         counts = counts * random.uniform(1.0 - JITTER, 1.0 + JITTER, layout.size)
@@ -179,4 +178,5 @@ def _copies(classes: int, states: int, noise: float) -> Floats:
     """Return P(hidden variable | class), shape (classes, states): as many states as there are take turns."""
     turns = min(classes, states)
     same = (np.arange(classes) % turns)[:, None] == np.arange(states) % turns
-    return (1.0 - noise) * same / same.sum(axis=1, keepdims=True) + noise / states
+    copies: Floats = (1.0 - noise) * same / same.sum(axis=1, keepdims=True) + noise / states
+    return copies
