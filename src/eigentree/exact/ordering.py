@@ -1,0 +1,197 @@
+"""A canonical order of the states of hidden variables.
+
+Data cannot tell one numbering of hidden states from another, and which one a fit ends in depends on its seed. The
+order here depends on the distribution alone.
+
+1. Along chains and trees, states are matched. Hidden variables are gone through outward from a root (h0 of a
+   chain), and each is matched, state by state, to the hidden neighbour with as many states that came last before it
+   (h3 to h2), so that one number means one thing at both. Where both emit columns of the same sizes (the steps of a
+   hidden Markov model), states are matched that emit alike; where emissions hardly differ, or there are none to
+   compare (the inner variables of a tree), states that tend to occur together.
+2. All variables that are matched with each other are then numbered alike, by size: state 0 is the one that is most
+   often met, over all of them together. (One end of a chain alone would not do: tables there are not unique, and
+   sizes with them.) States of one size, to 1e-9, come by the first column, in the order of the columns, whose
+   distribution they change: the one that makes the column's state 0 more probable first, or state 1, and so on.
+
+Which of two hidden variables that could change places is which (two levels of a factorial model) is not settled.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from eigentree.structures.elimination import natural_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from eigentree.arrays import Floats, Integers
+    from eigentree.exact.hidden import Revealed
+    from eigentree.structures.graph import LatentGraph
+
+__all__ = ["Ordering", "canonical_orders"]
+
+TIE = 1e-9
+"""Probabilities that differ by no more are equal: rounding must not decide between states."""
+
+TOGETHER = 0.1
+"""What the probability of two states to occur together weighs beside the affinity (0 to 1) of their emissions."""
+
+
+class Ordering(Protocol):
+    """What is asked of a network whose hidden states are to be ordered."""
+
+    @property
+    def graph(self) -> LatentGraph:
+        """The graph that the tables belong to."""
+
+    def clique_marginals(self, families: Sequence[tuple[str, ...]]) -> list[Floats]:
+        """Return the joint table of each family of variables that stand in one clique."""
+
+    def reveal(self, names: tuple[str, ...]) -> Revealed:
+        """Return the model with some hidden variables as columns."""
+
+
+class _Step(NamedTuple):
+    """One variable of the walk.
+
+    Attributes
+    ----------
+    name : str
+    beside : str or None
+        The neighbour that its states are matched to.
+    alike : tuple of (str, str)
+        Columns of that neighbour and of this variable whose distributions are compared.
+    """
+
+    name: str
+    beside: str | None
+    alike: tuple[tuple[str, str], ...]
+
+    @property
+    def families(self) -> list[tuple[str, ...]]:
+        """The joint tables that are looked at."""
+        if self.beside is None:
+            return [(self.name,)]
+        emitted = [((self.beside, theirs), (self.name, own)) for theirs, own in self.alike]
+        return [(self.name,), (self.beside, self.name), *(family for pair in emitted for family in pair)]
+
+
+def canonical_orders(network: Ordering) -> dict[str, Integers]:
+    """Return, for each hidden variable, its states in their canonical order; the module says which that is."""
+    steps = network.graph.derived(_walk)
+    tables = iter(network.clique_marginals([family for step in steps for family in step.families]))
+    orders: dict[str, Integers] = {}
+    totals: dict[str, Floats] = {}
+    firsts: dict[str, str] = {}
+    for step in steps:
+        sizes, *others = [next(tables) for _ in step.families]
+        order = _by_size(network, step.name, sizes)
+        if step.beside is None:
+            firsts[step.name] = step.name
+            totals[step.name] = np.zeros(len(sizes))
+        else:
+            firsts[step.name] = firsts[step.beside]
+            likeness = _likeness(others[0], others[1::2], others[2::2])[np.ix_(orders[step.beside], order)]
+            # Rounded, so that ties are decided by the canonical orders and not by the last bits.
+            order = order[linear_sum_assignment(likeness.round(9), maximize=True)[1]]
+        orders[step.name] = order
+        totals[firsts[step.name]] += sizes[order]
+    ranks = {first: np.concatenate(_ranked(range(len(total)), total)) for first, total in totals.items()}
+    return {name: order[ranks[firsts[name]]] for name, order in orders.items()}
+
+
+def _walk(graph: LatentGraph) -> tuple[_Step, ...]:
+    """Return all hidden variables, outward from a root of each part that edges between them join."""
+    hidden = set(graph.hidden)
+
+    def is_root(name: str) -> bool:
+        return hidden.isdisjoint(graph.parents(name))
+
+    firsts = sorted(hidden, key=lambda name: (not is_root(name), natural_key(name)))
+    place: dict[str, int] = {}
+    steps: list[_Step] = []
+    for first in firsts:
+        waiting = [(natural_key(first), first)]
+        while waiting:
+            name = heappop(waiting)[1]
+            if name in place:
+                continue
+            around = [other for other in graph.neighbors(name) if other in hidden]
+            known = [other for other in around if other in place and graph.states[other] == graph.states[name]]
+            beside = max(known, key=place.__getitem__, default=None)
+            place[name] = len(steps)
+            steps.append(_Step(name, beside, _comparable(graph, beside, name) if beside else ()))
+            for other in around:
+                heappush(waiting, (natural_key(other), other))
+    return tuple(steps)
+
+
+def _comparable(graph: LatentGraph, one: str, other: str) -> tuple[tuple[str, str], ...]:
+    """Return the columns that two hidden variables emit, in pairs, if those have the same numbers of states."""
+    first, second = _emitted(graph, one), _emitted(graph, other)
+    if [graph.states[name] for name in first] != [graph.states[name] for name in second]:
+        return ()
+    return tuple(zip(first, second, strict=True))
+
+
+def _emitted(graph: LatentGraph, name: str) -> list[str]:
+    """Return the observed children of a hidden variable (neighbours on an undirected graph), by column."""
+    observed = [other for other in graph.neighbors(name) if other not in graph.hidden]
+    return sorted((other for other in observed if other not in graph.parents(name)), key=graph.column)
+
+
+def _likeness(together: Floats, theirs: Sequence[Floats], own: Sequence[Floats]) -> Floats:
+    """Return how much each state of a neighbour (rows) is like each state of a variable (columns)."""
+    if not own:
+        return together
+    affinities = [_root(one) @ _root(other).T for one, other in zip(theirs, own, strict=True)]
+    likeness: Floats = np.sum(affinities, axis=0) + TOGETHER * together
+    return likeness
+
+
+def _root(joint: Floats) -> Floats:
+    """Return the square roots of P(column | hidden), so that products of rows are affinities of distributions."""
+    totals = joint.sum(axis=1, keepdims=True)
+    roots: Floats = np.sqrt(np.divide(joint, totals, out=np.zeros_like(joint), where=totals > 0))
+    return roots
+
+
+def _by_size(network: Ordering, name: str, sizes: Floats) -> Integers:
+    """Return the states of a variable, the largest first, and those of one size by what they say of columns."""
+    groups = _ranked(range(len(sizes)), sizes)
+    for values in _emissions(network, name, len(sizes)):
+        if len(groups) == len(sizes):
+            break
+        groups = [part for group in groups for part in _ranked(group, values)]
+    return np.array([state for group in groups for state in group], np.int64)
+
+
+def _ranked(states: Iterable[int], values: Floats) -> list[list[int]]:
+    """Return states by falling value, those of one value together and in the order in which they come."""
+    place = {state: k for k, state in enumerate(states)}
+    falling = sorted(place, key=lambda state: -values[state])
+    groups = [falling[:1]]
+    for before, state in pairwise(falling):
+        if values[before] - values[state] > TIE:
+            groups.append([])
+        groups[-1].append(state)
+    return [sorted(group, key=place.__getitem__) for group in groups]
+
+
+def _emissions(network: Ordering, name: str, states: int) -> Iterator[Floats]:
+    """Yield, for each column and each of its states, its probability given each state of a hidden variable."""
+    if states == 1:
+        return
+    revealed = network.reveal((name,))
+    columns = revealed.model.columns
+    codes = columns.missing(states)
+    codes[:, revealed.places[0]] = np.arange(states)
+    places = [columns.position(column) for column in revealed.known.names]
+    for table, _ in revealed.model.distributions(codes, places):
+        yield from table.T
