@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from eigentree.errors import TreewidthError
 from eigentree.structures.elimination import natural_key
 
 if TYPE_CHECKING:
@@ -91,15 +92,13 @@ def canonical_orders(network: Ordering) -> dict[str, Integers]:
     firsts: dict[str, str] = {}
     for step in steps:
         sizes, *others = [next(tables) for _ in step.families]
-        order = _by_size(network, step.name, sizes)
         if step.beside is None:
             firsts[step.name] = step.name
             totals[step.name] = np.zeros(len(sizes))
+            order = _by_size(sizes, _all_emissions(network, step.name, len(sizes)))
         else:
             firsts[step.name] = firsts[step.beside]
-            likeness = _likeness(others[0], others[1::2], others[2::2])[np.ix_(orders[step.beside], order)]
-            # Rounded, so that ties are decided by the canonical orders and not by the last bits.
-            order = order[linear_sum_assignment(likeness.round(9), maximize=True)[1]]
+            order = _matched(orders[step.beside], sizes, others[0], others[1::2], others[2::2])
         orders[step.name] = order
         totals[firsts[step.name]] += sizes[order]
     ranks = {first: np.concatenate(_ranked(range(len(total)), total)) for first, total in totals.items()}
@@ -146,29 +145,48 @@ def _emitted(graph: LatentGraph, name: str) -> list[str]:
     return sorted((other for other in observed if other not in graph.parents(name)), key=graph.column)
 
 
-def _likeness(together: Floats, theirs: Sequence[Floats], own: Sequence[Floats]) -> Floats:
-    """Return how much each state of a neighbour (rows) is like each state of a variable (columns)."""
-    if not own:
-        return together
-    affinities = [_root(one) @ _root(other).T for one, other in zip(theirs, own, strict=True)]
-    likeness: Floats = np.sum(affinities, axis=0) + TOGETHER * together
-    return likeness
+def _matched(
+    beside: Integers, sizes: Floats, together: Floats, theirs: Sequence[Floats], own: Sequence[Floats]
+) -> Integers:
+    """Return the states of a variable, each where the state of its neighbour stands that it is most like.
+
+    Parameters
+    ----------
+    beside : (states,)
+        The neighbour's states in their order.
+    sizes : (states,)
+    together : (states, states)
+        P(neighbour, variable).
+    theirs, own : sequences of (states, states of a column)
+        P(neighbour, column) and P(variable, column), of columns that are compared.
+    """
+    likeness = together
+    emissions = [_given(joint) for joint in own]
+    if own:
+        pairs = zip(theirs, emissions, strict=True)
+        affinities = [np.sqrt(_given(one)) @ np.sqrt(other).T for one, other in pairs]
+        likeness = np.sum(affinities, axis=0) + TOGETHER * together
+    # Ties are decided by this order and not by the last bits, so likeness is rounded.
+    order = _by_size(sizes, (line for table in (*emissions, together[beside].T) for line in table.T))
+    found: Integers = linear_sum_assignment(likeness[np.ix_(beside, order)].round(9), maximize=True)[1]
+    return order[found]
 
 
-def _root(joint: Floats) -> Floats:
-    """Return the square roots of P(column | hidden), so that products of rows are affinities of distributions."""
+def _given(joint: Floats) -> Floats:
+    """Return P(column | hidden) from P(hidden, column); zero where the hidden state is impossible."""
     totals = joint.sum(axis=1, keepdims=True)
-    roots: Floats = np.sqrt(np.divide(joint, totals, out=np.zeros_like(joint), where=totals > 0))
-    return roots
+    conditional: Floats = np.divide(joint, totals, out=np.zeros_like(joint), where=totals > 0)
+    return conditional
 
 
-def _by_size(network: Ordering, name: str, sizes: Floats) -> Integers:
-    """Return the states of a variable, the largest first, and those of one size by what they say of columns."""
+def _by_size(sizes: Floats, lines: Iterable[Floats]) -> Integers:
+    """Return states, the largest first, and those of one size by their values in the first line that differs."""
     groups = _ranked(range(len(sizes)), sizes)
-    for values in _emissions(network, name, len(sizes)):
-        if len(groups) == len(sizes):
-            break
-        groups = [part for group in groups for part in _ranked(group, values)]
+    if len(groups) < len(sizes):
+        for values in lines:
+            groups = [part for group in groups for part in _ranked(group, values)]
+            if len(groups) == len(sizes):
+                break
     return np.array([state for group in groups for state in group], np.int64)
 
 
@@ -184,11 +202,13 @@ def _ranked(states: Iterable[int], values: Floats) -> list[list[int]]:
     return [sorted(group, key=place.__getitem__) for group in groups]
 
 
-def _emissions(network: Ordering, name: str, states: int) -> Iterator[Floats]:
+def _all_emissions(network: Ordering, name: str, states: int) -> Iterator[Floats]:
     """Yield, for each column and each of its states, its probability given each state of a hidden variable."""
-    if states == 1:
+    try:
+        revealed = network.reveal((name,))
+    except TreewidthError:
+        # As a column it would be too large. Ties among thousands of states are left as they are.
         return
-    revealed = network.reveal((name,))
     columns = revealed.model.columns
     codes = columns.missing(states)
     codes[:, revealed.places[0]] = np.arange(states)
