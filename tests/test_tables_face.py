@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from em_problems import brute_counts, is_learned, problems
 from hmmlearn.hmm import CategoricalHMM
@@ -16,6 +19,7 @@ from random_graphs import latent_graphs
 import eigentree as et
 from eigentree.em.parameters import ParameterLayout
 
+SHARED = Path(__file__).parents[2] / "shared" / "data"
 GRAPH = et.zoo.mixture(5, 3, 4)
 ROWS = et.LatentNetwork.random(GRAPH, seed=0).sample(300, seed=1)
 
@@ -151,3 +155,28 @@ def test_answers_equal_those_of_hmmlearn(seed: int) -> None:
     occupied = sum(theirs.score_samples(row[:, None])[1] for row in rows)
     for t in range(length):
         assert_allclose(counts[f"x{t}"].array.sum(axis=1), occupied[t], atol=1e-8)
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize(("name", "best"), [("gss82", -2754.545), ("carcinoma", -293.705)])
+def test_the_textbook_data_have_three_classes(name: str, best: float) -> None:
+    """BIC chooses three; the best log-likelihood known is reached, and seeds agree on which class is which."""
+    path = SHARED / f"{name}.csv"
+    if not path.exists():
+        if os.environ.get("CI"):
+            pytest.fail(f"{path} is missing, and CI must not skip what needs it")
+        pytest.skip(f"{path} is missing: real data were NOT checked")
+    rows = pd.read_csv(path).apply(lambda column: column.astype("category").cat.codes)
+
+    def fitted(classes: int, seed: int) -> et.EMJunctionTree:
+        model = et.EMJunctionTree(
+            et.zoo.Mixture(classes), restarts=10, tol=1e-8, pseudo_counts=0, accelerate=True, random_state=seed
+        )
+        return model.fit(rows)
+
+    first = fitted(3, 0)
+    assert np.argmin([fitted(2, 0).bic(rows), first.bic(rows), fitted(4, 0).bic(rows)]) == 1
+    for model in (first, fitted(3, 1)):
+        assert_allclose(model.score_samples(rows).sum(), best, atol=0.01)
+        for key, table in model.tables_.items():
+            assert_allclose(table, first.tables_[key], atol=0.02)

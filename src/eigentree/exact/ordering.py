@@ -10,8 +10,9 @@ order here depends on the distribution alone.
    compare (the inner variables of a tree), states that tend to occur together.
 2. All variables that are matched with each other are then numbered alike, by size: state 0 is the one that is most
    often met, over all of them together. (One end of a chain alone would not do: tables there are not unique, and
-   sizes with them.) States of one size, to 1e-9, come by the first column, in the order of the columns, whose
-   distribution they change: the one that makes the column's state 0 more probable first, or state 1, and so on.
+   sizes with them.) States of one size, to nine digits, come by the first column, in the order of the columns,
+   whose distribution they change: the one that makes the column's state 0 more probable first, or state 1, and so
+   on.
 
 Which of two hidden variables that could change places is which (two levels of a factorial model) is not settled.
 """
@@ -23,7 +24,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from eigentree.errors import TreewidthError
 from eigentree.structures.elimination import natural_key
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Ordering", "canonical_orders"]
 
 TIE = 1e-9
-"""Probabilities that differ by no more are equal: rounding must not decide between states."""
+"""Probabilities that differ by no more of themselves are equal: rounding must not decide between states."""
 
 TOGETHER = 0.1
 """What the probability of two states to occur together weighs beside the affinity (0 to 1) of their emissions."""
@@ -168,8 +168,18 @@ def _matched(
         likeness = np.sum(affinities, axis=0) + TOGETHER * together
     # Ties are decided by this order and not by the last bits, so likeness is rounded.
     order = _by_size(sizes, (line for table in (*emissions, together[beside].T) for line in table.T))
-    found: Integers = linear_sum_assignment(likeness[np.ix_(beside, order)].round(9), maximize=True)[1]
-    return order[found]
+    return order[_assigned(likeness[np.ix_(beside, order)].round(9))]
+
+
+def _assigned(likeness: Floats) -> Integers:
+    """Return a column for each row, each column once, so that the sum of what is picked is the largest."""
+    found: Integers = likeness.argmax(axis=1)
+    if len(set(found.tolist())) < len(found):
+        # Imported only where rows compete for a column: it takes as long as the rest of a small fit.
+        from scipy.optimize import linear_sum_assignment
+
+        found = linear_sum_assignment(likeness, maximize=True)[1]
+    return found
 
 
 def _given(joint: Floats) -> Floats:
@@ -196,7 +206,7 @@ def _ranked(states: Iterable[int], values: Floats) -> list[list[int]]:
     falling = sorted(place, key=lambda state: -values[state])
     groups = [falling[:1]]
     for before, state in pairwise(falling):
-        if values[before] - values[state] > TIE:
+        if values[before] - values[state] > TIE * values[before]:
             groups.append([])
         groups[-1].append(state)
     return [sorted(group, key=place.__getitem__) for group in groups]
