@@ -71,6 +71,8 @@ def test_criteria_are_lower_for_the_better() -> None:
         assert_allclose(criterion(rows, weights), criterion(np.repeat(rows, weights, axis=0)))
     with pytest.raises(et.DataError, match="sample_weight needs one number per row"):
         model.bic(rows, weights[:5])
+    with pytest.raises(et.DataError, match="all rows have weight 0"):
+        model.bic(rows, 0 * weights)
 
 
 def test_bic_finds_the_number_of_classes() -> None:
@@ -121,6 +123,12 @@ def test_an_impossible_row_has_no_expected_counts() -> None:
     with pytest.raises(et.DataError, match="row 1 has probability zero under this model"):
         et.expected_counts(network, [[0], [1]])
     assert_allclose(et.expected_counts(network, [[0], [1]], [2, 0])["h"], [1, 1])
+    with pytest.raises(et.DataError, match="row 0 has probability zero under this model"):
+        et.expected_counts(network, [[1]])
+    with pytest.raises(et.DataError, match="all rows have weight 0"):
+        et.expected_counts(network, [[0], [1]], [0, 0])
+    with pytest.raises(et.ParameterError, match="n_jobs"):
+        et.expected_counts(network, [[0]], n_jobs=0)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from eigentree.checks import whole_number
 from eigentree.data.columns import Columns
 from eigentree.data.labeled_table import LabeledTable
 from eigentree.data.rows import Rows
-from eigentree.data.weights import checked_weights
+from eigentree.data.weights import positive_weights
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.expectation import Expectation
 from eigentree.errors import DataError
@@ -49,7 +48,7 @@ def expected_counts(
     Raises
     ------
     DataError
-        When a row is impossible: it has no posterior.
+        When a row is impossible (it has no posterior), or no row has a positive weight.
 
     Examples
     --------
@@ -59,13 +58,11 @@ def expected_counts(
     >>> counts["x0"].array.sum(axis=0).round(6).tolist()
     [2.0, 0.0]
     """
+    whole_number("n_jobs", n_jobs)
     graph = network.graph
     rows = Rows.of(X, Columns.of(graph))
-    weights = checked_weights(sample_weight, rows.count)
-    codes = rows.encode()
-    distinct = DistinctRows.of(
-        codes, rows.columns.states, np.ones(rows.count) if weights is None else weights.astype(np.float64)
-    )
+    weights = positive_weights(sample_weight, rows.count)
+    distinct = DistinctRows.of(rows.encode(), rows.columns.states, weights)
     expectation = Expectation.of(graph, columns_with_gaps(distinct.codes, graph), len(distinct.codes))
     layout = expectation.layout
     coded = expectation.coded(distinct.codes, distinct.weights)

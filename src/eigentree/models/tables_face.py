@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from eigentree.data.weights import checked_weights
+from eigentree.data.weights import positive_weights
 from eigentree.em.expected_tables import expected_counts
 from eigentree.exact.hidden import HiddenAnswers
 from eigentree.exact.network import LatentNetwork
@@ -74,9 +74,7 @@ class TablesFace(HiddenAnswers, Face):
     def _deviance(self, X: ArrayLike | Any, sample_weight: ArrayLike | None) -> tuple[float, float]:
         """Return -2 · log-likelihood, and how many rows there are."""
         log_prob = self.score_samples(X)
-        weights = checked_weights(sample_weight, len(log_prob))
-        if weights is None:
-            return -2 * float(log_prob.sum()), len(log_prob)
+        weights = positive_weights(sample_weight, len(log_prob))
         # An impossible row of weight 0 is no row.
         used = weights > 0
         return -2 * float(weights[used] @ log_prob[used]), float(weights.sum())
