@@ -107,7 +107,7 @@ def canonical_orders(network: Ordering) -> dict[str, Integers]:
 
 def _walk(graph: LatentGraph) -> tuple[_Step, ...]:
     """Return all hidden variables, outward from a root of each part that edges between them join."""
-    hidden = set(graph.hidden)
+    hidden = frozenset(graph.hidden)
 
     def is_root(name: str) -> bool:
         return hidden.isdisjoint(graph.parents(name))
@@ -125,23 +125,23 @@ def _walk(graph: LatentGraph) -> tuple[_Step, ...]:
             known = [other for other in around if other in place and graph.states[other] == graph.states[name]]
             beside = max(known, key=place.__getitem__, default=None)
             place[name] = len(steps)
-            steps.append(_Step(name, beside, _comparable(graph, beside, name) if beside else ()))
+            steps.append(_Step(name, beside, _comparable(graph, hidden, beside, name) if beside else ()))
             for other in around:
                 heappush(waiting, (natural_key(other), other))
     return tuple(steps)
 
 
-def _comparable(graph: LatentGraph, one: str, other: str) -> tuple[tuple[str, str], ...]:
+def _comparable(graph: LatentGraph, hidden: frozenset[str], one: str, other: str) -> tuple[tuple[str, str], ...]:
     """Return the columns that two hidden variables emit, in pairs, if those have the same numbers of states."""
-    first, second = _emitted(graph, one), _emitted(graph, other)
+    first, second = _emitted(graph, hidden, one), _emitted(graph, hidden, other)
     if [graph.states[name] for name in first] != [graph.states[name] for name in second]:
         return ()
     return tuple(zip(first, second, strict=True))
 
 
-def _emitted(graph: LatentGraph, name: str) -> list[str]:
+def _emitted(graph: LatentGraph, hidden: frozenset[str], name: str) -> list[str]:
     """Return the observed children of a hidden variable (neighbours on an undirected graph), by column."""
-    observed = [other for other in graph.neighbors(name) if other not in graph.hidden]
+    observed = [other for other in graph.neighbors(name) if other not in hidden]
     return sorted((other for other in observed if other not in graph.parents(name)), key=graph.column)
 
 
