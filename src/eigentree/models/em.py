@@ -20,10 +20,9 @@ from eigentree.em.expectation import Expectation
 from eigentree.em.online import Learner
 from eigentree.em.progress import shown_progress
 from eigentree.errors import DataError, NetworkError, ParameterError
-from eigentree.exact.hidden import HiddenAnswers
 from eigentree.exact.network import LatentNetwork
 from eigentree.kernels.compiling import announced
-from eigentree.models.face import Face
+from eigentree.models.tables_face import TablesFace
 from eigentree.notices import notice
 
 if TYPE_CHECKING:
@@ -38,11 +37,9 @@ if TYPE_CHECKING:
 __all__ = ["EMJunctionTree", "OnlineEMJunctionTree"]
 
 
-class _TablesFace(HiddenAnswers, Face):
+class _TablesFace(TablesFace):
     """The face of an estimator whose fit leaves tables, step by step."""
 
-    network_: LatentNetwork
-    n_jobs: int
     tol: float
     pseudo_counts: float
     history_: Floats
@@ -53,11 +50,6 @@ class _TablesFace(HiddenAnswers, Face):
         whole_number("n_jobs", self.n_jobs)
         finite_number("tol", self.tol, 0.0)
         finite_number("pseudo_counts", self.pseudo_counts, 0.0)
-
-    @property
-    def _tables(self) -> LatentNetwork:
-        self._require_fit()
-        return self.network_
 
 
 class EMJunctionTree(_TablesFace):
@@ -89,7 +81,10 @@ class EMJunctionTree(_TablesFace):
     Attributes
     ----------
     network_ : LatentNetwork
-        The learned tables. Hidden variables that no observed one depends on keep the tables of the start.
+        The learned tables. Hidden variables that no observed one depends on keep the tables of the start. States
+        of hidden variables are in canonical order (`LatentNetwork.ordered`), or in that of `init` if it is given.
+    tables_ : dict of LabeledTable
+        The same with names; `n_parameters_` is how many of their entries are free.
     graph_ : LatentGraph
     history_ : array
         The objective of the best climb, start included; it never decreases, and its last is that of `network_`.
@@ -175,7 +170,7 @@ class EMJunctionTree(_TablesFace):
                 raise
             _warn_interrupted(f"start {len(climbs)} of {len(starts)}")
         best = max(climbs, key=lambda climb: climb.history[-1])
-        network = problem.layout.network(best.here.parameters)
+        network = self._in_order(problem.layout.network(best.here.parameters))
         return self._become(
             {
                 "model_": network.model,
@@ -346,7 +341,7 @@ class OnlineEMJunctionTree(_TablesFace):
         return Learner.of(graph, start, stepsize, self.batch_size, pseudo_counts, self.n_jobs)
 
     def _published(self, learner: Learner, history: list[float], converged: bool) -> Self:
-        network = learner.network
+        network = self._in_order(learner.network)
         return self._become(
             {
                 "model_": network.model,
