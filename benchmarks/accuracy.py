@@ -72,7 +72,8 @@ def run(quick: bool, concentration: float) -> None:
     show_note(
         "ours: default settings; published: views=1, scaling=None, shrinkage=0, with the floor that suits it best;"
         " independent: columns apart, add-1/2 smoothing; beats publ.: models on which ours has the lower error;"
-        " kappa: shrinkage_ chosen; clipped: how much of a cell's distribution was put in place of what was negative; fit s: processor time with planning"
+        " kappa: shrinkage_ chosen; clipped: how much of a cell's distribution stands for what was negative;"
+        " fit s: processor time with planning"
     )
     show_note(
         "aims for the 2nd-order HMM, Dirichlet(1): at most 1.05 x independent at 100 rows, then 0.48, 0.20, 0.08;"
