@@ -27,6 +27,7 @@ from eigentree.spectral.gauges import Gauges, Told
 from eigentree.spectral.labelling import STEADY, Labels, factorised
 from eigentree.spectral.meetings import Meeting, at_bonds, at_nodes
 from eigentree.spectral.separations import Leg, own_legs, separations
+from eigentree.spectral.sketching import sketched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,12 +55,20 @@ class Recovery:
         0 for exact moments, near 1 where noise is as large as the signal.
     unresolved : mapping of TableKey to str
         Why each other table was not found.
+    sketches : mapping of TableKey to array
+        Guesses of some of these, for a start of EM: emissions within what the fit knows of their column.
     """
 
     graph: LatentGraph
     tables: Mapping[TableKey, Floats]
     resolved: Mapping[str, float]
     unresolved: Mapping[TableKey, str]
+    sketches: Mapping[TableKey, Floats]
+
+    @property
+    def hints(self) -> dict[TableKey, Floats]:
+        """The tables and the sketches together: what EM starts from."""
+        return {**self.tables, **self.sketches}
 
     @property
     def network(self) -> LatentNetwork:
@@ -109,7 +118,7 @@ class _Recovering:
         found = []
         for separation in self.plan.derived(separations):
             try:
-                told = separation.trouble or self.gauges.told(separation)
+                told = self.gauges.told(separation)
             except np.linalg.LinAlgError:
                 told = "led to a matrix that cannot be inverted"
             if isinstance(told, str):
@@ -163,8 +172,14 @@ class _Recovering:
                 unresolved[key] = self._reason(axes)
             else:
                 tables[key] = table
+        quality = self._quality()
+        sketches = sketched(self.gauges, {*quality, *self.copies})
         return Recovery(
-            self.graph, MappingProxyType(tables), MappingProxyType(self._quality()), MappingProxyType(unresolved)
+            self.graph,
+            MappingProxyType(tables),
+            MappingProxyType(quality),
+            MappingProxyType(unresolved),
+            MappingProxyType({key: table for key, table in sketches.items() if key not in tables}),
         )
 
     def _quality(self) -> dict[str, float]:
