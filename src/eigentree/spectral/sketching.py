@@ -1,9 +1,9 @@
 r"""Emissions guessed from the span of a leaf, for a start where the states above it cannot be told apart.
 
 A leaf's core knows, long before hidden states can be told apart, in which few directions the distribution of its
-column moves at all: :math:`P(x \mid s) = p(x)\,(1 + F(x)\cdot\mu_s)` with features F of mean 0 and variance 1. What is
-left to guess are the :math:`\mu_s`, few numbers per state. The column's own states, clustered by their features, say
-which way they point, and no probability below zero says how far they may go.
+column moves at all: :math:`P(x \mid s) = p(x)\,(1 + F(x)\cdot\mu_s)` with features F of mean 0 and variance 1. What
+is left to guess are the :math:`\mu_s`, few numbers per state. The column's own states, clustered by their features,
+say which way they point, and that no probability is below zero says how far they may go.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ NO_SPAN = 1e-9
 
 
 def sketched(gauges: Gauges, known: Collection[str]) -> dict[TableKey, Floats]:
-    """Return guesses of P(x | parents) on a directed graph, one leaf for each set of hidden parents without known ones.
+    """Return guesses of P(x | parents) for leaves whose parents are hidden and not known, on a directed graph.
 
-    Of several leaves below the same parents, only the clearest gets one: the order of states is anybody's guess, and
-    two guesses would not agree.
+    Of several leaves below the same parents, only the clearest gets one: the order of states is anybody's guess,
+    and two guesses would not agree.
     """
     plan, graph = gauges.fit.plan, gauges.fit.plan.graph
     clearest: dict[tuple[str, ...], tuple[float, TableKey, Floats]] = {}
@@ -76,7 +76,7 @@ def _guess(core: Floats, whole: Floats, count: int) -> Floats | None:
     lowest = leanings.min(axis=0)
     far = np.divide(-SPREAD, lowest, out=np.zeros_like(lowest), where=lowest < 0)
     guess: Floats = (alone[:, None] * (1 + leanings * far)).T
-    return guess / guess.sum(axis=1, keepdims=True)
+    return np.asarray(guess / guess.sum(axis=1, keepdims=True))
 
 
 def _clustered(points: Floats, weights: Floats, count: int) -> Floats:
