@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from eigentree.spectral.bonds import NO_SIGNAL
-from eigentree.spectral.diagonalising import jointly_diagonal
+from eigentree.spectral.diagonalising import Basis, jointly_diagonal
 from eigentree.spectral.separations import Leg, legs_of, route
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ WEAKEST = 1e-6
 
 CLEAR = 0.8
 """How many times as large as noise a singular value must be for its direction to be trusted."""
+
+MOST_RESIDUAL = 0.3
+"""States are not taken for told apart where a joint diagonalisation leaves more than this."""
 
 SMALLEST_SHARE = 1e-9
 """A state with less probability is none that noise could tell from the others."""
@@ -110,6 +113,10 @@ class Gauges:
                 found[Leg(child, True)] = self.seen(i, (Leg(child, False),), found)
         return found
 
+    def alone(self, leaf: int) -> Floats:
+        """Return the distribution of a leaf's column."""
+        return self.cores[leaf] @ self.whole[Leg(leaf, True)] if leaf else self.cores[leaf]
+
     def seen(self, node: int, kept: tuple[Leg, ...], whole: Mapping[Leg, Floats] | None = None) -> Floats:
         """Return a node's core with all legs but some summed out, axes in the order of these."""
         whole = self.whole if whole is None else whole
@@ -126,12 +133,17 @@ class Gauges:
         found = route(self.fit.plan, separation, self.clear)
         if isinstance(found, str):
             return found
-        family = self._family(separation, found)
-        if not family:
-            return "is seen too weakly: no core that carries its states can be inverted"
-        basis = jointly_diagonal(np.concatenate(family))
+        if self.fit.plan.nodes[found.reference].observed == separation.names[0]:
+            # Given itself, an observed variable is what it is.
+            vectors = np.linalg.inv(self.cores[found.reference]).astype(np.float64)
+            basis: Basis | None = Basis(vectors, 0.0)
+        else:
+            family = self._family(separation, found)
+            basis = jointly_diagonal(np.concatenate(family)) if family else None
         if basis is None:
-            return "has states that look the same from everywhere"
+            return "is seen too weakly: no core that carries its states can be inverted"
+        if basis.residual > MOST_RESIDUAL:
+            return f"has states that noise mixes up: what tells them apart disagrees by {basis.residual:.0%}"
         legs = self._both(found.reference, basis.vectors)
         if legs is None:
             return "has a state of probability zero, or below"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eigentree.engine.tables import marginal, table_axes
+from eigentree.engine.tables import learnable_tables, marginal, table_axes
 from eigentree.engine.threads import one_thread
 from eigentree.errors import RankError
 from eigentree.exact.network import LatentNetwork
@@ -166,8 +166,11 @@ class _Recovering:
         """Return what was found."""
         tables: dict[TableKey, Floats] = {}
         unresolved: dict[TableKey, str] = {}
+        useful = set(learnable_tables(self.graph))
         for key, axes in table_axes(self.graph).items():
-            table = self._table(key, axes)
+            # Nothing observed depends on the others, so that even ones will do.
+            even = np.ones([self.graph.states[name] for name in axes])
+            table = self._table(key, axes) if key in useful else _normalised(even, len(key))
             if table is None:
                 unresolved[key] = self._reason(axes)
             else:
@@ -210,6 +213,8 @@ class _Recovering:
     def _emission(self, key: TableKey, axes: tuple[str, ...]) -> Floats | None:
         """Return P(x | parents) of a leaf, from all sets that hold its parents, or None."""
         leaf = self._leaves.get(key[0]) if len(key) == 1 else None
+        if leaf is not None and axes == key:
+            return self.gauges.alone(leaf)
         if leaf is None or key[0] in self.plan.nodes[leaf].passed[-1]:
             return None
         total, weights = np.zeros([self.graph.states[name] for name in axes]), 0.0

@@ -142,9 +142,8 @@ class Route(NamedTuple):
 
 
 def separations(plan: ViewPlan) -> tuple[Separation, ...]:
-    """Return the sets that edges of the junction tree pass through, but for those that are observed."""
-    observed = set(plan.graph.observed)
-    seen = dict.fromkeys(names for node in plan.nodes[1:] for names in node.passed if set(names) - observed)
+    """Return the sets that edges of the junction tree pass through."""
+    seen = dict.fromkeys(names for node in plan.nodes[1:] for names in node.passed if names)
     by_name: dict[str, list[int]] = {}
     for bond, node in enumerate(plan.nodes):
         for name in {name for names in node.passed for name in names}:
@@ -177,6 +176,12 @@ def route(plan: ViewPlan, separation: Separation, clear: frozenset[int]) -> Rout
     full = whole & clear
     if not full:
         return f"has {states} joint states, of which the weakest stand no clearer than noise"
+    if set(separation.names) <= set(plan.graph.observed) and len(separation.names) == 1:
+        # An observed variable names its states itself, at its own leaf.
+        leaf = [bond for bond in sorted(full) if plan.nodes[bond].observed == separation.names[0]]
+        if not leaf:
+            return "is observed, but the other columns see too little of it"
+        return Route(leaf[0], tuple(step for step, _ in _outward(plan, leaf[0], separation.bonds, full)))
     candidates = sorted(full) if len(full) <= MOST_REFERENCES else [min(full)]
     found = {bond: _outward(plan, bond, separation.bonds, full) for bond in candidates}
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eigentree.spectral.separations import Leg
-
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -52,7 +50,7 @@ def sketched(gauges: Gauges, known: Collection[str]) -> dict[TableKey, Floats]:
         if not parents or not set(parents) <= set(graph.hidden) or not set(parents).isdisjoint(known):
             continue
         sizes = [graph.states[name] for name in parents]
-        guess = _guess(gauges.cores[bond], gauges.whole[Leg(bond, True)], math.prod(sizes))
+        guess = _guess(gauges.cores[bond], gauges.alone(bond), math.prod(sizes))
         if guess is None:
             continue
         clarity = float(edge.singular_values[: node.rank][-1]) / max(edge.noise, RAREST)
@@ -61,9 +59,8 @@ def sketched(gauges: Gauges, known: Collection[str]) -> dict[TableKey, Floats]:
     return {key: guess for _, key, guess in clearest.values()}
 
 
-def _guess(core: Floats, whole: Floats, count: int) -> Floats | None:
+def _guess(core: Floats, alone: Floats, count: int) -> Floats | None:
     """Return as many distributions within the span of a leaf's core, shape (count, states), or None."""
-    alone = core @ whole
     if count > len(alone) or not np.isfinite(core).all() or not alone.min() > RAREST:
         return None
     roots = np.sqrt(alone)[:, None]
