@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,12 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eigentree.arrays import Booleans, Floats, Integers
+    from eigentree.engine.tables import TableKey
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["ParameterLayout", "TableKey"]
-
-TableKey: TypeAlias = tuple[str, ...]
-"""The names that a table distributes: one variable on a directed graph, a remainder on an undirected one."""
+__all__ = ["ParameterLayout"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["aligned", "flat_index", "homes", "learnable_tables", "marginal", "table_axes"]
+__all__ = ["TableKey", "aligned", "flat_index", "homes", "learnable_tables", "marginal", "table_axes"]
+
+TableKey: TypeAlias = tuple[str, ...]
+"""The names that a table distributes: one variable on a directed graph, a remainder on an undirected one."""
 
 
-def table_axes(graph: LatentGraph, tree: JunctionTree | None = None) -> dict[tuple[str, ...], tuple[str, ...]]:
+def table_axes(graph: LatentGraph, tree: JunctionTree | None = None) -> dict[TableKey, tuple[str, ...]]:
     """Return the axes of each table that a network on this graph needs, by the names it distributes.
 
     On an undirected graph they follow the tree, by default ``JunctionTree.of(graph)``.
@@ -28,7 +31,7 @@ def table_axes(graph: LatentGraph, tree: JunctionTree | None = None) -> dict[tup
     return {node.remainder: node.clique for node in tree.nodes if node.remainder}
 
 
-def learnable_tables(graph: LatentGraph, keys: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+def learnable_tables(graph: LatentGraph, keys: Iterable[TableKey]) -> tuple[TableKey, ...]:
     """Return the tables that the probability of a row depends on: of observed variables and their ancestors."""
     if not graph.directed:
         return tuple(keys)

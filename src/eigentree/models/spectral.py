@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 import numpy as np
 
-from eigentree.checks import one_of, whole_number
+from eigentree.checks import finite_number, generator, one_of, whole_number
 from eigentree.counting.counts import Counts
 from eigentree.counting.row_sample import RowSample
 from eigentree.counting.statistics import Statistics, check_counts
 from eigentree.data.resolving import graph_over, resolve_structure
-from eigentree.errors import DataError, ParameterError
+from eigentree.data.rows import Rows
+from eigentree.data.weights import checked_weights
+from eigentree.em.distinct import DistinctRows
+from eigentree.em.finishing import finished
+from eigentree.errors import DataError, GraphError, ParameterError
 from eigentree.kernels.compiling import announced
 from eigentree.models.face import Face
 from eigentree.planning.views import ViewPlan
@@ -21,6 +25,7 @@ from eigentree.spectral.diagnostics import Clipping, SpectralReport
 from eigentree.spectral.learning import learn
 from eigentree.spectral.marginals import exact_marginals
 from eigentree.spectral.model import SpectralModel
+from eigentree.spectral.recovery import Recovery, recovered
 from eigentree.spectral.shrinkage import choose
 from eigentree.spectral.sources import ExactTables
 from eigentree.structures.templates import Template
@@ -28,8 +33,11 @@ from eigentree.structures.templates import Template
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from eigentree.arrays import Floats
+    from eigentree.checks import Seed
     from eigentree.counting.counts import MomentSource
     from eigentree.engine.operators import TreeOperators
+    from eigentree.exact.network import LatentNetwork
     from eigentree.structures.graph import LatentGraph
 
 __all__ = ["SpectralJunctionTree"]
@@ -217,6 +225,112 @@ class SpectralJunctionTree(Face):
                 "model_": SpectralModel.of(fit, 0.0, 0.0, exact_marginals(source, plan.graph)),
                 "report_": SpectralReport.of(fit, math.inf, 0.0, {}),
             }
+        )
+
+    def recover(self) -> Recovery:
+        """Return the tables that the fit tells: which hidden variables were resolved and how well, and which not.
+
+        Examples
+        --------
+        >>> import eigentree as et
+        >>> truth = et.LatentNetwork.random(et.zoo.hmm(5, hidden_states=2, observed_states=3), seed=0)
+        >>> recovery = et.SpectralJunctionTree(truth.graph).fit_moments(truth).recover()
+        >>> sorted(recovery.resolved)
+        ['h1', 'h2', 'h3']
+        >>> recovery.unresolved
+        mappingproxy({})
+        """
+        self._require_fit()
+        return recovered(self.model_.fit)
+
+    @announced
+    def to_network(
+        self,
+        X: ArrayLike | Any | None = None,
+        steps: int = 20,
+        *,
+        sample_weight: ArrayLike | None = None,
+        pseudo_counts: float = 0.1,
+        random_state: Seed = 0,
+    ) -> LatentNetwork:
+        """Return a network with tables: those that the fit tells, finished by EM on rows.
+
+        Tables that the fit does not tell are found beside the others on a part of the rows; then all are climbed
+        together, on growing parts of the rows and at last on all of them.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns), or a data frame, optional
+            Codes; -1, NaN or null for a missing cell. Without rows the tables are those that the fit tells.
+        steps : int
+            Accelerated EM steps on all rows.
+        sample_weight : array-like of shape (rows,), optional
+        pseudo_counts : float
+            Added to every expected count: no row of seen states gets probability zero.
+        random_state : int, Generator or None
+            For where unknown tables start, and for the parts of the rows.
+
+        Raises
+        ------
+        RankError
+            Without rows, where some table does not follow from the fit. Names it and says why.
+
+        Examples
+        --------
+        >>> import eigentree as et
+        >>> truth = et.LatentNetwork.random(et.zoo.hmm(8, hidden_states=2, observed_states=3), seed=0)
+        >>> rows = truth.sample(1_000, seed=1)
+        >>> network = et.SpectralJunctionTree(truth.graph).fit(rows).to_network(rows)
+        >>> network.predict_proba(rows, target="h3").shape
+        (1000, 2)
+        """
+        recovery = self.recover()
+        if X is None:
+            return recovery.network
+        whole_number("steps", steps)
+        finite_number("pseudo_counts", pseudo_counts, 0.0)
+        rows = Rows.of(X, self.model_.columns)
+        given = checked_weights(sample_weight, rows.count)
+        weights = np.ones(rows.count) if given is None else given.astype(np.float64)
+        if not weights.any():
+            raise DataError("there are no rows, or all rows have weight 0; there is nothing to learn from")
+        distinct = DistinctRows.of(rows.encode(), rows.columns.states, weights)
+        return finished(self.graph_, distinct, recovery.hints, steps, generator(random_state), float(pseudo_counts))
+
+    def predict_proba(self, X: ArrayLike | Any, target: str) -> Floats:
+        """Return P(target | the other cells) of each row, shape (rows, states of the target).
+
+        The target's own cell is not looked at. It is always a distribution: where no state has a positive
+        probability given the other cells, it is the target's marginal, and a warning says how often.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns), or a data frame
+            Codes; -1, NaN or null for a missing cell.
+        target : str
+            The name of a column; of a hidden variable, ask the network that `to_network` makes.
+        """
+        if target in self.graph_.hidden:
+            self._refuse(f"{target!r} is hidden")
+        return super().predict_proba(X, target)
+
+    def posterior(self, X: ArrayLike | Any, names: Any = None) -> NoReturn:
+        """Raise `GraphError`: hidden variables speak through the network that `to_network` makes."""
+        self._refuse("posterior is about hidden variables")
+
+    def decode(self, X: ArrayLike | Any) -> NoReturn:
+        """Raise `GraphError`: hidden variables speak through the network that `to_network` makes."""
+        self._refuse("decode is about hidden variables")
+
+    def sample_hidden(self, X: ArrayLike | Any, seed: Seed = None) -> NoReturn:
+        """Raise `GraphError`: hidden variables speak through the network that `to_network` makes."""
+        self._refuse("sample_hidden is about hidden variables")
+
+    def _refuse(self, what: str) -> NoReturn:
+        self._require_fit()
+        raise GraphError(
+            f"{what}, and a spectral model has no tables of them; network = model.to_network(X) has, and answers "
+            f"the same questions"
         )
 
     def plan(self, graph: LatentGraph) -> ViewPlan:
