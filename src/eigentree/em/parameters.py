@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eigentree.engine.tables import table_axes
+from eigentree.engine.tables import learnable_tables, table_axes
 from eigentree.errors import NetworkError
 from eigentree.exact.network import LatentNetwork
 
@@ -70,16 +70,7 @@ class ParameterLayout:
     @cached_property
     def learnable(self) -> tuple[TableKey, ...]:
         """The tables that the probability of a row depends on: of observed variables and their ancestors."""
-        graph = self.graph
-        if not graph.directed:
-            return tuple(self.axes)
-        useful = set(graph.observed)
-        stack = list(useful)
-        while stack:
-            found = set(graph.parents(stack.pop())) - useful
-            useful |= found
-            stack += found
-        return tuple((name,) for name in graph.names if name in useful)
+        return learnable_tables(self.graph, self.axes)
 
     @cached_property
     def learned(self) -> Booleans:

@@ -16,20 +16,27 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eigentree.spectral.diagonalising import jointly_diagonal
-from eigentree.spectral.separations import Leg, legs_of
+from eigentree.spectral.bonds import NO_SIGNAL
+from eigentree.spectral.diagonalising import Basis, jointly_diagonal
+from eigentree.spectral.separations import Leg, legs_of, route
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eigentree.arrays import Floats
     from eigentree.spectral.fit import SpectralFit
-    from eigentree.spectral.separations import Separation, Step
+    from eigentree.spectral.separations import Route, Separation, Step
 
 __all__ = ["Gauges", "Told"]
 
 WEAKEST = 1e-6
 """Matrices whose smallest singular value is below this part of the largest are not inverted."""
+
+CLEAR = 0.8
+"""How many times as large as noise a singular value must be for its direction to be trusted."""
+
+MOST_RESIDUAL = 0.3
+"""States are not taken for told apart where a joint diagonalisation leaves more than this."""
 
 SMALLEST_SHARE = 1e-9
 """A state with less probability is none that noise could tell from the others."""
@@ -81,6 +88,17 @@ class Gauges:
         return [core[..., 0] if edge is None else core * edge.factors(self.shrinkage) for edge, core in pairs]
 
     @cached_property
+    def clear(self) -> frozenset[int]:
+        """The bonds all of whose dimensions stand clear of noise."""
+        found = []
+        for bond, edge in enumerate(self.fit.edges):
+            if edge is not None and len(edge.singular_values) >= (rank := self.fit.plan.nodes[bond].rank):
+                weakest = float(edge.singular_values[rank - 1])
+                if weakest > max(CLEAR * edge.noise, NO_SIGNAL * float(edge.singular_values[0])):
+                    found.append(bond)
+        return frozenset(found)
+
+    @cached_property
     def whole(self) -> dict[Leg, Floats]:
         """What the cores beyond each leg make of cells that are all missing."""
         nodes = self.fit.plan.nodes
@@ -95,6 +113,10 @@ class Gauges:
                 found[Leg(child, True)] = self.seen(i, (Leg(child, False),), found)
         return found
 
+    def alone(self, leaf: int) -> Floats:
+        """Return the distribution of a leaf's column."""
+        return self.cores[leaf] @ self.whole[Leg(leaf, True)] if leaf else self.cores[leaf]
+
     def seen(self, node: int, kept: tuple[Leg, ...], whole: Mapping[Leg, Floats] | None = None) -> Floats:
         """Return a node's core with all legs but some summed out, axes in the order of these."""
         whole = self.whole if whole is None else whole
@@ -108,19 +130,26 @@ class Gauges:
 
     def told(self, separation: Separation) -> Told | str:
         """Return the states of a set of variables, or why they cannot be told apart."""
-        family = self._family(separation)
-        if not family:
-            return "is seen too weakly: no core that carries its states can be inverted"
-        basis = jointly_diagonal(np.concatenate(family))
+        found = route(self.fit.plan, separation, self.clear)
+        if isinstance(found, str):
+            return found
+        if self.fit.plan.nodes[found.reference].observed == separation.names[0]:
+            # Given itself, an observed variable is what it is.
+            vectors = np.linalg.inv(self.cores[found.reference]).astype(np.float64)
+            basis: Basis | None = Basis(vectors, 0.0)
+        else:
+            family = self._family(separation, found)
+            basis = jointly_diagonal(np.concatenate(family)) if family else None
         if basis is None:
-            return "has states that look the same from everywhere"
-        legs = self._both(separation.reference, basis.vectors)
+            return "is seen too weakly: no core that carries its states can be inverted"
+        if basis.residual > MOST_RESIDUAL:
+            return f"has states that noise mixes up: what tells them apart disagrees by {basis.residual:.0%}"
+        legs = self._both(found.reference, basis.vectors)
         if legs is None:
             return "has a state of probability zero, or below"
-        shares = np.linalg.solve(
-            legs[Leg(separation.reference, False)], self.whole[Leg(separation.reference, True)]
-        )
-        for step in separation.steps:
+        top = Leg(found.reference, False)
+        shares = np.linalg.solve(legs[top], self.whole[top.reverse]).astype(np.float64)
+        for step in found.steps:
             before = legs.get(step.entry.reverse)
             if before is not None:
                 self._cross(step, before, legs)
@@ -147,12 +176,12 @@ class Gauges:
             return None
         return {leg: there / sums, leg.reverse: back / shares}
 
-    def _family(self, separation: Separation) -> list[Floats]:
+    def _family(self, separation: Separation, found: Route) -> list[Floats]:
         """Return matrices that are diagonal in the states of a set, seen from above the reference bond."""
-        start = Leg(separation.reference, False)
+        start = Leg(found.reference, False)
         carried = {leg: _Carried(np.eye(separation.states), 1.0, leg.up) for leg in (start, start.reverse)}
         family: list[Floats] = []
-        for step in separation.steps:
+        for step in found.steps:
             before = carried.get(step.entry.reverse)
             if before is None:
                 continue
@@ -165,9 +194,9 @@ class Gauges:
                 for source in step.exits:
                     if source != leg:
                         slices = np.linalg.solve(across, self.seen(step.node, (source, leg, step.entry)))
-                        found = weight * np.linalg.solve(before.path, slices @ before.path)
+                        seen = weight * np.linalg.solve(before.path, slices @ before.path)
                         # From below, the gauge is the inverse of that from above, turned.
-                        family.append(np.asarray(np.swapaxes(found, 1, 2) if before.above else found))
+                        family.append(np.asarray(np.swapaxes(seen, 1, 2) if before.above else seen))
         return [part for part in family if np.isfinite(part).all()]
 
 

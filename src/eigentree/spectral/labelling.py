@@ -13,7 +13,6 @@ from itertools import permutations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -107,6 +106,9 @@ def _spread(columns: Floats, count: int) -> Floats:
 
 def _given(columns: list[Floats], centres: list[Floats], parts: Integers) -> Integers:
     """Return, for each combination of states, the joint state that it is given."""
+    # Here, since loading it takes long and not every fit is asked for tables.
+    from scipy.optimize import linear_sum_assignment
+
     order: Integers = np.zeros(0, np.int64)
     for _ in range(ROUNDS):
         cost = np.zeros((parts.shape[1], parts.shape[1]))

@@ -7,7 +7,6 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.optimize import nnls
 
 from eigentree.engine.tables import flat_index
 from eigentree.spectral.separations import Leg, legs_of, lies_beyond
@@ -61,6 +60,9 @@ class Meeting(NamedTuple):
 
     def joint(self, gauges: Gauges) -> Floats | None:
         """Return P(names), by non-negative least squares, or None where that fails."""
+        # Here, since loading it takes long and not every fit is asked for tables.
+        from scipy.optimize import nnls
+
         names, shape = self.names, self.shape
         if self.node < 0:
             target = np.eye(gauges.fit.plan.nodes[self.legs[0].bond].rank)

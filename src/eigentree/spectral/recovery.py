@@ -12,24 +12,25 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import repeat
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from eigentree.engine.tables import marginal, table_axes
+from eigentree.engine.tables import learnable_tables, marginal, table_axes
 from eigentree.engine.threads import one_thread
 from eigentree.errors import RankError
 from eigentree.exact.network import LatentNetwork
 from eigentree.spectral.copies import copied
 from eigentree.spectral.gauges import Gauges, Told
-from eigentree.spectral.labelling import STEADY, Labels, factorised
+from eigentree.spectral.labelling import STEADY
 from eigentree.spectral.meetings import Meeting, at_bonds, at_nodes
-from eigentree.spectral.separations import Leg, own_legs, separations
+from eigentree.spectral.naming import named
+from eigentree.spectral.separations import Leg, separations
+from eigentree.spectral.sketching import sketched
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from eigentree.arrays import Floats
     from eigentree.engine.tables import TableKey
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from eigentree.structures.graph import LatentGraph
 
 __all__ = ["Recovery", "recovered"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +57,20 @@ class Recovery:
         0 for exact moments, near 1 where noise is as large as the signal.
     unresolved : mapping of TableKey to str
         Why each other table was not found.
+    sketches : mapping of TableKey to array
+        Guesses of some of these, for a start of EM: emissions within what the fit knows of their column.
     """
 
     graph: LatentGraph
     tables: Mapping[TableKey, Floats]
     resolved: Mapping[str, float]
     unresolved: Mapping[TableKey, str]
+    sketches: Mapping[TableKey, Floats]
+
+    @property
+    def hints(self) -> dict[TableKey, Floats]:
+        """The tables and the sketches together: what EM starts from."""
+        return {**self.tables, **self.sketches}
 
     @property
     def network(self) -> LatentNetwork:
@@ -101,70 +112,47 @@ class _Recovering:
         self.graph = fit.plan.graph
         self.gauges = Gauges(fit, shrinkage)
         self.trouble: dict[tuple[str, ...], str] = {}
-        self.told = self._named(self._told())
+        found = named(self.plan, self._told())
+        self.told = found.sets
+        for told in found.nameless:
+            self.trouble[told.separation.names] = "has states that cannot be named variable by variable"
         self.copies = self.graph.derived(copied, frozenset(self._quality()))
 
     def _told(self) -> list[Told]:
-        """Return all sets whose states can be told apart, the clearest first."""
+        """Return all sets whose states can be told apart."""
         found = []
         for separation in self.plan.derived(separations):
             try:
-                told = separation.trouble or self.gauges.told(separation)
+                told = self.gauges.told(separation)
             except np.linalg.LinAlgError:
                 told = "led to a matrix that cannot be inverted"
             if isinstance(told, str):
                 self.trouble[separation.names] = told
             else:
                 found.append(told)
-        return sorted(found, key=lambda told: told.residual)
-
-    def _named(self, found: list[Told]) -> list[Told]:
-        """Return the sets with their states in the order of their variables' states."""
-        labels = Labels()
-        named, left = [], []
-        for told in found:
-            order = labels.labelled(told, own_legs(self.plan, told.separation, told.legs))
-            if order is None:
-                left.append(told)
-            else:
-                named.append(order)
-        while left:
-            known = {told.separation.names for told in named}
-            meetings = [m for m in at_bonds(self.plan, named + left) if any(told in left for told in m.sets)]
-            meetings.sort(key=lambda m: (all(told in left for told in m.sets), m.residual))
-            fresh = next((pair for pair in map(self._factorised, meetings, repeat(known)) if pair), ())
-            if not fresh:
-                break
-            names = {told.separation.names for told in fresh}
-            named.extend(fresh)
-            left = [told for told in left if told.separation.names not in names]
-        for told in left:
-            self.trouble[told.separation.names] = "has states that cannot be named variable by variable"
-        return named
-
-    def _factorised(self, meeting: Meeting, known: set[tuple[str, ...]]) -> tuple[Told, ...]:
-        """Return the sets of a meeting that had no names, with them, or none."""
-        first, second = meeting.sets
-        joint = _pair(meeting)
-        fixed = (first.separation.names in known, second.separation.names in known)
-        orders = None if joint is None else factorised(self.graph, joint, (first, second), fixed)
-        if orders is None:
-            return ()
-        both = zip((first, second), orders, fixed, strict=True)
-        return tuple(told.reordered(order) for told, order, known in both if not known)
+        return found
 
     def recovery(self) -> Recovery:
         """Return what was found."""
         tables: dict[TableKey, Floats] = {}
         unresolved: dict[TableKey, str] = {}
+        useful = set(learnable_tables(self.graph, table_axes(self.graph)))
         for key, axes in table_axes(self.graph).items():
-            table = self._table(key, axes)
+            # Nothing observed depends on the others, so that even ones will do.
+            even = np.ones([self.graph.states[name] for name in axes])
+            table = self._table(key, axes) if key in useful else _normalised(even, len(key))
             if table is None:
                 unresolved[key] = self._reason(axes)
             else:
                 tables[key] = table
+        quality = self._quality()
+        sketches = sketched(self.gauges, {*quality, *self.copies})
         return Recovery(
-            self.graph, MappingProxyType(tables), MappingProxyType(self._quality()), MappingProxyType(unresolved)
+            self.graph,
+            MappingProxyType(tables),
+            MappingProxyType(quality),
+            MappingProxyType(unresolved),
+            MappingProxyType({key: table for key, table in sketches.items() if key not in tables}),
         )
 
     def _quality(self) -> dict[str, float]:
@@ -182,39 +170,56 @@ class _Recovering:
         """Return a table, or None; where variables are copies, from what they are copies of."""
         originals = tuple(self.copies.get(name, name) for name in axes)
         names = tuple(dict.fromkeys(originals))
-        table = self._emission(key, names)
-        if table is None:
-            table = self._joint(names)
-        if table is None:
+        joint = self._with_leaf(names)
+        if joint is None:
+            joint = self._joint(names)
+        if joint is None:
             return None
         spread = np.zeros([self.graph.states[name] for name in axes])
-        cells = np.indices(table.shape)
-        spread[tuple(cells[names.index(name)] for name in originals)] = table
+        cells = np.indices(joint.shape)
+        spread[tuple(cells[names.index(name)] for name in originals)] = joint
         return _normalised(spread, len(key))
 
-    def _emission(self, key: TableKey, axes: tuple[str, ...]) -> Floats | None:
-        """Return P(x | parents) of a leaf, from all sets that hold its parents, or None."""
-        leaf = self._leaves.get(key[0]) if len(key) == 1 else None
-        if leaf is None or key[0] in self.plan.nodes[leaf].passed[-1]:
+    def _with_leaf(self, axes: tuple[str, ...]) -> Floats | None:
+        """Return the joint distribution of an observed variable and variables above its leaf, or None.
+
+        It is the mean over all sets that tell it.
+        """
+        leaf = next((self._leaves[name] for name in axes if name in self._leaves), 0)
+        column = self.plan.nodes[leaf].observed
+        if column is None:
             return None
+        if axes == (column,):
+            return self.gauges.alone(leaf)
+        above = set(axes) - {column}
         total, weights = np.zeros([self.graph.states[name] for name in axes]), 0.0
-        for told in self.told:
-            names, sizes = told.separation.names, told.separation.sizes
-            if Leg(leaf, False) in told.legs and set(axes[:-1]) <= set(names):
+        for told in self._by_leaf.get(leaf, ()):
+            names = told.separation.names
+            if above <= set(names) and column not in names:
                 joint = (self.gauges.cores[leaf] @ told.legs[Leg(leaf, False)]) * told.shares
-                table = marginal(joint.T.reshape(*sizes, -1), (*names, key[0]), axes)
                 weight = 1 / (told.residual**2 + STEADY)
-                total += weight * _normalised(table, 1)
+                total += weight * marginal(joint.T.reshape(*told.separation.sizes, -1), (*names, column), axes)
                 weights += weight
         return total / weights if weights else None
 
     @cached_property
     def _leaves(self) -> dict[str, int]:
-        return {node.observed: i for i, node in enumerate(self.plan.nodes) if node.observed is not None}
+        """The leaves of columns that no other leaf or set holds."""
+        nodes = enumerate(self.plan.nodes)
+        return {node.observed: i for i, node in nodes if node.observed and node.observed not in node.passed[-1]}
+
+    @cached_property
+    def _by_leaf(self) -> dict[int, list[Told]]:
+        found: dict[int, list[Told]] = {}
+        for told in self.told:
+            for leg in told.legs:
+                if not leg.up and self.plan.nodes[leg.bond].observed is not None:
+                    found.setdefault(leg.bond, []).append(told)
+        return found
 
     def _joint(self, axes: tuple[str, ...]) -> Floats | None:
-        """Return the joint distribution of some variables, or None."""
-        within = [told for told in self.told if set(axes) <= set(told.separation.names)]
+        """Return the joint distribution of some variables of sets, or None."""
+        within = [told for told in self._by_set.get(axes[0], ()) if set(axes) <= set(told.separation.names)]
         if within:
             best = min(within, key=lambda told: (told.separation.states, told.residual))
             shares = np.maximum(best.shares, 0.0).reshape(best.separation.sizes)
@@ -229,29 +234,25 @@ class _Recovering:
         return None
 
     @cached_property
+    def _by_set(self) -> dict[str, list[Told]]:
+        return _by_name((told.separation.names, told) for told in self.told)
+
+    @cached_property
     def _bonds(self) -> dict[str, list[Meeting]]:
-        return _by_name(at_bonds(self.plan, self.told))
+        return _by_name((meeting.names, meeting) for meeting in at_bonds(self.plan, self.told))
 
     @cached_property
     def _nodes(self) -> dict[str, list[Meeting]]:
-        return _by_name(at_nodes(self.plan, self.told))
+        return _by_name((meeting.names, meeting) for meeting in at_nodes(self.plan, self.told))
 
 
-def _by_name(meetings: list[Meeting]) -> dict[str, list[Meeting]]:
-    found: dict[str, list[Meeting]] = {}
-    for meeting in meetings:
-        for name in meeting.names:
-            found.setdefault(name, []).append(meeting)
+def _by_name(items: Iterable[tuple[tuple[str, ...], T]]) -> dict[str, list[T]]:
+    """Return, for each name, the items that have it among theirs."""
+    found: dict[str, list[T]] = {}
+    for names, item in items:
+        for name in names:
+            found.setdefault(name, []).append(item)
     return found
-
-
-def _pair(meeting: Meeting) -> Floats | None:
-    """Return the joint distribution of two sets that meet at a bond, states in their own orders."""
-    below, above = (told.legs[leg] for leg, told in zip(meeting.legs, meeting.sets, strict=True))
-    try:
-        return np.asarray(np.linalg.inv(below) @ np.linalg.inv(above).T)
-    except np.linalg.LinAlgError:
-        return None
 
 
 def _normalised(table: Floats, distributed: int) -> Floats:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from eigentree.planning.views import PlanNode, ViewPlan
 
-__all__ = ["Leg", "Separation", "Step", "legs_of", "lies_beyond", "own_legs", "separations"]
+__all__ = ["Leg", "Route", "Separation", "Step", "legs_of", "lies_beyond", "own_legs", "route", "separations"]
 
 MOST_STATES = 64
 """Sets with more joint states are left alone."""
@@ -57,7 +57,7 @@ class Step(NamedTuple):
     exits : tuple of Leg
         Its other legs.
     through : tuple of bool
-        Whether each exit has as many dimensions as the set has states.
+        Whether each exit clearly has as many dimensions as the set has states.
     """
 
     node: int
@@ -77,20 +77,14 @@ class Separation:
         The number of states of each.
     homes : tuple of int
         The bonds whose edges pass through exactly this set.
-    reference : int
-        The bond on which its states are told apart, or -1.
-    steps : tuple of Step
-        From there outward.
-    trouble : str
-        Why its states cannot be told apart, in words; empty where they can.
+    bonds : frozenset of int
+        All bonds that it separates.
     """
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]
     homes: tuple[int, ...]
-    reference: int
-    steps: tuple[Step, ...]
-    trouble: str = ""
+    bonds: frozenset[int]
 
     @property
     def states(self) -> int:
@@ -132,35 +126,64 @@ def own_legs(plan: ViewPlan, separation: Separation, legs: Iterable[Leg]) -> dic
     return found
 
 
+class Route(NamedTuple):
+    """How the states of a set can be told apart.
+
+    Attributes
+    ----------
+    reference : int
+        The bond on which they are.
+    steps : tuple of Step
+        From there outward.
+    """
+
+    reference: int
+    steps: tuple[Step, ...]
+
+
 def separations(plan: ViewPlan) -> tuple[Separation, ...]:
-    """Return the sets that edges of the junction tree pass through, each with how to tell its states apart."""
+    """Return the sets that edges of the junction tree pass through."""
     seen = dict.fromkeys(names for node in plan.nodes[1:] for names in node.passed if names)
     by_name: dict[str, list[int]] = {}
     for bond, node in enumerate(plan.nodes):
         for name in {name for names in node.passed for name in names}:
             by_name.setdefault(name, []).append(bond)
-    return tuple(_separation(plan, names, by_name) for names in seen)
+    found = []
+    for names in seen:
+        sizes = tuple(plan.graph.states[name] for name in names)
+        homes = tuple(bond for bond in by_name[names[0]] if names in plan.nodes[bond].passed)
+        found.append(Separation(names, sizes, homes, frozenset(_separated(plan, names, by_name))))
+    return tuple(found)
 
 
-def _separation(plan: ViewPlan, names: tuple[str, ...], by_name: dict[str, list[int]]) -> Separation:
-    sizes = tuple(plan.graph.states[name] for name in names)
-    states = math.prod(sizes)
-    homes = tuple(bond for bond in by_name[names[0]] if names in plan.nodes[bond].passed)
+def route(plan: ViewPlan, separation: Separation, clear: frozenset[int]) -> Route | str:
+    """Return how the states of a set can be told apart, or why they cannot, in words.
 
-    def without(trouble: str) -> Separation:
-        return Separation(names, sizes, homes, -1, (), trouble)
-
+    Parameters
+    ----------
+    plan : ViewPlan
+    separation : Separation
+    clear : frozenset of int
+        The bonds all of whose dimensions stand clear of noise.
+    """
+    states = separation.states
     if states > MOST_STATES:
-        return without(f"has {states} joint states, more than the {MOST_STATES} that are told apart")
-    if set(names) <= set(plan.graph.observed):
-        return without("is observed")
-    bonds = _separated(plan, names, by_name)
-    full = sorted(bond for bond in bonds if plan.nodes[bond].rank == states)
+        return f"has {states} joint states, more than the {MOST_STATES} that are told apart"
+    largest = max((plan.nodes[bond].rank for bond in separation.bonds), default=0)
+    if largest < states:
+        return f"has {states} joint states, of which no bond sees more than {largest}"
+    whole = {bond for bond in separation.bonds if plan.nodes[bond].rank == states}
+    full = whole & clear
     if not full:
-        largest = max((plan.nodes[bond].rank for bond in bonds), default=0)
-        return without(f"has {states} joint states, but no bond has a rank above {largest} of them")
-    candidates = full if len(full) <= MOST_REFERENCES else full[:1]
-    found = {bond: _outward(plan, bond, states, bonds) for bond in candidates}
+        return f"has {states} joint states, of which the weakest stand no clearer than noise"
+    if set(separation.names) <= set(plan.graph.observed) and len(separation.names) == 1:
+        # An observed variable names its states itself, at its own leaf.
+        leaf = [bond for bond in sorted(full) if plan.nodes[bond].observed == separation.names[0]]
+        if not leaf:
+            return "is observed, but the other columns see too little of it"
+        return Route(leaf[0], tuple(step for step, _ in _outward(plan, leaf[0], separation.bonds, full)))
+    candidates = sorted(full) if len(full) <= MOST_REFERENCES else [min(full)]
+    found = {bond: _outward(plan, bond, separation.bonds, full) for bond in candidates}
 
     def merit(bond: int) -> tuple[int, int]:
         depths = [depth for step, depth in found[bond] if _has_source(step)]
@@ -168,12 +191,11 @@ def _separation(plan: ViewPlan, names: tuple[str, ...], by_name: dict[str, list[
 
     best = max(candidates, key=merit)
     if not merit(best)[0]:
-        return without("does not split the columns into three parts of which two see all its states")
-    if unseen := set(names) - _seen(plan, names, [step for step, _ in found[best]]):
-        return without(
-            f"has states that look the same from everywhere, since nothing tells those of {min(unseen)!r}"
-        )
-    return Separation(names, sizes, homes, best, tuple(step for step, _ in found[best]))
+        noise = "" if full == whole else " clearly"
+        return f"does not split the columns into three parts of which two see all its states{noise}"
+    if unseen := set(separation.names) - _seen(plan, separation.names, [step for step, _ in found[best]]):
+        return f"has states that look the same, since nothing tells those of {min(unseen)!r} apart"
+    return Route(best, tuple(step for step, _ in found[best]))
 
 
 def _has_source(step: Step) -> bool:
@@ -221,20 +243,19 @@ def _ends(plan: ViewPlan, bond: int) -> Sequence[int]:
     return ends if plan.nodes[bond].observed is not None else [*ends, bond]
 
 
-def _outward(plan: ViewPlan, reference: int, states: int, bonds: Iterable[int]) -> list[tuple[Step, int]]:
+def _outward(plan: ViewPlan, reference: int, bonds: frozenset[int], full: set[int]) -> list[tuple[Step, int]]:
     """Return the nodes that can be crossed from a bond outward, and how many lie before each."""
-    inside = set(bonds)
     front = [(end, Leg(reference, end == reference), 0) for end in _ends(plan, reference)]
     found = []
     for end, entry, depth in front:
         legs = legs_of(plan, end)
-        if len(legs) > 3 or not inside.issuperset(leg.bond for leg in legs):
+        if len(legs) > 3 or not bonds.issuperset(leg.bond for leg in legs):
             continue
         exits = tuple(leg for leg in legs if leg != entry)
-        through = tuple(plan.nodes[leg.bond].rank == states for leg in exits)
+        through = tuple(leg.bond in full for leg in exits)
         found.append((Step(end, entry, exits, through), depth))
-        for leg, whole in zip(exits, through, strict=True):
+        for leg in exits:
             leaf = not leg.up and plan.nodes[leg.bond].observed is not None
-            if whole and not leaf:
+            if leg.bond in full and not leaf:
                 front.append((plan.nodes[leg.bond].parent if leg.up else leg.bond, leg.reverse, depth + 1))
     return found
