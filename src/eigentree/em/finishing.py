@@ -24,7 +24,7 @@ __all__ = ["finished", "part_of"]
 FIRST_PART = 2_000
 """Rows from which the tables that are not known are found, beside those that are."""
 
-PARTS = ((8_000, 30), (32_000, 40))
+PARTS = ((4_000, 60), (16_000, 60), (64_000, 30))
 """Growing parts of the rows, and the steps that are taken on each before all rows are climbed."""
 
 SOFTENING = 1e-5
