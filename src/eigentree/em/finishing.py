@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eigentree.em.climbing import Problem, climbed
+from eigentree.em.climbing import Problem, Stopping, climbed
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.expectation import Expectation
 from eigentree.em.frozen import completed, softened
@@ -66,6 +66,6 @@ def finished(
     for size, count in (*stages, (len(rows.weights), steps)):
         climbing = problem(part_of(rows, size, random))
         start = softened(climbing.layout, parameters, SOFTENING)
-        for climb in climbed(climbing, start, 0.0, count, accelerate=True):
+        for climb in climbed(climbing, start, Stopping("paper", 0.0), count, accelerate=True):
             parameters = climb.here.parameters
     return climbing.layout.network(parameters)

@@ -70,7 +70,7 @@ class ParameterLayout:
     @cached_property
     def learnable(self) -> tuple[TableKey, ...]:
         """The tables that the probability of a row depends on: of observed variables and their ancestors."""
-        return learnable_tables(self.graph)
+        return learnable_tables(self.graph, self.axes)
 
     @cached_property
     def learned(self) -> Booleans:

@@ -9,7 +9,7 @@ import numpy as np
 from eigentree.structures.junction_tree import JunctionTree
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     from eigentree.arrays import Floats, Integers
     from eigentree.structures.graph import LatentGraph
@@ -31,17 +31,17 @@ def table_axes(graph: LatentGraph, tree: JunctionTree | None = None) -> dict[Tab
     return {node.remainder: node.clique for node in tree.nodes if node.remainder}
 
 
-def learnable_tables(graph: LatentGraph) -> tuple[TableKey, ...]:
+def learnable_tables(graph: LatentGraph, keys: Iterable[TableKey]) -> tuple[TableKey, ...]:
     """Return the tables that the probability of a row depends on: of observed variables and their ancestors."""
     if not graph.directed:
-        return tuple(table_axes(graph))
+        return tuple(keys)
     useful = set(graph.observed)
     stack = list(useful)
     while stack:
         found = set(graph.parents(stack.pop())) - useful
         useful |= found
         stack += found
-    return tuple((name,) for name in graph.names if name in useful)
+    return tuple(key for key in keys if key[0] in useful)
 
 
 def flat_index(shape: tuple[int, ...], names: tuple[Hashable, ...], part: tuple[Hashable, ...]) -> Integers:

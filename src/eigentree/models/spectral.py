@@ -21,13 +21,13 @@ from eigentree.errors import DataError, GraphError, ParameterError
 from eigentree.kernels.compiling import announced
 from eigentree.models.face import Face
 from eigentree.planning.views import ViewPlan
-from eigentree.spectral.diagnostics import SpectralReport
-from eigentree.spectral.flooring import exact_log_marginals, log_marginals
+from eigentree.spectral.diagnostics import Clipping, SpectralReport
 from eigentree.spectral.learning import learn
+from eigentree.spectral.marginals import exact_marginals
 from eigentree.spectral.model import SpectralModel
 from eigentree.spectral.recovery import Recovery, recovered
-from eigentree.spectral.shrinkage import USUAL, ShrinkageChoice, choose_shrinkage, pseudo_rows
-from eigentree.spectral.sources import CountedTables, ExactTables
+from eigentree.spectral.shrinkage import choose
+from eigentree.spectral.sources import ExactTables
 from eigentree.structures.templates import Template
 
 if TYPE_CHECKING:
@@ -62,6 +62,10 @@ class SpectralJunctionTree(Face):
         Cap on the rank of every edge.
     when_short : {"raise", "warn"}
         What to do where the views of an edge cannot reach its rank.
+    floor : float or "auto"
+        The share of its column's own distribution that every cell has at least, given those before it. "auto"
+        chooses it with the shrinkage; where a shrinkage is given it is 10 over the number of rows and at most
+        0.001, and 0 where that is 0. With 0, rows can be impossible.
 
     Attributes
     ----------
@@ -71,19 +75,21 @@ class SpectralJunctionTree(Face):
         What was learned from, after `fit`, `partial_fit` and `fit_statistics`.
     report_ : SpectralReport
         Per separator: rank, views, singular values, warnings.
-    graph_, operators_, plan_, counts_, shrinkage_, n_features_in_
-        Parts of these: the graph, the operators, the plan of views, the counts, the shrinkage that was used, and
-        the number of columns.
+    graph_, operators_, plan_, counts_, shrinkage_, floor_, n_features_in_
+        Parts of these: the graph, the operators, the plan of views, the counts, the shrinkage and the floor that
+        were used, and the number of columns.
 
     Notes
     -----
     ``views=1, scaling=None, shrinkage=0`` is the published Algorithm 1, but for a factor: what it learns does not
     add up to 1 where rows are few or cells are missing, and is divided by what it adds up to.
 
-    A learned probability can fail to be positive. The same fit, shrunk further toward independent columns, then
-    answers for that row in `score_samples`, and a warning says how often. The scores of all configurations then add
-    up to somewhat more than 1, so they flatter the model where many rows are floored. Where noise leaves no state
-    of a cell a positive probability, `sample` draws the cell from its column alone.
+    Noise can leave a learned probability negative. Scores are log probabilities all the same, of one distribution
+    that adds up to 1 for every pattern of missing cells: the chain rule over columns, in which what is negative is
+    left out and made up for by the column's own distribution (`eigentree.engine.walking` has the formula).
+    `score_samples`, `sample`, `joint`, `conditional` and `predict_proba` are of that distribution; `sample` with
+    something given, and `impute` by draws, take the known cells first. `report_.clipping` says how much had to be
+    made up for.
 
     Examples
     --------
@@ -107,6 +113,7 @@ class SpectralJunctionTree(Face):
         shrinkage: float | Literal["auto"] = "auto",
         max_rank: int | None = None,
         when_short: Literal["raise", "warn"] = "raise",
+        floor: float | Literal["auto"] = "auto",
     ) -> None:
         self.structure = structure
         self.views = views
@@ -114,6 +121,7 @@ class SpectralJunctionTree(Face):
         self.shrinkage = shrinkage
         self.max_rank = max_rank
         self.when_short = when_short
+        self.floor = floor
 
     @property
     def operators_(self) -> TreeOperators:
@@ -131,6 +139,12 @@ class SpectralJunctionTree(Face):
         """The shrinkage that was used."""
         self._require_fit()
         return self.model_.shrinkage
+
+    @property
+    def floor_(self) -> float:
+        """The floor that was used."""
+        self._require_fit()
+        return self.model_.floor
 
     @property
     def counts_(self) -> Counts:
@@ -208,7 +222,7 @@ class SpectralJunctionTree(Face):
         (fit,) = learn(plan, [ExactTables(source, plan.graph)], self.scaling)
         return self._become(
             {
-                "model_": SpectralModel.of(fit, 0.0, exact_log_marginals(source, plan.graph)),
+                "model_": SpectralModel.of(fit, 0.0, 0.0, exact_marginals(source, plan.graph)),
                 "report_": SpectralReport.of(fit, math.inf, 0.0, {}),
             }
         )
@@ -333,10 +347,8 @@ class SpectralJunctionTree(Face):
     def _check_parameters(self) -> None:
         whole_number("views", self.views)
         one_of("scaling", self.scaling, ("variance", None))
-        given = self.shrinkage
-        number = isinstance(given, Real) and not isinstance(given, bool | np.bool_) and given >= 0
-        if not number and not (isinstance(given, str) and given == "auto"):
-            raise ParameterError(f"shrinkage is 'auto' or a number of at least 0, not {self.shrinkage!r}")
+        _auto_or_number("shrinkage", self.shrinkage, math.inf)
+        _auto_or_number("floor", self.floor, 1.0)
         if self.max_rank is not None:
             whole_number("max_rank", self.max_rank)
         one_of("when_short", self.when_short, ("raise", "warn"))
@@ -345,16 +357,24 @@ class SpectralJunctionTree(Face):
         """Return the model with all that was learned put in place at once, after it was all computed."""
         if not statistics.rows > 0:
             raise DataError("there are no rows, or all rows have weight 0; there is nothing to learn from")
-        choice = self._choose(plan, statistics)
-        model = SpectralModel.of(choice.fit, choice.shrinkage, log_marginals(statistics.counts))
-        report = SpectralReport.of(choice.fit, statistics.rows, choice.shrinkage, choice.tried, statistics.counts)
+        given = [None if isinstance(value, str) else float(value) for value in (self.shrinkage, self.floor)]
+        choice = choose(plan, statistics, self.scaling, *given)
+        model = SpectralModel.of(choice.fit, choice.shrinkage, choice.floor, choice.marginals)
+        report = SpectralReport.of(
+            choice.fit,
+            statistics.rows,
+            choice.shrinkage,
+            choice.tried,
+            statistics.counts,
+            Clipping.of(model, statistics.sample),
+        )
         report.warn()
         return self._become({"model_": model, "statistics_": statistics, "report_": report})
 
-    def _choose(self, plan: ViewPlan, statistics: Statistics) -> ShrinkageChoice:
-        if self.shrinkage == "auto" and len(statistics.sample.hashes):
-            return choose_shrinkage(plan, statistics, self.scaling)
-        shrinkage = USUAL if self.shrinkage == "auto" else float(self.shrinkage)
-        tables = CountedTables(statistics.counts, pseudo_rows(plan.graph) if shrinkage else 0.0)
-        (fit,) = learn(plan, [tables], self.scaling)
-        return ShrinkageChoice(shrinkage, {}, fit)
+
+def _auto_or_number(name: str, given: object, most: float) -> None:
+    """Raise `ParameterError` unless a parameter is "auto" or a number within its range."""
+    number = isinstance(given, Real) and not isinstance(given, bool | np.bool_) and 0 <= float(given) <= most
+    if not number and not (isinstance(given, str) and given == "auto"):
+        range_ = "of at least 0" if math.isinf(most) else f"from 0 to {most:g}"
+        raise ParameterError(f"{name} is 'auto' or a number {range_}, not {given!r}")

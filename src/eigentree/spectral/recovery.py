@@ -136,7 +136,7 @@ class _Recovering:
         """Return what was found."""
         tables: dict[TableKey, Floats] = {}
         unresolved: dict[TableKey, str] = {}
-        useful = set(learnable_tables(self.graph))
+        useful = set(learnable_tables(self.graph, table_axes(self.graph)))
         for key, axes in table_axes(self.graph).items():
             # Nothing observed depends on the others, so that even ones will do.
             even = np.ones([self.graph.states[name] for name in axes])
