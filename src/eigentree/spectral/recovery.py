@@ -74,7 +74,7 @@ class Recovery:
 
     @property
     def network(self) -> LatentNetwork:
-        """The network of the tables.
+        """The network of the tables, states of hidden variables in canonical order.
 
         Raises
         ------
@@ -88,7 +88,7 @@ class Recovery:
                 f"the moments alone, such as that of {', '.join(key)}: {reason}; pass rows, to_network(X), and "
                 f"EM finds them"
             )
-        return LatentNetwork(self.graph, dict(self.tables))
+        return LatentNetwork(self.graph, dict(self.tables)).ordered()
 
 
 def recovered(fit: SpectralFit, shrinkage: float = 0.0) -> Recovery:
