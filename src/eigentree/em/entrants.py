@@ -166,7 +166,7 @@ class Office:
 
     @cached_property
     def _known(self) -> Mapping[TableKey, Floats]:
-        """The tables that a spectral fit to all rows tells.
+        """The tables that a spectral fit to all rows tells or sketches.
 
         Raises
         ------
@@ -178,7 +178,7 @@ class Office:
         cells = np.where(self.rows.codes == states, -1, self.rows.codes.astype(np.int32))
         counts = Counts(self.graph, plan.groups()).update(cells, self.rows.weights)
         (fit,) = learn(plan, [CountedTables(counts, pseudo_rows(self.graph))], "variance")
-        tables = recovered(fit, USUAL).tables
+        tables = recovered(fit, USUAL).hints
         if not tables:
             raise RankError("the moments of the columns tell no table of this graph")
         return tables

@@ -14,6 +14,9 @@ __all__ = ["Basis", "jointly_diagonal"]
 TRIES = 12
 """From how many random combinations of the family a basis is looked for."""
 
+EXACT = 1e-9
+"""A residual below this leaves nothing to look for."""
+
 SWEEPS = 30
 """Most steps that improve the best of them."""
 
@@ -64,6 +67,8 @@ def jointly_diagonal(family: Floats) -> Basis | None:
         vectors = _eigenvectors(np.tensordot(random.standard_normal(len(family)), family, 1))
         if np.linalg.cond(vectors) < MOST_ILL:
             found.append(Basis(vectors, _beside(family, vectors) / scale))
+            if found[-1].residual < EXACT:
+                break
     if not found:
         return None
     return _improved(family, min(found, key=lambda basis: basis.residual), scale)

@@ -74,7 +74,7 @@ class Recovery:
 
     @property
     def network(self) -> LatentNetwork:
-        """The network of the tables.
+        """The network of the tables, states of hidden variables in canonical order.
 
         Raises
         ------
@@ -88,7 +88,13 @@ class Recovery:
                 f"the moments alone, such as that of {', '.join(key)}: {reason}; pass rows, to_network(X), and "
                 f"EM finds them"
             )
-        return LatentNetwork(self.graph, dict(self.tables))
+        return LatentNetwork(self.graph, dict(self.tables)).ordered()
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.tables)} of {len(self.tables) + len(self.unresolved)} tables follow from the moments"]
+        lines += [f"  {name}: resolved, residual {residual:.2g}" for name, residual in self.resolved.items()]
+        lines += [f"  table of {', '.join(key)}: {why}" for key, why in self.unresolved.items()]
+        return "\n".join(lines)
 
 
 def recovered(fit: SpectralFit, shrinkage: float = 0.0) -> Recovery:
@@ -163,8 +169,12 @@ class _Recovering:
         return {name: best[name] for name in self.graph.hidden if name in best}
 
     def _reason(self, axes: tuple[str, ...]) -> str:
-        reasons = [f"{{{', '.join(names)}}} {why}" for names, why in self.trouble.items() if set(names) & set(axes)]
-        return "; ".join(reasons[:2]) or "no bond or node shows all its variables"
+        """Return why a table was not found: the trouble with the set that has most of its variables."""
+        shared = {names: len(set(names) & set(axes)) for names in self.trouble}
+        nearest = max(shared, key=lambda names: (shared[names], -len(names)), default=())
+        if not shared.get(nearest):
+            return "no bond or node shows all its variables"
+        return f"{{{', '.join(nearest)}}} {self.trouble[nearest]}"
 
     def _table(self, key: TableKey, axes: tuple[str, ...]) -> Floats | None:
         """Return a table, or None; where variables are copies, from what they are copies of."""
