@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import eigentree as et
-from eigentree.em.climbing import MEMORY, Accelerator, Climb, Evaluation, Problem, climbed, has_converged
+from eigentree.em.climbing import MEMORY, Accelerator, Climb, Evaluation, Problem, Stopping, climbed, has_converged
 from eigentree.em.distinct import DistinctRows
 from eigentree.em.expectation import Expectation
 from eigentree.em.parameters import ParameterLayout
@@ -93,7 +93,7 @@ def watched_climb(
     monkeypatch.setattr(Problem, "evaluated", evaluated)
     start = problem.layout.vector(et.LatentNetwork.random(graph, seed=seed + 1))
     climbs, counts = [], []
-    for climb in climbed(problem, start, tol, most, True):
+    for climb in climbed(problem, start, Stopping("paper", tol), most, True):
         climbs.append(climb)
         counts.append(tried)
     monkeypatch.undo()
@@ -111,7 +111,7 @@ def test_after_a_refused_extrapolation_the_climb_starts_anew(monkeypatch: pytest
             taken = climbs[k + 1]
             # A plain step was taken instead, and nothing from before it plays a part.
             assert np.array_equal(taken.here.parameters, climbs[k].here.following)
-            again = list(climbed(problem, taken.here.parameters, 0.0, 29 - k, True))
+            again = list(climbed(problem, taken.here.parameters, Stopping("paper", 0.0), 29 - k, True))
             assert again[-1].history == climbs[-1].history[k + 1 :]
             break
     assert refused > 2

@@ -330,4 +330,5 @@ class Accelerator:
         weights = np.linalg.solve(products, changes @ self._residuals[-1])
         # A parameter stays positive where EM leaves it so, and zero where EM does.
         roots = np.maximum(target - weights @ (moves + changes), SMALLEST_SHARE * target)
-        return self._layout.normalised(roots**2, here.following)
+        proposed = self._layout.normalised(roots**2, here.following)
+        return np.where(self._layout.learned, proposed, here.following)

@@ -31,20 +31,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Course", "Heat", "Part", "Standing", "part_of", "raced"]
 
-FIRST_ROWS, GROWTH = 4_000, 4
+FIRST_ROWS, GROWTH = 2_000, 4
 """How many rows that differ the first part has, and how many times as many the next."""
 
-FIRST_STEPS = 10
-"""Steps of the first heat; each heat is twice as long as the one before."""
+MANY_ROWS = 32_000
+"""With fewer rows that differ the first part has twice as many: fewer parts correct it."""
 
-STAYING = (10, 10, 10, 4, 2)
-"""How many starts can stay after each heat."""
-
-PART_HEATS = 4
-"""How many heats there are on a part of the rows."""
-
-EARLY_HEATS, EARLY_HOPE = 3, 10.0
-"""In the first heats, where hidden variables are many, a start may hope for so many times what it gained: climbs
+SLOW_HOPE = 10.0
+"""How many times what it gained a start may hope for in the first heats, where hidden variables are many: climbs
 linger on plateaus there, and those that end highest are behind at first."""
 
 PROBES = 4
@@ -62,11 +56,38 @@ MATTERS = 1e-5
 FEW_ROWS = 500
 """With no more rows that differ all starts run: they cost little, and few rows have many optima."""
 
-SHARE_OF_ERROR = 0.1
+SHARE_OF_ERROR = 0.002
 """A part is left once so much of its chance error, p / 2n nats per row, is still to be gained on it."""
 
 SOFTENED = 1e-6
 """The share that is made uniform when a start goes on to more rows: what some rule out, others may show."""
+
+
+class Round(NamedTuple):
+    """A heat: how long it is, and who stays after it.
+
+    Attributes
+    ----------
+    steps : int
+    most : int
+        How many can stay.
+    slow : bool
+        Whether starts may hope for more than they gained.
+    """
+
+    steps: int
+    most: int
+    slow: bool = False
+
+
+OPENING = (Round(10, 10, True), Round(20, 10, True), Round(40, 10, True), Round(80, 4))
+"""Heats of starts that have not run yet."""
+
+LATER = (Round(20, 3), Round(40, 2), Round(80, 1))
+"""Heats on more rows than before."""
+
+LAST = (Round(160, 2), Round(320, 2))
+"""Heats on all rows, after those."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +134,7 @@ class Course:
 
     def parts(self, random: np.random.Generator) -> list[Part]:
         """Return parts of the rows, each larger than the one before, and at last all rows."""
-        parts, size = [], FIRST_ROWS
+        parts, size = [], FIRST_ROWS if len(self.rows.weights) >= MANY_ROWS else 2 * FIRST_ROWS
         while 2 * size <= len(self.rows.weights):
             parts.append(part_of(self.rows, size, random))
             size *= GROWTH
@@ -225,8 +246,10 @@ def raced(
     heats: tuple[Heat, ...] = ()
     absent: dict[str, str] = {}
     groups = [entrants[:PROBES], entrants[PROBES:]]
+    rounds: tuple[Round, ...] = OPENING
     for part in course.parts(random):
         field = _Field(course, part)
+        first, *others = (*rounds, *LAST) if field.is_last else rounds
         for group in filter(None, groups):
             for entrant in group:
                 try:
@@ -234,22 +257,20 @@ def raced(
                 except EigentreeError as error:
                     absent[entrant.name] = str(error)
                     continue
-                field.enter(start)
+                field.enter(start, first.steps)
                 yield field.standing(heats, absent)
             if field.is_level:
                 break
         if not field.runners:
             raise RankError("; ".join(f"there can be no {name} start: {reason}" for name, reason in absent.items()))
-        heats = (*heats, field.heat())
-        for number, most in enumerate(STAYING if field.is_last else STAYING[: PART_HEATS - 1]):
-            field.keep(most, number)
+        heats = (*heats, field.closed(first))
+        for heat in others:
             for runner in field.runners:
-                runner.advance(FIRST_STEPS * 2 ** (number + 1))
+                runner.advance(heat.steps)
                 yield field.standing(heats, absent)
-            heats = (*heats, field.heat())
-        groups = [[Entrant(start.name, partial(_again, start)) for start in field.starts()]]
-    field.keep(finalists, len(STAYING))
-    for runner in field.runners:
+            heats = (*heats, field.closed(heat))
+        groups, rounds = [[Entrant(start.name, partial(_again, start)) for start in field.starts()]], LATER
+    for runner in field.runners[:finalists]:
         while not runner.arrived:
             runner.advance(1)
             yield field.standing(heats, absent)
@@ -313,14 +334,14 @@ class _Field:
         self._many_hidden = len(course.graph.hidden) > 1
         self._problem = course.whole if self.is_last else course.problem(part.rows, 1)
 
-    def enter(self, start: Start) -> None:
+    def enter(self, start: Start, steps: int) -> None:
         """Let a start run its first heat."""
         if self.is_last:
-            steps = self._course.climbed(start.parameters)
+            climb = self._course.climbed(start.parameters)
         else:
-            steps = climbed(self._problem, start.parameters, self._good_enough(), self._course.max_iter, True)
-        self.runners.append(_Runner(start.name, steps))
-        self.runners[-1].advance(FIRST_STEPS)
+            climb = climbed(self._problem, start.parameters, self._good_enough(), self._course.max_iter, True)
+        self.runners.append(_Runner(start.name, climb))
+        self.runners[-1].advance(steps)
 
     def _good_enough(self) -> Stopping:
         """Return when a part of the rows has no more to say: what is to be gained is small beside its error."""
@@ -334,20 +355,17 @@ class _Field:
         heights = [runner.height for runner in self.runners]
         return len(heights) > 1 and max(heights) - min(heights) <= LEVEL * self._problem.weight
 
-    def keep(self, most: int, number: int) -> None:
-        """Drop the starts that will not win after heat `number`, and the last of the others if too many."""
-        hope = EARLY_HOPE if self._many_hidden and number < EARLY_HEATS else 1.0
-        leader, *others = self.runners
-        enough = leader.height + (MATTERS - CHANCE / math.sqrt(self._draws)) * self._problem.weight
-        hopeful = [each for each in others if each.height + (not each.arrived) * hope * each.gain > enough]
-        self.runners = [leader, *hopeful][:most]
-
-    def heat(self) -> Heat:
-        """Return what the last heat showed, and put the leader first."""
-        self.runners.sort(key=lambda runner: -runner.height)
+    def closed(self, heat: Round) -> Heat:
+        """Return what a heat showed, the leader first, and keep those that might win."""
         weight = self._problem.weight
+        self.runners.sort(key=lambda runner: -runner.height)
         standings = tuple((runner.name, runner.height / weight) for runner in self.runners)
         steps = max(len(runner.climb.history) - 1 for runner in self.runners)
+        hope = SLOW_HOPE if heat.slow and self._many_hidden else 1.0
+        leader, *others = self.runners
+        enough = leader.height + (MATTERS - CHANCE / math.sqrt(self._draws)) * weight
+        hopeful = [each for each in others if each.height + (not each.arrived) * hope * each.gain > enough]
+        self.runners = [leader, *hopeful][: heat.most]
         return Heat(len(self._problem.rows.weights), steps, standings)
 
     def standing(self, heats: tuple[Heat, ...], absent: Mapping[str, str]) -> Standing:
