@@ -137,10 +137,11 @@ def _published(problem: Problem) -> Model:
     return SpectralJunctionTree(problem.graph, **PUBLISHED).fit(problem.rows)
 
 
-def _em(problem: Problem, restarts: int = 5, tol: float = 1e-4, **settings: Any) -> Model:
-    most = problem.most_iterations or 1000
-    model = EMJunctionTree(problem.graph, restarts, tol, most, random_state=problem.seed, **settings)
-    return model.fit(problem.rows)
+def _em(problem: Problem, **changed: Any) -> Model:
+    """Return the model of the paper's protocol, but for what is changed."""
+    settings = {"init": "random", "restarts": 5, "stopping": "paper", "tol": 1e-4} | changed
+    settings = {"accelerate": False, "pseudo_counts": 0.0, "max_iter": problem.most_iterations or 1000} | settings
+    return EMJunctionTree(problem.graph, random_state=problem.seed, **settings).fit(problem.rows)
 
 
 def _accelerated(problem: Problem) -> Model:
