@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from eigentree.engine.threads import one_thread
 from eigentree.errors import RankError
 from eigentree.notices import notice
+from eigentree.planning.hubs import Edge, find_hubs
 from eigentree.planning.ranks import Dimensions, Spans
 from eigentree.planning.search import PlannedEdges, Wishes, plan_edges
 from eigentree.planning.work import OverworkError, Work
@@ -16,6 +17,7 @@ from eigentree.structures.derived import Derived
 from eigentree.structures.junction_tree import JunctionTree
 
 if TYPE_CHECKING:
+    from eigentree.planning.hubs import Hub
     from eigentree.structures.graph import LatentGraph
 
 __all__ = ["PlanNode", "ViewPlan"]
@@ -77,6 +79,8 @@ class ViewPlan(Derived):
     nodes : tuple of PlanNode
     short : tuple of str
         One message per edge that goes on at a lower rank than it needs, because no view reaches it.
+    hubs : tuple of Hub
+        Nodes that are learned together, with variance scaling; none where one view is asked for.
 
     Examples
     --------
@@ -89,6 +93,7 @@ class ViewPlan(Derived):
     graph: LatentGraph
     nodes: tuple[PlanNode, ...]
     short: tuple[str, ...] = ()
+    hubs: tuple[Hub, ...] = ()
 
     @classmethod
     def build(
@@ -125,7 +130,7 @@ class ViewPlan(Derived):
         return plan
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.graph, self.nodes, self.short)
+        return type(self), (self.graph, self.nodes, self.short, self.hubs)
 
     def groups(self) -> list[tuple[str, ...]]:
         """Return the groups of variables whose joint counts the fit needs, each once, columns in order."""
@@ -146,6 +151,9 @@ def _groups(plan: ViewPlan) -> tuple[tuple[str, ...], ...]:
         below = {place[name] for name in plan.inner_variables(node)}
         outside = [[place[name] for name in group] for group in node.outside] if node.parent >= 0 else [[]]
         wanted.update(tuple(sorted(below.union(group))) for group in outside)
+    for hub in plan.hubs:
+        wanted.update(tuple(sorted((place[one], place[two]))) for _, one, _, two in hub.pairs())
+        wanted.update(tuple(sorted(map(place.__getitem__, group))) for group in hub.triples())
     return tuple(tuple(names[column] for column in group) for group in sorted(wanted))
 
 
@@ -183,7 +191,9 @@ def _searched(tree: JunctionTree, wishes: Wishes, most: int | None) -> ViewPlan:
             if number + 1 == MOST_DRAWS and not plans:
                 raise
             continue
-        plans.append(ViewPlan(tree.graph, _contracted(tree, spans, ranks, found, most), found.short))
+        nodes = _contracted(tree, spans, ranks, found, most)
+        hubs = find_hubs(tree, spans, _edges(tree, nodes)) if wishes.views > 1 else ()
+        plans.append(ViewPlan(tree.graph, nodes, found.short, hubs))
         if not found.short:
             break
     return min(plans, key=lambda plan: len(plan.short))
@@ -247,6 +257,24 @@ def _contracted(
             )
         )
     return tuple(nodes)
+
+
+def _edges(tree: JunctionTree, nodes: tuple[PlanNode, ...]) -> list[Edge]:
+    """Return what hubs are found by."""
+    return [
+        Edge(
+            node.parent,
+            node.children,
+            node.observed,
+            place.edge,
+            place.bottom,
+            node.rank,
+            node.rank == node.generic_rank,
+            node.inside,
+            node.outside,
+        )
+        for node, place in zip(nodes, _places(tree), strict=True)
+    ]
 
 
 def _places(tree: JunctionTree) -> list[_Place]:

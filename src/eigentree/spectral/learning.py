@@ -22,6 +22,7 @@ the columns' marginals. Without scaling every column keeps its one-hot vector, a
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ from eigentree.engine.threads import one_thread
 from eigentree.spectral.batches import Batch, batches_of
 from eigentree.spectral.bonds import Bond, centred_bond, plain_bond, scaled_bond
 from eigentree.spectral.fit import LearnedEdge, SpectralFit
+from eigentree.spectral.hubs import hub_cores, learn_hub
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,6 +69,8 @@ def _learn(plan: ViewPlan, tables: Sequence[Tables], scaling: str | None) -> lis
         made.learn_edges(batch, joint)
     for batch, joint in zip(inner, joints, strict=True):
         made.learn_cores(batch, joint)
+    if made.scaled:
+        made.learn_hubs()
     return made.fits()
 
 
@@ -193,6 +197,19 @@ class _Learning:
         else:
             total = joints[0]
         self._keep_cores(batch, _projected(total.reshape(*lead, *sizes, -1), below))
+
+    def learn_hubs(self) -> None:
+        """Learn the operators of hubs anew, each hub's together."""
+        inner = [position for hub in self.plan.hubs for position in hub.nodes[1:]]
+        joined = [hub.nodes[0] for hub in self.plan.hubs if not hub.rooted]
+        for source, features, edges, cores in zip(self.tables, self.features, self.edges, self.cores, strict=True):
+            fits = [learn_hub(self.plan, hub, source, features) for hub in self.plan.hubs]
+            for position, core in hub_cores(self.plan, fits, edges).items():
+                core[(0,) * (core.ndim - 1)] = np.eye(1, core.shape[-1])[0]
+                cores[position] = core
+            for position in inner:
+                edge = _edge(edges, position)
+                edges[position] = replace(edge, damping=np.zeros_like(edge.damping))
 
     def _below(self, batch: Batch) -> list[Floats]:
         """Return the bond's features in terms of each part's, shape (sets, nodes, of the part, of the bond)."""
