@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from eigentree.engine.threads import one_thread
 from eigentree.errors import RankError
 from eigentree.notices import notice
-from eigentree.planning.hubs import Edge, find_hubs
+from eigentree.planning.hubs import Ends, find_hubs
 from eigentree.planning.ranks import Dimensions, Spans
 from eigentree.planning.search import PlannedEdges, Wishes, plan_edges
 from eigentree.planning.work import OverworkError, Work
@@ -152,8 +152,7 @@ def _groups(plan: ViewPlan) -> tuple[tuple[str, ...], ...]:
         outside = [[place[name] for name in group] for group in node.outside] if node.parent >= 0 else [[]]
         wanted.update(tuple(sorted(below.union(group))) for group in outside)
     for hub in plan.hubs:
-        wanted.update(tuple(sorted((place[one], place[two]))) for _, one, _, two in hub.pairs())
-        wanted.update(tuple(sorted(map(place.__getitem__, group))) for group in hub.triples())
+        wanted.update(tuple(sorted(place[name] for name in group)) for group in (*hub.pairs(), *hub.triples()))
     return tuple(tuple(names[column] for column in group) for group in sorted(wanted))
 
 
@@ -192,11 +191,19 @@ def _searched(tree: JunctionTree, wishes: Wishes, most: int | None) -> ViewPlan:
                 raise
             continue
         nodes = _contracted(tree, spans, ranks, found, most)
-        hubs = find_hubs(tree, spans, _edges(tree, nodes)) if wishes.views > 1 else ()
+        hubs = _hubs(tree, spans, nodes) if wishes.views > 1 else ()
         plans.append(ViewPlan(tree.graph, nodes, found.short, hubs))
         if not found.short:
             break
     return min(plans, key=lambda plan: len(plan.short))
+
+
+def _hubs(tree: JunctionTree, spans: Spans, nodes: tuple[PlanNode, ...]) -> tuple[Hub, ...]:
+    """Return the hubs; none where looking for them takes too long, since their nodes can be learned one by one."""
+    try:
+        return find_hubs(tree, spans, nodes, [Ends(place.edge, place.bottom) for place in _places(tree)])
+    except OverworkError:
+        return ()
 
 
 def _refusal(tree: JunctionTree, node: int, max_rank: int | None) -> str:
@@ -257,24 +264,6 @@ def _contracted(
             )
         )
     return tuple(nodes)
-
-
-def _edges(tree: JunctionTree, nodes: tuple[PlanNode, ...]) -> list[Edge]:
-    """Return what hubs are found by."""
-    return [
-        Edge(
-            node.parent,
-            node.children,
-            node.observed,
-            place.edge,
-            place.bottom,
-            node.rank,
-            node.rank == node.generic_rank,
-            node.inside,
-            node.outside,
-        )
-        for node, place in zip(nodes, _places(tree), strict=True)
-    ]
 
 
 def _places(tree: JunctionTree) -> list[_Place]:

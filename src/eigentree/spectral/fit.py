@@ -65,9 +65,10 @@ class LearnedEdge:
 
 def _factors(squares: Floats, damping: Floats, shrinkage: float) -> Floats:
     """Return what directions with these squared singular values are multiplied by at some shrinkage."""
+    shrunk = damping > 0
     added = np.zeros(len(damping))
-    added[damping > 0] = damping[damping > 0] * shrinkage
-    return np.divide(squares, squares + added, out=np.zeros(len(squares)), where=squares > 0)
+    added[shrunk] = damping[shrunk] * shrinkage
+    return np.divide(squares, squares + added, out=np.ones(len(squares)) * ~shrunk, where=squares > 0)
 
 
 class _Unshrunk(NamedTuple):

@@ -34,7 +34,8 @@ from eigentree.engine.threads import one_thread
 from eigentree.spectral.batches import Batch, batches_of
 from eigentree.spectral.bonds import Bond, centred_bond, plain_bond, scaled_bond
 from eigentree.spectral.fit import LearnedEdge, SpectralFit
-from eigentree.spectral.hubs import hub_cores, learn_hub
+from eigentree.spectral.hub_cores import bonds_of_hubs, hub_cores
+from eigentree.spectral.hubs import learn_hubs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -199,17 +200,16 @@ class _Learning:
         self._keep_cores(batch, _projected(total.reshape(*lead, *sizes, -1), below))
 
     def learn_hubs(self) -> None:
-        """Learn the operators of hubs anew, each hub's together."""
-        inner = [position for hub in self.plan.hubs for position in hub.nodes[1:]]
-        joined = [hub.nodes[0] for hub in self.plan.hubs if not hub.rooted]
-        for source, features, edges, cores in zip(self.tables, self.features, self.edges, self.cores, strict=True):
-            fits = [learn_hub(self.plan, hub, source, features) for hub in self.plan.hubs]
+        """Learn the operators of hubs anew, those of each together."""
+        own = bonds_of_hubs(self.plan)
+        learned = learn_hubs(self.plan, self.tables, self.features)
+        for fits, edges, cores in zip(learned, self.edges, self.cores, strict=True):
             for position, core in hub_cores(self.plan, fits, edges).items():
                 core[(0,) * (core.ndim - 1)] = np.eye(1, core.shape[-1])[0]
                 cores[position] = core
-            for position in inner:
-                edge = _edge(edges, position)
-                edges[position] = replace(edge, damping=np.zeros_like(edge.damping))
+            for position in own:
+                # What a hub says is shrunk where it comes in, at the bonds of its branches.
+                edges[position] = replace(_edge(edges, position), damping=np.zeros(cores[position].shape[-1]))
 
     def _below(self, batch: Batch) -> list[Floats]:
         """Return the bond's features in terms of each part's, shape (sets, nodes, of the part, of the bond)."""

@@ -1,0 +1,143 @@
+"""The operators of a hub's nodes: its multiplication table, turned into the bonds of its branches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eigentree.spectral.bonds import NO_SIGNAL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eigentree.arrays import Floats
+    from eigentree.planning.hubs import Hub
+    from eigentree.planning.views import ViewPlan
+    from eigentree.spectral.fit import LearnedEdge
+    from eigentree.spectral.hubs import HubFit
+
+__all__ = ["bonds_of_hubs", "hub_cores"]
+
+
+def bonds_of_hubs(plan: ViewPlan) -> list[int]:
+    """Return the nodes of a plan whose bond is in the basis of a hub: those within one and between two."""
+    inner = {position for hub in plan.hubs for position in hub.nodes}
+    return [position for position in sorted(inner) if plan.nodes[position].parent in inner]
+
+
+def hub_cores(plan: ViewPlan, fits: Sequence[HubFit], edges: Sequence[LearnedEdge | None]) -> dict[int, Floats]:
+    """Return the operators of the nodes of all hubs, unshrunk.
+
+    Parameters
+    ----------
+    plan : ViewPlan
+    fits : sequence of HubFit
+        What was learned of each hub.
+    edges : sequence of LearnedEdge or None
+        The bonds of branches that are neither leaves nor hubs.
+    """
+    home = {position: h for h, hub in enumerate(plan.hubs) for position in hub.nodes}
+    cores: dict[int, Floats] = {}
+    for h in range(len(plan.hubs)):
+        cores.update(_Turning(plan, fits, edges, home, h).cores())
+    return cores
+
+
+class _Turning:
+    """One hub among all, and how its branches' bonds are turned into its basis."""
+
+    def __init__(
+        self,
+        plan: ViewPlan,
+        fits: Sequence[HubFit],
+        edges: Sequence[LearnedEdge | None],
+        home: dict[int, int],
+        number: int,
+    ) -> None:
+        self.plan = plan
+        self.fits = fits
+        self.edges = edges
+        self.home = home
+        self.number = number
+
+    @property
+    def hub(self) -> Hub:
+        return self.plan.hubs[self.number]
+
+    def cores(self) -> dict[int, Floats]:
+        """Return the operators of the hub's nodes."""
+        multiplication = self.fits[self.number].multiplication
+        carried = {branch.position: self._below(branch.position, branch.columns) for branch in self.hub.below}
+        cores = {}
+        for position in reversed(self.hub.nodes):
+            node = self.plan.nodes[position]
+            table = np.eye(1, self.hub.states)[0]
+            for child in node.children:
+                turned = np.tensordot(carried[child], multiplication, axes=(1, 1))
+                table = np.tensordot(table, turned, axes=(-1, 1))
+            if position == self.hub.nodes[0]:
+                cores[position] = table @ self._above()
+            else:
+                cores[position], carried[position] = _narrowed(table, node.rank)
+        return cores
+
+    def _seen(self, name: str) -> Floats:
+        """Return the features of a column given the separator, in the basis: shape (features, states)."""
+        return _bordered(self.fits[self.number].loadings[name])
+
+    def _below(self, position: int, names: Sequence[str]) -> Floats:
+        """Return what the bond of a branch below carries, in the basis: shape (bond, states)."""
+        node = self.plan.nodes[position]
+        if position in self.home:
+            lower = self.home[position]
+            # A hub of more states than this one speaks in this one's basis.
+            whole = node.rank == self.plan.hubs[lower].states
+            return self._between(lower, self.number, names) if whole else np.eye(node.rank)
+        (name,) = names
+        if node.observed is not None:
+            return self._seen(name)
+        edge = self.edges[position]
+        assert edge is not None
+        return np.asarray(edge.projection.T @ self._seen(name))
+
+    def _above(self) -> Floats:
+        """Return the basis in terms of the bond above, shape (states, bond)."""
+        if self.hub.rooted:
+            return np.eye(self.hub.states, 1)
+        top = self.hub.nodes[0]
+        node = self.plan.nodes[top]
+        if node.parent in self.home:
+            if node.rank == self.hub.states:
+                return np.eye(self.hub.states)
+            upper = self.home[node.parent]
+            (names,) = [branch.columns for branch in self.plan.hubs[upper].below if branch.position == top]
+            return self._between(self.number, upper, names)
+        edge = self.edges[top]
+        assert edge is not None
+        views = zip(node.outside, edge.solves, strict=True)
+        return np.asarray(sum(self._seen(name).T @ solve for (name,), solve in views))
+
+    def _between(self, lower: int, upper: int, names: Sequence[str]) -> Floats:
+        """Return the basis of a hub in that of the hub above, by the columns through which it speaks there."""
+        below, above = (np.concatenate([self.fits[h].loadings[name] for name in names]) for h in (lower, upper))
+        return _bordered(np.linalg.pinv(below, rcond=NO_SIGNAL) @ above)
+
+
+def _bordered(matrix: Floats) -> Floats:
+    """Return a matrix with the constant as one more direction, the first, on both sides."""
+    made = np.zeros((matrix.shape[0] + 1, matrix.shape[1] + 1))
+    made[0, 0] = 1.0
+    made[1:, 1:] = matrix
+    return made
+
+
+def _narrowed(table: Floats, rank: int) -> tuple[Floats, Floats]:
+    """Return a table (parts…, states) as an operator with some bond, and what that carries, shape (bond, states)."""
+    states = table.shape[-1]
+    if rank == states:
+        return table, np.eye(states)
+    flat = table.reshape(-1, states)
+    u, sizes, v = np.linalg.svd(flat[:, 1:], full_matrices=False)
+    core = np.column_stack([flat[:, 0], (u * sizes)[:, : rank - 1]])
+    return core.reshape(*table.shape[:-1], rank), _bordered(v[: rank - 1])
