@@ -127,13 +127,11 @@ class Hub:
                 yield from product(one, two, three)
 
 
-def find_hubs(
-    tree: JunctionTree, spans: Spans, nodes: Sequence[PlanNode], ends: Sequence[Ends]
-) -> tuple[Hub, ...]:
+def find_hubs(tree: JunctionTree, spans: Spans, nodes: Sequence[PlanNode], ends: Sequence[Ends]) -> tuple[Hub, ...]:
     """Return the hubs of a plan, found on the random instance on which its views were found.
 
-    A hub must be fixed by pairs and triples of single columns; where it is not, or where a rank is capped, its nodes
-    are learned one by one.
+    A hub must be fixed by pairs and triples of single columns; where it is not, where a rank is capped, or where
+    the separator is observed, so that its own column is the best view of it, nodes are learned one by one.
 
     Raises
     ------
@@ -170,12 +168,14 @@ def _candidates(tree: JunctionTree, nodes: Sequence[PlanNode], ends: Sequence[En
         if found[home[node.parent]][0] == separator:
             home[position] = home[node.parent]
             found[home[position]][1].append(position)
+    observed = set(tree.graph.observed)
     hubs = [
         Hub(separator, nodes[members[1]].states, tuple(members), nodes[members[0]].parent < 0)
         for separator, members in found
-        if len(members) > 1
+        if len(members) > 1 and observed.isdisjoint(separator)
     ]
-    return [hub for hub in hubs if 1 < hub.states <= MOST_STATES and _plain(nodes, hub)]
+    # Upper ones before lower ones.
+    return sorted((hub for hub in hubs if _plain(nodes, hub)), key=lambda hub: hub.nodes)
 
 
 def _stands_at(tree: JunctionTree, bottom: int, separator: set[str]) -> bool:
@@ -186,10 +186,13 @@ def _stands_at(tree: JunctionTree, bottom: int, separator: set[str]) -> bool:
 
 
 def _plain(nodes: Sequence[PlanNode], hub: Hub) -> bool:
-    """Return whether all ranks are generic, and those within the hub as large as its branches and states allow."""
-    around = {*hub.nodes, *(child for k in hub.nodes for child in nodes[k].children)}
+    """Return whether there are enough branches, few states, and ranks as large as these and the branches allow."""
+    children = [child for k in hub.nodes for child in nodes[k].children]
+    branches = len(children) - len(hub.nodes) + 2 - hub.rooted
+    if branches < FEWEST_BRANCHES or not 1 < hub.states <= MOST_STATES:
+        return False
     products = {k: math.prod(nodes[child].rank for child in nodes[k].children) for k in hub.nodes[1:]}
-    return all(nodes[k].rank == nodes[k].generic_rank for k in around) and all(
+    return all(nodes[k].rank == nodes[k].generic_rank for k in (*hub.nodes, *children)) and all(
         nodes[k].rank == min(hub.states, allowed) for k, allowed in products.items()
     )
 
@@ -205,6 +208,7 @@ class _Search:
         self.nodes = nodes
         self.ends = ends
         self.known: dict[Hub, Hub | None] = {}
+        self.given: dict[tuple[str, int], Floats] = {}
 
     def completed(self, hubs: Sequence[Hub]) -> list[Hub | None]:
         """Return the hubs with branches and anchors; None where one is not fixed by its columns."""
@@ -253,7 +257,7 @@ class _Search:
         loadings = [np.concatenate([said[name] for name in branch.columns]) for branch in hub.branches]
         count = min(len(loadings), MOST_ANCHORS)
         anchors = [k * len(loadings) // count for k in range(count)]
-        if count < FEWEST_BRANCHES or not _told_by_pairs([loadings[a] for a in anchors]):
+        if not _told_by_pairs([loadings[a] for a in anchors]):
             return None
         for most in CIRCLES:
             number = -(-count // most)
@@ -276,7 +280,9 @@ class _Search:
             # The branch above has the hub's first node as its position, which is nobody's child here.
             target = self.ends[owner.get(branch.position, hub.nodes[0])].bottom
             for name in branch.columns:
-                said[name] = self.conditionals.given(name, target, within) @ directions
+                if (name, target) not in self.given:
+                    self.given[name, target] = self.conditionals.given(name, target, within)
+                said[name] = self.given[name, target] @ directions
         return said
 
     def _heard(self, hub: Hub, home: Mapping[int, Hub]) -> bool:

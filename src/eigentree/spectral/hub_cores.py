@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,13 +19,40 @@ if TYPE_CHECKING:
     from eigentree.spectral.fit import LearnedEdge
     from eigentree.spectral.hubs import HubFit
 
-__all__ = ["bonds_of_hubs", "hub_cores"]
+__all__ = ["hub_cores", "hub_edges"]
 
 
-def bonds_of_hubs(plan: ViewPlan) -> list[int]:
-    """Return the nodes of a plan whose bond is in the basis of a hub: those within one and between two."""
-    inner = {position for hub in plan.hubs for position in hub.nodes}
-    return [position for position in sorted(inner) if plan.nodes[position].parent in inner]
+def hub_edges(
+    plan: ViewPlan, fits: Sequence[HubFit], edges: Sequence[LearnedEdge | None], rows: float
+) -> dict[int, LearnedEdge]:
+    """Return the bonds within hubs and between two hubs, which carry the basis of a hub.
+
+    Parameters
+    ----------
+    plan : ViewPlan
+    fits : sequence of HubFit
+        What was learned of each hub.
+    edges : sequence of LearnedEdge or None
+        The same bonds as their own views tell.
+    rows : float
+    """
+    home = {position: h for h, hub in enumerate(plan.hubs) for position in hub.nodes}
+    made = {}
+    for position, own in home.items():
+        node, edge = plan.nodes[position], edges[position]
+        if edge is None or node.parent not in home:
+            continue
+        whole = [h for h in (own, home[node.parent]) if plan.hubs[h].states == node.rank]
+        if not whole:
+            # All that two branches or so can say, and nothing else: what they say is shrunk where it comes in.
+            made[position] = replace(edge, damping=np.zeros(node.rank))
+            continue
+        fit = fits[whole[0]]
+        damping = np.full(node.rank, fit.features / rows)
+        damping[0] = 0.0
+        noise = 2 * math.sqrt(fit.features / rows)
+        made[position] = replace(edge, singular_values=fit.sizes, damping=damping, noise=noise)
+    return made
 
 
 def hub_cores(plan: ViewPlan, fits: Sequence[HubFit], edges: Sequence[LearnedEdge | None]) -> dict[int, Floats]:
@@ -133,7 +162,7 @@ def _bordered(matrix: Floats) -> Floats:
 
 
 def _narrowed(table: Floats, rank: int) -> tuple[Floats, Floats]:
-    """Return a table (parts…, states) as an operator with some bond, and what that carries, shape (bond, states)."""
+    """Return a table (parts…, states) as an operator with some bond, and what that carries: (bond, states)."""
     states = table.shape[-1]
     if rank == states:
         return table, np.eye(states)

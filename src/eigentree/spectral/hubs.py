@@ -8,10 +8,10 @@ that complete the constant to an orthonormal basis of all functions of the separ
           E[\chi_e \otimes \chi_f \otimes \chi_g] = (B_e \otimes B_f \otimes B_g)\, C, \qquad
           C_{ijk} = E[b_i b_j b_k].
 
-The loadings :math:`B` are a low-rank fit to the covariances of different branches, and :math:`C`, which is symmetric,
-a least squares fit to their third moments. That is all the operators of the hub's nodes need, since all they do is to
-multiply functions of the separator: :math:`b_i b_j = \delta_{ij} + \sum_k C_{ijk} b_k`. The basis is known up to a
-rotation only, which cancels; hidden states are never told apart.
+The loadings :math:`B` are a low-rank fit to the covariances of different branches, and :math:`C`, which is
+symmetric, a least squares fit to their third moments. That is all the operators of the hub's nodes need, since all
+they do is to multiply functions of the separator: :math:`b_i b_j = \delta_{ij} + \sum_k C_{ijk} b_k`. The basis is
+known up to a rotation only, which cancels; hidden states are never told apart.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ SWEEPS = 20
 """How often loadings are fitted again."""
 
 STEADY = 6.0
-"""How many rows' worth of noise C is steadied against: 6, since each triple of branches comes in 6 orders."""
+"""How many rows' worth of noise C is steadied against, where shrinkage is wanted: 6, since each three branches come
+in 6 orders."""
 
 BATCH_CELLS = 2**22
 """Cells of the matrices that are worked on together."""
@@ -56,10 +57,17 @@ class HubFit(NamedTuple):
         B of each column that speaks for a branch.
     multiplication : array, shape (states, states, states)
         The product of two functions of the separator, in the basis that begins with the constant.
+    sizes : array, shape (states,)
+        The eigenvalues of the covariance of all features of the anchors, that the loadings make up, and before them
+        that of the constant.
+    features : int
+        How many features these are.
     """
 
     loadings: dict[str, Floats]
     multiplication: Floats
+    sizes: Floats
+    features: int
 
 
 def learn_hubs(plan: ViewPlan, tables: Sequence[Tables], features: Sequence[ColumnFeatures]) -> list[list[HubFit]]:
@@ -131,10 +139,15 @@ class _Batch:
             [vectors * roots, covariance[..., self.anchored :, :] @ vectors * inverse], axis=-2
         )
         third, known = self._third(sets, vectors)
-        rows = np.array([source.rows for source in tables])
-        multiplications = _multiplications(third, known, values, rows)
+        noise = np.array([STEADY / source.rows if source.share else 0.0 for source in tables])
+        multiplications = _multiplications(third, known, values, noise)
+        trivial = np.full((*values.shape[:-1], 1), sum(len(self.sizes[a]) for a in anchors))
+        sizes = np.concatenate([trivial, values], axis=-1)
         return [
-            [HubFit(self._named(h, loadings[f, h]), multiplications[f, h]) for h in range(len(self.hubs))]
+            [
+                HubFit(self._named(h, loadings[f, h]), multiplications[f, h], sizes[f, h], self.anchored)
+                for h in range(len(self.hubs))
+            ]
             for f in range(len(tables))
         ]
 
@@ -159,12 +172,10 @@ class _Batch:
                     made[..., two, one] = np.swapaxes(centred[..., k, :, :], -1, -2)
         return made
 
-    def _third(
-        self, sets: Sequence[tuple[Tables, ColumnFeatures]], vectors: Floats
-    ) -> tuple[Floats, Floats]:
-        """Return the sum of third moments of different branches of a circle along some directions, and what it is of C.
+    def _third(self, sets: Sequence[tuple[Tables, ColumnFeatures]], vectors: Floats) -> tuple[Floats, Floats]:
+        """Return the sum of third moments of different branches, along some directions, and what that is of C.
 
-        Both in coordinates of a `SymmetricBasis`; the latter is a matrix.
+        Both are in coordinates of a `SymmetricBasis`; the latter is a matrix.
         """
         total = np.zeros((len(sets), len(self.hubs), *(self.rank,) * 3))
         known = np.zeros(())
@@ -262,7 +273,7 @@ def _settled(covariance: Floats, within: Booleans, start: Floats, rank: int) -> 
     return values, vectors
 
 
-def _multiplications(third: Floats, known: Floats, values: Floats, rows: Floats) -> Floats:
+def _multiplications(third: Floats, known: Floats, values: Floats, noise: Floats) -> Floats:
     """Return the products of two functions of the separator.
 
     Parameters
@@ -271,7 +282,8 @@ def _multiplications(third: Floats, known: Floats, values: Floats, rows: Floats)
         Those of `_Batch._third`, along the eigenvectors of the covariance.
     values : array, shape (sets, hubs, rank)
         Its eigenvalues.
-    rows : array, shape (sets,)
+    noise : array, shape (sets,)
+        What the entries of C are steadied against.
     """
     rank = values.shape[-1]
     basis = SymmetricBasis(rank)
@@ -279,12 +291,10 @@ def _multiplications(third: Floats, known: Floats, values: Floats, rows: Floats)
     a, b, c = np.array(basis.places).T
     scale = roots[..., a] * roots[..., b] * roots[..., c]
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
-    steadied = known + (STEADY / rows[:, None, None] * inverse**2)[..., None] * np.eye(len(a))
+    steadied = known + (noise[:, None, None] * inverse**2)[..., None] * np.eye(len(a))
     sizes, turn = np.linalg.eigh(steadied)
     signal = sizes > NO_SIGNAL * sizes[..., -1:]
-    weights = np.divide(
-        (third[..., None, :] @ turn)[..., 0, :], sizes, out=np.zeros_like(sizes), where=signal
-    )
+    weights = np.divide((third[..., None, :] @ turn)[..., 0, :], sizes, out=np.zeros_like(sizes), where=signal)
     solved = (turn @ weights[..., None])[..., 0] * inverse
     made = np.zeros((*values.shape[:-1], *(rank + 1,) * 3))
     made[..., 0, :, :] = made[..., :, 0, :] = np.eye(rank + 1)

@@ -22,7 +22,6 @@ the columns' marginals. Without scaling every column keeps its one-hot vector, a
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +33,7 @@ from eigentree.engine.threads import one_thread
 from eigentree.spectral.batches import Batch, batches_of
 from eigentree.spectral.bonds import Bond, centred_bond, plain_bond, scaled_bond
 from eigentree.spectral.fit import LearnedEdge, SpectralFit
-from eigentree.spectral.hub_cores import bonds_of_hubs, hub_cores
+from eigentree.spectral.hub_cores import hub_cores, hub_edges
 from eigentree.spectral.hubs import learn_hubs
 
 if TYPE_CHECKING:
@@ -201,15 +200,13 @@ class _Learning:
 
     def learn_hubs(self) -> None:
         """Learn the operators of hubs anew, those of each together."""
-        own = bonds_of_hubs(self.plan)
         learned = learn_hubs(self.plan, self.tables, self.features)
-        for fits, edges, cores in zip(learned, self.edges, self.cores, strict=True):
+        for source, fits, edges, cores in zip(self.tables, learned, self.edges, self.cores, strict=True):
             for position, core in hub_cores(self.plan, fits, edges).items():
                 core[(0,) * (core.ndim - 1)] = np.eye(1, core.shape[-1])[0]
                 cores[position] = core
-            for position in own:
-                # What a hub says is shrunk where it comes in, at the bonds of its branches.
-                edges[position] = replace(_edge(edges, position), damping=np.zeros(cores[position].shape[-1]))
+            for position, edge in hub_edges(self.plan, fits, edges, source.rows).items():
+                edges[position] = edge
 
     def _below(self, batch: Batch) -> list[Floats]:
         """Return the bond's features in terms of each part's, shape (sets, nodes, of the part, of the bond)."""
