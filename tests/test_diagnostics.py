@@ -108,7 +108,7 @@ def test_the_report_repeats_the_plan() -> None:
             assert getattr(report, field) == getattr(node, field)
     assert model.report_.rows == 5_000
     assert model.report_.shrinkage == model.shrinkage_
-    assert model.report_.shrinkage in model.report_.tried
+    assert (model.shrinkage_, model.floor_) in model.report_.tried
 
 
 def test_alpha_is_the_smallest_that_any_edge_divides_by() -> None:

@@ -1,4 +1,4 @@
-"""The README's lines run as they stand, one block after the other."""
+"""The lines of the README and of the pages beside it run as they stand, one block after the other."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
-BLOCKS = re.findall(r"^```python\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+PAGES = ["README.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md")))]
 
 
-def test_every_block_runs() -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_runs(page: str) -> None:
     space: dict[str, object] = {}
-    assert len(BLOCKS) >= 4
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert len(blocks) >= 4
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # rows without a positive probability
-        for block in BLOCKS:
+        for block in blocks:
             exec(block, space)
 
 
@@ -25,3 +28,10 @@ def test_every_block_runs() -> None:
 def test_make_knows_its_targets(target: str) -> None:
     makefile = (Path(__file__).parents[1] / "Makefile").read_text()
     assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / page).read_text()):
+        assert ((ROOT / page).parent / target).exists(), target
+    assert page in README or page == "README.md"

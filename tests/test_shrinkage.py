@@ -19,10 +19,9 @@ from eigentree.counting.statistics import Statistics
 from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
 from eigentree.planning.views import ViewPlan
-from eigentree.spectral import flooring
-from eigentree.spectral.flooring import cut_off, floored, log_marginals
 from eigentree.spectral.learning import learn
-from eigentree.spectral.shrinkage import FOLDS, GRID, USUAL, choose_shrinkage, pseudo_rows
+from eigentree.spectral.marginals import counted_marginals, exact_marginals, pseudo_rows
+from eigentree.spectral.shrinkage import FLOORS, FOLDS, GRID, USUAL, Choice, choose, usual_floor
 from eigentree.spectral.sources import CountedTables
 
 GRAPH = et.zoo.hmm(6, 1, 2, 3)
@@ -189,38 +188,66 @@ def test_what_is_left_of_the_counts_is_the_rows_that_are_left(holes: float) -> N
             assert_array_equal(rest.table(group), direct.table(group))
 
 
-def chosen(rows: np.ndarray, graph: et.LatentGraph, weights: np.ndarray | None = None):
+def chosen(rows: np.ndarray, graph: et.LatentGraph, weights: np.ndarray | None = None) -> Choice:
     plan = ViewPlan.build(graph)
-    return choose_shrinkage(plan, Statistics.empty(plan).update(rows, weights), "variance")
+    return choose(plan, Statistics.empty(plan).update(rows, weights), "variance")
 
 
 @pytest.mark.parametrize("count", [3, 60, 4_000])
 def test_the_choice_is_the_same_in_any_order(count: int) -> None:
     rows = NETWORK.sample(count, seed=6)
-    kappa, tried, fit = chosen(rows, GRAPH)
+    choice = chosen(rows, GRAPH)
     for seed in range(3):
         shuffled = np.random.default_rng(seed).permutation(rows)
-        again, same, other = chosen(shuffled, GRAPH)
-        assert again == kappa
-        assert same == tried
-        for one, two in zip(fit.cores, other.cores, strict=True):
+        again = chosen(shuffled, GRAPH)
+        assert again[:3] == choice[:3]
+        for one, two in zip(choice.fit.cores, again.fit.cores, strict=True):
             assert_array_equal(one, two)
 
 
-def test_the_choice_stays_where_it_began_unless_a_neighbour_is_better() -> None:
-    moved = 0
+def test_the_choice_stays_where_it_began_unless_another_is_surely_better() -> None:
+    moved = []
     graph = et.zoo.hmm(20, 2, 2, 4)
-    for seed in range(4):
+    for seed in range(6):
         network = et.LatentNetwork.random(graph, concentration=0.2, seed=seed)
-        kappa, tried, _ = chosen(network.sample(150, seed=seed), graph)
-        assert set(tried) <= set(GRID)
-        assert len(tried) >= 3
-        assert tried[kappa] >= tried[USUAL]
-        path = GRID[min(GRID.index(kappa), GRID.index(USUAL)) : max(GRID.index(kappa), GRID.index(USUAL)) + 1]
-        ordered = sorted(path, key=lambda k: abs(GRID.index(k) - GRID.index(USUAL)))
-        assert [tried[k] for k in ordered] == sorted(tried[k] for k in ordered), "each step is uphill"
-        moved += kappa != USUAL
+        choice = chosen(network.sample(150, seed=seed), graph)
+        usual, found = (USUAL, usual_floor(150)), (choice.shrinkage, choice.floor)
+        assert set(choice.tried) <= {(kappa, usual_floor(150) * more) for kappa in GRID for more in FLOORS}
+        assert len(choice.tried) >= 4
+        if found == usual:
+            continue
+        assert choice.tried[found] > choice.tried[usual]
+        assert choice.tried[found] == max(choice.tried.values()), "it climbs to the end"
+        moved.append(found)
     assert moved, "some data must want another shrinkage"
+
+
+@pytest.mark.parametrize(("shrinkage", "floor"), [(0.7, None), (0.7, 0.2), (0.0, None), (0.0, 0.2)])
+def test_what_is_given_is_taken(shrinkage: float, floor: float | None) -> None:
+    plan = ViewPlan.build(GRAPH)
+    statistics = Statistics.empty(plan).update(NETWORK.sample(300, seed=0))
+    choice = choose(plan, statistics, "variance", shrinkage, floor)
+    assert (choice.shrinkage, choice.tried) == (shrinkage, {})
+    assert choice.floor == (floor if floor is not None else 1e-3 if shrinkage else 0.0)
+    added = pseudo_rows(GRAPH) if choice.floor else 0.0
+    for found, expected in zip(choice.marginals, counted_marginals(statistics.counts, added), strict=True):
+        assert_array_equal(found, expected)
+
+
+def test_a_given_floor_is_kept_while_the_shrinkage_is_chosen() -> None:
+    model = et.SpectralJunctionTree(GRAPH, floor=0.05).fit(NETWORK.sample(300, seed=0))
+    assert model.floor_ == 0.05
+    assert {floor for _, floor in model.report_.tried} == {0.05}
+    assert len(model.report_.tried) > 1
+
+
+def test_the_usual_floor_goes_away_as_rows_grow_in_number() -> None:
+    assert [usual_floor(rows) for rows in (0, 0.5, 100, 10_000, 10**6)] == [1e-3, 1e-3, 1e-3, 1e-3, 1e-5]
+
+
+def test_marginals_are_those_of_the_source() -> None:
+    for found, name in zip(exact_marginals(NETWORK, GRAPH), GRAPH.observed, strict=True):
+        assert_allclose(found, NETWORK.joint([name]), atol=1e-15)
 
 
 def test_many_rows_hold_out_the_whole_sample_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,11 +256,11 @@ def test_many_rows_hold_out_the_whole_sample_at_once(monkeypatch: pytest.MonkeyP
     rows = et.LatentNetwork.random(graph, seed=0).sample(1_000, seed=7)
     held, dealt = sampled(codes_of(rows, graph)).fold(0, 1)
     assert dealt.tolist() == [1] * 20
-    _, tried, _ = chosen(rows, graph)
+    tried = chosen(rows, graph).tried
     out = set(map(tuple, held.tolist()))
     left = [row for row in rows.tolist() if tuple(row) not in out]
     model = et.SpectralJunctionTree(graph, shrinkage=USUAL).fit(left)
-    assert_allclose(tried[USUAL], model.score(held.astype(int)), atol=1e-9)
+    assert_allclose(tried[USUAL, model.floor_], model.score(held.astype(int)), atol=1e-9)
 
 
 def test_only_some_copies_of_frequent_rows_are_held_out() -> None:
@@ -252,28 +279,28 @@ def test_many_rows_of_few_configurations_are_not_shrunk_too_much() -> None:
     kappas = []
     for seed in range(5):
         network = et.LatentNetwork.random(graph, concentration=0.3, seed=seed)
-        kappas.append(chosen(network.sample(40_000, seed=seed), graph)[0])
+        kappas.append(chosen(network.sample(40_000, seed=seed), graph).shrinkage)
     assert max(kappas) <= 2 * USUAL
 
 
 def test_held_out_likelihood_is_that_of_a_model_fitted_without_the_fold() -> None:
     """The law of cross-validation, with each fold's model fitted afresh from rows."""
     rows = NETWORK.sample(800, seed=7)
-    _, tried, _ = chosen(rows, GRAPH)
+    tried = chosen(rows, GRAPH).tried
     sample = sampled(codes_of(rows))
     totals = dict.fromkeys(tried, 0.0)
     for number in range(FOLDS):
         held, dealt = sample.fold(number, FOLDS)
         others = [sample.fold(k, FOLDS) for k in range(FOLDS) if k != number]
-        for kappa in tried:
-            model = et.SpectralJunctionTree(GRAPH, shrinkage=kappa).fit(
+        for kappa, floor in tried:
+            model = et.SpectralJunctionTree(GRAPH, shrinkage=kappa, floor=floor).fit(
                 np.concatenate([codes for codes, _ in others]).astype(int),
                 sample_weight=np.concatenate([weights for _, weights in others]),
             )
             log_prob, replaced = model.model_.log_prob(held.astype(int))
-            totals[kappa] += float(dealt @ log_prob)
+            totals[kappa, floor] += float(dealt @ log_prob)
             assert replaced == 0
-    assert max(tried) > USUAL > min(tried)
+    assert max(tried)[0] > USUAL > min(tried)[0]
     assert_allclose(list(tried.values()), [total / 800 for total in totals.values()], atol=1e-9)
 
 
@@ -294,96 +321,24 @@ def test_shrinkage_helps_little_data_and_hardly_touches_much() -> None:
 
 def test_independent_columns_want_more_shrinkage() -> None:
     graph = et.zoo.hmm(20, 2, 2, 4)
-    kappas = [chosen(np.random.default_rng(seed).integers(0, 4, (3_000, 20)), graph)[0] for seed in range(5)]
+    rows = [np.random.default_rng(seed).integers(0, 4, (3_000, 20)) for seed in range(5)]
+    kappas = [chosen(each, graph).shrinkage for each in rows]
     assert np.median(kappas) > USUAL
 
 
 def test_with_one_row_there_is_nothing_to_hold_out() -> None:
-    kappa, tried, fit = chosen(NETWORK.sample(1, seed=0), GRAPH)
-    assert (kappa, tried) == (math.inf, {})
-    log_size, _ = fit.operators(kappa).log_prob(codes_of(all_rows(GRAPH)))
+    choice = chosen(NETWORK.sample(1, seed=0), GRAPH)
+    assert (choice.shrinkage, choice.tried) == (math.inf, {})
+    log_size, _ = choice.fit.operators(choice.shrinkage).log_prob(codes_of(all_rows(GRAPH)))
     assert_allclose(np.exp(log_size).sum(), 1.0)
 
 
 def test_weights_in_fractions_choose_like_their_rows() -> None:
     rows = NETWORK.sample(600, seed=8)
     weights = np.random.default_rng(1).integers(1, 4, 600)
-    kappa, tried, _ = chosen(np.repeat(rows, weights, axis=0), GRAPH)
+    choice = chosen(np.repeat(rows, weights, axis=0), GRAPH)
     as_floats = chosen(rows, GRAPH, weights.astype(float))
-    assert as_floats[:2] == (kappa, tried)
-
-
-@pytest.mark.parametrize("scaling", ["variance", None])
-def test_only_what_is_not_positive_is_replaced(scaling: str | None) -> None:
-    plan = ViewPlan.build(GRAPH)
-    counts = et.Counts(GRAPH, plan.groups()).update(NETWORK.sample(15, seed=9))
-    (fit,) = learn(plan, [CountedTables(counts, 0.0)], scaling)
-    codes = codes_of(all_rows(GRAPH))
-    log_size, sign = fit.operators(0.0).log_prob(codes)
-    bad = sign <= 0
-    assert 0 < bad.sum() < len(bad), "both kinds of rows are needed"
-    before = log_size.copy()
-    result, count = floored(log_size, sign, codes, fit, 0.0, log_marginals(counts))
-    assert count == bad.sum()
-    assert np.isfinite(result).all()
-    assert_array_equal(result[~bad], before[~bad])
-    assert_array_equal(log_size, before, "the argument is not changed")
-    fine, none = floored(log_size[~bad], sign[~bad], codes[~bad], fit, 0.0, log_marginals(counts))
-    assert none == 0
-    assert_array_equal(fine, before[~bad])
-
-
-@pytest.mark.parametrize("shrinkage", [0.0, 0.001, 0.002])
-def test_the_next_stronger_shrinkage_that_is_positive_answers(
-    monkeypatch: pytest.MonkeyPatch, shrinkage: float
-) -> None:
-    steps = (0.001, 0.003, 0.01, math.inf)
-    monkeypatch.setattr(flooring, "BACK_OFF", steps)
-    plan = ViewPlan.build(GRAPH)
-    counts = et.Counts(GRAPH, plan.groups()).update(NETWORK.sample(15, seed=9))
-    (fit,) = learn(plan, [CountedTables(counts, 1.5)], "variance")
-    codes = codes_of(all_rows(GRAPH))
-    # Every row is called not positive, also such as a weaker shrinkage would answer for.
-    refused = np.zeros(len(codes), np.int8)
-    result, count = floored(np.zeros(len(codes)), refused, codes, fit, shrinkage, log_marginals(counts))
-    stronger = [fit.operators(more).log_prob(codes) for more in steps if more > shrinkage]
-    positive = np.array([sign > 0 for _, sign in stronger])
-    assert positive[-1].all()
-    assert not positive[0].all()
-    expected = np.array([log_size for log_size, _ in stronger])[positive.argmax(axis=0), np.arange(len(codes))]
-    assert_allclose(result, expected, atol=1e-9)
-    assert count == len(codes)
-
-
-def test_what_is_cut_off_is_a_part_of_the_marginals_and_nothing_else_changes() -> None:
-    counts = et.Counts(GRAPH, ViewPlan.build(GRAPH).groups()).update(NETWORK.sample(15, seed=9))
-    codes = codes_of(NETWORK.sample(6, seed=3))
-    log_size, sign = np.linspace(-9, -4, 6), np.array([1, 0, 1, -1, 1, 1], np.int8)
-    before = log_size.copy()
-    result = cut_off(log_size, sign, codes, log_marginals(counts))
-    expected = math.log(flooring.FLOOR) + sum(np.log(counts.smoothed(k))[codes[:, k]] for k in range(6))
-    assert_allclose(result, np.where(sign > 0, before, expected))
-    assert_array_equal(log_size, before, "the argument is not changed")
-
-
-def test_what_no_shrinkage_makes_positive_gets_a_part_of_the_marginals() -> None:
-    """A symbol that was never seen, without pseudo-rows: zero at every shrinkage."""
-    plan = ViewPlan.build(GRAPH)
-    rows = NETWORK.sample(500, seed=10) % 2
-    counts = et.Counts(GRAPH, plan.groups()).update(rows)
-    (fit,) = learn(plan, [CountedTables(counts, 0.0)], "variance")
-    unseen = np.array([[2, 2, 2, 2, 2, 2], [2, 0, 0, -1, 0, 0]])
-    codes = codes_of(unseen)
-    log_size, sign = fit.operators(0.0).log_prob(codes)
-    assert (sign <= 0).all()
-    result, count = floored(log_size, sign, codes, fit, 0.0, log_marginals(counts))
-    marginal = [(np.bincount(rows[:, k], minlength=3) + 0.5) / 501.5 for k in range(6)]
-    expected = [
-        math.log(flooring.FLOOR) + sum(math.log(marginal[k][cell]) for k, cell in enumerate(row) if cell >= 0)
-        for row in unseen
-    ]
-    assert count == 2
-    assert_allclose(result, expected)
+    assert as_floats[:3] == choice[:3]
 
 
 @pytest.mark.parametrize("symbols", [2, 5, [2, 6, 4]])

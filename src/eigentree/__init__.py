@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from eigentree import datasets as datasets
     from eigentree.counting.counts import Counts as Counts
     from eigentree.counting.statistics import Statistics as Statistics
+    from eigentree.data.labeled_table import LabeledTable as LabeledTable
+    from eigentree.em.expected_tables import expected_counts as expected_counts
     from eigentree.engine.tensor import LabeledTensor as LabeledTensor
     from eigentree.errors import DataError as DataError
     from eigentree.errors import EigentreeError as EigentreeError
@@ -40,6 +42,7 @@ _HOME = {
     "GraphError": "errors",
     "JunctionTree": "structures.junction_tree",
     "JunctionTreeClassifier": "models.classifier",
+    "LabeledTable": "data.labeled_table",
     "LabeledTensor": "engine.tensor",
     "LatentGraph": "structures.graph",
     "LatentNetwork": "exact.network",
@@ -51,6 +54,7 @@ _HOME = {
     "Statistics": "counting.statistics",
     "TensorError": "errors",
     "TreewidthError": "errors",
+    "expected_counts": "em.expected_tables",
 }
 _MODULES = {"datasets": "datasets", "zoo": "structures.zoo"}
 

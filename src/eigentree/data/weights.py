@@ -11,7 +11,9 @@ from eigentree.errors import DataError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["MOST_WEIGHT", "checked_weights"]
+    from eigentree.arrays import Floats
+
+__all__ = ["MOST_WEIGHT", "checked_weights", "positive_weights"]
 
 MOST_WEIGHT = 2.0**53
 """Largest sum of weights; beyond it doubles no longer tell whole numbers apart."""
@@ -35,3 +37,13 @@ def checked_weights(sample_weight: ArrayLike | None, rows: int) -> NDArray[Any] 
     if total > MOST_WEIGHT:
         raise DataError(f"sample_weight adds up to {total:.3g}, too much to count by ones; divide it by a constant")
     return weights
+
+
+def positive_weights(sample_weight: ArrayLike | None, rows: int) -> Floats:
+    """Return one weight per row, 1 by default; raise `DataError` where none is positive."""
+    weights = checked_weights(sample_weight, rows)
+    if weights is None:
+        return np.ones(rows)
+    if not weights.any():
+        raise DataError("all rows have weight 0; there is nothing to count")
+    return weights.astype(np.float64)

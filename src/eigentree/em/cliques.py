@@ -24,7 +24,7 @@ from eigentree.structures.graph import LatentGraph
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from eigentree.em.parameters import TableKey
+    from eigentree.engine.tables import TableKey
 
 __all__ = ["Clique", "Home", "Leaf", "Names", "Node", "Skeleton"]
 

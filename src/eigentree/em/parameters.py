@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eigentree.engine.tables import table_axes
+from eigentree.engine.tables import learnable_tables, table_axes
 from eigentree.errors import NetworkError
 from eigentree.exact.network import LatentNetwork
 
@@ -17,12 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eigentree.arrays import Booleans, Floats, Integers
+    from eigentree.engine.tables import TableKey
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["ParameterLayout", "TableKey"]
-
-TableKey: TypeAlias = tuple[str, ...]
-"""The names that a table distributes: one variable on a directed graph, a remainder on an undirected one."""
+__all__ = ["ParameterLayout"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,16 +70,7 @@ class ParameterLayout:
     @cached_property
     def learnable(self) -> tuple[TableKey, ...]:
         """The tables that the probability of a row depends on: of observed variables and their ancestors."""
-        graph = self.graph
-        if not graph.directed:
-            return tuple(self.axes)
-        useful = set(graph.observed)
-        stack = list(useful)
-        while stack:
-            found = set(graph.parents(stack.pop())) - useful
-            useful |= found
-            stack += found
-        return tuple((name,) for name in graph.names if name in useful)
+        return learnable_tables(self.graph, self.axes)
 
     @cached_property
     def learned(self) -> Booleans:

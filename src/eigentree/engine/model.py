@@ -22,7 +22,7 @@ from eigentree.errors import DataError, GraphError, in_short
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from eigentree.arrays import Booleans, Codes, Floats, Integers
     from eigentree.engine.operators import TreeOperators
@@ -107,20 +107,26 @@ class Model:
         evidence = self._evidence(given)
         if both := [column for column in columns if evidence[0, column] < self.columns.states[column]]:
             raise DataError(f"{self.columns.names[both[0]]!r} stands on both sides of the bar; leave it out of one")
+        log_table = self._log_table(columns, evidence)
+        peak = log_table.max()
+        if not np.isfinite(peak):
+            raise DataError(f"the evidence {dict(given)} has no positive probability under this model")
+        table = np.exp(log_table - peak)
+        return np.asarray(table / table.sum())
+
+    def _log_table(self, columns: Sequence[int], evidence: Codes) -> Floats:
+        """Return the score of each joint state of some columns beside the evidence, one axis per column."""
         shape = self._shape_of(columns)
         cells = math.prod(shape)
-        log_size, sign = np.empty(cells), np.empty(cells, np.int8)
+        log_prob = np.empty(cells)
         step = rows_at_a_time(evidence.shape[1])
         for start in range(0, cells, step):
             part = np.arange(start, min(start + step, cells))
             codes = np.asfortranarray(np.repeat(evidence, len(part), axis=0))
-            codes[:, columns] = np.stack(np.unravel_index(part, shape), axis=1)
-            log_size[part], sign[part] = self.operators.log_prob(codes)
-        table = np.where(sign > 0, _exp_shifted(log_size), 0.0)
-        if not table.any():
-            raise DataError(f"the evidence {dict(given)} has no positive probability under this model")
-        normalised: Floats = table / table.sum()
-        return normalised.reshape(shape)
+            if columns:
+                codes[:, columns] = np.stack(np.unravel_index(part, shape), axis=1)
+            log_prob[part], _ = self.score(codes)
+        return log_prob.reshape(shape)
 
     def predict(self, X: ArrayLike | Any, target: str) -> tuple[Floats, int]:
         """Return P(target | the other cells) for each row, and for how many rows it was undefined.
@@ -254,8 +260,3 @@ class Model:
 def check_count(n: int) -> None:
     """Raise `DataError` unless n is a whole number of rows, at least one."""
     whole_number("the number of rows to sample", n, error=DataError)
-
-
-def _exp_shifted(log_size: Floats) -> NDArray[np.float64]:
-    peak = log_size.max()
-    return np.exp(log_size - peak) if np.isfinite(peak) else np.zeros_like(log_size)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from eigentree.structures.junction_tree import JunctionTree
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     from eigentree.arrays import Floats, Integers
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["aligned", "flat_index", "homes", "marginal", "table_axes"]
+__all__ = ["TableKey", "aligned", "flat_index", "homes", "learnable_tables", "marginal", "table_axes"]
+
+TableKey: TypeAlias = tuple[str, ...]
+"""The names that a table distributes: one variable on a directed graph, a remainder on an undirected one."""
 
 
-def table_axes(graph: LatentGraph, tree: JunctionTree | None = None) -> dict[tuple[str, ...], tuple[str, ...]]:
+def table_axes(graph: LatentGraph, tree: JunctionTree | None = None) -> dict[TableKey, tuple[str, ...]]:
     """Return the axes of each table that a network on this graph needs, by the names it distributes.
 
     On an undirected graph they follow the tree, by default ``JunctionTree.of(graph)``.
@@ -26,6 +29,19 @@ def table_axes(graph: LatentGraph, tree: JunctionTree | None = None) -> dict[tup
         return {(name,): (*graph.parents(name), name) for name in graph.names}
     tree = tree or JunctionTree.of(graph)
     return {node.remainder: node.clique for node in tree.nodes if node.remainder}
+
+
+def learnable_tables(graph: LatentGraph, keys: Iterable[TableKey]) -> tuple[TableKey, ...]:
+    """Return the tables that the probability of a row depends on: of observed variables and their ancestors."""
+    if not graph.directed:
+        return tuple(keys)
+    useful = set(graph.observed)
+    stack = list(useful)
+    while stack:
+        found = set(graph.parents(stack.pop())) - useful
+        useful |= found
+        stack += found
+    return tuple(key for key in keys if key[0] in useful)
 
 
 def flat_index(shape: tuple[int, ...], names: tuple[Hashable, ...], part: tuple[Hashable, ...]) -> Integers:

@@ -15,9 +15,9 @@ from eigentree.structures.junction_tree import JunctionTree
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Floats
+    from eigentree.arrays import Floats, Integers
 
-__all__ = ["check_own_tree", "checked_keys", "checked_table", "checked_tree", "dirichlet", "shown"]
+__all__ = ["check_own_tree", "checked_keys", "checked_order", "checked_table", "checked_tree", "dirichlet", "shown"]
 
 ROW_SUM_TOLERANCE = 1e-6
 """How far from 1 a distribution may sum to and still be taken for one; it is then divided by its sum."""
@@ -91,6 +91,18 @@ def checked_table(key: tuple[str, ...], axes: tuple[str, ...], table: ArrayLike,
         array /= array.sum(axis=summed, keepdims=True)
     array.flags.writeable = False
     return array
+
+
+def checked_order(name: str, order: ArrayLike, graph: LatentGraph) -> Integers:
+    """Return the states of a hidden variable in a new order, once each is named and named once."""
+    graph.require(name)
+    if name not in graph.hidden:
+        raise NetworkError(f"{name!r} is observed: its states are those of the data; relabel hidden variables only")
+    states = graph.states[name]
+    found = np.asarray(order)
+    if found.dtype.kind not in "iu" or sorted(found.ravel().tolist()) != list(range(states)) or found.ndim != 1:
+        raise NetworkError(f"the order of {name!r} lists the states 0 to {states - 1}, each once, not {order!r}")
+    return found.astype(np.int64)
 
 
 def shown(key: tuple[str, ...]) -> str:

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.checks import Seed, generator
+from eigentree.data.labeled_table import LabeledTable
 from eigentree.engine.calibration import Factor, calibrated
 from eigentree.engine.operators import NodeOperator, TreeOperators
-from eigentree.engine.tables import flat_index, marginal, table_axes
+from eigentree.engine.tables import flat_index, homes, learnable_tables, marginal, table_axes
 from eigentree.engine.tensor import LabeledTensor
 from eigentree.errors import NetworkError, did_you_mean
 from eigentree.exact.decoding import Decoder
 from eigentree.exact.given_tables import (
     check_own_tree,
     checked_keys,
+    checked_order,
     checked_table,
     checked_tree,
     dirichlet,
@@ -26,6 +28,7 @@ from eigentree.exact.given_tables import (
 )
 from eigentree.exact.hidden import HiddenAnswers, Revealed
 from eigentree.exact.model import NetworkModel
+from eigentree.exact.ordering import canonical_orders
 from eigentree.structures.graph import LatentGraph
 from eigentree.structures.junction_tree import JunctionTree, TreeNode
 
@@ -103,8 +106,57 @@ class LatentNetwork(HiddenAnswers):
             return {key[0]: table for key, table in self._factors.items()}
         return dict(self._factors)
 
+    @property
+    def labeled_tables(self) -> dict[Any, LabeledTable]:
+        """The tables with their axes and states named, by the same keys."""
+        axes = {key[0] if self._graph.directed else key: names for key, names in self._axes.items()}
+        return {key: LabeledTable(table, axes[key]) for key, table in self.tables.items()}
+
+    @property
+    def n_parameters(self) -> int:
+        """How many parameters are free, in the tables that the probability of a row depends on."""
+        free = 0
+        for key in learnable_tables(self._graph, self._axes):
+            shape = self._factors[key].shape
+            # Each distribution adds up to 1.
+            free += math.prod(shape) - math.prod(shape[: len(shape) - len(key)])
+        return free
+
     def __repr__(self) -> str:
         return f"<LatentNetwork over {self._graph!r}>"
+
+    def relabelled(self, orders: Mapping[str, ArrayLike]) -> LatentNetwork:
+        """Return the network with the states of some hidden variables in another order.
+
+        Parameters
+        ----------
+        orders : mapping of str to sequence of int
+            The old states of a hidden variable in their new order, each once. Data look the same.
+        """
+        checked = {name: checked_order(name, order, self._graph) for name, order in orders.items()}
+        tables = {}
+        for key, table in self._factors.items():
+            for axis, name in enumerate(self._axes[key]):
+                if name in checked:
+                    table = table.take(checked[name], axis)
+            tables[key] = table
+        return type(self)(self._graph, tables, self._given_tree)
+
+    def ordered(self) -> LatentNetwork:
+        """Return the same network with the states of hidden variables in their canonical order.
+
+        The largest state comes first, and along chains and trees each hidden variable is matched to its neighbour,
+        so that a number means the same thing at every step; `eigentree.exact.ordering` has the rule. It depends on
+        the distribution alone: two networks that differ by the numbers of hidden states become one.
+
+        Examples
+        --------
+        >>> graph = LatentGraph({"h": 2, "x": 2}, [("h", "x")], hidden=["h"])
+        >>> network = LatentNetwork(graph, {"h": [0.3, 0.7], "x": [[0.9, 0.1], [0.2, 0.8]]})
+        >>> network.ordered().tables["x"].tolist()
+        [[0.2, 0.8], [0.9, 0.1]]
+        """
+        return self.relabelled(canonical_orders(self))
 
     @classmethod
     def random(
@@ -183,6 +235,12 @@ class LatentNetwork(HiddenAnswers):
     def _beliefs(self) -> list[Floats]:
         """The marginal of each maximal clique of the tree, axes in the order of the clique."""
         return calibrated(self.tree, [Factor(self._axes[key], table) for key, table in self._factors.items()])
+
+    def clique_marginals(self, families: Sequence[tuple[str, ...]]) -> list[Floats]:
+        """Return the joint table of each family of variables, hidden or not, that stand in one clique."""
+        cliques = self.tree.cliques
+        found = zip(homes(cliques, families), families, strict=True)
+        return [marginal(self._beliefs[home], cliques[home], family) for home, family in found]
 
     @cached_property
     def operators(self) -> TreeOperators:

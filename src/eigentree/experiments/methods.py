@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "METHODS",
     "MOST_PASSES",
+    "PUBLISHED",
     "STEPSIZES",
     "WARM_UP_ROWS",
     "Method",
@@ -53,6 +54,9 @@ STEPSIZES = (0.6, 0.7, 0.8, 0.9, 1.0)
 
 MOST_PASSES = 1000
 """Cap on the passes of online EM, equal to EM's cap on iterations; both are meant to stop by their tolerance."""
+
+PUBLISHED: dict[str, Any] = {"views": 1, "scaling": None, "shrinkage": 0.0, "floor": 0.03}
+"""Algorithm 1 as published, with the floor that suits it best: without one it calls many rows impossible."""
 
 WARM_UP_ROWS = 300
 
@@ -130,7 +134,7 @@ def _ours(problem: Problem) -> Model:
 
 
 def _published(problem: Problem) -> Model:
-    return SpectralJunctionTree(problem.graph, views=1, scaling=None, shrinkage=0.0).fit(problem.rows)
+    return SpectralJunctionTree(problem.graph, **PUBLISHED).fit(problem.rows)
 
 
 def _em(problem: Problem, restarts: int = 5, tol: float = 1e-4, **settings: Any) -> Model:

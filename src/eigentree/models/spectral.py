@@ -4,32 +4,40 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 import numpy as np
 
-from eigentree.checks import one_of, whole_number
+from eigentree.checks import finite_number, generator, one_of, whole_number
 from eigentree.counting.counts import Counts
 from eigentree.counting.row_sample import RowSample
 from eigentree.counting.statistics import Statistics, check_counts
 from eigentree.data.resolving import graph_over, resolve_structure
-from eigentree.errors import DataError, ParameterError
+from eigentree.data.rows import Rows
+from eigentree.data.weights import checked_weights
+from eigentree.em.distinct import DistinctRows
+from eigentree.em.finishing import finished
+from eigentree.errors import DataError, GraphError, ParameterError
 from eigentree.kernels.compiling import announced
 from eigentree.models.face import Face
 from eigentree.planning.views import ViewPlan
-from eigentree.spectral.diagnostics import SpectralReport
-from eigentree.spectral.flooring import exact_log_marginals, log_marginals
+from eigentree.spectral.diagnostics import Clipping, SpectralReport
 from eigentree.spectral.learning import learn
+from eigentree.spectral.marginals import exact_marginals
 from eigentree.spectral.model import SpectralModel
-from eigentree.spectral.shrinkage import USUAL, ShrinkageChoice, choose_shrinkage, pseudo_rows
-from eigentree.spectral.sources import CountedTables, ExactTables
+from eigentree.spectral.recovery import Recovery, recovered
+from eigentree.spectral.shrinkage import choose
+from eigentree.spectral.sources import ExactTables
 from eigentree.structures.templates import Template
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from eigentree.arrays import Floats
+    from eigentree.checks import Seed
     from eigentree.counting.counts import MomentSource
     from eigentree.engine.operators import TreeOperators
+    from eigentree.exact.network import LatentNetwork
     from eigentree.structures.graph import LatentGraph
 
 __all__ = ["SpectralJunctionTree"]
@@ -54,6 +62,10 @@ class SpectralJunctionTree(Face):
         Cap on the rank of every edge.
     when_short : {"raise", "warn"}
         What to do where the views of an edge cannot reach its rank.
+    floor : float or "auto"
+        The share of its column's own distribution that every cell has at least, given those before it. "auto"
+        chooses it with the shrinkage; where a shrinkage is given it is 10 over the number of rows and at most
+        0.001, and 0 where that is 0. With 0, rows can be impossible.
 
     Attributes
     ----------
@@ -63,19 +75,21 @@ class SpectralJunctionTree(Face):
         What was learned from, after `fit`, `partial_fit` and `fit_statistics`.
     report_ : SpectralReport
         Per separator: rank, views, singular values, warnings.
-    graph_, operators_, plan_, counts_, shrinkage_, n_features_in_
-        Parts of these: the graph, the operators, the plan of views, the counts, the shrinkage that was used, and
-        the number of columns.
+    graph_, operators_, plan_, counts_, shrinkage_, floor_, n_features_in_
+        Parts of these: the graph, the operators, the plan of views, the counts, the shrinkage and the floor that
+        were used, and the number of columns.
 
     Notes
     -----
     ``views=1, scaling=None, shrinkage=0`` is the published Algorithm 1, but for a factor: what it learns does not
     add up to 1 where rows are few or cells are missing, and is divided by what it adds up to.
 
-    A learned probability can fail to be positive. The same fit, shrunk further toward independent columns, then
-    answers for that row in `score_samples`, and a warning says how often. The scores of all configurations then add
-    up to somewhat more than 1, so they flatter the model where many rows are floored. Where noise leaves no state
-    of a cell a positive probability, `sample` draws the cell from its column alone.
+    Noise can leave a learned probability negative. Scores are log probabilities all the same, of one distribution
+    that adds up to 1 for every pattern of missing cells: the chain rule over columns, in which what is negative is
+    left out and made up for by the column's own distribution (`eigentree.engine.walking` has the formula).
+    `score_samples`, `sample`, `joint`, `conditional` and `predict_proba` are of that distribution; `sample` with
+    something given, and `impute` by draws, take the known cells first. `report_.clipping` says how much had to be
+    made up for.
 
     Examples
     --------
@@ -99,6 +113,7 @@ class SpectralJunctionTree(Face):
         shrinkage: float | Literal["auto"] = "auto",
         max_rank: int | None = None,
         when_short: Literal["raise", "warn"] = "raise",
+        floor: float | Literal["auto"] = "auto",
     ) -> None:
         self.structure = structure
         self.views = views
@@ -106,6 +121,7 @@ class SpectralJunctionTree(Face):
         self.shrinkage = shrinkage
         self.max_rank = max_rank
         self.when_short = when_short
+        self.floor = floor
 
     @property
     def operators_(self) -> TreeOperators:
@@ -123,6 +139,12 @@ class SpectralJunctionTree(Face):
         """The shrinkage that was used."""
         self._require_fit()
         return self.model_.shrinkage
+
+    @property
+    def floor_(self) -> float:
+        """The floor that was used."""
+        self._require_fit()
+        return self.model_.floor
 
     @property
     def counts_(self) -> Counts:
@@ -200,9 +222,115 @@ class SpectralJunctionTree(Face):
         (fit,) = learn(plan, [ExactTables(source, plan.graph)], self.scaling)
         return self._become(
             {
-                "model_": SpectralModel.of(fit, 0.0, exact_log_marginals(source, plan.graph)),
+                "model_": SpectralModel.of(fit, 0.0, 0.0, exact_marginals(source, plan.graph)),
                 "report_": SpectralReport.of(fit, math.inf, 0.0, {}),
             }
+        )
+
+    def recover(self) -> Recovery:
+        """Return the tables that the fit tells: which hidden variables were resolved and how well, and which not.
+
+        Examples
+        --------
+        >>> import eigentree as et
+        >>> truth = et.LatentNetwork.random(et.zoo.hmm(5, hidden_states=2, observed_states=3), seed=0)
+        >>> recovery = et.SpectralJunctionTree(truth.graph).fit_moments(truth).recover()
+        >>> sorted(recovery.resolved)
+        ['h1', 'h2', 'h3']
+        >>> recovery.unresolved
+        mappingproxy({})
+        """
+        self._require_fit()
+        return recovered(self.model_.fit)
+
+    @announced
+    def to_network(
+        self,
+        X: ArrayLike | Any | None = None,
+        steps: int = 20,
+        *,
+        sample_weight: ArrayLike | None = None,
+        pseudo_counts: float = 0.1,
+        random_state: Seed = 0,
+    ) -> LatentNetwork:
+        """Return a network with tables: those that the fit tells, finished by EM on rows.
+
+        Tables that the fit does not tell are found beside the others on a part of the rows; then all are climbed
+        together, on growing parts of the rows and at last on all of them.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns), or a data frame, optional
+            Codes; -1, NaN or null for a missing cell. Without rows the tables are those that the fit tells.
+        steps : int
+            Accelerated EM steps on all rows.
+        sample_weight : array-like of shape (rows,), optional
+        pseudo_counts : float
+            Added to every expected count: no row of seen states gets probability zero.
+        random_state : int, Generator or None
+            For where unknown tables start, and for the parts of the rows.
+
+        Raises
+        ------
+        RankError
+            Without rows, where some table does not follow from the fit. Names it and says why.
+
+        Examples
+        --------
+        >>> import eigentree as et
+        >>> truth = et.LatentNetwork.random(et.zoo.hmm(8, hidden_states=2, observed_states=3), seed=0)
+        >>> rows = truth.sample(1_000, seed=1)
+        >>> network = et.SpectralJunctionTree(truth.graph).fit(rows).to_network(rows)
+        >>> network.predict_proba(rows, target="h3").shape
+        (1000, 2)
+        """
+        recovery = self.recover()
+        if X is None:
+            return recovery.network
+        whole_number("steps", steps)
+        finite_number("pseudo_counts", pseudo_counts, 0.0)
+        rows = Rows.of(X, self.model_.columns)
+        given = checked_weights(sample_weight, rows.count)
+        weights = np.ones(rows.count) if given is None else given.astype(np.float64)
+        if not weights.any():
+            raise DataError("there are no rows, or all rows have weight 0; there is nothing to learn from")
+        distinct = DistinctRows.of(rows.encode(), rows.columns.states, weights)
+        return finished(self.graph_, distinct, recovery.hints, steps, generator(random_state), float(pseudo_counts))
+
+    def predict_proba(self, X: ArrayLike | Any, target: str) -> Floats:
+        """Return P(target | the other cells) of each row, shape (rows, states of the target).
+
+        The target's own cell is not looked at. It is always a distribution: where no state has a positive
+        probability given the other cells, it is the target's marginal, and a warning says how often.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns), or a data frame
+            Codes; -1, NaN or null for a missing cell.
+        target : str
+            The name of a column; of a hidden variable, ask the network that `to_network` makes.
+        """
+        if target in self.graph_.hidden:
+            self._refuse(f"{target!r} is hidden")
+        return super().predict_proba(X, target)
+
+    def posterior(self, X: ArrayLike | Any, names: Any = None) -> NoReturn:
+        """Raise `GraphError`: hidden variables speak through the network that `to_network` makes."""
+        self._refuse("posterior is about hidden variables")
+
+    def decode(self, X: ArrayLike | Any) -> NoReturn:
+        """Raise `GraphError`: hidden variables speak through the network that `to_network` makes."""
+        self._refuse("decode is about hidden variables")
+
+    def sample_hidden(self, X: ArrayLike | Any, seed: Seed = None) -> NoReturn:
+        """Raise `GraphError`: hidden variables speak through the network that `to_network` makes."""
+        self._refuse("sample_hidden is about hidden variables")
+
+    def _refuse(self, what: str) -> NoReturn:
+        self._require_fit()
+        raise GraphError(
+            f"{what}, and a spectral model has no tables of them; network = model.to_network(X) has, and answers "
+            f"the same questions"
         )
 
     def plan(self, graph: LatentGraph) -> ViewPlan:
@@ -219,10 +347,8 @@ class SpectralJunctionTree(Face):
     def _check_parameters(self) -> None:
         whole_number("views", self.views)
         one_of("scaling", self.scaling, ("variance", None))
-        given = self.shrinkage
-        number = isinstance(given, Real) and not isinstance(given, bool | np.bool_) and given >= 0
-        if not number and not (isinstance(given, str) and given == "auto"):
-            raise ParameterError(f"shrinkage is 'auto' or a number of at least 0, not {self.shrinkage!r}")
+        _auto_or_number("shrinkage", self.shrinkage, math.inf)
+        _auto_or_number("floor", self.floor, 1.0)
         if self.max_rank is not None:
             whole_number("max_rank", self.max_rank)
         one_of("when_short", self.when_short, ("raise", "warn"))
@@ -231,16 +357,24 @@ class SpectralJunctionTree(Face):
         """Return the model with all that was learned put in place at once, after it was all computed."""
         if not statistics.rows > 0:
             raise DataError("there are no rows, or all rows have weight 0; there is nothing to learn from")
-        choice = self._choose(plan, statistics)
-        model = SpectralModel.of(choice.fit, choice.shrinkage, log_marginals(statistics.counts))
-        report = SpectralReport.of(choice.fit, statistics.rows, choice.shrinkage, choice.tried, statistics.counts)
+        given = [None if isinstance(value, str) else float(value) for value in (self.shrinkage, self.floor)]
+        choice = choose(plan, statistics, self.scaling, *given)
+        model = SpectralModel.of(choice.fit, choice.shrinkage, choice.floor, choice.marginals)
+        report = SpectralReport.of(
+            choice.fit,
+            statistics.rows,
+            choice.shrinkage,
+            choice.tried,
+            statistics.counts,
+            Clipping.of(model, statistics.sample),
+        )
         report.warn()
         return self._become({"model_": model, "statistics_": statistics, "report_": report})
 
-    def _choose(self, plan: ViewPlan, statistics: Statistics) -> ShrinkageChoice:
-        if self.shrinkage == "auto" and len(statistics.sample.hashes):
-            return choose_shrinkage(plan, statistics, self.scaling)
-        shrinkage = USUAL if self.shrinkage == "auto" else float(self.shrinkage)
-        tables = CountedTables(statistics.counts, pseudo_rows(plan.graph) if shrinkage else 0.0)
-        (fit,) = learn(plan, [tables], self.scaling)
-        return ShrinkageChoice(shrinkage, {}, fit)
+
+def _auto_or_number(name: str, given: object, most: float) -> None:
+    """Raise `ParameterError` unless a parameter is "auto" or a number within its range."""
+    number = isinstance(given, Real) and not isinstance(given, bool | np.bool_) and 0 <= float(given) <= most
+    if not number and not (isinstance(given, str) and given == "auto"):
+        range_ = "of at least 0" if math.isinf(most) else f"from 0 to {most:g}"
+        raise ParameterError(f"{name} is 'auto' or a number {range_}, not {given!r}")

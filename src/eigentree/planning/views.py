@@ -17,6 +17,8 @@ from eigentree.structures.derived import Derived
 from eigentree.structures.junction_tree import JunctionTree
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from eigentree.planning.hubs import Hub
     from eigentree.structures.graph import LatentGraph
 
@@ -42,6 +44,9 @@ class PlanNode:
         The observed variable of a leaf.
     separator : tuple of str
         The hidden (or observed) variables that the edge to the parent passes through (S_i).
+    passed : tuple of tuple of str
+        The separators of all edges of the junction tree that this one stands for, from the top: its own, and those
+        of nodes that neither branch nor are leaves.
     states : int
         Number of joint states of the separator.
     generic_rank : int
@@ -61,6 +66,7 @@ class PlanNode:
     children: tuple[int, ...]
     observed: str | None
     separator: tuple[str, ...]
+    passed: tuple[tuple[str, ...], ...]
     states: int
     generic_rank: int
     rank: int
@@ -255,6 +261,7 @@ def _contracted(
                 children=tuple(below),
                 observed=tree.nodes[place.bottom].observed,
                 separator=separator,
+                passed=tuple(_passed(tree, place)),
                 states=math.prod(tree.states_of(separator)),
                 generic_rank=ranks[place.edge],
                 rank=found.rank,
@@ -280,6 +287,15 @@ def _places(tree: JunctionTree) -> list[_Place]:
         stack.extend(_Place(child, bottom[child], len(places)) for child in reversed(nodes[place.bottom].children))
         places.append(place)
     return places
+
+
+def _passed(tree: JunctionTree, place: _Place) -> Iterator[tuple[str, ...]]:
+    """Yield the separators from the edge of a node of the plan down to its bottom."""
+    i = place.edge
+    yield tree.nodes[i].separator
+    while i != place.bottom:
+        (i,) = tree.nodes[i].children
+        yield tree.nodes[i].separator
 
 
 def _bound(place: _Place, spans: Spans, rank: int, learned: int, most: int | None) -> str:

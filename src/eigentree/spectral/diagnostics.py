@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from eigentree.notices import notice
 from eigentree.spectral.bonds import NO_SIGNAL
@@ -26,10 +26,42 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.counting.counts import Counts
+    from eigentree.counting.row_sample import RowSample
     from eigentree.planning.views import PlanNode
     from eigentree.spectral.fit import LearnedEdge, SpectralFit
+    from eigentree.spectral.model import SpectralModel
 
-__all__ = ["SeparatorReport", "SpectralReport"]
+__all__ = ["Clipping", "SeparatorReport", "SpectralReport"]
+
+
+class Clipping(NamedTuple):
+    """How often a model had to help itself on the rows it was learned from.
+
+    Attributes
+    ----------
+    share : float
+        How much of a cell's distribution was put in place of what was negative, on average.
+    refused : float
+        The share of rows with a cell whose own probability was not positive, so that the floor answered for it.
+    rows : int
+        How many distinct rows were looked at.
+    """
+
+    share: float
+    refused: float
+    rows: int
+
+    @classmethod
+    def of(cls, model: SpectralModel, sample: RowSample) -> Clipping:
+        """Return how much was clipped on a sample of rows."""
+        if not len(sample.codes):
+            return cls(0.0, 0.0, 0)
+        walked = model.walked(sample.codes)
+        weights = sample.weights / sample.weights.sum()
+        cells = sample.codes.shape[1]
+        return cls(
+            float(weights @ walked.clipped) / cells, float(weights @ (walked.refused > 0)), len(sample.codes)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +129,8 @@ class SpectralReport:
     rows : float
         How many rows the fit saw; infinity for population moments.
     shrinkage : float
-    tried : mapping of float to float
-        The held-out mean log probability of each shrinkage that "auto" tried.
+    tried : mapping of (float, float) to float
+        The held-out mean log probability of each shrinkage and floor that "auto" tried.
     order : int
         d_max: the highest order of a clique tensor.
     observed_order : int
@@ -107,17 +139,20 @@ class SpectralReport:
         k_h and k_o: the most states of a hidden and of an observed variable.
     cliques : int
         |C|: how many nodes the tree has.
+    clipping : Clipping
+        How often the model has to help itself where learned probabilities are negative.
     """
 
     separators: tuple[SeparatorReport, ...]
     rows: float
     shrinkage: float
-    tried: Mapping[float, float]
+    tried: Mapping[tuple[float, float], float]
     order: int
     observed_order: int
     largest_hidden: int
     largest_observed: int
     cliques: int
+    clipping: Clipping
 
     @classmethod
     def of(
@@ -125,8 +160,9 @@ class SpectralReport:
         fit: SpectralFit,
         rows: float,
         shrinkage: float,
-        tried: Mapping[float, float],
+        tried: Mapping[tuple[float, float], float],
         counts: Counts | None = None,
+        clipping: Clipping | None = None,
     ) -> SpectralReport:
         """Return the report of a fit, to counts unless it is one to population moments."""
         plan, graph = fit.plan, fit.plan.graph
@@ -166,6 +202,7 @@ class SpectralReport:
             largest_hidden=max((graph.states[name] for name in graph.hidden), default=1),
             largest_observed=max(graph.states[name] for name in graph.observed),
             cliques=len(plan.nodes),
+            clipping=clipping or Clipping(0.0, 0.0, 0),
         )
 
     @property
@@ -226,6 +263,8 @@ class SpectralReport:
             if math.isfinite(self.rows)
             else f"{len(self.separators)} separators from population moments",
             f"alpha {self.alpha:.3g}, highest order {self.order}, of which observed {self.observed_order}",
+            f"clipped: {self.clipping.share:.2%} of cells' distributions; {self.clipping.refused:.2%} of "
+            f"{self.clipping.rows:,} rows have a cell without a positive probability of its own",
             "weakest separators:",
             f"  {'separator':<24}{'rank':>6}{'states':>8}{'smallest':>11}{'noise':>9}{'gap':>10}  views",
         ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,14 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from eigentree.data.columns import Columns
-from eigentree.engine.layout import filled
 from eigentree.engine.node_operator import NodeOperator
 from eigentree.engine.operators import TreeOperators
-from eigentree.engine.passes import upward_pass
+from eigentree.engine.walking import Walker, WalkNode
 
 if TYPE_CHECKING:
-    from eigentree.arrays import Floats, Integers
-    from eigentree.kernels.flat import FlatTree
+    from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.engine.walking import Floor, Walked
     from eigentree.planning.views import ViewPlan
 
 __all__ = ["LearnedEdge", "SpectralFit"]
@@ -31,7 +29,8 @@ class LearnedEdge:
     ----------
     projection : array, shape (features of the inside view, rank)
         U_i: what the bond carries, in terms of products of features of the inside view's columns; at a leaf, and
-        without scaling, in terms of joint states.
+        without scaling, in terms of joint states. Bonds within and between hubs carry the hub's basis instead, and
+        here is what they would carry if learned apart.
     solves : tuple of array, shape (features of the outside view, rank)
         For each outside view, its part of the (pseudo-)inverse, before shrinkage.
     singular_values : array, shape (at most rank + 1,)
@@ -72,18 +71,19 @@ def _factors(squares: Floats, damping: Floats, shrinkage: float) -> Floats:
 
 
 class _Unshrunk(NamedTuple):
-    """The flat tree of a fit without shrinkage, and what shrinkage does to it.
+    """The values of all operators of a fit without shrinkage, and what shrinkage does to them.
 
     Attributes
     ----------
-    flat : FlatTree
+    values : array, shape (values,)
+        As `Walker.log_prob` takes them.
     place : array, shape (values,)
         Each value's place on the bonds.
     squares, damping : array, shape (all bonds,)
         Squared singular values, and what a unit of shrinkage adds to each.
     """
 
-    flat: FlatTree
+    values: Floats
     place: Integers
     squares: Floats
     damping: Floats
@@ -104,12 +104,15 @@ class SpectralFit:
     sums_to_one : bool
         Whether the operators add up to 1 at any shrinkage by themselves, as those do that were learned with
         variance scaling. Others are divided by what they add up to.
+    apart : SpectralFit or None
+        Where hubs were learned together: the same with all nodes learned by their own views.
     """
 
     plan: ViewPlan
     edges: tuple[LearnedEdge | None, ...]
     cores: tuple[Floats, ...]
     sums_to_one: bool
+    apart: SpectralFit | None = None
 
     def operators(self, shrinkage: float) -> TreeOperators:
         """Return the operators at some shrinkage toward independence."""
@@ -121,58 +124,58 @@ class SpectralFit:
             nodes.append(NodeOperator.from_dense(array, columns, node.children))
         return TreeOperators(tuple(nodes), Columns.of(graph).states)
 
-    def flat(self, shrinkage: float) -> FlatTree:
-        """Return the flat tree of `operators` at some shrinkage, without building them anew."""
-        flat, total = self._shrunk(shrinkage), self._total(shrinkage)
-        if total == 1:
-            return flat
-        root = flat.nodes[0]
-        values = flat.values.copy()
-        values[: (root.stop_entry - root.first_entry) * root.width] /= total
-        return filled(flat, values)
+    @property
+    def walker(self) -> Walker:
+        """The walk that takes rows through the operators."""
+        return self.plan.derived(_walker)
 
-    def _shrunk(self, shrinkage: float) -> FlatTree:
+    def values(self, shrinkage: float) -> Floats:
+        """Return the values of `operators` at some shrinkage, as the walker takes them."""
+        values = self._shrunk(shrinkage)
+        if not self.sums_to_one:
+            values[: self.cores[0].size] /= self._total(shrinkage)
+        return values
+
+    def walked(self, shrinkage: float, floor: Floor, codes: Codes) -> Walked:
+        """Return the log probability of rows of codes at some shrinkage and floor, and what was clipped."""
+        return self.walker.log_prob(self.values(shrinkage), floor, codes)
+
+    def _shrunk(self, shrinkage: float) -> Floats:
         unshrunk = self._unshrunk
-        factors = _factors(unshrunk.squares, unshrunk.damping, shrinkage)
-        return filled(unshrunk.flat, unshrunk.flat.values * factors[unshrunk.place])
+        return unshrunk.values * _factors(unshrunk.squares, unshrunk.damping, shrinkage)[unshrunk.place]
 
     def _total(self, shrinkage: float) -> float:
         """Return what the learned operators add up to, or 1 where that is nothing to divide by."""
         if self.sums_to_one:
             return 1.0
-        log_size, sign = upward_pass(self._shrunk(shrinkage), Columns.of(self.plan.graph).missing(1))
-        return math.exp(log_size[0]) if sign[0] > 0 else 1.0
+        total = self.walker.total(self._shrunk(shrinkage))
+        return total if total > 0 else 1.0
 
     @cached_property
     def _unshrunk(self) -> _Unshrunk:
-        layout = self.plan.derived(_flat_layout)
-        values = []
+        values, places = [], []
+        start = 0
         for node, core in zip(self.plan.nodes, self.cores, strict=True):
-            # A leaf's last value is the sum over its states, for a missing cell.
-            values.append(core if node.observed is None else np.vstack([core, core.sum(axis=0)]).T)
+            bond = np.arange(start, start + node.rank)
+            if node.observed is None:
+                values.append(core.ravel())
+                places.append(np.tile(bond, core.size // node.rank))
+            else:
+                # A leaf's last value is the sum over its states, for a missing cell.
+                values.append(np.vstack([core, core.sum(axis=0)]).T.ravel())
+                places.append(np.repeat(bond, len(core) + 1))
+            start += node.rank
         return _Unshrunk(
-            filled(layout.flat, np.concatenate([value.ravel() for value in values])),
-            layout.place,
+            np.concatenate(values),
+            np.concatenate(places),
             np.concatenate([np.ones(1) if edge is None else edge.squares for edge in self.edges]),
             np.concatenate([np.zeros(1) if edge is None else edge.damping for edge in self.edges]),
         )
 
 
-class _FlatLayout(NamedTuple):
-    """A flat tree with all entries of every operator of a plan, and each value's place on the bonds."""
-
-    flat: FlatTree
-    place: Integers
-
-
-def _flat_layout(plan: ViewPlan) -> _FlatLayout:
-    states = Columns.of(plan.graph).states
-    nodes = []
-    for node in plan.nodes:
-        columns = (plan.graph.column(node.observed),) if node.observed is not None else ()
-        shape = [*(states[c] for c in columns), *(plan.nodes[child].rank for child in node.children), node.rank]
-        nodes.append(NodeOperator.from_dense(np.ones(shape), columns, node.children))
-    flat = TreeOperators(tuple(nodes), states).flat
-    bond, entries = flat.nodes.bond, flat.nodes.stop_entry - flat.nodes.first_entry
-    place = np.repeat(np.cumsum(bond) - bond, entries) + flat.entry_parent
-    return _FlatLayout(flat, np.repeat(place, np.repeat(flat.nodes.width, entries)))
+def _walker(plan: ViewPlan) -> Walker:
+    """Return the walk through the nodes of a plan."""
+    graph = plan.graph
+    columns = [graph.column(node.observed) if node.observed is not None else -1 for node in plan.nodes]
+    nodes = [WalkNode(n.parent, n.children, n.rank, c) for n, c in zip(plan.nodes, columns, strict=True)]
+    return Walker.of(nodes, Columns.of(graph).states)

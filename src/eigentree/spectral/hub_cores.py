@@ -16,61 +16,50 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.planning.hubs import Hub
     from eigentree.planning.views import ViewPlan
-    from eigentree.spectral.fit import LearnedEdge
+    from eigentree.spectral.fit import LearnedEdge, SpectralFit
     from eigentree.spectral.hubs import HubFit
 
-__all__ = ["hub_cores", "hub_edges"]
+__all__ = ["with_hubs"]
 
 
-def hub_edges(
-    plan: ViewPlan, fits: Sequence[HubFit], edges: Sequence[LearnedEdge | None], rows: float
-) -> dict[int, LearnedEdge]:
-    """Return the bonds within hubs and between two hubs, which carry the basis of a hub.
+def with_hubs(fit: SpectralFit, hubs: Sequence[HubFit], rows: float) -> SpectralFit:
+    """Return a fit with the nodes of its plan's hubs learned together.
 
     Parameters
     ----------
-    plan : ViewPlan
-    fits : sequence of HubFit
+    fit : SpectralFit
+        What was learned of each node by its own views.
+    hubs : sequence of HubFit
         What was learned of each hub.
-    edges : sequence of LearnedEdge or None
-        The same bonds as their own views tell.
     rows : float
     """
-    home = {position: h for h, hub in enumerate(plan.hubs) for position in hub.nodes}
-    made = {}
-    for position, own in home.items():
-        node, edge = plan.nodes[position], edges[position]
-        if edge is None or node.parent not in home:
-            continue
-        whole = [h for h in (own, home[node.parent]) if plan.hubs[h].states == node.rank]
-        if not whole:
-            # All that two branches or so can say, and nothing else: what they say is shrunk where it comes in.
-            made[position] = replace(edge, damping=np.zeros(node.rank))
-            continue
-        fit = fits[whole[0]]
-        damping = np.full(node.rank, fit.features / rows)
-        damping[0] = 0.0
-        noise = 2 * math.sqrt(fit.features / rows)
-        made[position] = replace(edge, singular_values=fit.sizes, damping=damping, noise=noise)
-    return made
+    home = {position: h for h, hub in enumerate(fit.plan.hubs) for position in hub.nodes}
+    edges, cores = list(fit.edges), list(fit.cores)
+    for h in range(len(hubs)):
+        for position, core in _Turning(fit.plan, hubs, fit.edges, home, h).cores().items():
+            # So it is but for rounding, which would add up along a chain.
+            core[(0,) * (core.ndim - 1)] = np.eye(1, core.shape[-1])[0]
+            cores[position] = core
+    for position, edge in enumerate(fit.edges):
+        if edge is not None and position in home and fit.plan.nodes[position].parent in home:
+            edges[position] = _bond(fit.plan, hubs, home, position, edge, rows)
+    return replace(fit, edges=tuple(edges), cores=tuple(cores), apart=fit)
 
 
-def hub_cores(plan: ViewPlan, fits: Sequence[HubFit], edges: Sequence[LearnedEdge | None]) -> dict[int, Floats]:
-    """Return the operators of the nodes of all hubs, unshrunk.
-
-    Parameters
-    ----------
-    plan : ViewPlan
-    fits : sequence of HubFit
-        What was learned of each hub.
-    edges : sequence of LearnedEdge or None
-        The bonds of branches that are neither leaves nor hubs.
-    """
-    home = {position: h for h, hub in enumerate(plan.hubs) for position in hub.nodes}
-    cores: dict[int, Floats] = {}
-    for h in range(len(plan.hubs)):
-        cores.update(_Turning(plan, fits, edges, home, h).cores())
-    return cores
+def _bond(
+    plan: ViewPlan, hubs: Sequence[HubFit], home: dict[int, int], position: int, edge: LearnedEdge, rows: float
+) -> LearnedEdge:
+    """Return a bond within a hub or between two, which carries the basis of a hub, given what its views tell."""
+    node = plan.nodes[position]
+    whole = [h for h in (home[position], home[node.parent]) if plan.hubs[h].states == node.rank]
+    if not whole:
+        # All that two branches or so can say, and nothing else: what they say is shrunk where it comes in.
+        return replace(edge, damping=np.zeros(node.rank))
+    hub = hubs[whole[0]]
+    damping = np.full(node.rank, hub.features / rows)
+    damping[0] = 0.0
+    noise = 2 * math.sqrt(hub.features / rows)
+    return replace(edge, singular_values=hub.sizes, damping=damping, noise=noise)
 
 
 class _Turning:

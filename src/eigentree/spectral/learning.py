@@ -33,7 +33,7 @@ from eigentree.engine.threads import one_thread
 from eigentree.spectral.batches import Batch, batches_of
 from eigentree.spectral.bonds import Bond, centred_bond, plain_bond, scaled_bond
 from eigentree.spectral.fit import LearnedEdge, SpectralFit
-from eigentree.spectral.hub_cores import hub_cores, hub_edges
+from eigentree.spectral.hub_cores import with_hubs
 from eigentree.spectral.hubs import learn_hubs
 
 if TYPE_CHECKING:
@@ -69,8 +69,6 @@ def _learn(plan: ViewPlan, tables: Sequence[Tables], scaling: str | None) -> lis
         made.learn_edges(batch, joint)
     for batch, joint in zip(inner, joints, strict=True):
         made.learn_cores(batch, joint)
-    if made.scaled:
-        made.learn_hubs()
     return made.fits()
 
 
@@ -93,9 +91,14 @@ class _Learning:
         return [ColumnFeatures.stack(leaves) for leaves in self.leaves]
 
     def fits(self) -> list[SpectralFit]:
-        """Return what was learned."""
+        """Return what was learned; hubs, if there are any, are learned together and beside that apart."""
         pairs = zip(self.edges, self.cores, strict=True)
-        return [SpectralFit(self.plan, tuple(edges), tuple(cores), self.scaled) for edges, cores in pairs]
+        apart = [SpectralFit(self.plan, tuple(edges), tuple(cores), self.scaled) for edges, cores in pairs]
+        if not (self.scaled and self.plan.hubs):
+            return apart
+        learned = learn_hubs(self.plan, self.tables, self.features)
+        triples = zip(apart, learned, self.tables, strict=True)
+        return [with_hubs(fit, hubs, source.rows) for fit, hubs, source in triples]
 
     def learn_leaves(self, batch: Batch) -> None:
         """Learn the bonds and operators of leaves, and with them the features of their columns."""
@@ -197,16 +200,6 @@ class _Learning:
         else:
             total = joints[0]
         self._keep_cores(batch, _projected(total.reshape(*lead, *sizes, -1), below))
-
-    def learn_hubs(self) -> None:
-        """Learn the operators of hubs anew, those of each together."""
-        learned = learn_hubs(self.plan, self.tables, self.features)
-        for source, fits, edges, cores in zip(self.tables, learned, self.edges, self.cores, strict=True):
-            for position, core in hub_cores(self.plan, fits, edges).items():
-                core[(0,) * (core.ndim - 1)] = np.eye(1, core.shape[-1])[0]
-                cores[position] = core
-            for position, edge in hub_edges(self.plan, fits, edges, source.rows).items():
-                edges[position] = edge
 
     def _below(self, batch: Batch) -> list[Floats]:
         """Return the bond's features in terms of each part's, shape (sets, nodes, of the part, of the bond)."""

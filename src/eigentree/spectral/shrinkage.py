@@ -1,19 +1,21 @@
-"""How much to shrink: K-fold held-out likelihood, from statistics that subtract.
+"""How much to shrink, and how high the floor is: K-fold held-out likelihood, from statistics that subtract.
 
-Of one model it is the likelihood of rows; of one model per class, the likelihood of classes given rows.
+Of one model it is the likelihood of rows; of one model per class, the likelihood of classes given rows. Both are of
+the distribution that the model will answer with, which adds up to 1 whatever the shrinkage.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from eigentree.counting.row_sample import bounded, held_share
-from eigentree.engine.passes import upward_pass
-from eigentree.spectral.flooring import cut_off, floored, log_marginals
+from eigentree.engine.walking import floor_of
 from eigentree.spectral.learning import learn
+from eigentree.spectral.marginals import counted_marginals, pseudo_rows
 from eigentree.spectral.sources import CountedTables
 
 if TYPE_CHECKING:
@@ -27,9 +29,15 @@ if TYPE_CHECKING:
     from eigentree.counting.statistics import Statistics
     from eigentree.planning.views import ViewPlan
     from eigentree.spectral.fit import SpectralFit
-    from eigentree.structures.graph import LatentGraph
 
-__all__ = ["USUAL", "ClassChoice", "ShrinkageChoice", "choose_class_shrinkage", "choose_shrinkage", "pseudo_rows"]
+__all__ = [
+    "USUAL",
+    "Choice",
+    "ClassChoice",
+    "choose",
+    "choose_class_shrinkage",
+    "usual_floor",
+]
 
 FOLDS = 2
 
@@ -46,8 +54,14 @@ USUAL = 0.4
 """The best or next to it whatever the structure, from 1,000 rows on: here the search begins, and without rows to
 hold out it ends here."""
 
+FLOORS = (1.0, 10.0, 30.0, 100.0)
+"""Floors to choose from, as multiples of the usual one."""
+
+LEAST_LOG = -745.0
+"""About the log of the smallest number: what a cell counts as that is impossible without a floor."""
+
 SURE = 2.0
-"""By how many standard errors held-out likelihood must be better for the search to go on; less would be chance."""
+"""By how many standard errors held-out likelihood must be better than at the usual place; less would be chance."""
 
 CLASS_FOLDS = 3
 """Where classes are told apart; on splice junctions five chose no better, for half as much time again."""
@@ -61,66 +75,145 @@ CLASS_GRID = (0.4, 0.8, 1.2, 1.6, 2.4, 3.2, 4.8, 6.4, 12.8, math.inf)
 """Values of kappa to choose from where classes are told apart, which often wants more shrinkage than likelihood."""
 
 
-def pseudo_rows(graph: LatentGraph) -> float:
-    """Return how many even pseudo-rows go with any shrinkage: half the mean number of states of a column.
+def usual_floor(rows: float) -> float:
+    """Return the floor at which the search begins, and ends where there are no rows to hold out.
 
-    So infinite shrinkage, with variance scaling, is the product of the columns' marginals with 1/2 added to each
-    count, where all columns have the same number of states, and on average else.
+    It is far below what a cell's probability is uncertain by, and goes away as rows grow in number.
     """
-    return sum(graph.states[name] for name in graph.observed) / len(graph.observed) / 2
+    return min(1e-3, 10.0 / max(rows, 1.0))
 
 
-class ShrinkageChoice(NamedTuple):
-    """A shrinkage and how it was found.
+class Choice(NamedTuple):
+    """A shrinkage, a floor, and how they were found.
 
     Attributes
     ----------
-    shrinkage : float
-    tried : dict of float to float
-        The held-out mean log probability of each shrinkage that was tried.
+    shrinkage, floor : float
+    tried : dict of (float, float) to float
+        The held-out mean log probability of each shrinkage and floor that were tried.
     fit : SpectralFit
         The fit to all rows.
+    marginals : tuple of array, shape (states,)
+        The distribution of each column alone, which the floor is a share of.
     """
 
     shrinkage: float
-    tried: dict[float, float]
+    floor: float
+    tried: dict[tuple[float, float], float]
     fit: SpectralFit
+    marginals: tuple[Floats, ...]
 
 
-def choose_shrinkage(plan: ViewPlan, statistics: Statistics, scaling: str | None) -> ShrinkageChoice:
-    """Return a kappa, the held-out likelihoods of those tried, and the fit to all rows.
+def choose(
+    plan: ViewPlan,
+    statistics: Statistics,
+    scaling: str | None,
+    shrinkage: float | None = None,
+    floor: float | None = None,
+) -> Choice:
+    """Return a shrinkage and a floor, the held-out likelihoods of those tried, and the fit to all rows.
 
-    The search begins at `USUAL` and goes on to a neighbour only where held-out likelihood is surely better there. A
-    row whose probability is not positive counts as cut off, not as `floored` answers it: probabilities that are
-    patched up add up to more than 1, so a kappa that needs many patches would look too good.
+    The search climbs from `USUAL` and `usual_floor`, and what it finds is taken where held-out likelihood is surely
+    better there. Hubs that were learned together are taken apart where that is better: data that are not of this
+    structure have more to say than a hub can hold. What is given is not searched for, and with a given shrinkage the
+    floor is the usual one, and hubs stay together. A shrinkage of 0 means the counts as they are: no pseudo-rows,
+    and no floor unless one is given.
     """
     counts = statistics.counts
-    held = [fold for fold in _folds(counts, statistics.sample) if len(fold.codes)]
+    raw = shrinkage == 0
+    usual = 0.0 if raw else usual_floor(counts.rows)
+    searched = shrinkage is None and len(statistics.sample.hashes)
+    held = [fold for fold in _folds(counts, statistics.sample) if len(fold.codes)] if searched else []
     rests = [_without(counts, fold) for fold in held]
     usable = [k for k, rest in enumerate(rests) if rest.rows > 0]
-    added = pseudo_rows(plan.graph)
+    added = 0.0 if raw else pseudo_rows(plan.graph)
     *fits, whole = learn(plan, [CountedTables(c, added) for c in [*(rests[k] for k in usable), counts]], scaling)
     if not usable:
-        return ShrinkageChoice(math.inf, {}, whole)
-    trials = [_Trial(fit, held[k].codes, log_marginals(rests[k])) for fit, k in zip(fits, usable, strict=True)]
+        if shrinkage is None:
+            # Rows that can only be held out all together are too few to learn more from than their columns.
+            shrinkage = math.inf if held else USUAL
+        share = usual if floor is None else floor
+        # Where there is a floor, nothing that any row could hold is impossible.
+        smoothed = pseudo_rows(plan.graph) if share > 0 else added
+        return Choice(shrinkage, share, {}, whole, counted_marginals(counts, smoothed))
+    trials = [
+        _Trial(fit, held[k].codes, counted_marginals(rests[k], added)) for fit, k in zip(fits, usable, strict=True)
+    ]
     weights = np.concatenate([held[k].weights for k in usable])
-    scores: dict[float, Floats] = {}
+    floors = tuple(usual * multiple for multiple in FLOORS) if floor is None else (floor,)
+    search = _Search(trials, weights, GRID, floors)
+    if whole.apart:
+        # Hubs have few parameters, which is a gain where the structure is true, and only there.
+        apart = _Search([trial.apart() for trial in trials], weights, GRID, floors)
+        if apart.beats(search):
+            search, whole = apart, whole.apart
+    return Choice(*search.best(), search.tried(), whole, counted_marginals(counts, added))
 
-    def score(kappa: float) -> Floats:
-        if kappa not in scores:
-            scores[kappa] = np.concatenate([trial.score(kappa) for trial in trials])
-        return scores[kappa]
 
-    def surely_better(kappa: float, than: float) -> bool:
-        mean, error = _paired(score(kappa) - score(than), weights)
-        return mean > SURE * error > 0
+_Place: TypeAlias = tuple[int, int]
+"""Where a shrinkage and a floor stand among those to choose from."""
 
-    best = GRID.index(USUAL)
-    for step in (-1, 1):
-        while 0 <= best + step < len(GRID) and surely_better(GRID[best + step], than=GRID[best]):
-            best += step
-    tried = {kappa: float(weights @ found / weights.sum()) for kappa, found in sorted(scores.items())}
-    return ShrinkageChoice(GRID[best], tried, whole)
+
+class _Search:
+    """A search among shrinkages and floors, which scores held-out rows at no more pairs than it has to.
+
+    Attributes
+    ----------
+    trials : sequence of _Trial
+    weights : array, shape (rows of all trials,)
+    shrinkages, floors : tuple of float
+        What to choose from, in rising order.
+    """
+
+    def __init__(
+        self,
+        trials: Sequence[_Trial],
+        weights: NDArray[Any],
+        shrinkages: tuple[float, ...],
+        floors: tuple[float, ...],
+    ) -> None:
+        self.trials = trials
+        self.weights = weights
+        self.grid = shrinkages, floors
+        self._scores: dict[_Place, Floats] = {}
+
+    def best(self) -> tuple[float, float]:
+        """Return the pair that climbing from the usual one leads to, if it is surely better; else the usual."""
+        return self._at(self._best)
+
+    @cached_property
+    def _best(self) -> _Place:
+        usual = place = self.grid[0].index(USUAL), 0
+        while (better := max(self._near(place), key=self._mean)) != place:
+            place = better
+        gain, error = _paired(self._score(place) - self._score(usual), self.weights)
+        return place if gain > SURE * error else usual
+
+    def beats(self, other: _Search) -> bool:
+        """Return whether the best pair is better than that of a search on other fits and the same rows."""
+        return self._mean(self._best) > other._mean(other._best)
+
+    def tried(self) -> dict[tuple[float, float], float]:
+        """Return the mean log probability at all pairs that were scored."""
+        return {self._at(place): self._mean(place) for place in sorted(self._scores)}
+
+    def _near(self, place: _Place) -> list[_Place]:
+        """Return a place and those next to it: more or less of one, or more of both."""
+        places = [(place[0] + a, place[1] + b) for a, b in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1))]
+        shrinkages, floors = self.grid
+        return [near for near in places if 0 <= near[0] < len(shrinkages) and 0 <= near[1] < len(floors)]
+
+    def _mean(self, place: _Place) -> float:
+        return float(self.weights @ self._score(place)) / float(self.weights.sum())
+
+    def _at(self, place: _Place) -> tuple[float, float]:
+        shrinkages, floors = self.grid
+        return shrinkages[place[0]], floors[place[1]]
+
+    def _score(self, place: _Place) -> Floats:
+        if place not in self._scores:
+            self._scores[place] = np.concatenate([trial.score(*self._at(place)) for trial in self.trials])
+        return self._scores[place]
 
 
 class _Trial(NamedTuple):
@@ -130,18 +223,22 @@ class _Trial(NamedTuple):
     ----------
     fit : SpectralFit
     codes : array, shape (rows, columns)
-    marginals : tuple of array, shape (states + 1,)
-        Log probability of each state of each column alone, without these rows.
+    marginals : tuple of array, shape (states,)
+        The distribution of each column alone, without these rows.
     """
 
     fit: SpectralFit
     codes: Codes
     marginals: tuple[Floats, ...]
 
-    def score(self, kappa: float) -> Floats:
+    def apart(self) -> _Trial:
+        """Return the trial of the fit whose nodes are all learned by their own views."""
+        return self._replace(fit=self.fit.apart or self.fit)
+
+    def score(self, shrinkage: float, floor: float) -> Floats:
         """Return the log probability of each held-out row."""
-        log_size, sign = upward_pass(self.fit.flat(kappa), self.codes)
-        return cut_off(log_size, sign, self.codes, self.marginals)
+        log_prob = self.fit.walked(shrinkage, floor_of(floor, self.marginals), self.codes).log_prob
+        return np.asarray(np.maximum(log_prob, LEAST_LOG * self.codes.shape[1]))
 
 
 def _folds(counts: Counts, sample: RowSample) -> list[Fold]:
@@ -217,10 +314,9 @@ def _class_fold(
     added = pseudo_rows(plan.graph)
     log_joint = np.empty((len(CLASS_GRID), len(counts), len(codes)))
     for label, fit in enumerate(learn(plan, [CountedTables(rest, added) for rest in rests], scaling)):
-        marginals = log_marginals(rests[label])
+        floor = floor_of(usual_floor(rests[label].rows), counted_marginals(rests[label], added))
         for k, kappa in enumerate(CLASS_GRID):
-            log_size, sign = upward_pass(fit.flat(kappa), codes)
-            log_joint[k, label], _ = floored(log_size, sign, codes, fit, kappa, marginals)
+            log_joint[k, label] = fit.walked(kappa, floor, codes).log_prob
     rows = np.array([rest.rows for rest in rests])
     log_joint += np.log(rows / rows.sum())[:, None]
     own = np.repeat(np.arange(len(held)), [len(fold.codes) for fold in held])

@@ -1,0 +1,184 @@
+"""Who starts: which kinds of starts take part for a graph, how many of each, and in which order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from eigentree.counting.counts import Counts
+from eigentree.em.climbing import Problem, Stopping, climbed
+from eigentree.em.frozen import completed
+from eigentree.em.parameters import ParameterLayout
+from eigentree.em.starts import Classes, Start, carried, class_graph, most_classes, random_start, seeded
+from eigentree.errors import RankError
+from eigentree.planning.views import ViewPlan
+from eigentree.spectral.learning import learn
+from eigentree.spectral.marginals import pseudo_rows
+from eigentree.spectral.recovery import recovered
+from eigentree.spectral.shrinkage import USUAL
+from eigentree.spectral.sources import CountedTables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from eigentree.arrays import Floats
+    from eigentree.em.distinct import DistinctRows
+    from eigentree.engine.tables import TableKey
+    from eigentree.structures.graph import LatentGraph
+
+__all__ = ["KINDS", "Entrant", "Kind", "Office"]
+
+Kind: TypeAlias = Literal["spectral", "mixture", "copy", "random"]
+
+KINDS: tuple[Kind, ...] = ("spectral", "mixture", "copy", "random")
+"""All kinds of starts."""
+
+ONE_HIDDEN: tuple[Kind, ...] = (
+    *("mixture", "random", "mixture", "mixture", "spectral", "mixture"),
+    *("mixture", "mixture", "mixture", "mixture", "mixture", "random"),
+)
+"""Who takes part in a race where one hidden variable stands above all columns: a copy would be a mixture again."""
+
+MANY_HIDDEN: tuple[Kind, ...] = (
+    *("mixture", "copy", "random", "copy", "spectral", "mixture"),
+    *("mixture", "copy", "mixture", "random", "random"),
+)
+"""Who takes part in a race elsewhere."""
+
+SHARPNESS = (0.8, 0.5, 0.3)
+"""How much of a class is the row that it is seeded by, in turn."""
+
+NOISES = (0.3, 0.1, 0.6)
+"""How much of a hidden variable is not a copy of the class, in turn."""
+
+SEEDINGS, SEEDING_STEPS, CLASS_STEPS = 3, 10, 30
+"""A copy start's classes: so many seedings are climbed for so many steps, and the best of them goes on."""
+
+CLASS_PSEUDO_COUNTS = 0.01
+CLASS_STOPPING = Stopping("gain", 1e-5)
+
+VIEWS = 6
+
+
+class Entrant(NamedTuple):
+    """A start that is made once the rows are known on which it will run first.
+
+    Attributes
+    ----------
+    name : str
+        Which kind of start.
+    make : callable
+        Raises an `EigentreeError` where there can be no such start.
+    """
+
+    name: str
+    make: Callable[[DistinctRows], Start]
+
+
+@dataclass(frozen=True, eq=False)
+class Office:
+    """Where starts are entered for one graph and its rows.
+
+    Attributes
+    ----------
+    graph : LatentGraph
+    rows : DistinctRows
+        All of them: spectral starts look at all.
+    gaps : frozenset of str
+        The columns that may have missing cells.
+    """
+
+    graph: LatentGraph
+    rows: DistinctRows
+    gaps: frozenset[str]
+
+    def racing(self, random: np.random.Generator) -> list[Entrant]:
+        """Return those who take part in a race, the first few of different kinds."""
+        if not self._hidden:
+            return self.of_kinds(["random"], random)
+        return self.of_kinds(ONE_HIDDEN if len(self._hidden) == 1 else MANY_HIDDEN, random)
+
+    def of_kinds(self, kinds: Sequence[Kind], random: np.random.Generator) -> list[Entrant]:
+        """Return one entrant of each kind; those of the same kind differ."""
+        makers = {
+            "spectral": self._spectral,
+            "mixture": self._mixture,
+            "copy": self._copy,
+            "random": self._random,
+        }
+        seeds = random.spawn(len(kinds))
+        return [
+            Entrant(kind, partial(makers[kind], kinds[:k].count(kind), seed))
+            for k, (kind, seed) in enumerate(zip(kinds, seeds, strict=True))
+        ]
+
+    @cached_property
+    def _hidden(self) -> list[str]:
+        """The hidden variables that rows say anything about."""
+        learnable = {name for key in self._layout.learnable for name in key}
+        return [name for name in self.graph.hidden if name in learnable]
+
+    @property
+    def _layout(self) -> ParameterLayout:
+        return ParameterLayout.of(self.graph)
+
+    def _random(self, number: int, random: np.random.Generator, rows: DistinctRows) -> Start:
+        return Start("random", random_start(self._layout, random))
+
+    def _mixture(self, number: int, random: np.random.Generator, rows: DistinctRows) -> Start:
+        """Return classes around rows as they are; where there are many hidden variables, each is a copy."""
+        if not self.graph.hidden:
+            return self._random(number, random, rows)
+        sharpness = SHARPNESS[number % len(SHARPNESS)] if len(self._hidden) == 1 else 0.5
+        noise = 0.0 if len(self._hidden) == 1 else NOISES[0]
+        classes = seeded(self.graph, rows, most_classes(self.graph), sharpness, random)
+        return Start("mixture", carried(self._layout, classes, noise, random))
+
+    def _copy(self, number: int, random: np.random.Generator, rows: DistinctRows) -> Start:
+        """Return classes that were climbed to, of which each hidden variable is a noisy copy."""
+        if not self.graph.hidden:
+            return self._random(number, random, rows)
+        noise = NOISES[number % len(NOISES)]
+        return Start("copy", carried(self._layout, self._classes(rows, random), noise, random))
+
+    def _classes(self, rows: DistinctRows, random: np.random.Generator) -> Classes:
+        graph = class_graph(self.graph, most_classes(self.graph))
+        problem = Problem.of(graph, rows, self.gaps, CLASS_PSEUDO_COUNTS, 1)
+        ends = []
+        for number in range(SEEDINGS):
+            sharpness = SHARPNESS[number % len(SHARPNESS)]
+            classes = seeded(self.graph, rows, most_classes(self.graph), sharpness, random)
+            start = carried(problem.layout, classes, 0.0)
+            *_, end = climbed(problem, start, CLASS_STOPPING, SEEDING_STEPS, True)
+            ends.append(end)
+        best = max(ends, key=lambda end: end.history[-1])
+        *_, end = climbed(problem, best.here.parameters, CLASS_STOPPING, CLASS_STEPS, True)
+        tables = problem.layout.network(end.here.parameters).tables
+        return Classes(tables[graph.hidden[0]], {name: tables[name] for name in self.graph.observed})
+
+    def _spectral(self, number: int, random: np.random.Generator, rows: DistinctRows) -> Start:
+        """Return the tables that a spectral fit tells, and the others as they are found beside them."""
+        problem = Problem.of(self.graph, rows, self.gaps, CLASS_PSEUDO_COUNTS, 1)
+        return Start("spectral", completed(problem, self._known, random))
+
+    @cached_property
+    def _known(self) -> Mapping[TableKey, Floats]:
+        """The tables that a spectral fit to all rows tells.
+
+        Raises
+        ------
+        RankError
+            When it tells none, or there can be no fit.
+        """
+        plan = ViewPlan.build(self.graph, VIEWS, None, "warn")
+        states = [self.graph.states[name] for name in self.graph.observed]
+        cells = np.where(self.rows.codes == states, -1, self.rows.codes.astype(np.int32))
+        counts = Counts(self.graph, plan.groups()).update(cells, self.rows.weights)
+        (fit,) = learn(plan, [CountedTables(counts, pseudo_rows(self.graph))], "variance")
+        tables = recovered(fit, USUAL).tables
+        if not tables:
+            raise RankError("the moments of the columns tell no table of this graph")
+        return tables

@@ -1,0 +1,85 @@
+"""Starts from tables that are partly known: the others are climbed to while the known ones stand still."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eigentree.errors import DataError
+from eigentree.exact.network import LatentNetwork
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from eigentree.arrays import Booleans, Floats
+    from eigentree.em.climbing import Problem
+    from eigentree.em.parameters import ParameterLayout
+    from eigentree.engine.tables import TableKey
+
+__all__ = ["completed", "softened"]
+
+SOFTENING = 1e-3
+"""The even share that known distributions get: estimates have zeros where the truth has none."""
+
+CONCENTRATION = 3.0
+"""Of the Dirichlet that unknown tables start from: near even, so that the known ones lead."""
+
+
+def softened(layout: ParameterLayout, parameters: Floats, share: float) -> Floats:
+    """Return the parameters with every distribution mixed with the even one."""
+    return (1 - share) * parameters + share / np.repeat(layout.lengths, layout.lengths)
+
+
+def completed(
+    problem: Problem,
+    known: Mapping[TableKey, Floats],
+    random: np.random.Generator,
+    starts: int = 3,
+    steps: int = 15,
+) -> Floats:
+    """Return parameters with the known tables (softened), and the others as plain EM steps leave them.
+
+    Of several random starts for the unknown tables, the one with the highest objective is kept.
+
+    Parameters
+    ----------
+    problem : Problem
+        A few thousand rows suffice.
+    known : mapping of TableKey to array
+        Axes as in `ParameterLayout.axes`.
+    random : Generator
+    starts, steps : int
+
+    Raises
+    ------
+    DataError
+        When a table is known of something that the graph has no table of, or in another shape.
+    """
+    layout = problem.layout
+    given, frozen = np.zeros(layout.size), np.zeros(layout.size, np.bool_)
+    for key, table in known.items():
+        if layout.shapes.get(key) != table.shape:
+            raise DataError(f"there is no table of {key} with the shape {table.shape} on this graph")
+        place = slice(layout.starts[key], layout.starts[key] + table.size)
+        given[place], frozen[place] = table.ravel(), True
+    if frozen[layout.learned].all():
+        starts, steps = 1, 0
+    best, highest = given, -math.inf
+    for seed in random.spawn(starts):
+        unknown = layout.vector(LatentNetwork.random(layout.graph, CONCENTRATION, seed))
+        start = softened(layout, np.where(frozen, given, unknown), SOFTENING)
+        for parameters, objective in _climbed(problem, start, ~frozen, steps):
+            if objective > highest or best is given:
+                best, highest = parameters, objective
+    return best
+
+
+def _climbed(problem: Problem, start: Floats, free: Booleans, steps: int) -> Iterator[tuple[Floats, float]]:
+    """Yield the start and what plain steps of the free parameters make of it, each with its objective."""
+    here = problem.evaluated(start)
+    yield start, here.objective
+    for _ in range(steps):
+        here = problem.evaluated(np.where(free, here.following, start))
+        yield here.parameters, here.objective

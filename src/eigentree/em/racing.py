@@ -1,0 +1,365 @@
+"""The race of starts: many short climbs on some of the rows, fewer and longer ones on more, the last to the end.
+
+How high a climb will end shows late, and later on some structures than on others. So no share of the starts is
+dropped after a fixed number of steps. Heats become longer, each twice the one before, and after each heat a start
+stays only if it might still win: if what it gained in this heat would bring it ahead of the leader. The number that
+can stay has a bound, which falls from heat to heat.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from eigentree.em.climbing import Climb, Problem, Stopping, climbed
+from eigentree.em.distinct import DistinctRows
+from eigentree.em.entrants import Entrant
+from eigentree.em.frozen import softened
+from eigentree.em.starts import Start
+from eigentree.errors import EigentreeError, RankError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from eigentree.arrays import Floats
+    from eigentree.structures.graph import LatentGraph
+
+__all__ = ["Course", "Heat", "Part", "Standing", "part_of", "raced"]
+
+FIRST_ROWS, GROWTH = 4_000, 4
+"""How many rows that differ the first part has, and how many times as many the next."""
+
+FIRST_STEPS = 10
+"""Steps of the first heat; each heat is twice as long as the one before."""
+
+STAYING = (10, 10, 10, 4, 2)
+"""How many starts can stay after each heat."""
+
+PART_HEATS = 4
+"""How many heats there are on a part of the rows."""
+
+EARLY_HEATS, EARLY_HOPE = 3, 10.0
+"""In the first heats, where hidden variables are many, a start may hope for so many times what it gained: climbs
+linger on plateaus there, and those that end highest are behind at first."""
+
+PROBES = 4
+"""So many starts run first; where they are level, no more are needed."""
+
+LEVEL = 1e-4
+"""Starts that differ by no more in objective per row after the first heat are level."""
+
+CHANCE = 0.5
+"""By so much, over the root of the number of draws, chance alone can put a start ahead on a part of the rows."""
+
+MATTERS = 1e-5
+"""A start that cannot get ahead of the leader by more, in objective per row, does not stay."""
+
+FEW_ROWS = 500
+"""With no more rows that differ all starts run: they cost little, and few rows have many optima."""
+
+SHARE_OF_ERROR = 0.1
+"""A part is left once so much of its chance error, p / 2n nats per row, is still to be gained on it."""
+
+SOFTENED = 1e-6
+"""The share that is made uniform when a start goes on to more rows: what some rule out, others may show."""
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """What starts are raced on.
+
+    Attributes
+    ----------
+    graph : LatentGraph
+    rows : DistinctRows
+    gaps : frozenset of str
+        The columns that may have missing cells.
+    pseudo_counts : float
+    stopping : Stopping
+    max_iter : int
+        Most steps of a climb on all rows.
+    accelerate : bool
+    threads : int
+    validation : Problem, optional
+    """
+
+    graph: LatentGraph
+    rows: DistinctRows
+    gaps: frozenset[str]
+    pseudo_counts: float
+    stopping: Stopping
+    max_iter: int
+    accelerate: bool = True
+    threads: int = 1
+    validation: Problem | None = None
+
+    @cached_property
+    def whole(self) -> Problem:
+        """The problem of all rows."""
+        return self.problem(self.rows, self.threads)
+
+    def problem(self, rows: DistinctRows, threads: int) -> Problem:
+        """Return the problem of some rows."""
+        return Problem.of(self.graph, rows, self.gaps, self.pseudo_counts, threads)
+
+    def climbed(self, start: Floats) -> Iterator[Climb]:
+        """Return a climb to the end on all rows."""
+        return climbed(self.whole, start, self.stopping, self.max_iter, self.accelerate, self.validation)
+
+    def parts(self, random: np.random.Generator) -> list[Part]:
+        """Return parts of the rows, each larger than the one before, and at last all rows."""
+        parts, size = [], FIRST_ROWS
+        while 2 * size <= len(self.rows.weights):
+            parts.append(part_of(self.rows, size, random))
+            size *= GROWTH
+        return [*parts, Part(self.rows, math.inf)]
+
+
+class Heat(NamedTuple):
+    """What one heat showed.
+
+    Attributes
+    ----------
+    rows : int
+        Rows that differ.
+    steps : int
+        Steps on these rows so far.
+    standings : tuple of (str, float)
+        Each start's kind and objective per row, the leader first.
+    """
+
+    rows: int
+    steps: int
+    standings: tuple[tuple[str, float], ...]
+
+
+class Standing(NamedTuple):
+    """How a race stands.
+
+    Attributes
+    ----------
+    leader : Start
+        With the parameters that it has come to.
+    heats : tuple of Heat
+    climbs : tuple of (str, Climb)
+        The climbs on all rows, as far as they have come, by the kind of their start.
+    absent : mapping of str to str
+        The kinds of which there can be no start, with the reason.
+    steps : int
+        Steps on all rows so far.
+    """
+
+    leader: Start
+    heats: tuple[Heat, ...]
+    climbs: tuple[tuple[str, Climb], ...]
+    absent: Mapping[str, str]
+    steps: int
+
+    @property
+    def objective(self) -> float:
+        """The highest objective on all rows so far; NaN as long as there are only parts."""
+        return max((climb.history[-1] for _, climb in self.climbs), default=math.nan)
+
+    def rescued(self, course: Course) -> Standing:
+        """Return where an interrupted race stands, with the leader on all rows if it was not there yet."""
+        if self.climbs:
+            return self
+        here = course.whole.evaluated(self.leader.parameters)
+        return self._replace(climbs=((self.leader.name, Climb(here, (here.objective,))),))
+
+
+class Part(NamedTuple):
+    """Rows that stand for all.
+
+    Attributes
+    ----------
+    rows : DistinctRows
+    draws : float
+        As from how many rows drawn at random they are; infinity for all rows.
+    """
+
+    rows: DistinctRows
+    draws: float
+
+
+def part_of(rows: DistinctRows, size: int, random: np.random.Generator) -> Part:
+    """Return a part of rows that stands for all, with about so many that differ and their share of the weight.
+
+    Rows are drawn in proportion to their weight, as evenly as can be: one of twice the weight is drawn twice as
+    often, give or take one.
+    """
+    shares = rows.weights / rows.weights.sum()
+    draws = float(size)
+    for _ in range(30):
+        # Rows that are drawn anyway leave draws to others.
+        draws *= size / np.minimum(draws * shares, 1.0).sum()
+    counts = np.diff(np.floor(np.cumsum(draws * shares) + random.random()), prepend=0.0)
+    kept = np.flatnonzero(counts)
+    weight = rows.weights.sum() * size / len(rows.weights)
+    drawn = DistinctRows(
+        np.asfortranarray(rows.codes[kept]), counts[kept] / counts.sum() * weight, rows.first[kept]
+    )
+    return Part(drawn, float(counts.sum()))
+
+
+def raced(
+    course: Course, entrants: Sequence[Entrant], finalists: int, random: np.random.Generator
+) -> Iterator[Standing]:
+    """Yield how a race stands, again and again, until its winner has arrived.
+
+    Parameters
+    ----------
+    course : Course
+    entrants : sequence of Entrant
+        The first few are of different kinds.
+    finalists : int
+        Most starts that are climbed to the end.
+    random : Generator
+        Draws the parts of the rows.
+    """
+    heats: tuple[Heat, ...] = ()
+    absent: dict[str, str] = {}
+    groups = [entrants[:PROBES], entrants[PROBES:]]
+    for part in course.parts(random):
+        field = _Field(course, part)
+        for group in filter(None, groups):
+            for entrant in group:
+                try:
+                    start = entrant.make(part.rows)
+                except EigentreeError as error:
+                    absent[entrant.name] = str(error)
+                    continue
+                field.enter(start)
+                yield field.standing(heats, absent)
+            if field.is_level:
+                break
+        if not field.runners:
+            raise RankError("; ".join(f"there can be no {name} start: {reason}" for name, reason in absent.items()))
+        heats = (*heats, field.heat())
+        for number, most in enumerate(STAYING if field.is_last else STAYING[: PART_HEATS - 1]):
+            field.keep(most, number)
+            for runner in field.runners:
+                runner.advance(FIRST_STEPS * 2 ** (number + 1))
+                yield field.standing(heats, absent)
+            heats = (*heats, field.heat())
+        groups = [[Entrant(start.name, partial(_again, start)) for start in field.starts()]]
+    field.keep(finalists, len(STAYING))
+    for runner in field.runners:
+        while not runner.arrived:
+            runner.advance(1)
+            yield field.standing(heats, absent)
+
+
+def _again(start: Start, rows: DistinctRows) -> Start:
+    """Return the start with which one that has run on some rows goes on to others."""
+    return start
+
+
+class _Runner:
+    """A start on its way, taken up again in each heat.
+
+    Attributes
+    ----------
+    name : str
+    climb : Climb
+    arrived : bool
+    gain : float
+        What it gained in the last heat.
+    """
+
+    def __init__(self, name: str, steps: Iterator[Climb]) -> None:
+        self.name = name
+        self._steps = steps
+        self.climb = next(steps)
+        self.gain = 0.0
+        self.arrived = False
+
+    @property
+    def height(self) -> float:
+        """The objective that it has come to."""
+        return self.climb.history[-1]
+
+    def advance(self, steps: int) -> None:
+        """Climb so many steps, or to the end."""
+        before, taken = self.height, 0
+        for climb in islice(self._steps, steps):
+            self.climb = climb
+            taken += 1
+        self.gain = self.height - before
+        self.arrived = taken < steps
+
+
+class _Field:
+    """The starts that run on the same rows.
+
+    Attributes
+    ----------
+    runners : list of _Runner
+        After a heat, the leader first.
+    is_last : bool
+        Whether they run on all rows.
+    """
+
+    def __init__(self, course: Course, part: Part) -> None:
+        self.runners: list[_Runner] = []
+        self.is_last = part.rows is course.rows
+        self._course = course
+        self._draws = part.draws
+        self._many_hidden = len(course.graph.hidden) > 1
+        self._problem = course.whole if self.is_last else course.problem(part.rows, 1)
+
+    def enter(self, start: Start) -> None:
+        """Let a start run its first heat."""
+        if self.is_last:
+            steps = self._course.climbed(start.parameters)
+        else:
+            steps = climbed(self._problem, start.parameters, self._good_enough(), self._course.max_iter, True)
+        self.runners.append(_Runner(start.name, steps))
+        self.runners[-1].advance(FIRST_STEPS)
+
+    def _good_enough(self) -> Stopping:
+        """Return when a part of the rows has no more to say: what is to be gained is small beside its error."""
+        return Stopping("gain", SHARE_OF_ERROR * int(self._problem.layout.learned.sum()) / (2 * self._draws))
+
+    @property
+    def is_level(self) -> bool:
+        """Whether it does not matter which start wins; few rows have many optima, which show late."""
+        if len(self._problem.rows.weights) <= FEW_ROWS:
+            return False
+        heights = [runner.height for runner in self.runners]
+        return len(heights) > 1 and max(heights) - min(heights) <= LEVEL * self._problem.weight
+
+    def keep(self, most: int, number: int) -> None:
+        """Drop the starts that will not win after heat `number`, and the last of the others if too many."""
+        hope = EARLY_HOPE if self._many_hidden and number < EARLY_HEATS else 1.0
+        leader, *others = self.runners
+        enough = leader.height + (MATTERS - CHANCE / math.sqrt(self._draws)) * self._problem.weight
+        hopeful = [each for each in others if each.height + (not each.arrived) * hope * each.gain > enough]
+        self.runners = [leader, *hopeful][:most]
+
+    def heat(self) -> Heat:
+        """Return what the last heat showed, and put the leader first."""
+        self.runners.sort(key=lambda runner: -runner.height)
+        weight = self._problem.weight
+        standings = tuple((runner.name, runner.height / weight) for runner in self.runners)
+        steps = max(len(runner.climb.history) - 1 for runner in self.runners)
+        return Heat(len(self._problem.rows.weights), steps, standings)
+
+    def standing(self, heats: tuple[Heat, ...], absent: Mapping[str, str]) -> Standing:
+        """Return how the race stands, given what earlier heats showed."""
+        leader = max(self.runners, key=lambda runner: runner.height)
+        climbs = tuple((runner.name, runner.climb) for runner in self.runners) if self.is_last else ()
+        steps = max((len(climb.history) - 1 for _, climb in climbs), default=0)
+        return Standing(self._start(leader), heats, climbs, absent, steps)
+
+    def starts(self) -> list[Start]:
+        """Return the starts with which to go on to more rows."""
+        return [self._start(runner) for runner in self.runners]
+
+    def _start(self, runner: _Runner) -> Start:
+        return Start(runner.name, softened(self._problem.layout, runner.climb.here.parameters, SOFTENED))

@@ -1,0 +1,182 @@
+"""Where climbs start: tables from rows far from each other, from copies of one class, at random, or partly known.
+
+All but random starts come from *classes*: one hidden class per row, and columns that are independent given it. They
+are carried into a graph as the joint distribution in which every hidden variable is a noisy copy of the class and
+every column depends on the class alone. Whatever the graph, each of its tables is a conditional of that joint
+distribution, so directed and undirected graphs, observed parents and hidden variables that nobody sees need nothing
+of their own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from eigentree.em.frozen import softened
+from eigentree.exact.network import LatentNetwork
+from eigentree.structures.graph import LatentGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.em.distinct import DistinctRows
+    from eigentree.em.parameters import ParameterLayout
+
+__all__ = [
+    "Classes",
+    "Start",
+    "carried",
+    "class_graph",
+    "most_classes",
+    "random_start",
+    "seeded",
+]
+
+MOST_CLASSES = 64
+"""Most classes that are looked for, however many states hidden variables have."""
+
+SEEDS_FROM = 2_000
+"""Rows that seeds are chosen among."""
+
+JITTER = 0.1
+"""By what share the entries of carried tables are disturbed, so that variables with equal parts can part."""
+
+FLOOR = 1e-3
+"""The share of every carried distribution that is uniform: nothing is ruled out at the start."""
+
+
+class Start(NamedTuple):
+    """Parameters to climb from.
+
+    Attributes
+    ----------
+    name : str
+        Which kind of start.
+    parameters : (parameters,)
+    """
+
+    name: str
+    parameters: Floats
+
+
+class Classes(NamedTuple):
+    """Columns that are independent given a class.
+
+    Attributes
+    ----------
+    shares : (classes,)
+        How large each class is.
+    columns : mapping
+        For each column its distribution in each class, shape (classes, states).
+    """
+
+    shares: Floats
+    columns: Mapping[str, Floats]
+
+
+def most_classes(graph: LatentGraph) -> int:
+    """Return how many classes hidden variables can be copies of."""
+    return min(MOST_CLASSES, max(graph.states[name] for name in graph.hidden))
+
+
+def class_graph(graph: LatentGraph, classes: int) -> LatentGraph:
+    """Return the graph of classes over the columns of a graph; its first variable is the class."""
+    name = "class"
+    while name in graph.observed:
+        name += "_"
+    states = {name: classes} | {column: graph.states[column] for column in graph.observed}
+    return LatentGraph(states, [(name, column) for column in graph.observed], [name])
+
+
+def random_start(layout: ParameterLayout, random: np.random.Generator) -> Floats:
+    """Return random parameters, every distribution uniform on its simplex."""
+    return layout.vector(LatentNetwork.random(layout.graph, seed=random))
+
+
+def seeded(
+    graph: LatentGraph, rows: DistinctRows, classes: int, sharpness: float, random: np.random.Generator
+) -> Classes:
+    """Return classes around rows that are far from each other.
+
+    Parameters
+    ----------
+    graph : LatentGraph
+    rows : DistinctRows
+    classes : int
+    sharpness : float
+        How much of a class is its row; the rest are the marginals of the columns.
+    random : Generator
+    """
+    states = [graph.states[name] for name in graph.observed]
+    share = rows.weights / rows.weights.sum()
+    among = rows.codes[random.choice(len(share), SEEDS_FROM, p=share)]
+    seeds = among[_far_apart(among, np.array(states), classes, random)]
+    columns = {}
+    for k, name in enumerate(graph.observed):
+        # A missing cell has the code after the last state, and says nothing.
+        counts = np.bincount(rows.codes[:, k], share, states[k] + 1)[:-1]
+        usual = (counts + 0.5 / SEEDS_FROM) / (counts + 0.5 / SEEDS_FROM).sum()
+        picked = np.vstack([np.eye(states[k]), usual])[seeds[:, k]]
+        columns[name] = sharpness * picked + (1.0 - sharpness) * usual
+    return Classes(np.full(classes, 1.0 / classes), columns)
+
+
+def _far_apart(codes: Codes, states: Integers, count: int, random: np.random.Generator) -> Integers:
+    """Return rows chosen one after the other, each likelier the farther it is from those before (k-means++).
+
+    Rows are as far from each other as the share of cells, among those known in both, in which they differ.
+    """
+    known = codes < states
+    chosen = [int(random.integers(len(codes)))]
+    nearest = np.ones(len(codes))
+    while len(chosen) < count:
+        other = chosen[-1]
+        both = known & known[other]
+        differ = ((codes != codes[other]) & both).sum(axis=1)
+        cells = both.sum(axis=1)
+        nearest = np.minimum(nearest, np.where(cells > 0, differ / np.maximum(cells, 1), 1.0))
+        odds = nearest**2
+        total = odds.sum()
+        chosen.append(int(random.choice(len(codes), p=odds / total if total > 0 else None)))
+    return np.array(chosen)
+
+
+def carried(
+    layout: ParameterLayout, classes: Classes, noise: float, random: np.random.Generator | None = None
+) -> Floats:
+    """Return parameters under which every hidden variable is a noisy copy of the class of its row.
+
+    Parameters
+    ----------
+    layout : ParameterLayout
+    classes : Classes
+    noise : float
+        How much of a hidden variable is independent of the class.
+    random : Generator, optional
+        Disturbs the tables a little; without it, variables with the same neighbours stay the same for ever.
+    """
+    graph, count = layout.graph, len(classes.shares)
+    copies = {name: _copies(count, graph.states[name], noise) for name in graph.hidden}
+    given_class = {**copies, **classes.columns}
+    parts = []
+    for axes in layout.axes.values():
+        joint = classes.shares
+        for name in axes:
+            factor = given_class[name].reshape(count, *(1,) * (joint.ndim - 1), -1)
+            joint = joint[..., None] * factor
+        parts.append(joint.sum(axis=0).ravel())
+    counts = np.concatenate(parts)
+    if random is not None:
+        counts = counts * random.uniform(1.0 - JITTER, 1.0 + JITTER, layout.size)
+    uniform = 1.0 / np.repeat(layout.lengths, layout.lengths)
+    return softened(layout, layout.normalised(counts, uniform), FLOOR)
+
+
+def _copies(classes: int, states: int, noise: float) -> Floats:
+    """Return P(hidden variable | class), shape (classes, states): as many states as there are take turns."""
+    turns = min(classes, states)
+    same = (np.arange(classes) % turns)[:, None] == np.arange(states) % turns
+    copies: Floats = (1.0 - noise) * same / same.sum(axis=1, keepdims=True) + noise / states
+    return copies
