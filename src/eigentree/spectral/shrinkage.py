@@ -115,9 +115,9 @@ def choose(
 
     The search climbs from `USUAL` and `usual_floor`, and what it finds is taken where held-out likelihood is surely
     better there. Hubs that were learned together are taken apart where that is better: data that are not of this
-    structure have more to say than a hub can hold. What is given is not searched for, and with a given shrinkage the
-    floor is the usual one, and hubs stay together. A shrinkage of 0 means the counts as they are: no pseudo-rows,
-    and no floor unless one is given.
+    structure have more to say than a hub can hold. What is given is not searched for, and with a given shrinkage
+    the floor is the usual one, and hubs stay together. A shrinkage of 0 means the counts as they are: no
+    pseudo-rows, and no floor unless one is given.
     """
     counts = statistics.counts
     raw = shrinkage == 0
