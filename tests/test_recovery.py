@@ -14,9 +14,9 @@ from random_graphs import latent_graphs
 import eigentree as et
 from eigentree.engine.tables import table_axes
 from eigentree.errors import DataError, GraphError, ParameterError, RankError
-from eigentree.spectral.copies import copied
-from eigentree.spectral.diagonalising import jointly_diagonal
-from eigentree.spectral.recovery import Recovery, recovered
+from eigentree.recovery.copies import copied
+from eigentree.recovery.diagonalising import jointly_diagonal
+from eigentree.recovery.recovery import Recovery, recovered
 from eigentree.structures import zoo
 from eigentree.structures.graph import LatentGraph
 

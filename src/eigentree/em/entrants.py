@@ -15,9 +15,9 @@ from eigentree.em.parameters import ParameterLayout
 from eigentree.em.starts import Classes, Start, carried, class_graph, most_classes, random_start, seeded
 from eigentree.errors import RankError
 from eigentree.planning.views import ViewPlan
+from eigentree.recovery.recovery import recovered
 from eigentree.spectral.learning import learn
 from eigentree.spectral.marginals import pseudo_rows
-from eigentree.spectral.recovery import recovered
 from eigentree.spectral.shrinkage import USUAL
 from eigentree.spectral.sources import CountedTables
 
