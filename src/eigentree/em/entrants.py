@@ -63,7 +63,7 @@ CLASS_STOPPING = Stopping("gain", 1e-5)
 VIEWS = 6
 
 FEW_ROWS, FEW_ROWS_TIMES = 500, 3
-"""With no more rows that differ so many times as many starts run: they cost little, and few rows have many optima."""
+"""With no more rows that differ so many times as many starts run: they cost little and have many optima."""
 
 
 class Entrant(NamedTuple):

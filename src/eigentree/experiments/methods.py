@@ -139,7 +139,7 @@ def _published(problem: Problem) -> Model:
 
 def _em(problem: Problem, **changed: Any) -> Model:
     """Return the model of the paper's protocol, but for what is changed."""
-    settings = {"init": "random", "restarts": 5, "stopping": "paper", "tol": 1e-4} | changed
+    settings: dict[str, Any] = {"init": "random", "restarts": 5, "stopping": "paper", "tol": 1e-4} | changed
     settings = {"accelerate": False, "pseudo_counts": 0.0, "max_iter": problem.most_iterations or 1000} | settings
     return EMJunctionTree(problem.graph, random_state=problem.seed, **settings).fit(problem.rows)
 

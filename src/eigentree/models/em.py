@@ -85,7 +85,7 @@ class EMJunctionTree(_TablesFace):
         rows. Of a network there is one climb only.
     stopping : {"gain", "paper"}
         When a climb ends. "gain": once the log-likelihood per row is expected to rise by no more than `tol` however
-        long it went on. "paper": once the log-likelihood f satisfies
+        long it went on; only a saddle can look like a summit. "paper": once the log-likelihood f satisfies
         |f(t) - f(t-1)| <= tol · (|f(t)| + |f(t-1)|) / 2 (section 9).
     pseudo_counts : float
         Added to every expected count (a symmetric Dirichlet prior); the objective is then the log-likelihood plus
