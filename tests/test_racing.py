@@ -140,7 +140,7 @@ def test_the_race_is_at_least_as_good_as_one_random_start() -> None:
     rows = et.LatentNetwork.random(graph, seed=2).sample(9_000, seed=3)
     race = et.EMJunctionTree(graph, pseudo_counts=0.0, tol=1e-5, random_state=0).fit(rows)
     one = et.EMJunctionTree(graph, 1, init="random", pseudo_counts=0.0, tol=1e-5, random_state=0).fit(rows)
-    assert race.history_[-1] > one.history_[-1] - 1e-5 * len(rows)
+    assert race.history_[-1] > one.history_[-1] - 1e-4 * len(rows)
     # On a part first, then on all rows.
     assert len({heat.rows for heat in race.start_.heats}) == 2
     for heat in race.start_.heats:
