@@ -1,4 +1,4 @@
-"""Where EM starts, on real data beside the repository: the race against the best of ten random starts, and crowds."""
+"""Where EM starts, on real data: the race against the best of ten random starts, and labels of crowds."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _show_races(names: list[str], structures: list[str]) -> None:
                 ]
             )
     show_table(
-        f"starts: mean test log-likelihood, the race beside the best of {RANDOM_STARTS} random accelerated starts,\n"
+        f"starts: mean test log-likelihood, race beside best of {RANDOM_STARTS} random accelerated starts,\n"
         "no pseudo-counts, 1 thread, processor seconds with planning",
         ["data", "won", "race", "best random", "ahead", "race s", "random s", "ratio"],
         table,
@@ -70,7 +70,7 @@ def _show_races(names: list[str], structures: list[str]) -> None:
 
 
 def crowd_error(name: str) -> float:
-    """Return the share of items whose class a latent class of workers gets wrong; its classes are named by votes."""
+    """Return the share of items that a latent class of workers gets wrong; its classes are named by votes."""
     labels = np.loadtxt(DATA / "crowd" / f"{name}_crowd.txt", dtype=int)
     truth = np.loadtxt(DATA / "crowd" / f"{name}_truth.txt", dtype=int)
     items, workers = labels[:, 0].max(), labels[:, 1].max()

@@ -47,8 +47,8 @@ __all__ = ["EMJunctionTree", "OnlineEMJunctionTree"]
 TOLERANCES: Mapping[Rule, float] = MappingProxyType({"gain": 1e-6, "paper": 1e-4})
 """The tolerance of each rule of stopping where none is given."""
 
-PSEUDO_COUNTS = 0.1
-"""Chosen on drawn and real data together: it lowers errors wherever rows are few, and costs nothing where not."""
+PSEUDO_COUNTS = 0.5
+"""Chosen on drawn and real data together: lower errors where rows are few, without hurting peaked tables."""
 
 
 class _TablesFace(TablesFace):
