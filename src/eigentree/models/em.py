@@ -77,7 +77,7 @@ class EMJunctionTree(_TablesFace):
         How many starts to climb from, where `init` names their kind; the best end is kept. In a race, how many may
         be climbed to the end.
     tol : float, optional
-        Of `stopping`: 1e-6 nats per row for "gain", 1e-4 for "paper", unless given.
+        Of `stopping`: 4e-6 nats per row for "gain", 1e-4 for "paper", unless given.
     max_iter : int
         Most steps of a climb.
     init : {"race", "spectral", "mixture", "copy", "random"} or LatentNetwork
