@@ -55,7 +55,8 @@ for name, other in {{
 }}.items():
     n = len(other.observed)
     def climb(steps):
-        em = et.EMJunctionTree(other, restarts=1, tol=0, max_iter=steps, random_state=0)
+        start = et.LatentNetwork.random(other, seed=0)
+        em = et.EMJunctionTree(other, tol=0, max_iter=steps, init=start, accelerate=False, pseudo_counts=0.0)
         return em.fit(codes[: count // 5, :n])
     found["EM step, " + name] = (best(lambda: climb(7), 2) - best(lambda: climb(2), 2)) / 5
 print(json.dumps(found))

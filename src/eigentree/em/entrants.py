@@ -15,9 +15,9 @@ from eigentree.em.parameters import ParameterLayout
 from eigentree.em.starts import Classes, Start, carried, class_graph, most_classes, random_start, seeded
 from eigentree.errors import RankError
 from eigentree.planning.views import ViewPlan
+from eigentree.recovery.recovery import recovered
 from eigentree.spectral.learning import learn
 from eigentree.spectral.marginals import pseudo_rows
-from eigentree.spectral.recovery import recovered
 from eigentree.spectral.shrinkage import USUAL
 from eigentree.spectral.sources import CountedTables
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from eigentree.engine.tables import TableKey
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["KINDS", "Entrant", "Kind", "Office"]
+__all__ = ["FEW_ROWS", "FEW_ROWS_TIMES", "KINDS", "Entrant", "Kind", "Office"]
 
 Kind: TypeAlias = Literal["spectral", "mixture", "copy", "random"]
 
@@ -61,6 +61,9 @@ CLASS_PSEUDO_COUNTS = 0.01
 CLASS_STOPPING = Stopping("gain", 1e-5)
 
 VIEWS = 6
+
+FEW_ROWS, FEW_ROWS_TIMES = 500, 3
+"""With no more rows that differ, so many times as many starts run: they cost little, and optima are many."""
 
 
 class Entrant(NamedTuple):
@@ -99,7 +102,8 @@ class Office:
         """Return those who take part in a race, the first few of different kinds."""
         if not self._hidden:
             return self.of_kinds(["random"], random)
-        return self.of_kinds(ONE_HIDDEN if len(self._hidden) == 1 else MANY_HIDDEN, random)
+        kinds = ONE_HIDDEN if len(self._hidden) == 1 else MANY_HIDDEN
+        return self.of_kinds(kinds * (FEW_ROWS_TIMES if len(self.rows.weights) <= FEW_ROWS else 1), random)
 
     def of_kinds(self, kinds: Sequence[Kind], random: np.random.Generator) -> list[Entrant]:
         """Return one entrant of each kind; those of the same kind differ."""

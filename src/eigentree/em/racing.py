@@ -18,7 +18,7 @@ import numpy as np
 
 from eigentree.em.climbing import Climb, Problem, Stopping, climbed
 from eigentree.em.distinct import DistinctRows
-from eigentree.em.entrants import Entrant
+from eigentree.em.entrants import FEW_ROWS, FEW_ROWS_TIMES, Entrant
 from eigentree.em.frozen import softened
 from eigentree.em.starts import Start
 from eigentree.errors import EigentreeError, RankError
@@ -52,9 +52,6 @@ CHANCE = 0.5
 
 MATTERS = 1e-5
 """A start that cannot get ahead of the leader by more, in objective per row, does not stay."""
-
-FEW_ROWS = 500
-"""With no more rows that differ all starts run: they cost little, and few rows have many optima."""
 
 SHARE_OF_ERROR = 0.002
 """A part is left once so much of its chance error, p / 2n nats per row, is still to be gained on it."""
@@ -331,6 +328,7 @@ class _Field:
         self.is_last = part.rows is course.rows
         self._course = course
         self._draws = part.draws
+        self._few_rows = len(part.rows.weights) <= FEW_ROWS
         self._many_hidden = len(course.graph.hidden) > 1
         self._problem = course.whole if self.is_last else course.problem(part.rows, 1)
 
@@ -350,7 +348,7 @@ class _Field:
     @property
     def is_level(self) -> bool:
         """Whether it does not matter which start wins; few rows have many optima, which show late."""
-        if len(self._problem.rows.weights) <= FEW_ROWS:
+        if self._few_rows:
             return False
         heights = [runner.height for runner in self.runners]
         return len(heights) > 1 and max(heights) - min(heights) <= LEVEL * self._problem.weight
@@ -365,7 +363,7 @@ class _Field:
         leader, *others = self.runners
         enough = leader.height + (MATTERS - CHANCE / math.sqrt(self._draws)) * weight
         hopeful = [each for each in others if each.height + (not each.arrived) * hope * each.gain > enough]
-        self.runners = [leader, *hopeful][: heat.most]
+        self.runners = [leader, *hopeful][: heat.most * (FEW_ROWS_TIMES if self._few_rows else 1)]
         return Heat(len(self._problem.rows.weights), steps, standings)
 
     def standing(self, heats: tuple[Heat, ...], absent: Mapping[str, str]) -> Standing:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -17,14 +17,15 @@ from eigentree.em.climbing import Stopping, climbed
 from eigentree.em.distinct import DistinctRows
 from eigentree.em.fitting import fitted
 from eigentree.em.frozen import softened
+from eigentree.em.starts import Start
 
 if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.em.entrants import Kind
-    from eigentree.em.racing import Course
+    from eigentree.em.racing import Course, Standing
     from eigentree.exact.network import LatentNetwork
 
-__all__ = ["FEW_PSEUDO_COUNTS", "chosen_pseudo_counts", "split"]
+__all__ = ["FEW_PSEUDO_COUNTS", "Smoothing", "smoothed", "split"]
 
 FEW_PSEUDO_COUNTS = 0.1
 """What is enough where rows are many: no cell is impossible, and nothing else changes much."""
@@ -54,9 +55,24 @@ SOFTENED = 1e-4
 """The share that is made uniform first: what one part of the rows rules out, the other may show."""
 
 
-def chosen_pseudo_counts(
+class Smoothing(NamedTuple):
+    """How many pseudo-counts to use, and the fit by which that was found.
+
+    Attributes
+    ----------
+    pseudo_counts : float
+    standing : Standing, optional
+        Of the fit to the rows that were not held out, with these pseudo-counts; None where rows are too many or too
+        few to ask.
+    """
+
+    pseudo_counts: float
+    standing: Standing | None = None
+
+
+def smoothed(
     course: Course, init: LatentNetwork | Literal["race"] | Kind, random: np.random.Generator
-) -> float:
+) -> Smoothing:
     """Return the pseudo-counts under which rows that were held out are likeliest.
 
     One fit to the other rows, with the most pseudo-counts, is gone on from with fewer and fewer.
@@ -71,23 +87,24 @@ def chosen_pseudo_counts(
     """
     rows = float(course.rows.weights.sum())
     if not FEWEST_ROWS <= rows <= ROWS_PER_PARAMETER * int(course.whole.layout.learned.sum()):
-        return FEW_PSEUDO_COUNTS
+        return Smoothing(FEW_PSEUDO_COUNTS)
     rest, held = split(course.rows, HELD_OUT, random)
     if not len(rest.weights) or not len(held.weights):
-        return FEW_PSEUDO_COUNTS
+        return Smoothing(FEW_PSEUDO_COUNTS)
     part = replace(course, rows=rest, pseudo_counts=STRENGTHS[-1], validation=None)
     (standing,) = deque(fitted(part, init, 1, random), maxlen=1)
     here = max((climb for _, climb in standing.climbs), key=lambda climb: climb.score).parameters
-    scores = []
+    scores, ends = [], []
     for strength in reversed(STRENGTHS):
         problem = replace(part, pseudo_counts=strength).problem(rest, course.threads)
         here = softened(problem.layout, here, SOFTENED)
         for climb in climbed(problem, here, Stopping("gain", GOOD_ENOUGH), STEPS, accelerate=True):
             here = climb.here.parameters
         scores.append(problem.layout.network(here).model.score(held.codes)[0])
-    return next(
-        strength for strength, score in zip(reversed(STRENGTHS), scores, strict=True) if _level(score, scores, held)
-    )
+        ends.append(here)
+    chosen = next(k for k, score in enumerate(scores) if _level(score, scores, held))
+    leader = Start(standing.leader.name, softened(course.whole.layout, ends[chosen], SOFTENED))
+    return Smoothing(STRENGTHS[::-1][chosen], standing._replace(leader=leader, climbs=()))
 
 
 def _level(score: Floats, scores: list[Floats], held: DistinctRows) -> bool:

@@ -18,7 +18,7 @@ from eigentree.kernels.drawing import choose
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from eigentree.arrays import Floats, Integers
+    from eigentree.arrays import Codes, Floats, Integers
     from eigentree.structures.junction_tree import JunctionTree, TreeNode
 
 __all__ = ["NetworkModel"]
@@ -39,6 +39,15 @@ class NetworkModel(Model):
     conditional_of: Callable[[TreeNode], Floats]
 
     undefined: ClassVar[str] = "follow cells that the model calls impossible"
+    replaced: ClassVar[str] = (
+        "have probability zero under the learned tables, and the score -inf; fit with pseudo_counts above 0, or on "
+        "rows that show such cells together"
+    )
+
+    def score(self, codes: Codes) -> tuple[Floats, int]:
+        """Return the log probability of rows of codes, and how many are impossible: they have -inf."""
+        log_prob, _ = super().score(codes)
+        return log_prob, int(np.isneginf(log_prob).sum())
 
     def draw(
         self,
