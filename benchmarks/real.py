@@ -390,4 +390,4 @@ def run(quick: bool) -> None:
         _show_held_out(classes)
     crowds = list(DAWID_SKENE)[: 1 if quick else 2]
     if not shared.is_absent("real: crowds", [file for name in crowds for file in shared.crowd_files(name)]):
-        _show_crowds(crowds, 2 if quick else 10)
+        _show_crowds(crowds, 2 if quick else 5)
