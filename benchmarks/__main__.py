@@ -23,6 +23,8 @@ TOPICS = (
     "memory",
     "accuracy",
     "consistency",
+    "real",
+    "classes",
 )
 DRAWING = ("accuracy", "consistency")
 """The topics whose models are drawn with a concentration that one can choose."""
