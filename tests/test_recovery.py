@@ -14,9 +14,9 @@ from random_graphs import latent_graphs
 import eigentree as et
 from eigentree.engine.tables import table_axes
 from eigentree.errors import DataError, GraphError, ParameterError, RankError
-from eigentree.spectral.copies import copied
-from eigentree.spectral.diagonalising import jointly_diagonal
-from eigentree.spectral.recovery import Recovery, recovered
+from eigentree.recovery.copies import copied
+from eigentree.recovery.diagonalising import jointly_diagonal
+from eigentree.recovery.recovery import Recovery, recovered
 from eigentree.structures import zoo
 from eigentree.structures.graph import LatentGraph
 
@@ -132,7 +132,7 @@ def test_on_any_graph_every_table_is_exact_or_named_with_a_reason(graph: LatentG
 
 
 def test_sketches_lie_in_the_span_of_the_true_emissions_and_one_is_made_per_set_of_parents() -> None:
-    for graph in (zoo.hmm(12, 2, 2, 5), zoo.paper_junction_tree(observed_states=8)):
+    for graph in (zoo.hmm(12, 2, 2, 5), zoo.paper_junction_tree(observed_states=8), zoo.mixture(2, 2, 4)):
         truth = et.LatentNetwork.random(graph, seed=1)
         recovery = from_moments(truth).recover()
         assert recovery.sketches

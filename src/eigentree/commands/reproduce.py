@@ -86,7 +86,7 @@ def _figure3(asked: argparse.Namespace) -> Report:
     from eigentree.experiments.reproduce import reproduce_figure3
 
     chosen = figure3.cells(
-        _distinct(asked.structure or STRUCTURES),
+        _distinct(asked.structure or (figure3.QUICK_STRUCTURES if asked.quick else STRUCTURES)),
         _distinct(asked.concentration or figure3.CONCENTRATIONS),
         asked.models or (figure3.QUICK_MODELS if asked.quick else figure3.MODELS),
         _distinct(asked.samples or (figure3.QUICK_SAMPLES if asked.quick else figure3.SAMPLES)),

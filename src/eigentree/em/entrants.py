@@ -15,9 +15,9 @@ from eigentree.em.parameters import ParameterLayout
 from eigentree.em.starts import Classes, Start, carried, class_graph, most_classes, random_start, seeded
 from eigentree.errors import RankError
 from eigentree.planning.views import ViewPlan
+from eigentree.recovery.recovery import recovered
 from eigentree.spectral.learning import learn
 from eigentree.spectral.marginals import pseudo_rows
-from eigentree.spectral.recovery import recovered
 from eigentree.spectral.shrinkage import USUAL
 from eigentree.spectral.sources import CountedTables
 
@@ -63,7 +63,7 @@ CLASS_STOPPING = Stopping("gain", 1e-5)
 VIEWS = 6
 
 FEW_ROWS, FEW_ROWS_TIMES = 500, 3
-"""With no more rows that differ so many times as many starts run: they cost little and have many optima."""
+"""With no more rows that differ, so many times as many starts run: they cost little, and optima are many."""
 
 
 class Entrant(NamedTuple):

@@ -55,7 +55,7 @@ SAMPLES = (100, 200, 400, 800, 1_600)
 
 SPLITS = 10
 TEST_SHARE = 0.25
-METHOD_NAMES = ("ours", "published", "em", "accelerated", "online", "smoothed", "independent", "markov")
+METHOD_NAMES = ("ours", "race", "published", "em", "accelerated", "online", "smoothed", "independent", "markov")
 
 QUICK_SAMPLES = (200,)
 QUICK_SPLITS = 2
@@ -149,7 +149,6 @@ def measure(cell: Figure4Cell) -> dict[str, Any]:
         "seconds": outcome.seconds,
         "cpu_seconds": outcome.cpu_seconds,
         "impossible": int(lost.sum()),
-        "floored": sum(found["floored"] for found in outcome.about),
         "classes": outcome.about,
         "seeds": seeds,
     }
@@ -188,10 +187,7 @@ def _class_answers(model: JunctionTreeClassifier, tests: Codes) -> tuple[Floats,
 def _answers(models: Sequence[Any], log_prior: Floats, tests: Codes) -> tuple[Floats, list[dict[str, Any]]]:
     """Return log P(row, class), shape (rows, classes), and what is to be said of each class's model."""
     answers = [scored(model, tests) for model in models]
-    about = [
-        {"floored": int(answer.floored), **facts(model)} for answer, model in zip(answers, models, strict=True)
-    ]
-    return np.column_stack([answer.log_prob for answer in answers]) + log_prior, about
+    return np.column_stack(answers) + log_prior, [facts(model) for model in models]
 
 
 def _log_prior(labels: Codes) -> Floats:

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from eigentree.experiments.journal import Journal
     from eigentree.experiments.runner import Cell
 
-__all__ = ["Point", "error_table", "points", "ratio_table", "time_table", "write_csv"]
+__all__ = ["Point", "error_table", "points", "ratio_table", "reach_table", "time_table", "write_csv"]
+
+
+NEAR = 1.1
+"""An error of no more than this times that of the converged MLE has reached it."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +44,10 @@ class Point:
         Mean over models or splits, its standard error (NaN for fewer than two), and median.
     cpu_seconds, seconds : float
         Mean of the processor's time and of the time on the wall that training took.
-    floored : float
-        Mean number of test rows to which the model gave no positive probability of its own.
+    impossible : float
+        Mean number of test rows that the model calls impossible.
+    theory : float
+        The error that the theory of maximum likelihood foretells, sqrt(2 p / (pi N)); NaN where there is no truth.
     """
 
     panel: str
@@ -55,7 +61,8 @@ class Point:
     median_error: float
     cpu_seconds: float
     seconds: float
-    floored: float
+    impossible: float
+    theory: float
 
 
 def points(
@@ -92,7 +99,8 @@ def points(
                 statistics.median(errors) if good else nothing,
                 statistics.fmean(result["cpu_seconds"] for result in good) if good else nothing,
                 statistics.fmean(result["seconds"] for result in good) if good else nothing,
-                statistics.fmean(result["floored"] + result["impossible"] for result in good) if good else nothing,
+                statistics.fmean(result["impossible"] for result in good) if good else nothing,
+                statistics.fmean(result.get("theory", nothing) for result in good) if good else nothing,
             )
         )
     order = list(METHODS)
@@ -110,7 +118,8 @@ def write_csv(path: Path, found: Sequence[Point]) -> None:
 def error_table(found: Sequence[Point], percent: bool = False) -> str:
     """Return errors with their standard errors, a row a training size and a column a method, in Markdown.
 
-    The lowest error of a row is bold; EM from the truth does not compete.
+    The lowest error of a row is bold; the converged MLE, which began at the truth, does not compete. Beside it
+    stands what theory foretells.
     """
 
     def shown(point: Point, row: Sequence[Point]) -> str:
@@ -118,6 +127,8 @@ def error_table(found: Sequence[Point], percent: bool = False) -> str:
         text = f"{point.error * scale:.{digits}f}"
         if point.standard_error == point.standard_error:
             text += f" ± {point.standard_error * scale:.{digits}f}"
+        if point.method == "floor" and point.theory == point.theory:
+            text += f" (theory {point.theory:.3f})"
         if point.failures:
             text += f" ({point.failures} of {point.count} failed)"
         rivals = [other.error for other in row if other.method != "floor" and other.error == other.error]
@@ -132,7 +143,10 @@ def time_table(found: Sequence[Point]) -> str:
 
 
 def ratio_table(found: Sequence[Point]) -> str:
-    """Return training times as multiples of ours, a row a training size and a column a method, in Markdown."""
+    """Return training times as multiples of the spectral fit's, in Markdown.
+
+    There is a row a training size and a column a method.
+    """
 
     def shown(point: Point, row: Sequence[Point]) -> str:
         (ours,) = [other.cpu_seconds for other in row if other.method == "ours"]
@@ -140,6 +154,37 @@ def ratio_table(found: Sequence[Point]) -> str:
         return f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.2g}"
 
     return _table([point for point in found if point.method != "ours"], shown, found)
+
+
+def reach_table(cells: Sequence[Cell], journal: Journal, label_of: Callable[[Any], str]) -> str:
+    """Return how long each method took to come within a tenth of the error of the converged MLE, in Markdown.
+
+    The median of the processor's seconds over the models on which it got there, and on how many it did.
+    """
+    results: dict[tuple[str, str], dict[int, dict[str, Any]]] = {}
+    for cell in cells:
+        described = cell.describe()
+        record = journal.find(described)
+        if record is not None and "failure" not in record["result"]:
+            key = label_of(cell), str(described["method"])
+            results.setdefault(key, {})[int(str(described["model"]))] = record["result"]
+    labels = list(dict.fromkeys(label for label, method in results if method == "floor"))
+    methods = [name for name in METHODS if any((label, name) in results for label in labels)]
+    rows = [["N", *(METHODS[name].title for name in methods)]]
+    for label in labels[::-1]:
+        floor = results[label, "floor"]
+        rows.append([label, *(_reached(results.get((label, name), {}), floor) for name in methods)])
+    return _lines(rows)
+
+
+def _reached(results: dict[int, dict[str, Any]], floor: dict[int, dict[str, Any]]) -> str:
+    """Return the median time of the models on which an error is within a tenth of the floor's, and how many."""
+    common = [model for model in results if model in floor]
+    there = [model for model in common if results[model]["error"] <= NEAR * floor[model]["error"]]
+    if not there:
+        return f"never (0 of {len(common)})" if common else "–"
+    seconds = statistics.median(results[model]["cpu_seconds"] for model in there)
+    return f"{seconds:.2g} s ({len(there)} of {len(common)})"
 
 
 def _table(
@@ -153,6 +198,10 @@ def _table(
         at = {point.method: point for point in found if point.label == label}
         around = [point for point in (context or found) if point.label == label]
         rows.append([label, *(shown(at[name], around) if name in at else "–" for name in methods)])
+    return _lines(rows)
+
+
+def _lines(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     lines = [_line(rows[0], widths), "|" + "|".join("-" * (width + 1) + ":" for width in widths) + "|"]
     return "\n".join([*lines, *(_line(row, widths) for row in rows[1:])])

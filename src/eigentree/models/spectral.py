@@ -21,11 +21,11 @@ from eigentree.errors import DataError, GraphError, ParameterError
 from eigentree.kernels.compiling import announced
 from eigentree.models.face import Face
 from eigentree.planning.views import ViewPlan
+from eigentree.recovery.recovery import Recovery, recovered
 from eigentree.spectral.diagnostics import Clipping, SpectralReport
 from eigentree.spectral.learning import learn
 from eigentree.spectral.marginals import exact_marginals
 from eigentree.spectral.model import SpectralModel
-from eigentree.spectral.recovery import Recovery, recovered
 from eigentree.spectral.shrinkage import choose
 from eigentree.spectral.sources import ExactTables
 from eigentree.structures.templates import Template

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from eigentree.engine.threads import one_thread
 from eigentree.errors import RankError
 from eigentree.notices import notice
+from eigentree.planning.hubs import Ends, find_hubs
 from eigentree.planning.ranks import Dimensions, Spans
 from eigentree.planning.search import PlannedEdges, Wishes, plan_edges
 from eigentree.planning.work import OverworkError, Work
@@ -18,6 +19,7 @@ from eigentree.structures.junction_tree import JunctionTree
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from eigentree.planning.hubs import Hub
     from eigentree.structures.graph import LatentGraph
 
 __all__ = ["PlanNode", "ViewPlan"]
@@ -83,6 +85,8 @@ class ViewPlan(Derived):
     nodes : tuple of PlanNode
     short : tuple of str
         One message per edge that goes on at a lower rank than it needs, because no view reaches it.
+    hubs : tuple of Hub
+        Nodes that are learned together, with variance scaling; none where one view is asked for.
 
     Examples
     --------
@@ -95,6 +99,7 @@ class ViewPlan(Derived):
     graph: LatentGraph
     nodes: tuple[PlanNode, ...]
     short: tuple[str, ...] = ()
+    hubs: tuple[Hub, ...] = ()
 
     @classmethod
     def build(
@@ -131,7 +136,7 @@ class ViewPlan(Derived):
         return plan
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.graph, self.nodes, self.short)
+        return type(self), (self.graph, self.nodes, self.short, self.hubs)
 
     def groups(self) -> list[tuple[str, ...]]:
         """Return the groups of variables whose joint counts the fit needs, each once, columns in order."""
@@ -152,6 +157,8 @@ def _groups(plan: ViewPlan) -> tuple[tuple[str, ...], ...]:
         below = {place[name] for name in plan.inner_variables(node)}
         outside = [[place[name] for name in group] for group in node.outside] if node.parent >= 0 else [[]]
         wanted.update(tuple(sorted(below.union(group))) for group in outside)
+    for hub in plan.hubs:
+        wanted.update(tuple(sorted(place[name] for name in group)) for group in (*hub.pairs(), *hub.triples()))
     return tuple(tuple(names[column] for column in group) for group in sorted(wanted))
 
 
@@ -189,10 +196,20 @@ def _searched(tree: JunctionTree, wishes: Wishes, most: int | None) -> ViewPlan:
             if number + 1 == MOST_DRAWS and not plans:
                 raise
             continue
-        plans.append(ViewPlan(tree.graph, _contracted(tree, spans, ranks, found, most), found.short))
+        nodes = _contracted(tree, spans, ranks, found, most)
+        hubs = _hubs(tree, spans, nodes) if wishes.views > 1 else ()
+        plans.append(ViewPlan(tree.graph, nodes, found.short, hubs))
         if not found.short:
             break
     return min(plans, key=lambda plan: len(plan.short))
+
+
+def _hubs(tree: JunctionTree, spans: Spans, nodes: tuple[PlanNode, ...]) -> tuple[Hub, ...]:
+    """Return the hubs; none where looking for them takes too long, since their nodes can be learned one by one."""
+    try:
+        return find_hubs(tree, spans, nodes, [Ends(place.edge, place.bottom) for place in _places(tree)])
+    except OverworkError:
+        return ()
 
 
 def _refusal(tree: JunctionTree, node: int, max_rank: int | None) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from eigentree.notices import notice
 from eigentree.spectral.bonds import NO_SIGNAL
+from eigentree.spectral.free_parameters import graph_parameters, operator_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -141,6 +142,10 @@ class SpectralReport:
         |C|: how many nodes the tree has.
     clipping : Clipping
         How often the model has to help itself where learned probabilities are negative.
+    hubs : int
+        How many hubs were learned together.
+    parameters, graph_parameters : int
+        How many free parameters the learned operators have, and the tables of the graph.
     """
 
     separators: tuple[SeparatorReport, ...]
@@ -153,6 +158,9 @@ class SpectralReport:
     largest_observed: int
     cliques: int
     clipping: Clipping
+    hubs: int
+    parameters: int
+    graph_parameters: int
 
     @classmethod
     def of(
@@ -203,7 +211,15 @@ class SpectralReport:
             largest_observed=max(graph.states[name] for name in graph.observed),
             cliques=len(plan.nodes),
             clipping=clipping or Clipping(0.0, 0.0, 0),
+            hubs=len(plan.hubs) if fit.apart else 0,
+            parameters=operator_parameters(plan, fit.apart is not None),
+            graph_parameters=graph_parameters(graph),
         )
+
+    @property
+    def error_ratio(self) -> float:
+        """About how large errors are where the structure is true, relative to those of maximum likelihood."""
+        return math.sqrt(self.parameters / self.graph_parameters) if self.graph_parameters else 1.0
 
     @property
     def alpha(self) -> float:
@@ -265,6 +281,8 @@ class SpectralReport:
             f"alpha {self.alpha:.3g}, highest order {self.order}, of which observed {self.observed_order}",
             f"clipped: {self.clipping.share:.2%} of cells' distributions; {self.clipping.refused:.2%} of "
             f"{self.clipping.rows:,} rows have a cell without a positive probability of its own",
+            f"{self.parameters:,} free parameters, {self.graph_parameters:,} of the graph: errors of about "
+            f"{self.error_ratio:.2f} times those of maximum likelihood, at best",
             "weakest separators:",
             f"  {'separator':<24}{'rank':>6}{'states':>8}{'smallest':>11}{'noise':>9}{'gap':>10}  views",
         ]

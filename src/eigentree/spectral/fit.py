@@ -29,7 +29,8 @@ class LearnedEdge:
     ----------
     projection : array, shape (features of the inside view, rank)
         U_i: what the bond carries, in terms of products of features of the inside view's columns; at a leaf, and
-        without scaling, in terms of joint states.
+        without scaling, in terms of joint states. Bonds within and between hubs carry the hub's basis instead, and
+        here is what they would carry if learned apart.
     solves : tuple of array, shape (features of the outside view, rank)
         For each outside view, its part of the (pseudo-)inverse, before shrinkage.
     singular_values : array, shape (at most rank + 1,)
@@ -63,9 +64,10 @@ class LearnedEdge:
 
 def _factors(squares: Floats, damping: Floats, shrinkage: float) -> Floats:
     """Return what directions with these squared singular values are multiplied by at some shrinkage."""
+    shrunk = damping > 0
     added = np.zeros(len(damping))
-    added[damping > 0] = damping[damping > 0] * shrinkage
-    return np.divide(squares, squares + added, out=np.zeros(len(squares)), where=squares > 0)
+    added[shrunk] = damping[shrunk] * shrinkage
+    return np.divide(squares, squares + added, out=np.ones(len(squares)) * ~shrunk, where=squares > 0)
 
 
 class _Unshrunk(NamedTuple):
@@ -102,12 +104,15 @@ class SpectralFit:
     sums_to_one : bool
         Whether the operators add up to 1 at any shrinkage by themselves, as those do that were learned with
         variance scaling. Others are divided by what they add up to.
+    apart : SpectralFit or None
+        Where hubs were learned together: the same with all nodes learned by their own views.
     """
 
     plan: ViewPlan
     edges: tuple[LearnedEdge | None, ...]
     cores: tuple[Floats, ...]
     sums_to_one: bool
+    apart: SpectralFit | None = None
 
     def operators(self, shrinkage: float) -> TreeOperators:
         """Return the operators at some shrinkage toward independence."""

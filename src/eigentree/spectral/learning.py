@@ -33,6 +33,8 @@ from eigentree.engine.threads import one_thread
 from eigentree.spectral.batches import Batch, batches_of
 from eigentree.spectral.bonds import Bond, centred_bond, plain_bond, scaled_bond
 from eigentree.spectral.fit import LearnedEdge, SpectralFit
+from eigentree.spectral.hub_cores import with_hubs
+from eigentree.spectral.hubs import learn_hubs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,9 +91,14 @@ class _Learning:
         return [ColumnFeatures.stack(leaves) for leaves in self.leaves]
 
     def fits(self) -> list[SpectralFit]:
-        """Return what was learned."""
+        """Return what was learned; hubs, if there are any, are learned together and beside that apart."""
         pairs = zip(self.edges, self.cores, strict=True)
-        return [SpectralFit(self.plan, tuple(edges), tuple(cores), self.scaled) for edges, cores in pairs]
+        apart = [SpectralFit(self.plan, tuple(edges), tuple(cores), self.scaled) for edges, cores in pairs]
+        if not (self.scaled and self.plan.hubs):
+            return apart
+        learned = learn_hubs(self.plan, self.tables, self.features)
+        triples = zip(apart, learned, self.tables, strict=True)
+        return [with_hubs(fit, hubs, source.rows) for fit, hubs, source in triples]
 
     def learn_leaves(self, batch: Batch) -> None:
         """Learn the bonds and operators of leaves, and with them the features of their columns."""

@@ -7,6 +7,7 @@ the distribution that the model will answer with, which adds up to 1 whatever th
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -113,8 +114,10 @@ def choose(
     """Return a shrinkage and a floor, the held-out likelihoods of those tried, and the fit to all rows.
 
     The search climbs from `USUAL` and `usual_floor`, and what it finds is taken where held-out likelihood is surely
-    better there. What is given is not searched for, and with a given shrinkage the floor is the usual one. A
-    shrinkage of 0 means the counts as they are: no pseudo-rows, and no floor unless one is given.
+    better there. Hubs that were learned together are taken apart where that is better: data that are not of this
+    structure have more to say than a hub can hold. What is given is not searched for, and with a given shrinkage
+    the floor is the usual one, and hubs stay together. A shrinkage of 0 means the counts as they are: no
+    pseudo-rows, and no floor unless one is given.
     """
     counts = statistics.counts
     raw = shrinkage == 0
@@ -136,14 +139,15 @@ def choose(
     trials = [
         _Trial(fit, held[k].codes, counted_marginals(rests[k], added)) for fit, k in zip(fits, usable, strict=True)
     ]
-    search = _Search(
-        trials,
-        np.concatenate([held[k].weights for k in usable]),
-        GRID,
-        tuple(usual * multiple for multiple in FLOORS) if floor is None else (floor,),
-    )
-    best = search.best()
-    return Choice(*best, search.tried(), whole, counted_marginals(counts, added))
+    weights = np.concatenate([held[k].weights for k in usable])
+    floors = tuple(usual * multiple for multiple in FLOORS) if floor is None else (floor,)
+    search = _Search(trials, weights, GRID, floors)
+    if whole.apart:
+        # Hubs have few parameters, which is a gain where the structure is true, and only there.
+        apart = _Search([trial.apart() for trial in trials], weights, GRID, floors)
+        if apart.beats(search):
+            search, whole = apart, whole.apart
+    return Choice(*search.best(), search.tried(), whole, counted_marginals(counts, added))
 
 
 _Place: TypeAlias = tuple[int, int]
@@ -175,11 +179,19 @@ class _Search:
 
     def best(self) -> tuple[float, float]:
         """Return the pair that climbing from the usual one leads to, if it is surely better; else the usual."""
+        return self._at(self._best)
+
+    @cached_property
+    def _best(self) -> _Place:
         usual = place = self.grid[0].index(USUAL), 0
         while (better := max(self._near(place), key=self._mean)) != place:
             place = better
         gain, error = _paired(self._score(place) - self._score(usual), self.weights)
-        return self._at(place if gain > SURE * error else usual)
+        return place if gain > SURE * error else usual
+
+    def beats(self, other: _Search) -> bool:
+        """Return whether the best pair is better than that of a search on other fits and the same rows."""
+        return self._mean(self._best) > other._mean(other._best)
 
     def tried(self) -> dict[tuple[float, float], float]:
         """Return the mean log probability at all pairs that were scored."""
@@ -218,6 +230,10 @@ class _Trial(NamedTuple):
     fit: SpectralFit
     codes: Codes
     marginals: tuple[Floats, ...]
+
+    def apart(self) -> _Trial:
+        """Return the trial of the fit whose nodes are all learned by their own views."""
+        return self._replace(fit=self.fit.apart or self.fit)
 
     def score(self, shrinkage: float, floor: float) -> Floats:
         """Return the log probability of each held-out row."""

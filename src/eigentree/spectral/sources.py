@@ -36,6 +36,7 @@ class ExactTables:
     source: MomentSource
     graph: LatentGraph
     rows: float = math.inf
+    share: float = 0.0
 
     def probability(self, columns: tuple[int, ...]) -> JointTable:
         """Return the joint distribution of some columns, as the source gives it."""

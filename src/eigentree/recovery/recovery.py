@@ -21,13 +21,13 @@ from eigentree.engine.tables import learnable_tables, marginal, table_axes
 from eigentree.engine.threads import one_thread
 from eigentree.errors import RankError
 from eigentree.exact.network import LatentNetwork
-from eigentree.spectral.copies import copied
-from eigentree.spectral.gauges import Gauges, Told
-from eigentree.spectral.labelling import STEADY
-from eigentree.spectral.meetings import Meeting, at_bonds, at_nodes
-from eigentree.spectral.naming import named
-from eigentree.spectral.separations import Leg, separations
-from eigentree.spectral.sketching import sketched
+from eigentree.recovery.copies import copied
+from eigentree.recovery.gauges import Gauges, Told
+from eigentree.recovery.labelling import STEADY
+from eigentree.recovery.meetings import Meeting, at_bonds, at_nodes
+from eigentree.recovery.naming import named
+from eigentree.recovery.separations import Leg, separations
+from eigentree.recovery.sketching import sketched
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from eigentree.recovery.diagonalising import Basis, jointly_diagonal
+from eigentree.recovery.separations import Leg, legs_of, route
 from eigentree.spectral.bonds import NO_SIGNAL
-from eigentree.spectral.diagonalising import Basis, jointly_diagonal
-from eigentree.spectral.separations import Leg, legs_of, route
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eigentree.arrays import Floats
+    from eigentree.recovery.separations import Route, Separation, Step
     from eigentree.spectral.fit import SpectralFit
-    from eigentree.spectral.separations import Route, Separation, Step
 
 __all__ = ["Gauges", "Told"]
 

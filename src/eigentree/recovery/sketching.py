@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats
     from eigentree.engine.tables import TableKey
-    from eigentree.spectral.gauges import Gauges
+    from eigentree.recovery.gauges import Gauges
 
 __all__ = ["sketched"]
 

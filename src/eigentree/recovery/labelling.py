@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from eigentree.arrays import Floats, Integers
-    from eigentree.spectral.gauges import Told
-    from eigentree.spectral.separations import Leg
+    from eigentree.recovery.gauges import Told
+    from eigentree.recovery.separations import Leg
     from eigentree.structures.graph import LatentGraph
 
 __all__ = ["STEADY", "Labels", "Orders", "factorised"]

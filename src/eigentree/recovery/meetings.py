@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from eigentree.engine.tables import flat_index
-from eigentree.spectral.separations import Leg, legs_of, lies_beyond
+from eigentree.recovery.separations import Leg, legs_of, lies_beyond
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from eigentree.arrays import Floats
     from eigentree.planning.views import ViewPlan
-    from eigentree.spectral.gauges import Gauges, Told
+    from eigentree.recovery.gauges import Gauges, Told
 
 __all__ = ["Meeting", "at_bonds", "at_nodes"]
 

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eigentree.spectral.labelling import Labels, factorised
-from eigentree.spectral.meetings import at_bonds
-from eigentree.spectral.separations import own_legs
+from eigentree.recovery.labelling import Labels, factorised
+from eigentree.recovery.meetings import at_bonds
+from eigentree.recovery.separations import own_legs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from eigentree.arrays import Floats
     from eigentree.planning.views import ViewPlan
-    from eigentree.spectral.gauges import Told
-    from eigentree.spectral.meetings import Meeting
+    from eigentree.recovery.gauges import Told
+    from eigentree.recovery.meetings import Meeting
 
 __all__ = ["Named", "named"]
 
