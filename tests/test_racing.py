@@ -137,7 +137,7 @@ def test_a_race_repeats_and_threads_and_the_scale_of_weights_do_not_change_it() 
 
 def test_the_race_is_at_least_as_good_as_one_random_start() -> None:
     graph = et.zoo.hmm(12, 1, 2, 4)
-    rows = et.LatentNetwork.random(graph, seed=2).sample(9_000, seed=3)
+    rows = et.LatentNetwork.random(graph, seed=2).sample(13_000, seed=3)
     race = et.EMJunctionTree(graph, pseudo_counts=0.0, tol=1e-5, random_state=0).fit(rows)
     one = et.EMJunctionTree(graph, 1, init="random", pseudo_counts=0.0, tol=1e-5, random_state=0).fit(rows)
     assert race.history_[-1] > one.history_[-1] - 1e-4 * len(rows)
@@ -196,7 +196,7 @@ def test_validation_rows_stop_a_climb_and_choose_its_tables() -> None:
 
 
 def test_an_interrupted_race_keeps_its_leader(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph, rows = hmm_rows(9_000)
+    graph, rows = hmm_rows(14_000)
     original = Expectation.__call__
     calls = 0
 
