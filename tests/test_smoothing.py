@@ -20,7 +20,7 @@ def fitted(rows: np.ndarray, **settings: object) -> et.EMJunctionTree:
 
 def chosen(concentration: float, count: int) -> list[float]:
     networks = [et.LatentNetwork.random(GRAPH, concentration, seed=seed) for seed in range(3)]
-    return [fitted(network.sample(count, seed=1)).pseudo_counts_ for network in networks]
+    return [fitted(network.sample(count, seed=1), init="random", restarts=1).pseudo_counts_ for network in networks]
 
 
 def test_even_tables_want_more_than_peaked_ones() -> None:
@@ -42,9 +42,7 @@ def test_the_choice_leads_where_the_same_number_given_does(init: object) -> None
     rows = et.LatentNetwork.random(GRAPH, seed=0).sample(60, seed=1)
     auto = fitted(rows, init=init)
     given = fitted(rows, init=init, pseudo_counts=auto.pseudo_counts_)
-    assert_allclose(auto.history_[-1], given.history_[-1], rtol=0.01)
-    if init != "race":
-        assert_array_equal(auto.score_samples(rows), given.score_samples(rows))
+    assert_array_equal(auto.score_samples(rows), given.score_samples(rows))
     again = fitted(rows, init=init)
     assert again.pseudo_counts_ == auto.pseudo_counts_
     assert_array_equal(again.score_samples(rows), auto.score_samples(rows))
@@ -55,7 +53,9 @@ def test_held_out_rows_are_likelier_than_with_next_to_no_pseudo_counts() -> None
     for seed in range(3):
         network = et.LatentNetwork.random(GRAPH, seed=seed)
         rows, test = network.sample(80, seed=1), network.sample(2_000, seed=2)
-        gains.append(fitted(rows).score(test) - fitted(rows, pseudo_counts=FEW_PSEUDO_COUNTS).score(test))
+        settings = {"init": "random", "restarts": 1}
+        few = fitted(rows, pseudo_counts=FEW_PSEUDO_COUNTS, **settings)
+        gains.append(fitted(rows, **settings).score(test) - few.score(test))
     assert np.mean(gains) > 0.05
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from eigentree.em.entrants import Kind
     from eigentree.em.racing import Course
 
-__all__ = ["fitted", "gone_on"]
+__all__ = ["fitted"]
 
 
 def fitted(
@@ -44,12 +44,6 @@ def fitted(
     if init == "random":
         return _each(course, [entrant.make(course.rows) for entrant in entrants])
     return raced(course, entrants, restarts, random)
-
-
-def gone_on(course: Course, standing: Standing) -> Iterator[Standing]:
-    """Yield how a climb from the leader of an earlier race stands, until it has arrived."""
-    for found in _each(course, [standing.leader]):
-        yield found._replace(heats=standing.heats, absent=standing.absent)
 
 
 def _each(course: Course, starts: Sequence[Start]) -> Iterator[Standing]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -17,15 +17,14 @@ from eigentree.em.climbing import Stopping, climbed
 from eigentree.em.distinct import DistinctRows
 from eigentree.em.fitting import fitted
 from eigentree.em.frozen import softened
-from eigentree.em.starts import Start
 
 if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.em.entrants import Kind
-    from eigentree.em.racing import Course, Standing
+    from eigentree.em.racing import Course
     from eigentree.exact.network import LatentNetwork
 
-__all__ = ["FEW_PSEUDO_COUNTS", "Smoothing", "smoothed", "split"]
+__all__ = ["FEW_PSEUDO_COUNTS", "chosen_pseudo_counts", "split"]
 
 FEW_PSEUDO_COUNTS = 0.1
 """What is enough where rows are many: no cell is impossible, and nothing else changes much."""
@@ -43,7 +42,7 @@ HELD_OUT = 0.2
 """The share of the rows by which pseudo-counts are chosen."""
 
 STEPS = 60
-"""Steps that are taken with each number of pseudo-counts, from where the next larger one has led to."""
+"""Steps that are taken with each number of pseudo-counts, from where the next smaller one has led to."""
 
 GOOD_ENOUGH = 1e-4
 """A climb ends when it has less than this still to gain, in log-likelihood per row: pseudo-counts change more."""
@@ -55,27 +54,13 @@ SOFTENED = 1e-4
 """The share that is made uniform first: what one part of the rows rules out, the other may show."""
 
 
-class Smoothing(NamedTuple):
-    """How many pseudo-counts to use, and the fit by which that was found.
-
-    Attributes
-    ----------
-    pseudo_counts : float
-    standing : Standing, optional
-        Of the fit to the rows that were not held out, with these pseudo-counts; None where rows are too many or too
-        few to ask.
-    """
-
-    pseudo_counts: float
-    standing: Standing | None = None
-
-
-def smoothed(
+def chosen_pseudo_counts(
     course: Course, init: LatentNetwork | Literal["race"] | Kind, random: np.random.Generator
-) -> Smoothing:
+) -> float:
     """Return the pseudo-counts under which rows that were held out are likeliest.
 
-    One fit to the other rows, with the most pseudo-counts, is gone on from with fewer and fewer.
+    One fit to the other rows, with next to none, is gone on from with more and more: a fit that begins with many
+    would miss what is peaked in the data.
 
     Parameters
     ----------
@@ -87,24 +72,21 @@ def smoothed(
     """
     rows = float(course.rows.weights.sum())
     if not FEWEST_ROWS <= rows <= ROWS_PER_PARAMETER * int(course.whole.layout.learned.sum()):
-        return Smoothing(FEW_PSEUDO_COUNTS)
+        return FEW_PSEUDO_COUNTS
     rest, held = split(course.rows, HELD_OUT, random)
     if not len(rest.weights) or not len(held.weights):
-        return Smoothing(FEW_PSEUDO_COUNTS)
-    part = replace(course, rows=rest, pseudo_counts=STRENGTHS[-1], validation=None)
+        return FEW_PSEUDO_COUNTS
+    part = replace(course, rows=rest, pseudo_counts=FEW_PSEUDO_COUNTS, max_iter=STEPS, validation=None)
     (standing,) = deque(fitted(part, init, 1, random), maxlen=1)
     here = max((climb for _, climb in standing.climbs), key=lambda climb: climb.score).parameters
-    scores, ends = [], []
-    for strength in reversed(STRENGTHS):
+    scores = []
+    for strength in STRENGTHS:
         problem = replace(part, pseudo_counts=strength).problem(rest, course.threads)
         here = softened(problem.layout, here, SOFTENED)
         for climb in climbed(problem, here, Stopping("gain", GOOD_ENOUGH), STEPS, accelerate=True):
             here = climb.here.parameters
         scores.append(problem.layout.network(here).model.score(held.codes)[0])
-        ends.append(here)
-    chosen = next(k for k, score in enumerate(scores) if _level(score, scores, held))
-    leader = Start(standing.leader.name, softened(course.whole.layout, ends[chosen], SOFTENED))
-    return Smoothing(STRENGTHS[::-1][chosen], standing._replace(leader=leader, climbs=()))
+    return max(strength for strength, score in zip(STRENGTHS, scores, strict=True) if _level(score, scores, held))
 
 
 def _level(score: Floats, scores: list[Floats], held: DistinctRows) -> bool:

@@ -19,12 +19,12 @@ from eigentree.data.weights import checked_weights
 from eigentree.em.climbing import Problem, Stopping, has_converged
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.entrants import KINDS
-from eigentree.em.fitting import fitted, gone_on
+from eigentree.em.fitting import fitted
 from eigentree.em.online import Learner
 from eigentree.em.outcome import StartOutcome
 from eigentree.em.progress import shown_progress
 from eigentree.em.racing import Course
-from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, Smoothing, smoothed
+from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, chosen_pseudo_counts
 from eigentree.errors import DataError, NetworkError, ParameterError
 from eigentree.exact.network import LatentNetwork
 from eigentree.kernels.compiling import announced
@@ -213,20 +213,14 @@ class EMJunctionTree(_TablesFace):
         course = self._course(graph, X, sample_weight, validation, random)
         init = _checked_init(self.init, graph) if isinstance(self.init, LatentNetwork) else self.init
         most = self.max_iter * (self.restarts if init == "random" else 1)
-        (seed,) = random.spawn(1)
-        smoothing = (
-            smoothed(course, init, seed) if self.pseudo_counts == "auto" else Smoothing(course.pseudo_counts)
-        )
-        course = replace(course, pseudo_counts=smoothing.pseudo_counts)
+        # Draws of their own, made in any case, so that the same number given leads to the same fit.
+        (draws,) = random.spawn(1)
+        if self.pseudo_counts == "auto":
+            course = replace(course, pseudo_counts=chosen_pseudo_counts(course, init, draws))
         standing: Standing | None = None
         try:
             with shown_progress(self.verbose, "EM", most) as report:
-                # A race need not be run again with the pseudo-counts that it was run for.
-                if init == "race" and smoothing.standing is not None:
-                    steps = gone_on(course, smoothing.standing)
-                else:
-                    steps = fitted(course, init, self.restarts, random)
-                for standing in steps:
+                for standing in fitted(course, init, self.restarts, random):
                     report(standing.steps, standing.objective)
                 assert standing is not None
                 report(most, standing.objective)

@@ -47,7 +47,7 @@ MANY_SAMPLES = 20
 LARGE_CELLS = 2**20
 """Tables with more cells than this are learned from once only: one fold is held out, not each in turn."""
 
-GRID = (0.1, 0.2, 0.4, 0.8, 1.6, 6.4, math.inf)
+GRID = (0.1, 0.2, 0.4, 0.8, 1.6, 6.4, 25.6, 102.4, math.inf)
 """Values of kappa to choose from; infinity is independent columns, if scaled. Less than the first is never best."""
 
 USUAL = 0.4
