@@ -19,6 +19,7 @@ TOPICS = (
     "counting",
     "fitting",
     "em",
+    "starts",
     "memory",
     "accuracy",
     "consistency",

@@ -49,7 +49,7 @@ SMALLEST_SHARE = 0.1
 RIDGE = 1e-10
 """What is added to the products of earlier changes, relative to their size: steps in one direction are no basis."""
 
-SHARE_OF_CLIMB = 8
+SHARE_OF_CLIMB = 4
 """A stretch of steps by which the remaining gain is judged is at least one part of so many of the climb."""
 
 FASTEST_RATE, SLOWEST_RATE = 0.5, 0.99

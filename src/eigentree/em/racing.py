@@ -34,6 +34,9 @@ __all__ = ["Course", "Heat", "Part", "Standing", "part_of", "raced"]
 FIRST_ROWS, GROWTH = 2_000, 4
 """How many rows that differ the first part has, and how many times as many the next."""
 
+WORTH_A_PART = 3
+"""A part is raced on where there are so many times as many rows."""
+
 MANY_ROWS = 32_000
 """With fewer rows that differ the first part has twice as many: fewer parts correct it."""
 
@@ -132,7 +135,7 @@ class Course:
     def parts(self, random: np.random.Generator) -> list[Part]:
         """Return parts of the rows, each larger than the one before, and at last all rows."""
         parts, size = [], FIRST_ROWS if len(self.rows.weights) >= MANY_ROWS else 2 * FIRST_ROWS
-        while 2 * size <= len(self.rows.weights):
+        while WORTH_A_PART * size <= len(self.rows.weights):
             parts.append(part_of(self.rows, size, random))
             size *= GROWTH
         return [*parts, Part(self.rows, math.inf)]

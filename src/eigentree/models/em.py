@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EMJunctionTree", "OnlineEMJunctionTree"]
 
-TOLERANCES: Mapping[Rule, float] = MappingProxyType({"gain": 1e-6, "paper": 1e-4})
+TOLERANCES: Mapping[Rule, float] = MappingProxyType({"gain": 4e-6, "paper": 1e-4})
 """The tolerance of each rule of stopping where none is given."""
 
 
@@ -77,7 +77,7 @@ class EMJunctionTree(_TablesFace):
         How many starts to climb from, where `init` names their kind; the best end is kept. In a race, how many may
         be climbed to the end.
     tol : float, optional
-        Of `stopping`: 1e-6 nats per row for "gain", 1e-4 for "paper", unless given.
+        Of `stopping`: 4e-6 nats per row for "gain", 1e-4 for "paper", unless given.
     max_iter : int
         Most steps of a climb.
     init : {"race", "spectral", "mixture", "copy", "random"} or LatentNetwork
@@ -87,7 +87,7 @@ class EMJunctionTree(_TablesFace):
         rows. Of a network there is one climb only.
     stopping : {"gain", "paper"}
         When a climb ends. "gain": once the log-likelihood per row is expected to rise by no more than `tol` however
-        long it went on. "paper": once the log-likelihood f satisfies
+        long it went on; only a saddle can look like a summit. "paper": once the log-likelihood f satisfies
         |f(t) - f(t-1)| <= tol · (|f(t)| + |f(t-1)|) / 2 (section 9).
     pseudo_counts : float or "auto"
         Added to every expected count (a symmetric Dirichlet prior); the objective is then the log-likelihood plus
