@@ -218,8 +218,11 @@ class SpectralReport:
 
     @property
     def error_ratio(self) -> float:
-        """About how large errors are where the structure is true, relative to those of maximum likelihood."""
-        return math.sqrt(self.parameters / self.graph_parameters) if self.graph_parameters else 1.0
+        """About how large errors are where the structure is true, relative to those of maximum likelihood.
+
+        A graph can have more parameters than rows can tell apart; the operators then have fewer, and no more error.
+        """
+        return max(1.0, math.sqrt(self.parameters / self.graph_parameters)) if self.graph_parameters else 1.0
 
     @property
     def alpha(self) -> float:
