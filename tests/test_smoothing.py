@@ -73,6 +73,11 @@ def test_both_sides_of_a_split_are_all_rows_together(kind: str) -> None:
             total[tuple(row)] += weight
     assert_allclose(list(total.values()), rows.weights)
     assert 0.1 < held.weights.sum() / rows.weights.sum() < 0.3
+    if kind == "fractions":
+        both = {tuple(row) for row in rest.codes.tolist()} & {tuple(row) for row in held.codes.tolist()}
+        light = {tuple(row) for row in rows.codes[rows.weights < 1].tolist()}
+        assert light
+        assert not both & light, "a row that is less than one is on one side"
 
 
 @pytest.mark.parametrize("given", ["some", -1.0, None])

@@ -17,6 +17,7 @@ from eigentree.em.climbing import Stopping, climbed
 from eigentree.em.distinct import DistinctRows
 from eigentree.em.fitting import fitted
 from eigentree.em.frozen import softened
+from eigentree.em.racing import part_of
 
 if TYPE_CHECKING:
     from eigentree.arrays import Floats
@@ -34,6 +35,9 @@ STRENGTHS = (0.1, 0.5, 1.0, 2.0, 4.0)
 
 FEWEST_ROWS = 10
 """With fewer rows there are none to hold out."""
+
+MOST_ROWS = 3_000
+"""Rows that differ, from which pseudo-counts are chosen."""
 
 ROWS_PER_PARAMETER = 50
 """With more rows than this for each free parameter, the prior hardly matters and is not searched for."""
@@ -73,7 +77,9 @@ def chosen_pseudo_counts(
     rows = float(course.rows.weights.sum())
     if not FEWEST_ROWS <= rows <= ROWS_PER_PARAMETER * int(course.whole.layout.learned.sum()):
         return FEW_PSEUDO_COUNTS
-    rest, held = split(course.rows, HELD_OUT, random)
+    # A prior is a matter of the tables and not of how many rows there are: some tell it, and cost less.
+    some = part_of(course.rows, MOST_ROWS, random).rows if len(course.rows.weights) > MOST_ROWS else course.rows
+    rest, held = split(some, HELD_OUT, random)
     if not len(rest.weights) or not len(held.weights):
         return FEW_PSEUDO_COUNTS
     part = replace(course, rows=rest, pseudo_counts=FEW_PSEUDO_COUNTS, max_iter=STEPS, validation=None)
@@ -98,9 +104,13 @@ def _level(score: Floats, scores: list[Floats], held: DistinctRows) -> bool:
 
 
 def split(rows: DistinctRows, share: float, random: np.random.Generator) -> tuple[DistinctRows, DistinctRows]:
-    """Return the rows without a share of them, and that share, each copy of a row dealt out by itself."""
+    """Return the rows without a share of them, and that share, each copy of a row dealt out by itself.
+
+    What is left of a weight beyond whole copies goes to one side.
+    """
     whole = np.floor(rows.weights)
-    taken = random.binomial(whole.astype(np.int64), share) + (rows.weights - whole) * share
+    taken = random.binomial(whole.astype(np.int64), share)
+    taken = taken + (rows.weights - whole) * (random.random(len(whole)) < share)
     return _weighing(rows, rows.weights - taken), _weighing(rows, taken)
 
 
