@@ -109,8 +109,8 @@ def split(rows: DistinctRows, share: float, random: np.random.Generator) -> tupl
     What is left of a weight beyond whole copies goes to one side.
     """
     whole = np.floor(rows.weights)
-    taken = random.binomial(whole.astype(np.int64), share)
-    taken = taken + (rows.weights - whole) * (random.random(len(whole)) < share)
+    copies = random.binomial(whole.astype(np.int64), share)
+    taken = copies + (rows.weights - whole) * (random.random(len(whole)) < share)
     return _weighing(rows, rows.weights - taken), _weighing(rows, taken)
 
 
