@@ -215,6 +215,33 @@ def test_tables_and_predictions_are_those_of_the_scores(graph: et.LatentGraph, r
     assert_allclose(model.predict_proba([row], names[0])[0], found, atol=1e-12)
 
 
+@pytest.mark.parametrize("recipe", [{}, {"floor": 0.3}, {"shrinkage": 0}, PUBLISHED | {"floor": 0.03}])
+def test_draws_given_cells_follow_the_conditional(recipe: dict) -> None:
+    graph = STRUCTURES["mixture"]
+    model = fitted(graph, drawn(graph, 30), **recipe)
+    given = {"x0": 0, "x2": 1}
+    rows = model.sample(20_000, seed=0, given=given)
+    assert (rows[:, [0, 2]] == [0, 1]).all()
+    first = next(name for name in (graph.observed[c] for c in model.model_.fit.walker.order) if name not in given)
+    share = np.bincount(rows[:, graph.column(first)], minlength=2) / len(rows)
+    assert_allclose(share, model.conditional([first], given=given), atol=0.02)
+    holed = np.full((20_000, 6), -1)
+    holed[:, [0, 2]] = [0, 1]
+    filled = model.impute(holed, method="sample", seed=1)
+    assert_allclose(np.bincount(filled[:, graph.column(first)], minlength=2) / len(rows), share, atol=0.02)
+
+
+def test_what_has_no_probability_is_told() -> None:
+    graph = STRUCTURES["hmm"]
+    model = fitted(graph, drawn(graph, 400) % 2, shrinkage=0)
+    with pytest.warns(RuntimeWarning, match="1 of 2 rows have probability zero, and the score -inf"):
+        model.score_samples([[2, 0, 0, 0, 0], [0, -1, -1, -1, -1]])
+    for ask in (model.sample, model.conditional):
+        arguments = (3,) if ask == model.sample else (["x1"],)
+        with pytest.raises(et.DataError, match=r"the evidence \{'x0': 2\} has no positive probability"):
+            ask(*arguments, given={"x0": 2})
+
+
 def test_tables_agree_with_each_other_where_nothing_is_clipped() -> None:
     graph = STRUCTURES["hmm"]
     rows = et.LatentNetwork.random(graph, concentration=3.0, seed=0).sample(5_000, seed=0)

@@ -40,7 +40,7 @@ MOST_ROWS = 3_000
 """Rows that differ, from which pseudo-counts are chosen."""
 
 ROWS_PER_PARAMETER = 50
-"""With more rows than this for each free parameter, the prior hardly matters and is not searched for."""
+"""With more rows than this for each entry of the tables, the prior hardly matters and is not searched for."""
 
 HELD_OUT = 0.2
 """The share of the rows by which pseudo-counts are chosen."""

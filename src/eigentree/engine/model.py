@@ -173,7 +173,7 @@ class Model:
         # In each row, the tables of all columns may be asked for at once.
         for start, codes in rows.chunks(rows_at_a_time(sum(self.columns.states))):
             if method == "sample":
-                undefined += self.operators.draw(codes, random)
+                undefined += self._fill_draws(codes, random)
             else:
                 undefined += self._fill_modes(codes)
             filled[start : start + len(codes)] = codes
@@ -201,6 +201,10 @@ class Model:
             undefined += self.operators.draw(codes, random)
             drawn[start : start + len(codes)] = codes
         return drawn, undefined
+
+    def _fill_draws(self, codes: Codes, random: np.random.Generator) -> int:
+        """Draw all missing cells of each row together; return for how many cells that was undefined."""
+        return self.operators.draw(codes, random)
 
     def _fill_modes(self, codes: Codes) -> int:
         """Put the likeliest state into each missing cell; return for how many that was undefined."""

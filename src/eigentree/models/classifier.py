@@ -136,7 +136,7 @@ class JunctionTreeClassifier(Parameters):
     def predict_joint_log_proba(self, X: ArrayLike | Any) -> Floats:
         """Return log P(row, class), shape (rows, classes), missing cells summed out.
 
-        A model learned by EM can call a row impossible, which is -inf.
+        A model learned by EM without pseudo-counts, or spectral without a floor, can call a row impossible: -inf.
         """
         self._require_fit()
         models = [estimator.model_ for estimator in self.estimators_]
@@ -243,7 +243,9 @@ def _spectral_models(
     shrinkage: float | str = estimator.shrinkage
     tried: dict[float, float] = {}
     if shrinkage == "auto":
-        shrinkage, tried = choose_class_shrinkage(plan, statistics, estimator.scaling)
+        shrinkage, tried = choose_class_shrinkage(
+            plan, statistics, estimator.scaling, None if estimator.floor == "auto" else float(estimator.floor)
+        )
     models = [_cloned(estimator, structure=graph, shrinkage=shrinkage) for _ in parts]
     for model, own, part in zip(models, statistics, parts, strict=True):
         with _named(part.label):

@@ -87,9 +87,11 @@ class SpectralJunctionTree(Face):
     Noise can leave a learned probability negative. Scores are log probabilities all the same, of one distribution
     that adds up to 1 for every pattern of missing cells: the chain rule over columns, in which what is negative is
     left out and made up for by the column's own distribution (`eigentree.engine.walking` has the formula).
-    `score_samples`, `sample`, `joint`, `conditional` and `predict_proba` are of that distribution; `sample` with
-    something given, and `impute` by draws, take the known cells first. `report_.clipping` says how much had to be
-    made up for.
+    `score_samples`, `sample`, `joint`, `conditional` and `predict_proba` are of that distribution; what was made up
+    for can differ a little between patterns of missing cells, so where something was, the sum of `joint` over a
+    column is not quite the `joint` of the others. `sample` with something given, and `impute` by draws, go cell by
+    cell. `report_.clipping` says how much had to be made up for. `predict_proba` and `impute` cost a score for each
+    state of each cell that is asked for.
 
     Examples
     --------
@@ -208,8 +210,9 @@ class SpectralJunctionTree(Face):
         Parameters
         ----------
         source : LatentNetwork, Counts, or anything with ``joint(names) -> array``
-            A network gives population moments, so that the model is exact. Counts give a fit to their rows;
-            with no rows to hold out, shrinkage "auto" means 0.4 there.
+            A network gives population moments, so that the model is exact: they have no noise, and neither
+            `shrinkage` nor `floor` is used. Counts give a fit to their rows; with no rows to hold out, shrinkage
+            "auto" means 0.4 there.
         """
         if isinstance(self.structure, Template):
             raise ParameterError(

@@ -43,7 +43,7 @@ class Clipping(NamedTuple):
     share : float
         How much of a cell's distribution was put in place of what was negative, on average.
     refused : float
-        The share of rows with a cell whose own probability was not positive, so that the floor answered for it.
+        The share of rows with a cell whose own probability was not positive, so that its column answered for it.
     rows : int
         How many distinct rows were looked at.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from eigentree.checks import generator
 from eigentree.data.rows import rows_at_a_time
 from eigentree.engine.model import Model, check_count
 from eigentree.engine.walking import floor_of
+from eigentree.errors import DataError
+from eigentree.kernels.drawing import choose
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,8 +33,8 @@ class SpectralModel(Model):
     Scores, draws without evidence, tables and predictions are of this one distribution: `joint` is the score of
     all configurations of some columns, the others missing, and `conditional` and `predict` are ratios of scores.
     Where nothing was clipped the sum of a joint over a column is the joint of the others; where something was, rows
-    with other missing cells have a slightly different distribution. Draws given known cells take these first, and
-    are from the operators with negative entries left out.
+    with other missing cells have a slightly different distribution. Draws given known cells go cell by cell, each
+    from its `predict` given those known and those drawn before.
 
     Attributes
     ----------
@@ -49,6 +51,8 @@ class SpectralModel(Model):
     floor: float
     marginals: tuple[Floats, ...]
 
+    replaced: ClassVar[str] = "have probability zero, and the score -inf; fit with a floor above 0"
+
     @classmethod
     def of(cls, fit: SpectralFit, shrinkage: float, floor: float, marginals: tuple[Floats, ...]) -> SpectralModel:
         """Return the model of a fit at some shrinkage and floor."""
@@ -63,8 +67,9 @@ class SpectralModel(Model):
         return floor_of(self.floor, self.marginals)
 
     def score(self, codes: Codes) -> tuple[Floats, int]:
-        """Return the log probability of rows of codes; none has to be replaced."""
-        return self.walked(codes).log_prob, 0
+        """Return the log probability of rows of codes, and how many are impossible, for want of a floor."""
+        log_prob = self.walked(codes).log_prob
+        return log_prob, int(np.isneginf(log_prob).sum())
 
     def walked(self, codes: Codes) -> Walked:
         """Return the log probability of rows of codes, and what was clipped on the way."""
@@ -76,16 +81,26 @@ class SpectralModel(Model):
         return np.asarray(np.exp(self._log_table(columns, self.columns.missing(1))))
 
     def draw(self, n: int, seed: Seed = None, given: Mapping[str, int] | None = None) -> tuple[Integers, int]:
-        """Return rows drawn from P(other columns | given), shape (n, columns), and how often that was undefined."""
-        if given:
-            return super().draw(n, seed, given)
+        """Return rows drawn from P(other columns | given), shape (n, columns), and that it was never undefined.
+
+        Raises
+        ------
+        DataError
+            When what is given has probability zero.
+        """
         check_count(n)
         random = generator(seed)
+        evidence = self._evidence(given or {})
+        if given and np.isneginf(self.score(evidence)[0][0]):
+            raise DataError(f"the evidence {dict(given)} has no positive probability under this model")
         drawn = np.empty((n, len(self.columns.states)), np.int64)
         step = rows_at_a_time(drawn.shape[1])
         for start in range(0, n, step):
-            codes = self.columns.missing(min(step, n - start))
-            self.fit.walker.draw(self._values, self._floor, codes, random)
+            codes = np.asfortranarray(np.repeat(evidence, min(step, n - start), axis=0))
+            if given:
+                self._fill_draws(codes, random)
+            else:
+                self.fit.walker.draw(self._values, self._floor, codes, random)
             drawn[start : start + len(codes)] = codes
         return drawn, 0
 
@@ -117,4 +132,17 @@ class SpectralModel(Model):
             ((table, lost),) = self.distributions(np.asfortranarray(known[holes]), [column])
             codes[holes, column] = table.argmax(axis=1)
             undefined += int(lost.sum())
+        return undefined
+
+    def _fill_draws(self, codes: Codes, random: np.random.Generator) -> int:
+        """Draw each missing cell given those known and drawn before; return for how many that was undefined."""
+        undefined = 0
+        for column in self.fit.walker.order:
+            holes = np.flatnonzero(codes[:, column] == self.columns.states[column])
+            if len(holes):
+                ((table, lost),) = self.distributions(np.asfortranarray(codes[holes]), [column])
+                chosen = np.empty(len(holes), np.int64)
+                choose(table.cumsum(axis=1), np.arange(len(holes)), random.random(len(holes)), chosen)
+                codes[holes, column] = chosen
+                undefined += int(lost.sum())
         return undefined

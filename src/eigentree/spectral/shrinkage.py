@@ -161,8 +161,8 @@ class _Search:
     ----------
     trials : sequence of _Trial
     weights : array, shape (rows of all trials,)
-    shrinkages, floors : tuple of float
-        What to choose from, in rising order.
+    grid : (tuple of float, tuple of float)
+        Shrinkages and floors to choose from, in rising order.
     """
 
     def __init__(
@@ -269,7 +269,9 @@ class ClassChoice(NamedTuple):
     tried: dict[float, float]
 
 
-def choose_class_shrinkage(plan: ViewPlan, statistics: Sequence[Statistics], scaling: str | None) -> ClassChoice:
+def choose_class_shrinkage(
+    plan: ViewPlan, statistics: Sequence[Statistics], scaling: str | None, floor: float | None = None
+) -> ClassChoice:
     """Return one kappa for the models of all classes, and the mean held-out log P(class | row) of each one tried.
 
     Of all kappas that cannot be told from the best, by half a standard error of the paired difference, it is the
@@ -282,11 +284,13 @@ def choose_class_shrinkage(plan: ViewPlan, statistics: Sequence[Statistics], sca
     statistics : sequence of Statistics
         Those of each class.
     scaling : {"variance", None}
+    floor : float, optional
+        That of all models; the usual one by default.
     """
     counts = [each.counts for each in statistics]
     shared = bounded([each.sample for each in statistics])
     folds_tried = 1 if len(counts[0].tally.dense) > LARGE_CELLS else CLASS_FOLDS
-    parts = [_class_fold(plan, counts, shared, scaling, number) for number in range(folds_tried)]
+    parts = [_class_fold(plan, counts, shared, scaling, floor, number) for number in range(folds_tried)]
     known = [part for part in parts if part is not None]
     if not known:
         return ClassChoice(math.inf, {})
@@ -299,7 +303,12 @@ def choose_class_shrinkage(plan: ViewPlan, statistics: Sequence[Statistics], sca
 
 
 def _class_fold(
-    plan: ViewPlan, counts: Sequence[Counts], samples: Sequence[RowSample], scaling: str | None, number: int
+    plan: ViewPlan,
+    counts: Sequence[Counts],
+    samples: Sequence[RowSample],
+    scaling: str | None,
+    floor: float | None,
+    number: int,
 ) -> tuple[Floats, NDArray[Any]] | None:
     """Return log P(class | row) at each kappa of the rows of one fold, learned from the others, and their weights.
 
@@ -314,9 +323,10 @@ def _class_fold(
     added = pseudo_rows(plan.graph)
     log_joint = np.empty((len(CLASS_GRID), len(counts), len(codes)))
     for label, fit in enumerate(learn(plan, [CountedTables(rest, added) for rest in rests], scaling)):
-        floor = floor_of(usual_floor(rests[label].rows), counted_marginals(rests[label], added))
+        least = usual_floor(rests[label].rows) if floor is None else floor
+        floors = floor_of(least, counted_marginals(rests[label], added))
         for k, kappa in enumerate(CLASS_GRID):
-            log_joint[k, label] = fit.walked(kappa, floor, codes).log_prob
+            log_joint[k, label] = fit.walked(kappa, floors, codes).log_prob
     rows = np.array([rest.rows for rest in rests])
     log_joint += np.log(rows / rows.sum())[:, None]
     own = np.repeat(np.arange(len(held)), [len(fold.codes) for fold in held])
