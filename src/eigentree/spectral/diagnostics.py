@@ -40,6 +40,8 @@ class Clipping(NamedTuple):
 
     Attributes
     ----------
+    floor : float
+        The share of its column's own distribution that each cell has at least.
     share : float
         How much of a cell's distribution was put in place of what was negative, on average.
     refused : float
@@ -48,6 +50,7 @@ class Clipping(NamedTuple):
         How many distinct rows were looked at.
     """
 
+    floor: float
     share: float
     refused: float
     rows: int
@@ -56,13 +59,12 @@ class Clipping(NamedTuple):
     def of(cls, model: SpectralModel, sample: RowSample) -> Clipping:
         """Return how much was clipped on a sample of rows."""
         if not len(sample.codes):
-            return cls(0.0, 0.0, 0)
+            return cls(model.floor, 0.0, 0.0, 0)
         walked = model.walked(sample.codes)
         weights = sample.weights / sample.weights.sum()
-        cells = sample.codes.shape[1]
-        return cls(
-            float(weights @ walked.clipped) / cells, float(weights @ (walked.refused > 0)), len(sample.codes)
-        )
+        rows, cells = sample.codes.shape
+        share, refused = float(weights @ walked.clipped) / cells, float(weights @ (walked.refused > 0))
+        return cls(model.floor, share, refused, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +212,7 @@ class SpectralReport:
             largest_hidden=max((graph.states[name] for name in graph.hidden), default=1),
             largest_observed=max(graph.states[name] for name in graph.observed),
             cliques=len(plan.nodes),
-            clipping=clipping or Clipping(0.0, 0.0, 0),
+            clipping=clipping or Clipping(0.0, 0.0, 0.0, 0),
             hubs=len(plan.hubs) if fit.apart else 0,
             parameters=operator_parameters(plan, fit.apart is not None),
             graph_parameters=graph_parameters(graph),
@@ -282,8 +284,9 @@ class SpectralReport:
             if math.isfinite(self.rows)
             else f"{len(self.separators)} separators from population moments",
             f"alpha {self.alpha:.3g}, highest order {self.order}, of which observed {self.observed_order}",
-            f"clipped: {self.clipping.share:.2%} of cells' distributions; {self.clipping.refused:.2%} of "
-            f"{self.clipping.rows:,} rows have a cell without a positive probability of its own",
+            f"floor {self.clipping.floor:.2g}; clipped: {self.clipping.share:.2%} of cells' distributions; "
+            f"{self.clipping.refused:.2%} of {self.clipping.rows:,} distinct rows have a cell without a positive "
+            f"probability of its own",
             f"{self.parameters:,} free parameters, {self.graph_parameters:,} of the graph: errors of about "
             f"{self.error_ratio:.2f} times those of maximum likelihood, at best",
             "weakest separators:",
