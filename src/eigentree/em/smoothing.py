@@ -36,6 +36,9 @@ STRENGTHS = (0.1, 0.5, 1.0, 2.0, 4.0)
 FEWEST_ROWS = 10
 """With fewer rows there are none to hold out."""
 
+FEW_ROWS, SPLITS = 500, 4
+"""With no more rows than these, rows are held out several times: one fifth would leave the choice to chance."""
+
 MOST_ROWS = 3_000
 """Rows that differ, from which pseudo-counts are chosen."""
 
@@ -79,9 +82,24 @@ def chosen_pseudo_counts(
         return FEW_PSEUDO_COUNTS
     # A prior is a matter of the tables and not of how many rows there are: some tell it, and cost less.
     some = part_of(course.rows, MOST_ROWS, random).rows if len(course.rows.weights) > MOST_ROWS else course.rows
-    rest, held = split(some, HELD_OUT, random)
-    if not len(rest.weights) or not len(held.weights):
+    trials = [_tried(course, some, init, random) for _ in range(SPLITS if rows <= FEW_ROWS else 1)]
+    known = [trial for trial in trials if trial is not None]
+    if not known:
         return FEW_PSEUDO_COUNTS
+    weights = np.concatenate([held.weights for held, _ in known])
+    scores = [np.concatenate(each) for each in zip(*(found for _, found in known), strict=True)]
+    return max(
+        strength for strength, score in zip(STRENGTHS, scores, strict=True) if _level(score, scores, weights)
+    )
+
+
+def _tried(
+    course: Course, rows: DistinctRows, init: LatentNetwork | Literal["race"] | Kind, random: np.random.Generator
+) -> tuple[DistinctRows, list[Floats]] | None:
+    """Return rows that were held out, and their log probabilities with each number of pseudo-counts."""
+    rest, held = split(rows, HELD_OUT, random)
+    if not len(rest.weights) or not len(held.weights):
+        return None
     part = replace(course, rows=rest, pseudo_counts=FEW_PSEUDO_COUNTS, max_iter=STEPS, validation=None)
     (standing,) = deque(fitted(part, init, 1, random), maxlen=1)
     here = max((climb for _, climb in standing.climbs), key=lambda climb: climb.score).parameters
@@ -92,15 +110,15 @@ def chosen_pseudo_counts(
         for climb in climbed(problem, here, Stopping("gain", GOOD_ENOUGH), STEPS, accelerate=True):
             here = climb.here.parameters
         scores.append(problem.layout.network(here).model.score(held.codes)[0])
-    return max(strength for strength, score in zip(STRENGTHS, scores, strict=True) if _level(score, scores, held))
+    return held, scores
 
 
-def _level(score: Floats, scores: list[Floats], held: DistinctRows) -> bool:
+def _level(score: Floats, scores: list[Floats], weights: Floats) -> bool:
     """Return whether the score of held-out rows is hardly behind the best: by less than chance easily makes it."""
-    total = held.weights.sum()
-    behind = max(scores, key=lambda each: float(held.weights @ each)) - score
-    mean = float(held.weights @ behind) / total
-    return bool(mean <= LEVEL * math.sqrt(float(held.weights @ (behind - mean) ** 2)) / total)
+    total = float(weights.sum())
+    behind = max(scores, key=lambda each: float(weights @ each)) - score
+    mean = float(weights @ behind) / total
+    return mean <= LEVEL * math.sqrt(float(weights @ (behind - mean) ** 2)) / total
 
 
 def split(rows: DistinctRows, share: float, random: np.random.Generator) -> tuple[DistinctRows, DistinctRows]:
