@@ -73,7 +73,7 @@ def chosen_pseudo_counts(
     ----------
     course : Course
     init : LatentNetwork, "race" or the name of a kind of start
-        Where that fit starts.
+        Where that fit starts; for a race, from a mixture.
     random : Generator
         Deals out the rows, and draws starts.
     """
@@ -101,7 +101,8 @@ def _tried(
     if not len(rest.weights) or not len(held.weights):
         return None
     part = replace(course, rows=rest, pseudo_counts=FEW_PSEUDO_COUNTS, max_iter=STEPS, validation=None)
-    (standing,) = deque(fitted(part, init, 1, random), maxlen=1)
+    # A whole race would cost more than the rest of the fit; for a prior one good start is enough.
+    (standing,) = deque(fitted(part, "mixture" if init == "race" else init, 1, random), maxlen=1)
     here = max((climb for _, climb in standing.climbs), key=lambda climb: climb.score).parameters
     scores = []
     for strength in STRENGTHS:
