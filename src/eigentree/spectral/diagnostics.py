@@ -285,8 +285,7 @@ class SpectralReport:
             else f"{len(self.separators)} separators from population moments",
             f"alpha {self.alpha:.3g}, highest order {self.order}, of which observed {self.observed_order}",
             f"floor {self.clipping.floor:.2g}; clipped: {self.clipping.share:.2%} of cells' distributions; "
-            f"{self.clipping.refused:.2%} of {self.clipping.rows:,} distinct rows have a cell without a positive "
-            f"probability of its own",
+            f"{self.clipping.refused:.2%} of rows have a refused cell",
             f"{self.parameters:,} free parameters, {self.graph_parameters:,} of the graph: errors of about "
             f"{self.error_ratio:.2f} times those of maximum likelihood, at best",
             "weakest separators:",
