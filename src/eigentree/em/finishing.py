@@ -38,8 +38,7 @@ def finished(
     known: Mapping[TableKey, Floats],
     steps: int,
     random: np.random.Generator,
-    pseudo_counts: float = 0.0,
-    threads: int = 1,
+    pseudo_counts: float,
 ) -> LatentNetwork:
     """Return the network that EM makes of rows from tables that are partly known.
 
@@ -50,7 +49,7 @@ def finished(
 
     def problem(size: int) -> Problem:
         part = part_of(rows, size, random).rows if size < len(rows.weights) else rows
-        return Problem.of(graph, part, gaps, pseudo_counts, threads)
+        return Problem.of(graph, part, gaps, pseudo_counts, threads=1)
 
     parameters = completed(problem(FIRST_PART), known, random)
     stages = [(size, count) for size, count in PARTS if size < len(rows.weights)]
