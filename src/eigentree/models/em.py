@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 
 from eigentree.checks import finite_number, generator, one_of, whole_number
-from eigentree.data.columns import Columns
-from eigentree.data.resolving import resolve_structure
+from eigentree.data.resolving import resolved
 from eigentree.data.rows import Rows
 from eigentree.data.weights import checked_weights
 from eigentree.em.climbing import Problem, Stopping, has_converged
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Codes, Floats
     from eigentree.checks import Seed
+    from eigentree.data.columns import Columns, UnknownRule
+    from eigentree.data.states import Categories, NumericRule
     from eigentree.em.climbing import Rule
     from eigentree.em.entrants import Kind
     from eigentree.em.racing import Standing
@@ -58,6 +59,13 @@ class _TablesFace(TablesFace):
     history_: Floats
     n_iter_: int
     converged_: bool
+
+    structure: Any
+    categories: Any
+    numeric: Any
+
+    def _resolved(self, X: ArrayLike | Any) -> tuple[LatentGraph, Columns]:
+        return resolved(self.structure, X, self.categories, self.numeric, self.unknown)
 
     def _check_shared(self) -> None:
         whole_number("n_jobs", self.n_jobs)
@@ -104,6 +112,12 @@ class EMJunctionTree(_TablesFace):
         Threads that share the rows.
     verbose : int
         Show progress if positive, where rich is installed and stderr is a terminal.
+    categories : mapping of str to sequence of labels, or one sequence, optional
+        All labels of some columns by name, or those of every column; by default those that occur or are declared.
+    unknown : {"error", "missing"}
+        What a label is that its column does not have: a mistake, or a missing cell.
+    numeric : {"error", "quantiles"}
+        What a column of measurements is: a mistake, or cut into bins with about equally many rows.
 
     Attributes
     ----------
@@ -170,6 +184,9 @@ class EMJunctionTree(_TablesFace):
         random_state: Seed = None,
         n_jobs: int = 1,
         verbose: int = 0,
+        categories: Categories | None = None,
+        unknown: UnknownRule = "error",
+        numeric: NumericRule = "error",
     ) -> None:
         self.structure = structure
         self.restarts = restarts
@@ -183,6 +200,9 @@ class EMJunctionTree(_TablesFace):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.categories = categories
+        self.unknown = unknown
+        self.numeric = numeric
 
     @announced
     def fit(
@@ -196,12 +216,12 @@ class EMJunctionTree(_TablesFace):
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), or a data frame
-            Codes; -1, NaN or null for a missing cell.
+        X : array-like of shape (rows, columns), a data frame, or rows of letters
+            Labels or codes; None, NaN, null or -1 for a missing cell.
         y : ignored
         sample_weight : array-like of shape (rows,), optional
             How often each row counts; need not be whole.
-        validation : array-like of shape (rows, columns), or a data frame, optional
+        validation : array-like of shape (rows, columns), a data frame, or rows of letters, optional
             Other rows, to stop by as `validation_fraction` says; in place of a share of `X`.
 
         Warns
@@ -210,9 +230,9 @@ class EMJunctionTree(_TablesFace):
             When the fit was interrupted (Ctrl-C) and the best so far is kept.
         """
         self._check_arguments(validation)
-        graph = resolve_structure(self.structure, X)
+        graph, columns = self._resolved(X)
         random = generator(self.random_state)
-        course = self._course(graph, X, sample_weight, validation, random)
+        course = self._course(graph, columns, X, sample_weight, validation, random)
         init = _checked_init(self.init, graph) if isinstance(self.init, LatentNetwork) else self.init
         most = self.max_iter * (self.restarts if init == "random" else 1)
         # Draws of their own, made in any case, so that the same number given leads to the same fit.
@@ -231,15 +251,16 @@ class EMJunctionTree(_TablesFace):
                 raise
             standing = standing.rescued(course)
             _warn_interrupted(f"{standing.steps} steps on all rows")
-        return self._published(course, standing)
+        return self._published(course, standing, columns)
 
-    def _published(self, course: Course, standing: Standing) -> Self:
+    def _published(self, course: Course, standing: Standing, columns: Columns) -> Self:
         best = max((climb for _, climb in standing.climbs), key=lambda climb: climb.score)
-        network = self._in_order(course.whole.layout.network(best.parameters))
+        network = self._in_order(course.whole.layout.network(best.parameters)).with_columns(columns)
         held = course.validation.weight if course.validation else 1.0
         return self._become(
             {
                 "model_": network.model,
+                "columns_": columns,
                 "network_": network,
                 "pseudo_counts_": course.pseudo_counts,
                 "start_": StartOutcome.of(standing, course.whole.weight),
@@ -268,16 +289,17 @@ class EMJunctionTree(_TablesFace):
     def _course(
         self,
         graph: LatentGraph,
+        columns: Columns,
         X: ArrayLike | Any,
         sample_weight: ArrayLike | None,
         validation: ArrayLike | Any | None,
         random: np.random.Generator,
     ) -> Course:
         """Return the rows to climb on, with those to validate by, and how to climb."""
-        codes, states, weights = _encoded(X, graph, sample_weight)
+        codes, states, weights = _encoded(X, columns, sample_weight)
         held: DistinctRows | None = None
         if validation is not None:
-            held = DistinctRows.of(*_encoded(validation, graph, None))
+            held = DistinctRows.of(*_encoded(validation, columns, None))
         elif self.validation_fraction:
             order = random.permutation(len(codes))
             kept, out = np.split(order, [len(codes) - round(self.validation_fraction * len(codes))])
@@ -330,6 +352,12 @@ class OnlineEMJunctionTree(_TablesFace):
         Threads that share the rows of a mini-batch.
     verbose : int
         Show progress if positive, where rich is installed and stderr is a terminal.
+    categories : mapping of str to sequence of labels, or one sequence, optional
+        All labels of some columns by name, or those of every column; by default those that occur or are declared.
+    unknown : {"error", "missing"}
+        What a label is that its column does not have: a mistake, or a missing cell.
+    numeric : {"error", "quantiles"}
+        What a column of measurements is: a mistake, or cut into bins with about equally many rows.
 
     Attributes
     ----------
@@ -371,6 +399,9 @@ class OnlineEMJunctionTree(_TablesFace):
         random_state: Seed = None,
         n_jobs: int = 1,
         verbose: int = 0,
+        categories: Categories | None = None,
+        unknown: UnknownRule = "error",
+        numeric: NumericRule = "error",
     ) -> None:
         self.structure = structure
         self.stepsize = stepsize
@@ -382,6 +413,9 @@ class OnlineEMJunctionTree(_TablesFace):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.categories = categories
+        self.unknown = unknown
+        self.numeric = numeric
 
     @announced
     def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -389,8 +423,8 @@ class OnlineEMJunctionTree(_TablesFace):
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), or a data frame
-            Codes; -1, NaN or null for a missing cell.
+        X : array-like of shape (rows, columns), a data frame, or rows of letters
+            Labels or codes; None, NaN, null or -1 for a missing cell.
         y : ignored
         sample_weight : array-like of shape (rows,), optional
 
@@ -400,8 +434,8 @@ class OnlineEMJunctionTree(_TablesFace):
             When the fit was interrupted (Ctrl-C) and the tables so far are kept.
         """
         self._check_arguments()
-        graph = resolve_structure(self.structure, X)
-        codes, _, weights = _encoded(X, graph, sample_weight)
+        graph, columns = self._resolved(X)
+        codes, _, weights = _encoded(X, columns, sample_weight)
         random = generator(self.random_state)
         learner = self._learner(graph, random)
         history: list[float] = []
@@ -421,7 +455,7 @@ class OnlineEMJunctionTree(_TablesFace):
             if not learner.batches:
                 raise
             _warn_interrupted(f"pass {len(history) + 1} of {self.passes}")
-        return self._published(learner, history, converged)
+        return self._published(learner, history, converged, columns)
 
     @announced
     def partial_fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -432,15 +466,15 @@ class OnlineEMJunctionTree(_TablesFace):
         known = "learner_" in vars(self)
         if not known:
             self._check_arguments()
-        graph = self.learner_.graph if known else resolve_structure(self.structure, X)
-        codes, _, weights = _encoded(X, graph, sample_weight)
+        graph, columns = (self.learner_.graph, self._columns) if known else self._resolved(X)
+        codes, _, weights = _encoded(X, columns, sample_weight)
         learner = self.learner_ if known else self._learner(graph, generator(self.random_state))
         history = self.history_.tolist() if known else []
         log_likelihood = 0.0
         for lesson in learner.lessons(codes, weights, np.arange(len(codes))):
             learner = lesson.learner
             log_likelihood += lesson.log_likelihood
-        return self._published(learner, [*history, log_likelihood], False)
+        return self._published(learner, [*history, log_likelihood], False, columns)
 
     def _check_arguments(self) -> None:
         if not 0.5 < finite_number("stepsize", self.stepsize, 0.0) <= 1:
@@ -459,11 +493,12 @@ class OnlineEMJunctionTree(_TablesFace):
         stepsize, pseudo_counts = float(self.stepsize), float(self.pseudo_counts)
         return Learner.of(graph, start, stepsize, self.batch_size, pseudo_counts, self.n_jobs)
 
-    def _published(self, learner: Learner, history: list[float], converged: bool) -> Self:
-        network = self._in_order(learner.network)
+    def _published(self, learner: Learner, history: list[float], converged: bool, columns: Columns) -> Self:
+        network = self._in_order(learner.network).with_columns(columns)
         return self._become(
             {
                 "model_": network.model,
+                "columns_": columns,
                 "network_": network,
                 "learner_": learner,
                 "history_": np.array(history),
@@ -482,10 +517,10 @@ def _checked_init(init: LatentNetwork, graph: LatentGraph) -> LatentNetwork:
 
 
 def _encoded(
-    X: ArrayLike | Any, graph: LatentGraph, sample_weight: ArrayLike | None
+    X: ArrayLike | Any, columns: Columns, sample_weight: ArrayLike | None
 ) -> tuple[Codes, tuple[int, ...], Floats]:
     """Return the codes of all rows, the numbers of states of their columns, and their weights."""
-    rows = Rows.of(X, Columns.of(graph))
+    rows = Rows.of(X, columns)
     codes = rows.encode()
     weights = checked_weights(sample_weight, rows.count)
     if weights is None:
