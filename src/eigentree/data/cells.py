@@ -22,7 +22,16 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Integers
 
-__all__ = ["Cells", "Factored", "Label", "array_cells", "frame_cells", "is_marked_missing", "plain_label"]
+__all__ = [
+    "Cells",
+    "Factored",
+    "Label",
+    "array_cells",
+    "frame_cells",
+    "is_marked_missing",
+    "is_missing",
+    "plain_label",
+]
 
 Label: TypeAlias = str | int | float | bool
 """What a state may be called."""
@@ -57,8 +66,9 @@ def array_cells(column: NDArray[Any], name: str) -> Cells:
     if isinstance(column, np.ma.MaskedArray):
         if np.ma.is_masked(column):
             numeric = column.dtype.kind in "biuf"
-            masked = column.astype(np.float64 if numeric else object)
-            return array_cells(np.ma.filled(masked, np.nan if numeric else None), name)
+            filled = column.data.astype(np.float64 if numeric else object)
+            filled[np.ma.getmaskarray(column)] = np.nan if numeric else None
+            return array_cells(filled, name)
         column = column.data
     kind = column.dtype.kind
     if kind == "b":
@@ -92,6 +102,8 @@ def frame_cells(series: Any, name: str) -> Cells:
         if dtype in (nw.Int128, nw.UInt128):
             return _object_cells(series.to_list(), name)
         holes = bool(series.is_null().any())
+        if holes and dtype == nw.Boolean:
+            return _object_cells(series.to_list(), name)
         return array_cells((series.cast(nw.Float64) if holes else series).to_numpy(), name)
     if dtype in (nw.Categorical, nw.Enum, nw.String):
         return _factored_series(series, name)
@@ -149,12 +161,14 @@ def _declared(
 
 
 def _object_cells(cells: list[Any], name: str) -> Cells:
-    """Return a column of any objects: numbers where all are, else labels."""
+    """Return a column of any objects: truth values or numbers where all are, else labels."""
+    if any(isinstance(cell, bool) for cell in cells) and all(isinstance(c, bool) or is_missing(c) for c in cells):
+        return Factored(np.array([-1 if is_missing(cell) else int(cell) for cell in cells]), (False, True))
     if all(isinstance(cell, Real) or is_missing(cell) for cell in cells):
         try:
             return np.array([math.nan if is_missing(cell) else float(cell) for cell in cells], np.float64)
         except OverflowError:
-            raise DataError(f"column {name!r} holds a number beyond all floats; codes are 0, 1, 2, …") from None
+            raise DataError(f"column {name!r} holds a number beyond all floats, which is no code") from None
     labels: dict[Label, int] = {}
     places = np.empty(len(cells), np.int64)
     for row, cell in enumerate(cells):
@@ -169,6 +183,7 @@ def is_marked_missing(cell: Any) -> bool:
 
 
 def is_missing(cell: Any) -> bool:
+    """Return whether an object stands for a missing cell: one that `is_marked_missing`, or NaN."""
     return is_marked_missing(cell) or (isinstance(cell, float | np.floating) and cell != cell)
 
 

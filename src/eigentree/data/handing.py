@@ -182,6 +182,10 @@ def _filled_series(series: Any, name: str, holes: Booleans, values: NDArray[Any]
         cells[row] = value
     fresh = nw.new_series(name, cells, backend=series.implementation)
     try:
+        if series.implementation.is_pyarrow():
+            # narwhals has one kind of dictionary, pyarrow many.
+            kind = series.to_native().type
+            return nw.from_native(fresh.to_native().cast(kind), series_only=True).alias(name)
         return fresh.cast(series.dtype)
     except Exception:  # whatever the library of the frame raises where a label does not fit its type
         return fresh
@@ -204,7 +208,7 @@ def _new_frame(columns: Columns, cells: Sequence[NDArray[Any]]) -> Any:
         if isinstance(meaning, Labels) and meaning.declared:
             series = nw.from_native(_categorical(native, name, values, meaning, library), series_only=True)
         made[name] = series
-    return nw.from_dict(made, backend=library).to_native()
+    return nw.from_dict(made).to_native()
 
 
 def _categorical(native: Any, name: str, values: NDArray[Any], meaning: Labels, library: Any) -> Any:

@@ -63,7 +63,9 @@ class Table(ABC):
         if self.names is None:
             if self.width != len(names):
                 few = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
-                raise DataError(f"the data have {self.width} columns, but {len(names)} are expected: {few}")
+                raise DataError(
+                    f"the data have {self.width} columns, but the graph has {len(names)} observed variables: {few}"
+                )
             return range(self.width)
         place = {name: at for at, name in enumerate(self.names)}
         for name in names:

@@ -100,7 +100,7 @@ class Answers(ABC):
             The states of some observed variables; the others are drawn given these.
         """
         random = generator(seed)
-        codes = self._model.draw(n, random, self._codes(given or {}))[0]
+        codes = self._model.draw(n, random, None if given is None else self._codes(given))[0]
         return drawn_rows(self._columns, codes, random)
 
     def joint(self, names: Sequence[str]) -> LabeledTable:

@@ -16,7 +16,8 @@ from eigentree.data.rows import Rows
 from eigentree.data.weights import checked_weights
 from eigentree.errors import DataError, ParameterError
 from eigentree.kernels.compiling import announced
-from eigentree.models.em import EMJunctionTree, OnlineEMJunctionTree
+from eigentree.models.em import EMJunctionTree
+from eigentree.models.online_em import OnlineEMJunctionTree
 from eigentree.models.parameters import Parameters
 from eigentree.models.spectral import SpectralJunctionTree
 from eigentree.notices import notice
