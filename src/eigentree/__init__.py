@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from eigentree.exact.network import LatentNetwork as LatentNetwork
     from eigentree.models.classifier import JunctionTreeClassifier as JunctionTreeClassifier
     from eigentree.models.em import EMJunctionTree as EMJunctionTree
+    from eigentree.models.imputer import JunctionTreeImputer as JunctionTreeImputer
     from eigentree.models.online_em import OnlineEMJunctionTree as OnlineEMJunctionTree
     from eigentree.models.spectral import SpectralJunctionTree as SpectralJunctionTree
     from eigentree.structures import zoo as zoo
@@ -42,6 +43,7 @@ _HOME = {
     "GraphError": "errors",
     "JunctionTree": "structures.junction_tree",
     "JunctionTreeClassifier": "models.classifier",
+    "JunctionTreeImputer": "models.imputer",
     "LabeledTable": "data.labeled_table",
     "LabeledTensor": "engine.tensor",
     "LatentGraph": "structures.graph",

@@ -12,9 +12,9 @@ __all__ = ["notice"]
 _PACKAGE = str(Path(__file__).parent)
 
 
-def notice(message: str) -> None:
-    """Warn with a `RuntimeWarning`, as from the innermost line that is not the package's own."""
+def notice(message: str, category: type[Warning] = RuntimeWarning) -> None:
+    """Warn as from the innermost line that is not the package's own."""
     level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_code.co_filename.startswith((_PACKAGE, contextlib.__file__)):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, RuntimeWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)

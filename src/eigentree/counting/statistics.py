@@ -94,7 +94,7 @@ class Statistics:
             As those of the estimator; statistics add up only where their columns have the same labels, so give
             these where not all labels occur in all parts.
         """
-        graph, columns = resolved(structure, X, categories, numeric, unknown)
+        graph, columns = resolved(structure, X, categories, numeric, unknown, sample_weight)
         plan = ViewPlan.build(graph, views, max_rank, when_short)
         return cls.empty(plan, columns).update(X, sample_weight)
 

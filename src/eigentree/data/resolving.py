@@ -25,6 +25,7 @@ def resolved(
     categories: Categories | None = None,
     numeric: NumericRule = "error",
     unknown: UnknownRule = "error",
+    sample_weight: ArrayLike | None = None,
 ) -> tuple[LatentGraph, Columns]:
     """Return the graph of a model, given or built by a template for the columns of X, and these columns.
 
@@ -33,9 +34,9 @@ def resolved(
     if isinstance(X, Rows):
         return graph_over(structure, X.columns), X.columns
     if isinstance(structure, LatentGraph):
-        return structure, Columns.of(structure).fitted_to(X, categories, numeric, unknown)
+        return structure, Columns.of(structure).fitted_to(X, categories, numeric, unknown, sample_weight)
     _check_template(structure)
-    columns = Columns.learned(X, categories, numeric, unknown)
+    columns = Columns.learned(X, categories, numeric, unknown, sample_weight)
     return graph_over(structure, columns), columns
 
 

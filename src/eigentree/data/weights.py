@@ -45,5 +45,5 @@ def positive_weights(sample_weight: ArrayLike | None, rows: int) -> Floats:
     if weights is None:
         return np.ones(rows)
     if not weights.any():
-        raise DataError("all rows have weight 0; there is nothing to count")
+        raise DataError("the weight of all rows is zero; there is nothing to count")
     return weights.astype(np.float64)

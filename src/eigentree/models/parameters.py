@@ -8,7 +8,7 @@ is imported when it is asked for, and then scikit-learn is there already or the 
 from __future__ import annotations
 
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -17,13 +17,15 @@ from eigentree.errors import ParameterError, did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Parameters"]
+__all__ = ["Parameters", "cloned"]
+
+P = TypeVar("P", bound="Parameters")
 
 
 class Parameters:
     """An object whose constructor's arguments are its parameters, and whose attributes with a ``_`` are fitted."""
 
-    _estimator_type: ClassVar[str] = "density_estimator"
+    _estimator_type: ClassVar[str | None] = "density_estimator"
 
     @classmethod
     def _signature(cls) -> dict[str, Parameter]:
@@ -80,14 +82,12 @@ class Parameters:
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+        from sklearn.utils import InputTags, Tags, TargetTags
 
-        classifies = self._estimator_type == "classifier"
         return Tags(
             estimator_type=self._estimator_type,
-            target_tags=TargetTags(required=classifies),
-            classifier_tags=ClassifierTags() if classifies else None,
-            input_tags=InputTags(allow_nan=True, categorical=True),
+            target_tags=TargetTags(required=False),
+            input_tags=InputTags(allow_nan=True, categorical=True, string=True),
         )
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -109,6 +109,11 @@ class Parameters:
         }
         self.__dict__ = kept | dict(fitted)
         return self
+
+
+def cloned(estimator: P, **settings: Any) -> P:
+    """Return an unfitted estimator with the same parameters, but for some."""
+    return type(estimator)(**(estimator.get_params(deep=False) | settings))
 
 
 def _same(value: Any, default: Any) -> bool:

@@ -37,8 +37,8 @@ class StepsFace(TablesFace):
     n_iter_: int
     converged_: bool
 
-    def _resolved(self, X: ArrayLike | Any) -> tuple[LatentGraph, Columns]:
-        return resolved(self.structure, X, self.categories, self.numeric, self.unknown)
+    def _resolved(self, X: ArrayLike | Any, sample_weight: ArrayLike | None) -> tuple[LatentGraph, Columns]:
+        return resolved(self.structure, X, self.categories, self.numeric, self.unknown, sample_weight)
 
     def _check_shared(self) -> None:
         whole_number("n_jobs", self.n_jobs)
@@ -67,7 +67,7 @@ def encoded(
     if weights is None:
         return codes, rows.columns.states, np.ones(rows.count)
     if not weights.any():
-        raise DataError("there are no rows, or all rows have weight 0; there is nothing to learn from")
+        raise DataError("there are no rows, or the weight of all rows is zero; there is nothing to learn from")
     return codes, rows.columns.states, weights.astype(np.float64)
 
 
