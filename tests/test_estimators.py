@@ -373,7 +373,7 @@ def test_conditionals_are_parts_of_the_joint_where_operators_are_negative() -> N
 )
 def test_templates_name_data_that_are_no_codes(X: object, message: str) -> None:
     with pytest.raises(et.DataError, match=message):
-        et.SpectralJunctionTree(et.zoo.Mixture(components=2)).fit(X)
+        et.SpectralJunctionTree(et.zoo.Mixture(hidden_states=2)).fit(X)
 
 
 def test_predictions_are_those_of_the_learned_joint() -> None:
@@ -657,7 +657,7 @@ def shared(name: str) -> np.ndarray:
 @pytest.mark.shared_data
 @pytest.mark.parametrize(
     "structure",
-    [et.zoo.Mixture(components=4), et.zoo.BalancedTree(hidden_states=2), et.zoo.BalancedTree(hidden_states=4)],
+    [et.zoo.Mixture(hidden_states=4), et.zoo.LatentTree(hidden_states=2), et.zoo.LatentTree(hidden_states=4)],
     ids=["mixture of 4", "tree of 2 states", "tree of 4 states"],
 )
 def test_nltcs_is_far_from_independent(structure: et.zoo.Template) -> None:

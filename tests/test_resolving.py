@@ -22,5 +22,5 @@ def test_a_template_builds_its_graph_from_the_columns() -> None:
         structure.resolve_structure(et.zoo.Mixture(2), [[0, -1], [1, -1]])
     with pytest.raises(et.DataError, match="shape"):
         structure.resolve_structure(et.zoo.Mixture(2), [0, 1])
-    with pytest.raises(et.GraphError, match="a LatentGraph or a template such as"):
+    with pytest.raises(et.GraphError, match="a LatentGraph, a template such as"):
         structure.resolve_structure("hmm", rows)

@@ -66,7 +66,7 @@ class Statistics:
     def of(
         cls,
         X: ArrayLike | Any,
-        structure: LatentGraph | Template,
+        structure: LatentGraph | Template | Any,
         views: int = 6,
         max_rank: int | None = None,
         when_short: Literal["raise", "warn"] = "raise",
@@ -79,7 +79,7 @@ class Statistics:
         ----------
         X : array-like of shape (rows, columns), or a data frame
             Codes; -1, NaN or null for a missing cell.
-        structure : LatentGraph or Template
+        structure : LatentGraph, Template, or a graph of networkx, pgmpy or pyagrum
         views, max_rank, when_short
             As those of the estimator that is to learn from them: they decide which columns are counted together.
         sample_weight : array-like of shape (rows,), optional
