@@ -82,6 +82,9 @@ def test_parameters_are_kept_cloned_and_set(structure: object) -> None:
         "max_rank": 2,
         "when_short": "warn",
         "floor": "auto",
+        "categories": None,
+        "unknown": "error",
+        "numeric": "error",
     }
     model = et.SpectralJunctionTree(**given)
     assert model.get_params(deep=False) == given
@@ -368,7 +371,7 @@ def test_conditionals_are_parts_of_the_joint_where_operators_are_negative() -> N
     ("X", "message"),
     [
         ([[0, 1], [1]], "different lengths"),
-        ([[0.0, np.inf], [1.0, 0.0]], "column 'x1' holds inf, which is no code"),
+        ([[0.0, np.inf], [1.0, 0.0]], "column 'x1' holds inf, which is no state"),
     ],
 )
 def test_templates_name_data_that_are_no_codes(X: object, message: str) -> None:
@@ -621,7 +624,10 @@ def test_a_wrong_parameter_is_named_at_every_door(parameters: dict, message: str
         (lambda m: m.fit(ROWS).joint(["x9"]), "no variable 'x9'"),
         (lambda m: m.fit(ROWS).sample(0), "whole number of at least 1, not 0"),
         (lambda m: m.fit(ROWS).impute(ROWS, method="mean"), "method is 'mode' or 'sample', not 'mean'"),
-        (lambda m: m.set_params(structure="hmm").fit(ROWS), "is a LatentGraph, a template .*, or a graph of .*, not str"),
+        (
+            lambda m: m.set_params(structure="hmm").fit(ROWS),
+            "is a LatentGraph, a template .*, or a graph of .*, not str",
+        ),
     ],
 )
 def test_mistakes_are_named(ask: Callable, message: str) -> None:

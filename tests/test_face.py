@@ -145,7 +145,7 @@ def test_sizes_of_a_template_are_parameters() -> None:
 
 def test_the_number_of_hidden_states_is_searched_over() -> None:
     truth = et.LatentNetwork.random(et.zoo.mixture(6, 2, 3), concentration=0.2, seed=0)
-    model = et.EMJunctionTree(et.zoo.Mixture(), max_iter=20, random_state=0)
+    model = et.EMJunctionTree(et.zoo.Mixture(), max_iter=20, random_state=0, categories=range(3))
     search = GridSearchCV(model, {"structure__hidden_states": [1, 2]}, cv=2).fit(truth.sample(300, seed=1))
     assert search.best_params_ == {"structure__hidden_states": 2}
     assert search.best_estimator_.graph_.states["h"] == 2

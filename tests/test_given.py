@@ -66,7 +66,9 @@ def test_columns_without_names_are_the_observed_nodes_in_turn(make: Any) -> None
 def test_columns_of_pyagrum_without_names_are_called_as_those_of_templates() -> None:
     graph = as_structure(of_pyagrum("h[2]->x1[3];h->x0[4]"), [4, 3])
     assert graph.hidden == ("h",)
-    assert sorted(graph.observed) == ["x0", "x1"]
+    assert graph.observed == ("x0", "x1"), "the order of the data, which is not that of the network"
+    assert [graph.states[name] for name in graph.observed] == [4, 3]
+    assert set(graph.edges) == {("h", "x0"), ("h", "x1")}
 
 
 def test_what_a_node_says_goes_before_the_data() -> None:
@@ -167,6 +169,19 @@ def test_estimators_learn_the_same_from_any_library(make: Any) -> None:
         assert given.graph_ == GRAPH
         assert_array_equal(given.score_samples(turned), own.score_samples(FRAME))
         assert_array_equal(pickle.loads(pickle.dumps(given)).score_samples(FRAME), own.score_samples(FRAME))
+
+
+@each_library
+def test_labels_are_those_of_the_columns(make: Any) -> None:
+    """Whatever the cells are called, and in whatever order the columns stand."""
+    turned = FRAME[["energy", "sleep", "appetite"]].copy()
+    turned["sleep"] = turned["sleep"].map({0: "bad", 1: "fair", 2: "good", 3: "great"})
+    turned["appetite"] = turned["appetite"].map({0: 1, 1: 5, 2: 9})
+    if make is of_pyagrum:  # whose variables have numbers of states of their own, so that numbers are codes
+        turned["appetite"] = turned["appetite"].astype(str)
+    given = et.SpectralJunctionTree(make()).fit(turned)
+    assert_array_equal(given.score_samples(turned), et.SpectralJunctionTree(GRAPH).fit(ROWS).score_samples(ROWS))
+    assert set(given.sample(50, seed=0)["sleep"]) <= {"bad", "fair", "good", "great"}
 
 
 @each_library

@@ -142,4 +142,7 @@ def _from_pyagrum(net: Any, states: Sequence[int] | None, names: Sequence[str] |
                 f"{did_you_mean(name, variables)}; name the columns as it does, or give "
                 f"LatentGraph.from_pyagrum(net, hidden=[…])"
             )
-    return LatentGraph.from_pyagrum(net, [name for name in variables if name not in columns])
+    graph = LatentGraph.from_pyagrum(net, [name for name in variables if name not in columns])
+    # Columns without names of their own stand in the order of the data, whatever that of the network.
+    order = [*graph.hidden, *columns] if names is None else graph.names
+    return LatentGraph({name: graph.states[name] for name in order}, graph.edges, graph.hidden)
