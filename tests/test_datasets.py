@@ -134,6 +134,17 @@ def test_data_and_target_alone(load: Any) -> None:
     assert isinstance(y, pd.Series)
 
 
+def test_classifiers_learn_from_labels_as_they_come() -> None:
+    """Arrays with None and frames of categories give the same model, to the last bit, where names are alike."""
+    (X, y), (frame, series) = load_votes(return_X_y=True), load_votes(return_X_y=True, as_frame=True)
+    frame.columns = [f"x{column}" for column in range(16)]
+    model = et.JunctionTreeClassifier(et.SpectralJunctionTree(et.zoo.Mixture(hidden_states=2)))
+    probabilities = model.fit(X, y).predict_proba(X)
+    assert model.score(X, y) > 0.93
+    assert (model.fit(frame, series).predict_proba(frame) == probabilities).all()
+    assert model.classes_.tolist() == list(load_votes().target_names)
+
+
 @each_loader
 def test_attributes_are_items(load: Any) -> None:
     data = load()

@@ -16,6 +16,8 @@ def test_a_template_builds_its_graph_from_the_columns() -> None:
     graph, columns = resolved(et.zoo.HMM(order=2), rows)
     assert [graph.states[name] for name in graph.observed] == [2, 3, 2]
     assert columns.plain
+    graph_of_two, _ = resolved(et.zoo.HMM(order=2), rows[:, :2])
+    assert [graph_of_two.states[name] for name in graph_of_two.observed] == [2, 3]
     frame = pd.DataFrame(rows, columns=["red", "green", "blue"])
     assert resolved(et.zoo.Mixture(2), frame)[0].observed == ("red", "green", "blue")
     assert resolved(graph, rows)[0] is graph
