@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,10 +11,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 from numpy.testing import assert_array_equal
+from shared_files import shared_file
 
 import eigentree as et
 
-SHARED = Path(__file__).parents[2] / "shared" / "data"
 pytestmark = [
     pytest.mark.shared_data,
     pytest.mark.filterwarnings("ignore:.*the data cannot support the rank:RuntimeWarning"),
@@ -46,25 +44,16 @@ SOURCES = {
 }
 
 
-def shared(name: str) -> Path:
-    path = SHARED / name
-    if not path.exists():
-        if os.environ.get("CI"):
-            pytest.fail(f"{path} is missing, and CI must not skip what needs it")
-        pytest.skip(f"{path} is missing: real data were NOT checked")
-    return path
-
-
 def pandas_table(source: Source) -> Any:
     missing = [source.missing] if source.missing else None
     header = 0 if source.names is None else None
-    frame = pd.read_csv(shared(source.file), names=source.names, header=header, na_values=missing)
+    frame = pd.read_csv(shared_file(source.file), names=source.names, header=header, na_values=missing)
     return frame.drop(columns=list(source.drop))
 
 
 def polars_table(source: Source) -> Any:
     frame = pl.read_csv(
-        shared(source.file),
+        shared_file(source.file),
         has_header=source.names is None,
         new_columns=source.names,
         null_values=[source.missing],
@@ -74,7 +63,7 @@ def polars_table(source: Source) -> Any:
 
 def arrow_table(source: Source) -> Any:
     table = pyarrow.csv.read_csv(
-        shared(source.file),
+        shared_file(source.file),
         pyarrow.csv.ReadOptions(column_names=source.names),
         convert_options=pyarrow.csv.ConvertOptions(null_values=[source.missing], strings_can_be_null=True),
     )
@@ -137,7 +126,7 @@ def test_a_column_is_classified_by_the_others(name: str) -> None:
 
 
 def test_splice_junctions_are_words() -> None:
-    lines = [line.split(",") for line in shared("splice.data").read_text().splitlines()]
+    lines = [line.split(",") for line in shared_file("splice.data").read_text().splitlines()]
     words, y = [line[2].strip() for line in lines], [line[0].strip() for line in lines]
     estimator = et.SpectralJunctionTree(et.zoo.HMM(), categories="ACGT", unknown="missing", shrinkage=25.6)
     model = et.JunctionTreeClassifier(estimator).fit(words[::2], y[::2])
@@ -148,6 +137,6 @@ def test_splice_junctions_are_words() -> None:
 
 
 def test_names_of_people_are_no_states() -> None:
-    frame = pd.read_csv(shared("mvad.csv"))
+    frame = pd.read_csv(shared_file("mvad.csv"))
     with pytest.raises(et.DataError, match="column 'id' looks continuous: 712 different numbers in 712 rows"):
         et.SpectralJunctionTree(et.zoo.HMM()).fit(frame)
