@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import builtins
 import lzma
-import os
 from collections import Counter
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
+from shared_files import shared_file
 
 import eigentree as et
 from eigentree.datasets import CLASS_NAMES, LETTERS, load_mushrooms, load_splice, load_votes, splice, uci
 from eigentree.datasets.packaged import Packaged
-
-SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 PACKAGED = [splice.SPLICE, uci.MUSHROOMS, uci.VOTES]
 LOADERS = [load_splice, load_mushrooms, load_votes]
@@ -31,12 +28,7 @@ def packed(data: Packaged) -> bytes:
 
 
 def published(name: str) -> list[list[str]]:
-    original = SHARED / name
-    if not original.exists():
-        if os.environ.get("CI"):
-            pytest.fail(f"{original} is absent, and CI must not skip this test")
-        pytest.skip(f"{original} is absent, so the packed data go unchecked against the original")
-    return [[cell.strip() for cell in line.split(",")] for line in original.read_text().splitlines()]
+    return [[cell.strip() for cell in line.split(",")] for line in shared_file(name).read_text().splitlines()]
 
 
 # What was published.
