@@ -15,7 +15,9 @@ from eigentree.data.rows import Rows
 from eigentree.data.states import without_codes
 from eigentree.data.table import table_of
 from eigentree.errors import DataError
+from eigentree.structures.given import as_structure, require_structure
 from eigentree.structures.graph import LatentGraph
+from eigentree.structures.templates import Template
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +74,7 @@ def column_of_class(
     settings : estimator
         What says how the data are read, and the structure. A template is built for the columns and, last, the
         class. A graph has one observed variable that is no column of the data, and that is the class; where these
-        have no names, it is the one called "class", or else the last.
+        have no names, it is the one called "class", or else the last. One of another library calls it "class".
     X : array-like of shape (rows, columns), a data frame, or rows of letters
     classes : array, shape (classes,)
     sample_weight : array-like of shape (rows,), optional
@@ -84,6 +86,11 @@ def column_of_class(
     """
     reading = (settings.categories, settings.numeric, settings.unknown, sample_weight)
     structure = settings.structure
+    require_structure(structure)
+    if not isinstance(structure, LatentGraph | Template):
+        learned = Columns.learned(X, *reading)
+        names = (*learned.names, CLASS) if learned.named else None
+        structure = as_structure(structure, (*learned.states, len(classes)), names)
     if isinstance(structure, LatentGraph):
         name = _class_variable(structure, X)
         if structure.states[name] != len(classes):

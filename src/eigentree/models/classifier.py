@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from eigentree.models.online_em import OnlineEMJunctionTree
     from eigentree.structures.graph import LatentGraph
 
-    Estimator = SpectralJunctionTree | EMJunctionTree | OnlineEMJunctionTree
+    Estimator: TypeAlias = SpectralJunctionTree | EMJunctionTree | OnlineEMJunctionTree
 
 __all__ = ["JunctionTreeClassifier"]
 

@@ -105,7 +105,10 @@ class JunctionTreeImputer(Features):
         estimator = self.estimator
         if estimator is None:
             estimator = EMJunctionTree(
-                Mixture(USUAL_CLASSES), random_state=self.random_state, unknown="missing", numeric="quantiles"
+                Mixture(hidden_states=USUAL_CLASSES),
+                random_state=self.random_state,
+                unknown="missing",
+                numeric="quantiles",
             )
         require_face(estimator)
         return self._become({"estimator_": cloned(estimator).fit(X, sample_weight=sample_weight)})
