@@ -104,12 +104,11 @@ def as_frame(X: Any, names: Sequence[str], library: str) -> Any:
 
     frame = frame_of(X)
     if frame is None:
-        table = table_of(X)
-        cells = [_array_column(table.column(place, name), None) for place, name in enumerate(names)]
+        cells = np.asarray([list(word) for word in X] if table_of(X).container == TEXT else X)
         # A list tells its library more about its cells than an array of objects.
         columns = {
-            name: column.tolist() if column.dtype.kind == "O" else column
-            for name, column in zip(names, cells, strict=True)
+            name: column.tolist() if column.dtype.kind in "OU" else column
+            for name, column in zip(names, cells.T, strict=True)
         }
         backend: Any = library
         return nw.from_dict(columns, backend=backend).to_native()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JunctionTreeImputer"]
 
-USUAL_CLASSES = 8
+USUAL_CLASSES = 16
 """How many hidden states the mixture has that is fitted where no estimator is given."""
 
 
@@ -36,9 +36,9 @@ class JunctionTreeImputer(Features):
     Parameters
     ----------
     estimator : SpectralJunctionTree, EMJunctionTree or OnlineEMJunctionTree, optional
-        What is fitted to the rows, and fills their cells; it stays unfitted itself. By default a mixture of 8
+        What is fitted to the rows, and fills their cells; it stays unfitted itself. By default a mixture of 16
         classes learned by EM, which cuts measurements into bins and takes labels that it never saw as missing, so
-        that they are filled too: ``EMJunctionTree(zoo.Mixture(8), unknown="missing", numeric="quantiles")``.
+        that they are filled too: ``EMJunctionTree(zoo.Mixture(16), unknown="missing", numeric="quantiles")``.
     method : {"mode", "sample"}
         "mode" puts the likeliest state of each missing cell; "sample" draws all missing cells of a row together.
     random_state : int, Generator or None
