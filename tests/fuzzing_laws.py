@@ -79,9 +79,10 @@ def _adds_up(tables: Any) -> None:
 
 @LAWS.of("joint", "conditional")
 def _is_a_distribution(question: Question, answer: Any) -> None:
-    if isinstance(answer, np.ndarray):
-        assert answer.ndim == len(list(question.arguments["names"]))
-        _adds_up(answer.ravel())
+    names = question.arguments["names"]
+    if isinstance(names, list | tuple):
+        assert answer.ndim == len(names)
+    _adds_up(answer.ravel())
 
 
 @LAWS.of("predict_proba")
@@ -97,7 +98,7 @@ def _posteriors_are_distributions(question: Question, answer: Any) -> None:
 
 @LAWS.of("score_samples", "log_prob", "predict_proba", "predict_log_proba", "predict_joint_log_proba", "predict")
 def _follows_the_rows(question: Question, answer: Any) -> None:
-    """Rows in another order have the answers in that order, and another dress of the same cells has the same answer."""
+    """Rows in another order have the answers in that order; so have the same cells in another dress."""
     if question.table is None:
         return
     order = np.random.default_rng(0).permutation(len(question.table))
@@ -162,7 +163,9 @@ def _parts_add_up(question: Question, answer: Any) -> None:
         return
     half = len(question.table) // 2
     if half:
-        first, rest = (et.Statistics.of(part, **settings) for part in (question.table[:half], question.table[half:]))
+        first, rest = (
+            et.Statistics.of(part, **settings) for part in (question.table[:half], question.table[half:])
+        )
         _same_statistics(first + rest, answer)
         _same_statistics(answer - rest, first)
 

@@ -1,8 +1,8 @@
 """Values that nobody should give, and good ones in unusual dress: what the fuzzer draws its arguments from.
 
-`JUNK` is for any argument. Data have two lists of their own: `DRESSES` turns a table of codes into other kinds of data
-that mean the same, so that answers must be the same; `SPOILED` makes data that mean nothing, or not quite the table.
-A new kind of data is one more function in either list.
+`JUNK` is for any argument. Data have two lists of their own: `DRESSES` turns a table of codes into other kinds of
+data that mean the same, so that answers must be the same; `SPOILED` makes data that mean nothing, or not quite the
+table. A new kind of data is one more function in either list.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ OBJECTS: list[Callable[[], Any]] = [
     lambda: "x" + "9" * 5000,
     lambda: "\ud800",
     lambda: b"x0",
-    lambda: [],
+    list,
     lambda: (),
-    lambda: {},
+    dict,
     lambda: set(),
     lambda: ["x0", "x0"],
     lambda: ["x0", 3],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
@@ -24,12 +24,14 @@ __all__ = [
     "MOST_VARIABLES",
     "Seed",
     "a_mapping",
+    "as_float",
     "check_cells",
     "check_variables",
     "different_names",
     "finite_number",
     "flag",
     "generator",
+    "one_by_one",
     "one_of",
     "our_arithmetic",
     "whole_number",
@@ -62,11 +64,13 @@ def whole_number(
     most: int = MOST_WHOLE,
 ) -> int:
     """Return a whole number of at least `least`, or raise an error that names the argument; True is no number."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < least:
+    whole = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+    number = int(value) if whole else least - 1
+    if number < least:
         raise error(f"{argument} is a whole number of at least {least}, not {quoted(value)}")
-    if value > most:
+    if number > most:
         raise error(f"{argument} is a whole number of at most {in_short(most)}, not {quoted(value)}")
-    return int(value)
+    return number
 
 
 def finite_number(
@@ -87,7 +91,7 @@ def as_float(value: Any) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value > 0 or -1)
+        return math.inf if value == abs(value) else -math.inf
 
 
 def one_of(
@@ -109,18 +113,26 @@ def flag(argument: str, value: Any, error: type[EigentreeError] = ParameterError
 def different_names(argument: str, names: Any, error: type[EigentreeError] = GraphError) -> tuple[str, ...]:
     """Return a list of names, once each is a string and none occurs twice."""
     if isinstance(names, str):
-        raise error(f"{argument} is a list of names; write [{quoted(names)}]")
-    if not isinstance(names, Iterable):
-        raise error(f"{argument} is a list of names, not {quoted(names)}")
+        raise error(f"{argument} is a list of names; write {argument}=[{quoted(names)}]")
     found: dict[str, None] = {}
-    # One by one: what is given may never end.
-    for name in names:
+    for name in one_by_one(argument, names, "names", error):
         if not isinstance(name, str):
             raise error(f"{argument} is a list of names, and {quoted(name)} is no string")
         if name in found:
             raise error(f"{argument} names {quoted(name)} twice; each variable may be named once")
         found[name] = None
     return tuple(found)
+
+
+def one_by_one(argument: str, value: Any, members: str, error: type[EigentreeError]) -> Iterator[Any]:
+    """Return an iterator over what a list holds, or raise an error; what is given may never end."""
+    try:
+        if not isinstance(value, str | bytes):
+            return iter(value)
+    except TypeError:
+        # Arrays without an axis say that they can be iterated over, and cannot.
+        pass
+    raise error(f"{argument} is a list of {members}, not {quoted(value)}")
 
 
 def a_mapping(

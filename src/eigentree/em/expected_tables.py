@@ -5,23 +5,23 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from eigentree.checks import whole_number
+from eigentree.checks import our_arithmetic, whole_number
 from eigentree.data.columns import Columns
 from eigentree.data.labeled_table import LabeledTable
 from eigentree.data.rows import Rows
 from eigentree.data.weights import positive_weights
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.expectation import Expectation
-from eigentree.errors import DataError
+from eigentree.errors import DataError, quoted
+from eigentree.exact.network import LatentNetwork
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from eigentree.exact.network import LatentNetwork
-
 __all__ = ["expected_counts"]
 
 
+@our_arithmetic
 def expected_counts(
     network: LatentNetwork, X: ArrayLike | Any, sample_weight: ArrayLike | None = None, n_jobs: int = 1
 ) -> dict[Any, LabeledTable]:
@@ -59,6 +59,8 @@ def expected_counts(
     [2.0, 0.0]
     """
     whole_number("n_jobs", n_jobs)
+    if not isinstance(network, LatentNetwork):
+        raise DataError(f"expected counts are those of a LatentNetwork, not of {quoted(network)}")
     graph = network.graph
     rows = Rows.of(X, Columns.of(graph))
     weights = positive_weights(sample_weight, rows.count)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from eigentree.checks import Seed, generator
+from eigentree.checks import Seed, different_names, generator, our_arithmetic
 from eigentree.data.rows import Rows, rows_at_a_time
 from eigentree.engine.answers import Answers, warn_helped
 from eigentree.errors import DataError, GraphError
@@ -97,12 +97,14 @@ class HiddenAnswers(Answers):
         target : str
             The name of a variable, observed or hidden.
         """
+        self._model.graph.require(target)
         if target not in self._model.graph.hidden:
             return super().predict_proba(X, target)
         found, lost = self._marginals(X, (target,))
         warn_helped(lost, f"rows {self._model.undefined}; the marginal of {target!r} was used")
         return found[target]
 
+    @our_arithmetic
     def posterior(self, X: ArrayLike | Any, names: Sequence[str] | None = None) -> dict[str, Floats] | Floats:
         """Return the posterior of hidden variables given each row.
 
@@ -136,12 +138,14 @@ class HiddenAnswers(Answers):
                 log_joint[start : start + len(codes), cell] = revealed.model.score(wide)[0]
         impossible = ~np.isfinite(log_joint).any(axis=1)
         if impossible.any():
-            log_joint[impossible] = np.log(revealed.model.joint(asked)).ravel()
+            with np.errstate(divide="ignore"):
+                log_joint[impossible] = np.log(revealed.model.joint(asked)).ravel()
         count = int(impossible.sum())
         warn_helped(count, f"rows {self._model.undefined}; the hidden variables' own distribution was used")
         joint = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
         return np.asarray((joint / joint.sum(axis=1, keepdims=True)).reshape(-1, *shape))
 
+    @our_arithmetic
     def decode(self, X: ArrayLike | Any) -> Decoded:
         """Return the jointly likeliest states of all hidden variables given each row, and their log probability.
 
@@ -165,6 +169,7 @@ class HiddenAnswers(Answers):
         warn_helped(impossible, "rows are impossible under this model; their hidden states are -1")
         return Decoded(states, log_prob)
 
+    @our_arithmetic
     def sample_hidden(self, X: ArrayLike | Any, seed: Seed = None) -> Integers:
         """Return one joint draw of all hidden variables given each row, shape (rows, hidden variables)."""
         revealed = self._tables.reveal(self._hidden_names(self._model.graph.hidden))
@@ -179,6 +184,7 @@ class HiddenAnswers(Answers):
         warn_helped(undefined, f"cells {self._model.undefined}; they were drawn from their own distribution")
         return drawn
 
+    @our_arithmetic
     def _marginals(self, X: ArrayLike | Any, names: tuple[str, ...]) -> tuple[dict[str, Floats], int]:
         """Return the posterior of each variable by itself, and how many rows are impossible."""
         revealed = self._tables.reveal(self._hidden_names(names))
@@ -197,14 +203,13 @@ class HiddenAnswers(Answers):
     def _hidden_names(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the names, once each is that of a hidden variable and there is at least one."""
         graph = self._model.graph
-        if isinstance(names, str):
-            raise GraphError(f"names is a list of hidden variables, such as [{names!r}], not {names!r}")
-        for name in names:
+        asked = different_names("names", names)
+        for name in asked:
             graph.require(name)
             if name not in graph.hidden:
                 raise GraphError(f"{name!r} is observed; the hidden variables are {', '.join(graph.hidden)}")
-        if not names or len(set(names)) < len(names):
+        if not asked:
             raise GraphError(
                 f"name each hidden variable once, and at least one; the graph has {list(graph.hidden)}"
             )
-        return tuple(names)
+        return asked

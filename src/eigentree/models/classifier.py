@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
+from eigentree.checks import our_arithmetic
 from eigentree.counting.statistics import Statistics
 from eigentree.data.cells import is_marked_missing
 from eigentree.data.columns import Columns
 from eigentree.data.resolving import resolve_structure
 from eigentree.data.rows import Rows
-from eigentree.data.weights import checked_weights
-from eigentree.errors import DataError, ParameterError
+from eigentree.data.weights import LIGHT, checked_weights, warn_of_few
+from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.kernels.compiling import announced
 from eigentree.models.em import EMJunctionTree, OnlineEMJunctionTree
 from eigentree.models.parameters import Parameters
@@ -96,6 +97,7 @@ class JunctionTreeClassifier(Parameters):
         self.estimator = estimator
 
     @announced
+    @our_arithmetic
     def fit(self, X: ArrayLike | Any, y: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> Self:
         """Return the classifier learned from labelled rows.
 
@@ -111,11 +113,12 @@ class JunctionTreeClassifier(Parameters):
         if not isinstance(self.estimator, SpectralJunctionTree | EMJunctionTree | OnlineEMJunctionTree):
             raise ParameterError(
                 f"estimator is a SpectralJunctionTree, an EMJunctionTree or an OnlineEMJunctionTree, "
-                f"not {self.estimator!r}"
+                f"not {quoted(self.estimator)}"
             )
         graph = resolve_structure(self.estimator.structure, X)
         rows = Rows.of(X, Columns.of(graph))
         weights = checked_weights(sample_weight, rows.count)
+        warn_of_few(weights)
         classes, labels = _labels(y, rows.count)
         totals = np.bincount(labels, weights, len(classes))
         if not totals.all():
@@ -133,6 +136,7 @@ class JunctionTreeClassifier(Parameters):
             return self._become(fitted | _spectral_models(self.estimator, graph, parts))
         return self._become(fitted | {"estimators_": _other_models(self.estimator, graph, parts)})
 
+    @our_arithmetic
     def predict_joint_log_proba(self, X: ArrayLike | Any) -> Floats:
         """Return log P(row, class), shape (rows, classes), missing cells summed out.
 
@@ -152,16 +156,19 @@ class JunctionTreeClassifier(Parameters):
                 notice(f"class {label!r}: {count} of {rows.count} rows {model.replaced}")
         return np.asarray(log_prob + np.log(self.class_prior_))
 
+    @our_arithmetic
     def predict_log_proba(self, X: ArrayLike | Any) -> Floats:
         """Return log P(class | row), shape (rows, classes); the prior where a row is impossible in all classes."""
         log_joint = self.predict_joint_log_proba(X)
         log_joint[~np.isfinite(log_joint).any(axis=1)] = np.log(self.class_prior_)
         return np.asarray(log_joint - np.logaddexp.reduce(log_joint, axis=1, keepdims=True))
 
+    @our_arithmetic
     def predict_proba(self, X: ArrayLike | Any) -> Floats:
         """Return P(class | row), shape (rows, classes)."""
-        return np.exp(self.predict_log_proba(X))
+        return np.asarray(np.exp(self.predict_log_proba(X)))
 
+    @our_arithmetic
     def predict(self, X: ArrayLike | Any) -> NDArray[Any]:
         """Return the likeliest class of each row."""
         best = self.predict_log_proba(X).argmax(axis=1)
@@ -275,6 +282,8 @@ def _named(label: str) -> Iterator[None]:
     """Put the class before whatever is said of its rows, be it a warning or an error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        # That was said of all rows.
+        warnings.filterwarnings("ignore", message=LIGHT)
         try:
             yield
         except DataError as error:

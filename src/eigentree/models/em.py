@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from eigentree.checks import finite_number, generator, one_of, whole_number
+from eigentree.checks import finite_number, flag, generator, one_of, our_arithmetic, whole_number
 from eigentree.data.columns import Columns
 from eigentree.data.resolving import resolve_structure
 from eigentree.data.rows import Rows
-from eigentree.data.weights import checked_weights
+from eigentree.data.weights import positive_weights, warn_of_few
 from eigentree.em.climbing import Problem, Stopping, has_converged
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.entrants import KINDS
@@ -25,7 +25,7 @@ from eigentree.em.outcome import StartOutcome
 from eigentree.em.progress import shown_progress
 from eigentree.em.racing import Course
 from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, chosen_pseudo_counts
-from eigentree.errors import DataError, NetworkError, ParameterError
+from eigentree.errors import DataError, NetworkError, ParameterError, quoted
 from eigentree.exact.network import LatentNetwork
 from eigentree.kernels.compiling import announced
 from eigentree.models.tables_face import TablesFace
@@ -49,18 +49,23 @@ __all__ = ["EMJunctionTree", "OnlineEMJunctionTree"]
 TOLERANCES: Mapping[Rule, float] = MappingProxyType({"gain": 4e-6, "paper": 1e-4})
 """The tolerance of each rule of stopping where none is given."""
 
+MOST_THREADS = 1024
+"""Most threads that may be asked for."""
+
 
 class _TablesFace(TablesFace):
     """The face of an estimator whose fit leaves tables, step by step."""
 
     pseudo_counts: Any
+    verbose: int
     _pseudo_count_rules: ClassVar[tuple[str, ...]] = ()
     history_: Floats
     n_iter_: int
     converged_: bool
 
     def _check_shared(self) -> None:
-        whole_number("n_jobs", self.n_jobs)
+        whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
+        whole_number("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
         if not (isinstance(self.pseudo_counts, str) and self.pseudo_counts in self._pseudo_count_rules):
             finite_number("pseudo_counts", self.pseudo_counts, 0.0)
 
@@ -185,6 +190,7 @@ class EMJunctionTree(_TablesFace):
         self.verbose = verbose
 
     @announced
+    @our_arithmetic
     def fit(
         self,
         X: ArrayLike | Any,
@@ -254,11 +260,12 @@ class EMJunctionTree(_TablesFace):
     def _check_arguments(self, validation: object) -> None:
         whole_number("restarts", self.restarts)
         whole_number("max_iter", self.max_iter)
+        flag("accelerate", self.accelerate)
         one_of("stopping", self.stopping, tuple(TOLERANCES))
         if not isinstance(self.init, LatentNetwork):
             one_of("init", self.init, ("race", *KINDS), NetworkError)
         if not finite_number("validation_fraction", self.validation_fraction, 0.0) < 1:
-            raise ParameterError(f"validation_fraction is less than 1, not {self.validation_fraction!r}")
+            raise ParameterError(f"validation_fraction is less than 1, not {quoted(self.validation_fraction)}")
         if validation is not None and self.validation_fraction:
             raise ParameterError("validation rows are given, so validation_fraction must be 0")
         if self.tol is not None:
@@ -384,6 +391,7 @@ class OnlineEMJunctionTree(_TablesFace):
         self.verbose = verbose
 
     @announced
+    @our_arithmetic
     def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the estimator after learning from rows of codes, in several passes; what it knew is forgotten.
 
@@ -424,6 +432,7 @@ class OnlineEMJunctionTree(_TablesFace):
         return self._published(learner, history, converged)
 
     @announced
+    @our_arithmetic
     def partial_fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the estimator after learning from more rows, in their order and once.
 
@@ -444,7 +453,7 @@ class OnlineEMJunctionTree(_TablesFace):
 
     def _check_arguments(self) -> None:
         if not 0.5 < finite_number("stepsize", self.stepsize, 0.0) <= 1:
-            raise ParameterError(f"stepsize is more than 0.5 and at most 1, not {self.stepsize!r}")
+            raise ParameterError(f"stepsize is more than 0.5 and at most 1, not {quoted(self.stepsize)}")
         whole_number("batch_size", self.batch_size)
         whole_number("passes", self.passes)
         finite_number("tol", self.tol, 0.0)
@@ -487,12 +496,9 @@ def _encoded(
     """Return the codes of all rows, the numbers of states of their columns, and their weights."""
     rows = Rows.of(X, Columns.of(graph))
     codes = rows.encode()
-    weights = checked_weights(sample_weight, rows.count)
-    if weights is None:
-        return codes, rows.columns.states, np.ones(rows.count)
-    if not weights.any():
-        raise DataError("there are no rows, or all rows have weight 0; there is nothing to learn from")
-    return codes, rows.columns.states, weights.astype(np.float64)
+    weights = positive_weights(sample_weight, rows.count)
+    warn_of_few(weights)
+    return codes, rows.columns.states, weights
 
 
 def _warn_interrupted(where: str) -> None:

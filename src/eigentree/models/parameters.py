@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from eigentree.errors import ParameterError, did_you_mean
+from eigentree.checks import flag
+from eigentree.errors import ParameterError, did_you_mean, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +32,7 @@ class Parameters:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; if `deep`, also those of each that has some, as ``outer__inner``."""
+        flag("deep", deep)
         found: dict[str, Any] = {}
         for name in sorted(self._signature()):
             value = getattr(self, name)
@@ -62,7 +64,7 @@ class Parameters:
             for inner in settings:
                 if inner not in known_inside:
                     raise ParameterError(
-                        f"{name}={owner!r} has no parameter {inner!r}{did_you_mean(inner, known_inside)}"
+                        f"{name}={quoted(owner)} has no parameter {inner!r}{did_you_mean(inner, known_inside)}"
                     )
         for key, value in parameters.items():
             if "__" not in key:
