@@ -463,7 +463,8 @@ def _spoiled_arrays(draw: Draw) -> Any:
     elif change == 2:
         arrays[key] = arrays[key][:-1] if arrays[key].ndim else arrays[key] - 100
     elif change == 3 and arrays[key].dtype.kind in "iuf":
-        arrays[key] = arrays[key].astype(np.float64) * draw.choice(-1, 1e300, np.nan)
+        with np.errstate(over="ignore"):
+            arrays[key] = arrays[key].astype(np.float64) * draw.choice(-1, 1e300, np.nan)
     return arrays
 
 
@@ -633,9 +634,8 @@ def made(question: Question, strict: bool) -> tuple[str, BaseException | None]:
             try:
                 with bounded_time():
                     answer = question.call()
-            except (et.EigentreeError, NotFittedError) as error:
+            except (et.EigentreeError, NotFittedError):
                 end = "refused"
-                assert str(error), "an error says what is wrong"
                 assert question.state() == before, "a refused call has changed the object that it was made on"
             else:
                 LAWS.check(question, answer)

@@ -454,7 +454,7 @@ def test_importing_the_graph_imports_no_other_graph_library() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"states": 5}, "states is a mapping of names to numbers of states"),
+        ({"states": 5}, "states is a list of names with their numbers of states, or a mapping"),
         ({"states": [5]}, "states is a mapping or pairs"),
         ({"edges": None}, "edges is a list of pairs of names"),
         ({"edges": [1]}, "an edge is a pair of names, not 1"),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MOST_CELLS",
+    "MOST_THREADS",
     "MOST_VARIABLES",
     "Seed",
     "a_mapping",
@@ -51,6 +52,9 @@ MOST_CELLS = 2**30
 
 MOST_VARIABLES = 2**17
 """Most variables of a graph: planning takes about half a millisecond for each, and memory a kilobyte."""
+
+MOST_THREADS = 1024
+"""Most threads that may be asked for."""
 
 Arguments = ParamSpec("Arguments")
 T = TypeVar("T")

@@ -58,7 +58,7 @@ def positive_weights(sample_weight: ArrayLike | None, rows: int) -> Floats:
     if weights is None:
         return np.ones(rows)
     if not weights.any():
-        raise DataError("all rows have weight 0; there is nothing to learn from")
+        raise DataError("all rows have weight 0; there is nothing to learn from or to judge by")
     return weights.astype(np.float64)
 
 

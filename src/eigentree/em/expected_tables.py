@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from eigentree.checks import our_arithmetic, whole_number
+from eigentree.checks import MOST_THREADS, our_arithmetic, whole_number
 from eigentree.data.columns import Columns
 from eigentree.data.labeled_table import LabeledTable
 from eigentree.data.rows import Rows
@@ -58,7 +58,7 @@ def expected_counts(
     >>> counts["x0"].array.sum(axis=0).round(6).tolist()
     [2.0, 0.0]
     """
-    whole_number("n_jobs", n_jobs)
+    whole_number("n_jobs", n_jobs, most=MOST_THREADS)
     if not isinstance(network, LatentNetwork):
         raise DataError(f"expected counts are those of a LatentNetwork, not of {quoted(network)}")
     graph = network.graph

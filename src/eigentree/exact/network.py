@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.checks import Seed, a_mapping, finite_number, generator, our_arithmetic
+from eigentree.checks import Seed, a_mapping, as_float, generator, our_arithmetic
 from eigentree.data.labeled_table import LabeledTable
 from eigentree.engine.calibration import Factor, calibrated
 from eigentree.engine.operators import NodeOperator, TreeOperators
@@ -182,7 +182,7 @@ class LatentNetwork(HiddenAnswers):
             As in the constructor.
         """
         # Below the smallest normal numbers, logarithms divided by the concentration overflow.
-        if not finite_number("concentration", concentration, 0.0, NetworkError) > 1e-300:
+        if not 1e-300 < as_float(concentration) < math.inf:
             raise NetworkError(f"concentration must be a positive, finite number, not {quoted(concentration)}")
         tree = checked_tree(graph, tree)
         random = generator(seed)
@@ -296,7 +296,7 @@ class LatentNetwork(HiddenAnswers):
 
     def _own_node(self, tree: JunctionTree, node: int) -> TreeNode:
         check_own_tree(self._graph, tree)
-        return tree.nodes[tree.checked_node(node)]
+        return tree.nodes[tree.checked_node(node, NetworkError)]
 
     @our_arithmetic
     def _conditional(self, node: TreeNode) -> Floats:

@@ -14,11 +14,10 @@ from eigentree.data.cells import is_marked_missing
 from eigentree.data.columns import Columns
 from eigentree.data.resolving import resolve_structure
 from eigentree.data.rows import Rows
-from eigentree.data.weights import LIGHT, checked_weights, warn_of_few
+from eigentree.data.weights import LIGHT, checked_weights, positive_weights, warn_of_few
 from eigentree.errors import DataError, ParameterError, quoted
-from eigentree.kernels.compiling import announced
 from eigentree.models.em import EMJunctionTree, OnlineEMJunctionTree
-from eigentree.models.parameters import Parameters
+from eigentree.models.parameters import Parameters, learns
 from eigentree.models.spectral import SpectralJunctionTree
 from eigentree.notices import notice
 from eigentree.spectral.shrinkage import choose_class_shrinkage
@@ -96,8 +95,7 @@ class JunctionTreeClassifier(Parameters):
     def __init__(self, estimator: Estimator) -> None:
         self.estimator = estimator
 
-    @announced
-    @our_arithmetic
+    @learns
     def fit(self, X: ArrayLike | Any, y: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> Self:
         """Return the classifier learned from labelled rows.
 
@@ -178,7 +176,7 @@ class JunctionTreeClassifier(Parameters):
         """Return the share of rows, by weight, whose likeliest class is theirs."""
         predicted = self.predict(X)
         given = _label_array(y, len(predicted))
-        return float(np.average(predicted == given, weights=checked_weights(sample_weight, len(predicted))))
+        return float(np.average(predicted == given, weights=positive_weights(sample_weight, len(predicted))))
 
 
 def _label_array(y: Any, rows: int) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from eigentree.checks import finite_number, flag, generator, one_of, our_arithmetic, whole_number
+from eigentree.checks import MOST_THREADS, finite_number, flag, generator, one_of, whole_number
 from eigentree.data.columns import Columns
 from eigentree.data.resolving import resolve_structure
 from eigentree.data.rows import Rows
@@ -27,7 +27,7 @@ from eigentree.em.racing import Course
 from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, chosen_pseudo_counts
 from eigentree.errors import DataError, NetworkError, ParameterError, quoted
 from eigentree.exact.network import LatentNetwork
-from eigentree.kernels.compiling import announced
+from eigentree.models.parameters import learns
 from eigentree.models.tables_face import TablesFace
 from eigentree.notices import notice
 
@@ -48,9 +48,6 @@ __all__ = ["EMJunctionTree", "OnlineEMJunctionTree"]
 
 TOLERANCES: Mapping[Rule, float] = MappingProxyType({"gain": 4e-6, "paper": 1e-4})
 """The tolerance of each rule of stopping where none is given."""
-
-MOST_THREADS = 1024
-"""Most threads that may be asked for."""
 
 
 class _TablesFace(TablesFace):
@@ -189,8 +186,7 @@ class EMJunctionTree(_TablesFace):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @announced
-    @our_arithmetic
+    @learns
     def fit(
         self,
         X: ArrayLike | Any,
@@ -390,8 +386,7 @@ class OnlineEMJunctionTree(_TablesFace):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @announced
-    @our_arithmetic
+    @learns
     def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the estimator after learning from rows of codes, in several passes; what it knew is forgotten.
 
@@ -431,8 +426,7 @@ class OnlineEMJunctionTree(_TablesFace):
             _warn_interrupted(f"pass {len(history) + 1} of {self.passes}")
         return self._published(learner, history, converged)
 
-    @announced
-    @our_arithmetic
+    @learns
     def partial_fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the estimator after learning from more rows, in their order and once.
 

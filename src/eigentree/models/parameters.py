@@ -7,18 +7,24 @@ is imported when it is asked for, and then scikit-learn is there already or the 
 
 from __future__ import annotations
 
+import functools
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 
-from eigentree.checks import flag
+from eigentree.checks import flag, our_arithmetic
 from eigentree.errors import ParameterError, did_you_mean, quoted
+from eigentree.kernels.compiling import announced
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-__all__ = ["Parameters"]
+__all__ = ["Parameters", "learns"]
+
+Arguments = ParamSpec("Arguments")
+P = TypeVar("P", bound="Parameters")
+T = TypeVar("T")
 
 
 class Parameters:
@@ -111,6 +117,26 @@ class Parameters:
         }
         self.__dict__ = kept | dict(fitted)
         return self
+
+
+def learns(method: Callable[Concatenate[P, Arguments], T]) -> Callable[Concatenate[P, Arguments], T]:
+    """Return a method that learns all or nothing: where it ends early, the estimator is what it was before.
+
+    Whatever ends it, be it an error, a warning that is one, or Ctrl-C, even after all was put in place.
+    """
+    announcing: Callable[Concatenate[P, Arguments], T] = announced(our_arithmetic(method))
+
+    @functools.wraps(method)
+    def whole(self: P, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> T:
+        # `_become` puts another dictionary in place, and leaves this one as it is.
+        before = self.__dict__
+        try:
+            return announcing(self, *args, **kwargs)
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    return whole
 
 
 def _same(value: Any, default: Any) -> bool:

@@ -17,6 +17,7 @@ from eigentree.em.finishing import finished
 from eigentree.errors import DataError, GraphError, ParameterError, quoted
 from eigentree.kernels.compiling import announced
 from eigentree.models.face import Face
+from eigentree.models.parameters import learns
 from eigentree.planning.search import Wishes
 from eigentree.planning.views import ViewPlan
 from eigentree.recovery.recovery import Recovery, recovered
@@ -154,8 +155,7 @@ class SpectralJunctionTree(Face):
             raise AttributeError("this model was learned from population moments; there are no counts")
         return self.statistics_.counts
 
-    @announced
-    @our_arithmetic
+    @learns
     def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the model learned from rows.
 
@@ -171,8 +171,7 @@ class SpectralJunctionTree(Face):
         plan = self.plan(resolve_structure(self.structure, X))
         return self._learn(plan, Statistics.empty(plan).update(X, sample_weight))
 
-    @announced
-    @our_arithmetic
+    @learns
     def partial_fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the model learned from these rows and all that were given before.
 
@@ -183,8 +182,7 @@ class SpectralJunctionTree(Face):
         self._check_parameters()
         return self._learn(self.plan_, self.statistics_.update(X, sample_weight))
 
-    @announced
-    @our_arithmetic
+    @learns
     def fit_statistics(self, statistics: Statistics) -> Self:
         """Return the model learned from statistics, wherever their rows were counted.
 
@@ -204,8 +202,7 @@ class SpectralJunctionTree(Face):
         check_counts(plan, statistics.counts)
         return self._learn(plan, statistics)
 
-    @announced
-    @our_arithmetic
+    @learns
     def fit_moments(self, source: MomentSource) -> Self:
         """Return the model learned from joint tables.
 

@@ -15,6 +15,8 @@ from eigentree.structures.interop import networkx_parts, pgmpy_parts, pyagrum_pa
 
 __all__ = ["LatentGraph", "check_graph"]
 
+PAIRS = "names with their numbers of states, or a mapping such as {'x': 2}"
+
 
 class LatentGraph(Derived):
     """An immutable graph over named discrete variables, some of which are never observed.
@@ -214,7 +216,7 @@ def check_graph(graph: object, error: type[EigentreeError] = GraphError) -> None
 def _checked_states(states: Mapping[str, int] | Iterable[tuple[str, int]]) -> dict[str, int]:
     pairs = states.items() if isinstance(states, Mapping) else states
     table: dict[str, int] = {}
-    for pair in islice(one_by_one("states", pairs, "names and numbers of states", GraphError), MOST_VARIABLES + 1):
+    for pair in islice(one_by_one("states", pairs, PAIRS, GraphError), MOST_VARIABLES + 1):
         if not _is_pair(pair):
             raise GraphError(f"states is a mapping or pairs of a name and a number, not {quoted(pair)}")
         name, count = pair

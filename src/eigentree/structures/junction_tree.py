@@ -11,8 +11,8 @@ from functools import cached_property
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
-from eigentree.checks import one_by_one, whole_number
-from eigentree.errors import GraphError, TreewidthError, in_short
+from eigentree.checks import different_names, whole_number
+from eigentree.errors import EigentreeError, GraphError, TreewidthError, in_short
 from eigentree.structures.elimination import MAX_CLIQUE_STATES, CliqueTree, clique_tree, natural_key
 from eigentree.structures.graph import check_graph
 
@@ -161,9 +161,9 @@ class JunctionTree:
         """Return the positions of a node and of all nodes below it."""
         return range(node, self._ends[self.checked_node(node)])
 
-    def checked_node(self, node: int) -> int:
-        """Return the position of a node, or raise `GraphError` where the tree has none there."""
-        return whole_number("the number of a node", node, 0, GraphError, len(self.nodes) - 1)
+    def checked_node(self, node: int, error: type[EigentreeError] = GraphError) -> int:
+        """Return the position of a node, or raise an error where the tree has none there."""
+        return whole_number("the number of a node", node, 0, error, len(self.nodes) - 1)
 
     def inside(self, node: int) -> frozenset[str]:
         """Return the observed variables in the subtree of a node (O_i)."""
@@ -177,11 +177,12 @@ class JunctionTree:
     def states_of(self, names: Iterable[str]) -> tuple[int, ...]:
         """Return the numbers of states of some variables, as the shape of a table over them."""
         states = self.graph.states
+        # Asked in every inner loop, so names are looked at one by one only where they are not plainly listed.
+        listed = names if isinstance(names, tuple | list) else different_names("names", names)
         try:
-            return tuple([states[name] for name in names])
+            return tuple([states[name] for name in listed])
         except (KeyError, TypeError):
-            # Asked in every inner loop, so names are looked at only where something is wrong.
-            for name in one_by_one("names", names, "names", GraphError):
+            for name in listed:
                 self.graph.require(name)
             raise
 

@@ -222,7 +222,7 @@ def _numbers(argument: str, value: object) -> Iterator[object]:
 def each_count(argument: str, value: object, count: int, unit: str) -> tuple[int, ...]:
     """Return `count` whole numbers, from one number for all or from one for each."""
     checks.check_variables("this graph", count)
-    if not isinstance(value, Iterable):
+    if isinstance(value, str) or not isinstance(value, Iterable):
         return (whole_number(argument, value),) * count
     given = enumerate(islice(_numbers(argument, value), checks.MOST_VARIABLES + 1))
     numbers = tuple(whole_number(f"{argument}[{place}]", number) for place, number in given)
