@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.checks import Seed, generator
+from eigentree.checks import Seed, a_mapping, as_float, generator, our_arithmetic
 from eigentree.data.labeled_table import LabeledTable
 from eigentree.engine.calibration import Factor, calibrated
 from eigentree.engine.operators import NodeOperator, TreeOperators
 from eigentree.engine.tables import flat_index, homes, learnable_tables, marginal, table_axes
 from eigentree.engine.tensor import LabeledTensor
-from eigentree.errors import NetworkError, did_you_mean
+from eigentree.errors import NetworkError, did_you_mean, quoted
 from eigentree.exact.decoding import Decoder
 from eigentree.exact.given_tables import (
     check_own_tree,
@@ -77,6 +76,7 @@ class LatentNetwork(HiddenAnswers):
     [[0.425, 0.125], [0.125, 0.325]]
     """
 
+    @our_arithmetic
     def __init__(
         self,
         graph: LatentGraph,
@@ -154,6 +154,7 @@ class LatentNetwork(HiddenAnswers):
     def __repr__(self) -> str:
         return f"<LatentNetwork over {self._graph!r}>"
 
+    @our_arithmetic
     def relabelled(self, orders: Mapping[str, ArrayLike]) -> LatentNetwork:
         """Return the network with the states of some hidden variables in another order.
 
@@ -162,7 +163,8 @@ class LatentNetwork(HiddenAnswers):
         orders : mapping of str to sequence of int
             The old states of a hidden variable in their new order, each once. Data look the same.
         """
-        checked = {name: checked_order(name, order, self._graph) for name, order in orders.items()}
+        given = a_mapping("orders", orders, "{'h': [1, 0]}", NetworkError)
+        checked = {name: checked_order(name, order, self._graph) for name, order in given.items()}
         tables = {}
         for key, table in self._factors.items():
             for axis, name in enumerate(self._axes[key]):
@@ -171,6 +173,7 @@ class LatentNetwork(HiddenAnswers):
             tables[key] = table
         return type(self)(self._graph, tables, self._given_tree, self._known_columns)
 
+    @our_arithmetic
     def ordered(self) -> LatentNetwork:
         """Return the same network with the states of hidden variables in their canonical order.
 
@@ -188,6 +191,7 @@ class LatentNetwork(HiddenAnswers):
         return self.relabelled(canonical_orders(self))
 
     @classmethod
+    @our_arithmetic
     def random(
         cls,
         graph: LatentGraph,
@@ -207,9 +211,8 @@ class LatentNetwork(HiddenAnswers):
             As in the constructor.
         """
         # Below the smallest normal numbers, logarithms divided by the concentration overflow.
-        known = isinstance(concentration, Real) and not isinstance(concentration, bool)
-        if not known or not 1e-300 < concentration < math.inf:
-            raise NetworkError(f"concentration must be a positive, finite number, not {concentration!r}")
+        if not 1e-300 < as_float(concentration) < math.inf:
+            raise NetworkError(f"concentration must be a positive, finite number, not {quoted(concentration)}")
         tree = checked_tree(graph, tree)
         random = generator(seed)
         tables: dict[tuple[str, ...], Floats] = {}
@@ -261,6 +264,7 @@ class LatentNetwork(HiddenAnswers):
         return self._given_tree or JunctionTree.of(self._graph)
 
     @cached_property
+    @our_arithmetic
     def _beliefs(self) -> list[Floats]:
         """The marginal of each maximal clique of the tree, axes in the order of the clique."""
         return calibrated(self.tree, [Factor(self._axes[key], table) for key, table in self._factors.items()])
@@ -272,6 +276,7 @@ class LatentNetwork(HiddenAnswers):
         return [marginal(self._beliefs[home], cliques[home], family) for home, family in found]
 
     @cached_property
+    @our_arithmetic
     def operators(self) -> TreeOperators:
         """The clique tensors of the tree, ready for message passing."""
         return self.embed(self.tree)
@@ -310,6 +315,7 @@ class LatentNetwork(HiddenAnswers):
     def _revealed(self) -> dict[tuple[str, ...], Revealed]:
         return {}
 
+    @our_arithmetic
     def conditional_table(self, tree: JunctionTree, node: int) -> Floats:
         """Return P(R_i | S_i) of a tree's node, axes (separator…, remainder…) (Eq. 6).
 
@@ -319,10 +325,9 @@ class LatentNetwork(HiddenAnswers):
 
     def _own_node(self, tree: JunctionTree, node: int) -> TreeNode:
         check_own_tree(self._graph, tree)
-        if not 0 <= node < len(tree.nodes):
-            raise NetworkError(f"the tree has the nodes 0 to {len(tree.nodes) - 1}, but no {node!r}")
-        return tree.nodes[node]
+        return tree.nodes[tree.checked_node(node, NetworkError)]
 
+    @our_arithmetic
     def _conditional(self, node: TreeNode) -> Floats:
         clique = self.tree.cliques[node.origin]
         table = marginal(self._beliefs[node.origin], clique, node.clique)
@@ -330,6 +335,7 @@ class LatentNetwork(HiddenAnswers):
         conditional: Floats = np.divide(table, given, out=np.zeros_like(table), where=given > 0)
         return conditional
 
+    @our_arithmetic
     def clique_tensor(self, tree: JunctionTree, node: int) -> LabeledTensor:
         """Return P(C_i) with the modes of its incident separators duplicated (Eq. 9-10).
 
@@ -347,6 +353,7 @@ class LatentNetwork(HiddenAnswers):
         incident = [this.separator, *(tree.nodes[child].separator for child in this.children)]
         return conditional.diagonal({name: sum(name in s for s in incident) for name in this.clique})
 
+    @our_arithmetic
     def embed(self, tree: JunctionTree) -> TreeOperators:
         """Return the operators of a rooted junction tree of this graph: Eq. 10, kept sparse."""
         check_own_tree(self._graph, tree)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
+from eigentree.checks import our_arithmetic
 from eigentree.counting.statistics import Statistics
 from eigentree.data.cells import is_marked_missing
 from eigentree.data.resolving import resolved
 from eigentree.data.rows import Rows
-from eigentree.data.weights import checked_weights
-from eigentree.errors import DataError, ParameterError
-from eigentree.kernels.compiling import announced
+from eigentree.data.weights import LIGHT, checked_weights, positive_weights, warn_of_few
+from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.models.em import EMJunctionTree
 from eigentree.models.online_em import OnlineEMJunctionTree
-from eigentree.models.parameters import Parameters
+from eigentree.models.parameters import Parameters, learns
 from eigentree.models.spectral import SpectralJunctionTree
 from eigentree.notices import notice
 from eigentree.spectral.shrinkage import choose_class_shrinkage
@@ -106,7 +106,7 @@ class JunctionTreeClassifier(Parameters):
         self._require_fit()
         return len(self.columns_.names)
 
-    @announced
+    @learns
     def fit(self, X: ArrayLike | Any, y: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> Self:
         """Return the classifier learned from labelled rows.
 
@@ -122,12 +122,13 @@ class JunctionTreeClassifier(Parameters):
         if not isinstance(self.estimator, SpectralJunctionTree | EMJunctionTree | OnlineEMJunctionTree):
             raise ParameterError(
                 f"estimator is a SpectralJunctionTree, an EMJunctionTree or an OnlineEMJunctionTree, "
-                f"not {self.estimator!r}"
+                f"not {quoted(self.estimator)}"
             )
         settings = self.estimator
         graph, columns = resolved(settings.structure, X, settings.categories, settings.numeric, settings.unknown)
         rows = Rows.of(X, columns)
         weights = checked_weights(sample_weight, rows.count)
+        warn_of_few(weights)
         classes, labels = _labels(y, rows.count)
         totals = np.bincount(labels, weights, len(classes))
         if not totals.all():
@@ -145,6 +146,7 @@ class JunctionTreeClassifier(Parameters):
             return self._become(fitted | _spectral_models(self.estimator, graph, columns, parts))
         return self._become(fitted | {"estimators_": _other_models(self.estimator, graph, columns, parts)})
 
+    @our_arithmetic
     def predict_joint_log_proba(self, X: ArrayLike | Any) -> Floats:
         """Return log P(row, class), shape (rows, classes), missing cells summed out.
 
@@ -164,16 +166,19 @@ class JunctionTreeClassifier(Parameters):
                 notice(f"class {label!r}: {count} of {rows.count} rows {model.replaced}")
         return np.asarray(log_prob + np.log(self.class_prior_))
 
+    @our_arithmetic
     def predict_log_proba(self, X: ArrayLike | Any) -> Floats:
         """Return log P(class | row), shape (rows, classes); the prior where a row is impossible in all classes."""
         log_joint = self.predict_joint_log_proba(X)
         log_joint[~np.isfinite(log_joint).any(axis=1)] = np.log(self.class_prior_)
         return np.asarray(log_joint - np.logaddexp.reduce(log_joint, axis=1, keepdims=True))
 
+    @our_arithmetic
     def predict_proba(self, X: ArrayLike | Any) -> Floats:
         """Return P(class | row), shape (rows, classes)."""
-        return np.exp(self.predict_log_proba(X))
+        return np.asarray(np.exp(self.predict_log_proba(X)))
 
+    @our_arithmetic
     def predict(self, X: ArrayLike | Any) -> NDArray[Any]:
         """Return the likeliest class of each row."""
         best = self.predict_log_proba(X).argmax(axis=1)
@@ -183,7 +188,7 @@ class JunctionTreeClassifier(Parameters):
         """Return the share of rows, by weight, whose likeliest class is theirs."""
         predicted = self.predict(X)
         given = _label_array(y, len(predicted))
-        return float(np.average(predicted == given, weights=checked_weights(sample_weight, len(predicted))))
+        return float(np.average(predicted == given, weights=positive_weights(sample_weight, len(predicted))))
 
 
 def _label_array(y: Any, rows: int) -> NDArray[Any]:
@@ -289,6 +294,8 @@ def _named(label: str) -> Iterator[None]:
     """Put the class before whatever is said of its rows, be it a warning or an error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        # That was said of all rows.
+        warnings.filterwarnings("ignore", message=LIGHT)
         try:
             yield
         except DataError as error:

@@ -7,18 +7,25 @@ is imported when it is asked for, and then scikit-learn is there already or the 
 
 from __future__ import annotations
 
+import functools
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 
-from eigentree.errors import ParameterError, did_you_mean
+from eigentree.checks import flag, our_arithmetic
+from eigentree.errors import ParameterError, did_you_mean, quoted
+from eigentree.kernels.compiling import announced
 from eigentree.structures.templates import Template
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-__all__ = ["Parameters"]
+__all__ = ["Parameters", "learns"]
+
+Arguments = ParamSpec("Arguments")
+P = TypeVar("P", bound="Parameters")
+T = TypeVar("T")
 
 
 class Parameters:
@@ -32,6 +39,7 @@ class Parameters:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; if `deep`, also those of each that has some, as ``outer__inner``."""
+        flag("deep", deep)
         found: dict[str, Any] = {}
         for name in sorted(self._signature()):
             value = getattr(self, name)
@@ -66,9 +74,8 @@ class Parameters:
             for inner in settings:
                 # What stands deeper is for the owner to know, once it has been given what is new.
                 if inner.partition("__")[0] not in known_inside:
-                    raise ParameterError(
-                        f"{name}={owners[name]!r} has no parameter {inner!r}{did_you_mean(inner, known_inside)}"
-                    )
+                    hint = did_you_mean(inner, known_inside)
+                    raise ParameterError(f"{name}={quoted(owners[name])} has no parameter {inner!r}{hint}")
         # Parameters of parameters first: what they refuse is found out before anything is set here.
         for name, settings in nested.items():
             if isinstance(owners[name], Template):
@@ -125,6 +132,26 @@ def _own_parameters(value: Any) -> Mapping[str, Any]:
         return {}
     found: Mapping[str, Any] = value.get_params()
     return found
+
+
+def learns(method: Callable[Concatenate[P, Arguments], T]) -> Callable[Concatenate[P, Arguments], T]:
+    """Return a method that learns all or nothing: where it ends early, the estimator is what it was before.
+
+    Whatever ends it, be it an error, a warning that is one, or Ctrl-C, even after all was put in place.
+    """
+    announcing: Callable[Concatenate[P, Arguments], T] = announced(our_arithmetic(method))
+
+    @functools.wraps(method)
+    def whole(self: P, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> T:
+        # `_become` puts another dictionary in place, and leaves this one as it is.
+        before = self.__dict__
+        try:
+            return announcing(self, *args, **kwargs)
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    return whole
 
 
 def _same(value: Any, default: Any) -> bool:
