@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from eigentree.engine.tensor import LabeledTensor as LabeledTensor
     from eigentree.errors import DataError as DataError
     from eigentree.errors import EigentreeError as EigentreeError
+    from eigentree.errors import FileError as FileError
     from eigentree.errors import GraphError as GraphError
     from eigentree.errors import NetworkError as NetworkError
     from eigentree.errors import ParameterError as ParameterError
@@ -39,6 +40,7 @@ _HOME = {
     "DataError": "errors",
     "EMJunctionTree": "models.em",
     "EigentreeError": "errors",
+    "FileError": "errors",
     "GraphError": "errors",
     "JunctionTree": "structures.junction_tree",
     "JunctionTreeClassifier": "models.classifier",

@@ -69,6 +69,30 @@ class Columns:
             states.append(int(known.max()) + 1)
         return cls(tuple(names), tuple(states))
 
+    def to_json(self) -> dict[str, Any]:
+        """Return all there is to know of the columns as plain JSON values, from which `from_json` makes the same."""
+        return {"names": list(self.names), "states": list(self.states)}
+
+    @classmethod
+    def from_json(cls, document: Any) -> Columns:
+        """Return the columns whose `to_json` this is.
+
+        Raises
+        ------
+        DataError
+            When it is not.
+        """
+        if not isinstance(document, dict) or set(document) != {"names", "states"}:
+            raise DataError("columns have names and states")
+        names, states = document["names"], document["states"]
+        if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
+            raise DataError("the names of columns are non-empty strings")
+        if not isinstance(states, list) or not all(type(count) is int and count > 0 for count in states):
+            raise DataError("the numbers of states of columns are whole and positive")
+        if not names or len(names) != len(states) or len(set(names)) != len(names):
+            raise DataError("columns have different names, and each has a number of states")
+        return cls(tuple(names), tuple(states))
+
     @cached_property
     def code_type(self) -> np.dtype[Any]:
         """The smallest unsigned type that holds every code, the one for missing cells included."""
