@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from eigentree.models.classifier import JunctionTreeClassifier as JunctionTreeClassifier
     from eigentree.models.em import EMJunctionTree as EMJunctionTree
     from eigentree.models.em import OnlineEMJunctionTree as OnlineEMJunctionTree
+    from eigentree.models.files import load as load
     from eigentree.models.spectral import SpectralJunctionTree as SpectralJunctionTree
     from eigentree.structures import zoo as zoo
     from eigentree.structures.graph import LatentGraph as LatentGraph
@@ -57,6 +58,7 @@ _HOME = {
     "TensorError": "errors",
     "TreewidthError": "errors",
     "expected_counts": "em.expected_tables",
+    "load": "models.files",
 }
 _MODULES = {"datasets": "datasets", "zoo": "structures.zoo"}
 

@@ -70,7 +70,7 @@ class Columns:
         return cls(tuple(names), tuple(states))
 
     def to_json(self) -> dict[str, Any]:
-        """Return all there is to know of the columns as plain JSON values, from which `from_json` makes the same."""
+        """Return what there is to know of the columns as plain JSON values, for `from_json`."""
         return {"names": list(self.names), "states": list(self.states)}
 
     @classmethod

@@ -33,6 +33,7 @@ from eigentree.structures.graph import LatentGraph
 from eigentree.structures.junction_tree import JunctionTree, TreeNode
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike
@@ -98,6 +99,11 @@ class LatentNetwork(HiddenAnswers):
     def graph(self) -> LatentGraph:
         """The graph that the tables belong to."""
         return self._graph
+
+    @property
+    def given_tree(self) -> JunctionTree | None:
+        """The junction tree that was given or that the tables hang on; None where the graph's own is to be used."""
+        return self._given_tree
 
     @property
     def tables(self) -> dict[Any, Floats]:
@@ -225,6 +231,18 @@ class LatentNetwork(HiddenAnswers):
             # pyagrum lists the variables of a table from the fastest axis to the slowest.
             tables[name] = _reordered(cpt.toarray(), list(cpt.names)[::-1], (*graph.parents(name), name))
         return cls(graph, tables)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the network into a file (safetensors), whole or not at all; `eigentree.load` gives it back.
+
+        Raises
+        ------
+        FileError
+            When the file cannot be written; one that was there is as it was.
+        """
+        from eigentree.exact.stored_network import save_network
+
+        save_network(self, path)
 
     @cached_property
     def tree(self) -> JunctionTree:

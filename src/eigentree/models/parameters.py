@@ -15,6 +15,7 @@ import numpy as np
 from eigentree.errors import ParameterError, did_you_mean
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping
 
 __all__ = ["Parameters"]
@@ -70,6 +71,27 @@ class Parameters:
         for name, settings in nested.items():
             getattr(self, name).set_params(**settings)
         return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the estimator into a file (safetensors), fitted or not, whole or not at all.
+
+        `eigentree.load` gives it back, with the same answers to the last bit. A `random_state` that is a Generator
+        is saved as None: where it stands is no part of the estimator.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            An old file there is replaced once the new one is complete.
+
+        Raises
+        ------
+        FileError
+            When the file cannot be written, or a parameter is of a kind that a file cannot hold; one that was
+            there is as it was.
+        """
+        from eigentree.models.files import save_estimator
+
+        save_estimator(self, path)
 
     def __repr__(self) -> str:
         changed = [
