@@ -199,7 +199,9 @@ def opened_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
         try:
             yield Archive(file, size)
         except FileError as error:
-            raise FileError(f"{str(path)[:200]!r} cannot be loaded: {error}") from None
+            # What is said of a part of the file is said of the file.
+            said = str(error) if str(error).startswith("it ") else f"it is damaged: {error}"
+            raise FileError(f"{str(path)[:200]!r} cannot be loaded: {said}") from None
         except (MemoryError, RecursionError):
             raise FileError(f"{str(path)[:200]!r} cannot be loaded: it is larger than memory allows") from None
 

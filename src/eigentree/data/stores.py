@@ -203,11 +203,11 @@ def opened_store(path: str | os.PathLike[str]) -> Iterator[Reader]:
             yield Reader(archive, entry.text("kind"), entry["content"], shared=shared)
             archive.check_all_taken()
         except UnknownEntryError as error:
-            raise FileError(f"{newer}: {error}" if newer else f"it is damaged: {error}") from None
+            raise FileError(f"{newer}: {error}" if newer else str(error)) from None
         except FileError:
             raise
         except EigentreeError as error:
-            raise FileError(f"it is damaged: {error}") from None
+            raise FileError(str(error)) from None
 
 
 def _newer(document: Any) -> str:
@@ -220,11 +220,11 @@ def _newer(document: Any) -> str:
     """
     given = document.get("format") if isinstance(document, dict) else None
     if type(given) is not list or len(given) != 2 or not all(type(part) is int and part >= 0 for part in given):
-        raise FileError("it is damaged: it does not say which version of the format it has")
+        raise FileError("the version of its format is missing")
     by = str(document.get("eigentree"))[:40]
     said = f"it was written by a newer eigentree ({by}, this is {__version__}); update eigentree to load it"
     if given[0] > FORMAT[0]:
         raise FileError(said)
     if given[0] < 1:
-        raise FileError("it is damaged: there is no such version of the format")
+        raise FileError("there is no such version of the format")
     return said if tuple(given) > FORMAT else ""

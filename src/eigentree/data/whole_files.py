@@ -31,7 +31,7 @@ def checked_path(path: Any) -> str:
     return text
 
 
-def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], None]) -> None:
+def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], object]) -> None:
     """Write a file in one step: it is there whole afterwards, or all is as before.
 
     It is written beside its place, brought to the disk, and then put in place of what may have been there. A link
@@ -57,7 +57,7 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], None]
         raise FileError(f"{_short(given)} cannot be written: {_reason(error)}; nothing was changed") from None
 
 
-def _write_beside(target: str, mode: int | None, write: Callable[[IO[bytes]], None]) -> None:
+def _write_beside(target: str, mode: int | None, write: Callable[[IO[bytes]], object]) -> None:
     folder = os.path.dirname(target)
     beside = os.path.join(folder, f".eigentree-{token_hex(8)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)

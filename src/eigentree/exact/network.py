@@ -11,12 +11,14 @@ import numpy as np
 
 from eigentree.checks import Seed, generator
 from eigentree.data.labeled_table import LabeledTable
+from eigentree.data.whole_files import write_whole
 from eigentree.engine.calibration import Factor, calibrated
 from eigentree.engine.operators import NodeOperator, TreeOperators
 from eigentree.engine.tables import flat_index, homes, learnable_tables, marginal, table_axes
 from eigentree.engine.tensor import LabeledTensor
 from eigentree.errors import NetworkError, did_you_mean
 from eigentree.exact.decoding import Decoder
+from eigentree.exact.exchange import as_bif, as_pgmpy, as_pyagrum, bif_parts
 from eigentree.exact.given_tables import (
     check_own_tree,
     checked_keys,
@@ -231,6 +233,47 @@ class LatentNetwork(HiddenAnswers):
             # pyagrum lists the variables of a table from the fastest axis to the slowest.
             tables[name] = _reordered(cpt.toarray(), list(cpt.names)[::-1], (*graph.parents(name), name))
         return cls(graph, tables)
+
+    @classmethod
+    def from_bif(cls, source: str | os.PathLike[str], hidden: Sequence[str]) -> LatentNetwork:
+        """Return the network of a text in the Interchange Format (BIF), given the names that are hidden.
+
+        Parameters
+        ----------
+        source : str or PathLike
+            The path of a file, or the text itself. States are numbered in the order in which the text lists them.
+        hidden : sequence of str
+
+        Raises
+        ------
+        FileError
+            When there is no such file, or the text is malformed; names the line.
+        """
+        return cls(*bif_parts(source, hidden))
+
+    def to_bif(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the network as a text in the Interchange Format (BIF), and write it to a file if a path is given.
+
+        Numbers are written to the last bit. The format does not say which variables are hidden. Names with spaces
+        or signs in them stand in quotes, which some other programs do not read.
+
+        Raises
+        ------
+        NetworkError
+            When the graph is undirected, or a name cannot be written.
+        """
+        text = as_bif(self)
+        if path is not None:
+            write_whole(path, lambda file: file.write(text.encode("utf-8")))
+        return text
+
+    def to_pgmpy(self) -> Any:
+        """Return the network as pgmpy's ``DiscreteBayesianNetwork``, hidden variables as its latents."""
+        return as_pgmpy(self)
+
+    def to_pyagrum(self) -> Any:
+        """Return the network as pyagrum's ``BayesNet``, which does not say which variables are hidden."""
+        return as_pyagrum(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network into a file (safetensors), whole or not at all; `eigentree.load` gives it back.
