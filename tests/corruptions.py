@@ -12,6 +12,7 @@ import tempfile
 import traceback
 import warnings
 from collections import Counter
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,28 @@ import numpy as np
 
 import eigentree as et
 
-JUNK = [None, True, -1, 0, 1, 3, 2**31, 2**70, 10**400, 0.5, -1e308, 1e999, "", "x0", "h0", "\ud800", [], {}, [[]], {"a": 1}]
+JUNK = [
+    None,
+    True,
+    -1,
+    0,
+    1,
+    3,
+    2**31,
+    2**70,
+    10**400,
+    0.5,
+    -1e308,
+    1e999,
+    "",
+    "x0",
+    "h0",
+    "\ud800",
+    [],
+    {},
+    [[]],
+    {"a": 1},
+]
 NUMBERS = [np.nan, np.inf, -1.0, 0.0, 1e308, 5e-324, 2.0]
 
 
@@ -42,10 +64,8 @@ def resealed(header: dict[str, Any], data: bytes) -> bytes:
             offsets = entry.get("data_offsets")
             placed = isinstance(offsets, list) and len(offsets) == 2
             index.append([name, entry.get("dtype"), entry.get("shape"), *(offsets if placed else [0, 0])])
-    try:
+    with suppress(TypeError):
         index.sort(key=lambda line: (line[3], line[4]))
-    except TypeError:
-        pass
     sealed = json.dumps([header["__metadata__"]["eigentree"], index], separators=(",", ":")).encode()
     header["__metadata__"]["sha256"] = sha256(sealed + data).hexdigest()
     return with_header(header, data)
@@ -86,7 +106,9 @@ def mutated(content: Any, random: np.random.Generator) -> None:
 
 def corrupted(raw: bytes, others: list[bytes], random: np.random.Generator) -> tuple[str, bytes]:
     """How a file was corrupted, and the corrupted file."""
-    kind = ["flip", "cut", "splice", "length", "header", "places", "document", "document", "numbers"][random.integers(9)]
+    kind = ["flip", "cut", "splice", "length", "header", "places", "document", "document", "numbers"][
+        random.integers(9)
+    ]
     changed = bytearray(raw)
     if kind == "flip":
         for _ in range(random.integers(1, 4)):
@@ -99,7 +121,19 @@ def corrupted(raw: bytes, others: list[bytes], random: np.random.Generator) -> t
         place = random.integers(len(other))
         changed[start : start + size * random.integers(2)] = other[place : place + size]
     elif kind == "length":
-        length = [0, 1, 2, 7, len(raw), len(raw) - 8, 2**20, 2**31, 2**60, 2**64 - 1, int(random.integers(len(raw)))]
+        length = [
+            0,
+            1,
+            2,
+            7,
+            len(raw),
+            len(raw) - 8,
+            2**20,
+            2**31,
+            2**60,
+            2**64 - 1,
+            int(random.integers(len(raw))),
+        ]
         changed[:8] = length[random.integers(len(length))].to_bytes(8, "little")
     else:
         header, data = header_of(raw)
@@ -163,7 +197,7 @@ def saved_files(folder: Path) -> tuple[list[bytes], np.ndarray]:
     graph = et.zoo.hmm(5, 1, 2, 3)
     rows = et.LatentNetwork.random(graph, seed=0).sample(120, seed=1)
     rows[::9, 2] = -1
-    labels = np.repeat(["a", "b"], 60)
+    labels, weights = np.repeat(["a", "b"], 60), np.linspace(0.5, 2, 120)
     loop = et.LatentGraph(
         {"h": 2, "k": 2, **{f"x{t}": 3 for t in range(5)}},
         [("h", "x0"), ("h", "x1"), ("h", "k"), ("k", "x2"), ("k", "x3"), ("x1", "x2"), ("x3", "x4")],
@@ -174,8 +208,8 @@ def saved_files(folder: Path) -> tuple[list[bytes], np.ndarray]:
         warnings.simplefilter("ignore")
         things = [
             et.SpectralJunctionTree(et.zoo.HMM(order=1)).fit(rows),
-            et.SpectralJunctionTree(et.zoo.Mixture(), shrinkage=0.4).fit(rows, sample_weight=np.linspace(0.5, 2, 120)),
-            et.EMJunctionTree(loop, random_state=0, init=et.LatentNetwork.random(loop, seed=1), max_iter=5).fit(rows),
+            et.SpectralJunctionTree(et.zoo.Mixture(), shrinkage=0.4).fit(rows, sample_weight=weights),
+            et.EMJunctionTree(loop, init=et.LatentNetwork.random(loop, seed=1), max_iter=5).fit(rows),
             et.EMJunctionTree(graph, random_state=0, max_iter=5, pseudo_counts=0.1).fit(rows),
             et.OnlineEMJunctionTree(graph, passes=1, random_state=0).fit(rows),
             et.JunctionTreeClassifier(et.SpectralJunctionTree(graph)).fit(rows, labels),

@@ -57,10 +57,11 @@ def _parts(text: str, hidden: Sequence[str]) -> tuple[LatentGraph, dict[str, Flo
 def as_pgmpy(network: LatentNetwork) -> Any:
     """Return a network as pgmpy's; see `LatentNetwork.to_pgmpy`."""
     graph = _directed(network, "pgmpy's DiscreteBayesianNetwork")
-    model = _imported("pgmpy", "pgmpy.models").DiscreteBayesianNetwork(latents=set(graph.hidden))
+    model = _imported("pgmpy", "pgmpy.models").DiscreteBayesianNetwork()
     table_of = _imported("pgmpy", "pgmpy.factors.discrete").TabularCPD
     model.add_nodes_from(graph.names)
     model.add_edges_from((parent, name) for name in graph.names for parent in graph.parents(name))
+    model.latents = set(graph.hidden)
     for name, table in network.tables.items():
         parents = graph.parents(name)
         sizes = [graph.states[parent] for parent in parents]
