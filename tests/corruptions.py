@@ -172,6 +172,10 @@ def asked(thing: Any, rows: np.ndarray) -> None:
         thing.score_samples(rows)
         thing.sample(3, seed=0)
         repr(thing)
+        if hasattr(thing, "partial_fit"):
+            thing.partial_fit(rows)
+        if isinstance(thing, et.SpectralJunctionTree):
+            thing.recover()
         str(vars(thing).get("report_", vars(thing).get("start_")))
 
 
@@ -225,7 +229,7 @@ def saved_files(folder: Path) -> tuple[list[bytes], np.ndarray]:
     return files, rows[:20]
 
 
-def main(count: int, seed: int) -> int:
+def main(count: int = 1000, seed: int = 0) -> int:
     random = np.random.default_rng(seed)
     found: Counter[str] = Counter()
     failures = 0
@@ -248,4 +252,4 @@ def main(count: int, seed: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*(int(each) for each in (*sys.argv[1:], *("1000", "0")[len(sys.argv) - 1 :]))))
+    sys.exit(main(*map(int, sys.argv[1:3])))
