@@ -136,6 +136,32 @@ def test_what_a_text_says() -> None:
     assert network.tables["family"].tolist() == [0.25, 0.5, 0.25]
 
 
+def test_states_are_labels() -> None:
+    network = et.LatentNetwork.from_bif(TEXT, hidden=[])
+    assert network.labels("light-on") == ("true", "false")
+    assert network.labels("family") == ("out at night", "in", "1.5")
+    assert network.to_bif() == et.LatentNetwork.from_bif(network.to_bif(), hidden=[]).to_bif()
+    assert "(out at night)" not in network.to_bif()
+    assert network.conditional(["light-on"], given={"family": "in"}).tolist() == pytest.approx([0.3, 0.7])
+    assert network.to_pgmpy().get_cpds("light-on").state_names["family"] == ["out at night", "in", "1.5"]
+    assert network.to_pyagrum().variable("family").labels() == ("out at night", "in", "1.5")
+    hidden = et.LatentNetwork.from_bif(TEXT, hidden=["family"])
+    assert list(hidden.labels("family")) == [0, 1, 2]
+    numbers = et.LatentNetwork.from_bif(TEXT.replace("true, false", "9, -5"), hidden=[])
+    assert numbers.labels("light-on") == (9, -5)
+    codes = et.LatentNetwork.from_bif(TEXT.replace("true, false", "0, 1"), hidden=["family"])
+    assert codes.columns.plain
+
+
+def test_a_number_and_its_text_stay_apart() -> None:
+    rows = np.array([[1, "a"], ["1", "b"], ["1", "a"], [1, "b"]] * 5, object)
+    model = et.EMJunctionTree(et.zoo.Mixture(), max_iter=2, random_state=0).fit(rows)
+    text = model.network_.to_bif()
+    assert "{ 1, '1' }" in text
+    again = et.LatentNetwork.from_bif(text, hidden=model.graph_.hidden)
+    assert_array_equal(again.log_prob(np.array([["1", "a"]], object)), model.network_.log_prob(rows[:1]))
+
+
 def test_a_table_given_whole_has_its_own_states_slowest() -> None:
     """As pgmpy and pyagrum read it."""
     whole = TEXT.replace("default 0.9, 1e-1;\n  (in) 0.3 0.7;", "table 0.1, 0.2, 0.3, 0.9, 0.8, 0.7;")

@@ -52,7 +52,7 @@ def test_evidence_is_one_row_with_all_else_missing() -> None:
         ({"a": -1}, "'a' is given as -1"),
         ({"a": 0.5}, r"'a' is given as 0\.5"),
         ({"a": "0"}, "'a' is given as '0'"),
-        ([("a", 0)], r"given is a mapping of names to codes, such as \{'a': 0\}"),
+        ([("a", 0)], r"given is a mapping of names to states, such as \{'a': 0\}"),
     ],
 )
 def test_evidence_that_does_not_fit_is_named(given: object, message: str) -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import copy
 import gzip
 import math
-import os
 import pickle
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,6 +17,7 @@ from brute_force import all_rows, observed_table, predictive
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from shared_files import shared_file
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
@@ -27,8 +26,6 @@ from sklearn.preprocessing import FunctionTransformer
 import eigentree as et
 from eigentree.planning.views import ViewPlan
 from eigentree.spectral.shrinkage import USUAL, pseudo_rows
-
-SHARED = Path(__file__).parents[1].parent / "shared" / "data"
 
 GRAPH = et.zoo.hmm(6, 2, 2, 3)
 TRUTH = et.LatentNetwork.random(GRAPH, seed=0)
@@ -82,6 +79,9 @@ def test_parameters_are_kept_cloned_and_set(structure: object) -> None:
         "max_rank": 2,
         "when_short": "warn",
         "floor": "auto",
+        "categories": None,
+        "unknown": "error",
+        "numeric": "error",
     }
     model = et.SpectralJunctionTree(**given)
     assert model.get_params(deep=False) == given
@@ -368,7 +368,7 @@ def test_conditionals_are_parts_of_the_joint_where_operators_are_negative() -> N
     ("X", "message"),
     [
         ([[0, 1], [1]], "different lengths"),
-        ([[0.0, np.inf], [1.0, 0.0]], "column 'x1' holds inf, which is no code"),
+        ([[0.0, np.inf], [1.0, 0.0]], "column 'x1' holds inf, which is no state"),
     ],
 )
 def test_templates_name_data_that_are_no_codes(X: object, message: str) -> None:
@@ -645,12 +645,7 @@ def test_a_failed_fit_leaves_the_model_as_it_was() -> None:
 
 
 def shared(name: str) -> np.ndarray:
-    path = SHARED / name
-    if not path.exists():
-        if os.environ.get("CI"):
-            pytest.fail(f"{path} is missing, and CI must not skip what needs it")
-        pytest.skip(f"{path} is missing: real data were NOT checked")
-    with gzip.open(path, "rt") as file:
+    with gzip.open(shared_file(name), "rt") as file:
         return np.loadtxt(file, delimiter=",", dtype=np.uint8)
 
 

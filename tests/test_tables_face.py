@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from random_graphs import latent_graphs
+from shared_files import shared_file
 
 import eigentree as et
 from eigentree.em.parameters import ParameterLayout
 
-SHARED = Path(__file__).parents[2] / "shared" / "data"
 GRAPH = et.zoo.mixture(5, 3, 4)
 ROWS = et.LatentNetwork.random(GRAPH, seed=0).sample(300, seed=1)
 
@@ -169,12 +167,7 @@ def test_answers_equal_those_of_hmmlearn(seed: int) -> None:
 @pytest.mark.parametrize(("name", "best"), [("gss82", -2754.545), ("carcinoma", -293.705)])
 def test_the_textbook_data_have_three_classes(name: str, best: float) -> None:
     """BIC chooses three; the best log-likelihood known is reached, and seeds agree on which class is which."""
-    path = SHARED / f"{name}.csv"
-    if not path.exists():
-        if os.environ.get("CI"):
-            pytest.fail(f"{path} is missing, and CI must not skip what needs it")
-        pytest.skip(f"{path} is missing: real data were NOT checked")
-    rows = pd.read_csv(path).apply(lambda column: column.astype("category").cat.codes)
+    rows = pd.read_csv(shared_file(f"{name}.csv")).apply(lambda column: column.astype("category").cat.codes)
 
     def fitted(classes: int, seed: int) -> et.EMJunctionTree:
         model = et.EMJunctionTree(

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from eigentree.exact.network import LatentNetwork as LatentNetwork
     from eigentree.models.classifier import JunctionTreeClassifier as JunctionTreeClassifier
     from eigentree.models.em import EMJunctionTree as EMJunctionTree
-    from eigentree.models.em import OnlineEMJunctionTree as OnlineEMJunctionTree
     from eigentree.models.files import load as load
+    from eigentree.models.online_em import OnlineEMJunctionTree as OnlineEMJunctionTree
     from eigentree.models.spectral import SpectralJunctionTree as SpectralJunctionTree
     from eigentree.structures import zoo as zoo
     from eigentree.structures.graph import LatentGraph as LatentGraph
@@ -50,7 +50,7 @@ _HOME = {
     "LatentGraph": "structures.graph",
     "LatentNetwork": "exact.network",
     "NetworkError": "errors",
-    "OnlineEMJunctionTree": "models.em",
+    "OnlineEMJunctionTree": "models.online_em",
     "ParameterError": "errors",
     "RankError": "errors",
     "SpectralJunctionTree": "models.spectral",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,7 +15,7 @@ from eigentree.counting.joint_table import JointTable
 from eigentree.counting.layout import CountLayout
 from eigentree.counting.row_sample import RowSample
 from eigentree.data.columns import Columns
-from eigentree.data.resolving import resolve_structure
+from eigentree.data.resolving import resolved
 from eigentree.data.rows import Rows
 from eigentree.data.weights import checked_weights
 from eigentree.errors import DataError
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Codes
+    from eigentree.data.columns import UnknownRule
+    from eigentree.data.states import Categories, NumericRule
     from eigentree.structures.graph import LatentGraph
     from eigentree.structures.templates import Template
 
@@ -73,26 +76,36 @@ class Statistics:
         when_short: Literal["raise", "warn"] = "raise",
         *,
         sample_weight: ArrayLike | None = None,
+        categories: Categories | None = None,
+        unknown: UnknownRule = "error",
+        numeric: NumericRule = "error",
     ) -> Statistics:
         """Return the statistics of rows.
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), or a data frame
-            Codes; -1, NaN or null for a missing cell.
+        X : array-like of shape (rows, columns), a data frame, or rows of letters
+            Labels or codes; None, NaN, null or -1 for a missing cell.
         structure : LatentGraph or Template
         views, max_rank, when_short
             As those of the estimator that is to learn from them: they decide which columns are counted together.
         sample_weight : array-like of shape (rows,), optional
             How often each row counts; may be fractional.
+        categories, unknown, numeric
+            As those of the estimator; statistics add up only where their columns have the same labels, so give
+            these where not all labels occur in all parts.
         """
-        graph = resolve_structure(structure, X)
-        return cls.empty(ViewPlan.build(graph, views, max_rank, when_short)).update(X, sample_weight)
+        graph, columns = resolved(structure, X, categories, numeric, unknown)
+        plan = ViewPlan.build(graph, views, max_rank, when_short)
+        return cls.empty(plan, columns).update(X, sample_weight)
 
     @classmethod
-    def empty(cls, plan: ViewPlan) -> Statistics:
-        """Return the statistics that a plan asks for, of no rows."""
-        return cls(Counts(plan.graph, plan.groups()), RowSample.empty(len(plan.graph.observed)))
+    def empty(cls, plan: ViewPlan, columns: Columns | None = None) -> Statistics:
+        """Return the statistics that a plan asks for, of no rows; without columns, codes stand for themselves."""
+        counts = Counts(plan.graph, plan.groups())
+        if columns is not None:
+            counts = Counts.laid_out(columns, counts.layout)
+        return cls(counts, RowSample.empty(len(plan.graph.observed)))
 
     @property
     def columns(self) -> Columns:
@@ -173,8 +186,7 @@ class Statistics:
         layout, tally = counts.layout, counts.tally
         asked = [*layout.groups, *layout.covered]
         found: dict[str, NDArray[Any]] = {
-            "names": np.array(self.columns.names),
-            "states": np.array(self.columns.states),
+            "columns": np.frombuffer(json.dumps(self.columns.to_json()).encode(), np.uint8),
             "group_sizes": np.array([len(group) for group in asked]),
             "group_columns": np.array([column for group in asked for column in group]),
             "rows": np.array(tally.rows),
@@ -201,7 +213,7 @@ class Statistics:
             When an array is missing or does not fit the others.
         """
         try:
-            columns = Columns(tuple(map(str, arrays["names"])), tuple(map(int, arrays["states"])))
+            columns = Columns.from_json(json.loads(bytes(arrays["columns"])))
             layout = CountLayout.of(_groups(arrays, columns), columns.states)
             sparse = {
                 g: JointTable(table.columns, table.shape, _own(arrays[f"keys_{g}"]), _own(arrays[f"values_{g}"]))
@@ -214,6 +226,8 @@ class Statistics:
             sample = RowSample(hashes, codes, weights, last if known else -1)
         except KeyError as error:
             raise DataError(f"these arrays are no statistics: {error.args[0]!r} is missing") from None
+        except (UnicodeDecodeError, json.JSONDecodeError):
+            raise DataError("these arrays are no statistics: 'columns' does not describe any") from None
         if not _fitting(layout, tally, sample, len(columns.names)):
             raise DataError("these arrays are no statistics: their lengths do not fit their groups of columns")
         return cls(Counts.laid_out(columns, layout, tally), sample)
@@ -254,7 +268,8 @@ def _own(array: NDArray[Any]) -> NDArray[Any]:
 
 def check_counts(plan: ViewPlan, counts: Counts) -> None:
     """Raise `DataError` unless counts are of a plan's columns, and of all groups that it asks for."""
-    if counts.columns != Columns.of(plan.graph):
+    plain = Columns.of(plan.graph)
+    if (counts.columns.names, counts.columns.states) != (plain.names, plain.states):
         raise DataError("the counts are of other columns than the structure's; count with the same graph")
     for group in plan.groups():
         if counts.layout.holder(tuple(plan.graph.column(name) for name in group)) < 0:

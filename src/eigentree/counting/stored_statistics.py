@@ -14,9 +14,8 @@ from eigentree.counting.joint_table import JointTable
 from eigentree.counting.layout import CountLayout
 from eigentree.counting.row_sample import EVERY_HASH, SAMPLE_ROWS, RowSample
 from eigentree.counting.statistics import Statistics
-from eigentree.data.columns import Columns
 from eigentree.data.documents import Section, plain, unplain, whole
-from eigentree.data.stores import Writer, opened_store
+from eigentree.data.stores import Writer, columns_content, columns_of, opened_store
 from eigentree.errors import FileError
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from eigentree.data.columns import Columns
     from eigentree.data.stores import Reader
 
 __all__ = ["KIND", "load_statistics", "read_statistics", "save_statistics", "statistics_content"]
@@ -63,7 +63,7 @@ def statistics_content(writer: Writer, statistics: Statistics) -> dict[str, Any]
     writer.array("sample_codes", sample.codes)
     writer.array("sample_weights", sample.weights)
     return {
-        "columns": statistics.columns.to_json(),
+        "columns": columns_content(statistics.columns),
         "groups": [list(group) for group in (*layout.groups, *layout.covered)],
         "rows": plain(tally.rows, "the number of rows"),
         "holes": tally.residual is not None,
@@ -83,7 +83,7 @@ def read_statistics(reader: Reader, content: Any) -> Statistics:
     """
     entries = ("columns", "groups", "rows", "holes", "sparse", "sample", "known_to")
     entry = Section(content, "statistics", entries)
-    columns = Columns.from_json(entry["columns"])
+    columns = columns_of(entry["columns"])
     layout = CountLayout.of(_groups(entry, len(columns.names)), columns.states)
     rows = unplain(entry["rows"], entry.at("rows"))
     if type(rows) not in (int, float) or not 0 <= rows < math.inf:

@@ -69,7 +69,7 @@ def plain(value: Any, what: str) -> Any:
     """Return a value of the user's as JSON can hold it, so that `unplain` gives it back.
 
     Strings, numbers (also numpy's, which come back as Python's), booleans, None, and lists, tuples and dictionaries
-    of these.
+    of these; an array of one axis comes back as a list.
 
     Raises
     ------
@@ -82,6 +82,8 @@ def plain(value: Any, what: str) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        value = value.tolist()
     if isinstance(value, list):
         return [plain(each, what) for each in value]
     if isinstance(value, tuple):

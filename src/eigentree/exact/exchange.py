@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from eigentree.data.columns import Columns
+from eigentree.data.labels import Labels
+from eigentree.data.states import without_codes
 from eigentree.data.whole_files import checked_path, opened
 from eigentree.errors import FileError, NetworkError
 from eigentree.exact.bif import bif_text, parsed_bif
@@ -21,18 +26,28 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.exact.network import LatentNetwork
 
-__all__ = ["as_bif", "as_pgmpy", "as_pyagrum", "bif_parts"]
+__all__ = ["BifParts", "as_bif", "as_pgmpy", "as_pyagrum", "bif_parts"]
+
+WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 def as_bif(network: LatentNetwork) -> str:
     """Return the BIF text of a network; see `LatentNetwork.to_bif`."""
     graph = _directed(network, "a BIF text")
     parents = {name: graph.parents(name) for name in graph.names}
-    return bif_text(_state_names(graph), parents, network.tables)
+    return bif_text(_state_names(network), parents, network.tables)
 
 
-def bif_parts(source: str | os.PathLike[str], hidden: Sequence[str]) -> tuple[LatentGraph, dict[str, Floats]]:
-    """Return graph and tables of a BIF text, or of a file of one; see `LatentNetwork.from_bif`."""
+class BifParts(NamedTuple):
+    """What a network of a BIF text is made of."""
+
+    graph: LatentGraph
+    tables: dict[str, Floats]
+    columns: Columns
+
+
+def bif_parts(source: str | os.PathLike[str], hidden: Sequence[str]) -> BifParts:
+    """Return the parts of a BIF text, or of a file of one; see `LatentNetwork.from_bif`."""
     if isinstance(source, str) and ("{" in source or "\n" in source):
         return _parts(source, hidden)
     path = checked_path(source)
@@ -46,12 +61,20 @@ def bif_parts(source: str | os.PathLike[str], hidden: Sequence[str]) -> tuple[La
         raise FileError(f"{path[:200]!r}, {error}") from None
 
 
-def _parts(text: str, hidden: Sequence[str]) -> tuple[LatentGraph, dict[str, Floats]]:
+def _parts(text: str, hidden: Sequence[str]) -> BifParts:
     found = parsed_bif(text)
     graph = LatentGraph({name: len(states) for name, states in found.states.items()}, found.edges, hidden)
     # Before tables are made: a few lines of text can ask for very large ones.
     check_families(graph)
-    return graph, {name: found.array(name) for name in graph.names}
+    meanings = [without_codes(_labels(found.states[name]))[1] for name in graph.observed]
+    columns = replace(Columns.of(graph), meanings=tuple(meanings))
+    return BifParts(graph, {name: found.array(name) for name in graph.names}, columns)
+
+
+def _labels(states: tuple[str, ...]) -> Labels:
+    """Return the names of states as labels: whole numbers where all are, since a text cannot tell 1 from "1"."""
+    whole = all(WHOLE.fullmatch(state) for state in states)
+    return Labels(tuple(int(state) for state in states) if whole else states)
 
 
 def as_pgmpy(network: LatentNetwork) -> Any:
@@ -66,7 +89,8 @@ def as_pgmpy(network: LatentNetwork) -> Any:
         parents = graph.parents(name)
         sizes = [graph.states[parent] for parent in parents]
         values = table.reshape(-1, graph.states[name]).T
-        model.add_cpds(table_of(name, graph.states[name], values, parents or None, sizes or None))
+        names = {each: list(network.labels(each)) for each in (name, *parents)}
+        model.add_cpds(table_of(name, graph.states[name], values, parents or None, sizes or None, names))
     return model
 
 
@@ -75,7 +99,7 @@ def as_pyagrum(network: LatentNetwork) -> Any:
     graph = _directed(network, "pyagrum's BayesNet")
     pyagrum = _imported("pyagrum", "pyagrum")
     net = pyagrum.BayesNet()
-    for name, states in _state_names(graph).items():
+    for name, states in _state_names(network).items():
         net.add(pyagrum.LabelizedVariable(name, name, list(states)))
     for name in graph.names:
         for parent in graph.parents(name):
@@ -94,9 +118,15 @@ def _directed(network: LatentNetwork, what: str) -> LatentGraph:
     return network.graph
 
 
-def _state_names(graph: LatentGraph) -> dict[str, tuple[str, ...]]:
-    """Return the names of the states of each variable: their codes."""
-    return {name: tuple(map(str, range(count))) for name, count in graph.states.items()}
+def _state_names(network: LatentNetwork) -> dict[str, tuple[str, ...]]:
+    """Return the labels of the states of each variable as text."""
+    names = {}
+    for name in network.graph.names:
+        labels = network.labels(name)
+        told = tuple(map(str, labels))
+        # The label 1 and the label "1" of one column.
+        names[name] = told if len(set(told)) == len(told) else tuple(map(repr, labels))
+    return names
 
 
 def _imported(package: str, module: str) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eigentree.data.columns import Columns
 from eigentree.errors import NetworkError
 from eigentree.structures.elimination import check_families
 from eigentree.structures.graph import LatentGraph
@@ -17,7 +18,16 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats, Integers
 
-__all__ = ["check_own_tree", "checked_keys", "checked_order", "checked_table", "checked_tree", "dirichlet", "shown"]
+__all__ = [
+    "check_own_tree",
+    "checked_columns",
+    "checked_keys",
+    "checked_order",
+    "checked_table",
+    "checked_tree",
+    "dirichlet",
+    "shown",
+]
 
 ROW_SUM_TOLERANCE = 1e-6
 """How far from 1 a distribution may sum to and still be taken for one; it is then divided by its sum."""
@@ -45,6 +55,18 @@ def checked_tree(graph: LatentGraph, tree: JunctionTree | None) -> JunctionTree 
         return JunctionTree.of(graph)
     check_families(graph)
     return None
+
+
+def checked_columns(graph: LatentGraph, columns: Columns | None) -> Columns:
+    """Return the columns given, once they are those of the graph; plain codes where none are given."""
+    if not isinstance(graph, LatentGraph):
+        raise NetworkError(f"a network needs a LatentGraph, not {graph!r}")
+    plain = Columns.of(graph)
+    if columns is None:
+        return plain
+    if not isinstance(columns, Columns) or (columns.names, columns.states) != (plain.names, plain.states):
+        raise NetworkError(f"columns are those of the graph's observed variables, {plain}, not {columns!r}")
+    return columns
 
 
 def checked_keys(tables: Mapping[Any, ArrayLike], graph: LatentGraph) -> dict[tuple[str, ...], ArrayLike]:

@@ -21,6 +21,7 @@ from eigentree.exact.decoding import Decoder
 from eigentree.exact.exchange import as_bif, as_pgmpy, as_pyagrum, bif_parts
 from eigentree.exact.given_tables import (
     check_own_tree,
+    checked_columns,
     checked_keys,
     checked_order,
     checked_table,
@@ -36,11 +37,12 @@ from eigentree.structures.junction_tree import JunctionTree, TreeNode
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Floats
+    from eigentree.data.columns import Columns
 
 __all__ = ["LatentNetwork"]
 
@@ -59,6 +61,8 @@ class LatentNetwork(HiddenAnswers):
     tree : JunctionTree, optional
         The tree that questions are answered on, made from the same graph, for example with another limit on the
         size of its cliques; by default ``JunctionTree.build(graph)``.
+    columns : Columns, optional
+        What the states of the observed variables are called; by default codes stand for themselves.
 
     Raises
     ------
@@ -77,9 +81,14 @@ class LatentNetwork(HiddenAnswers):
     """
 
     def __init__(
-        self, graph: LatentGraph, tables: Mapping[Any, ArrayLike], tree: JunctionTree | None = None
+        self,
+        graph: LatentGraph,
+        tables: Mapping[Any, ArrayLike],
+        tree: JunctionTree | None = None,
+        columns: Columns | None = None,
     ) -> None:
         self._graph = graph
+        self._known_columns = checked_columns(graph, columns)
         self._given_tree = checked_tree(graph, tree)
         self._axes = table_axes(graph, self._given_tree)
         given = checked_keys(tables, graph)
@@ -95,7 +104,7 @@ class LatentNetwork(HiddenAnswers):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, because a copied or unpickled array would be writeable.
-        return type(self), (self._graph, self.tables, self._given_tree)
+        return type(self), (self._graph, self.tables, self._given_tree, self._known_columns)
 
     @property
     def graph(self) -> LatentGraph:
@@ -115,10 +124,30 @@ class LatentNetwork(HiddenAnswers):
         return dict(self._factors)
 
     @property
+    def columns(self) -> Columns:
+        """The observed variables, and what their states are called."""
+        return self._known_columns
+
+    @property
+    def _columns(self) -> Columns:
+        return self._known_columns
+
+    def with_columns(self, columns: Columns) -> LatentNetwork:
+        """Return the same network with other names for the states of its observed variables."""
+        return type(self)(self._graph, self.tables, self._given_tree, columns)
+
+    def labels(self, name: str) -> Sequence[Hashable]:
+        """Return what the states of a variable are called; those of a hidden one are 0, 1, …."""
+        return range(self._graph.states[name]) if name in self._graph.hidden else self.columns.labels(name)
+
+    @property
     def labeled_tables(self) -> dict[Any, LabeledTable]:
         """The tables with their axes and states named, by the same keys."""
         axes = {key[0] if self._graph.directed else key: names for key, names in self._axes.items()}
-        return {key: LabeledTable(table, axes[key]) for key, table in self.tables.items()}
+        return {
+            key: LabeledTable(table, axes[key], [self.labels(name) for name in axes[key]])
+            for key, table in self.tables.items()
+        }
 
     @property
     def n_parameters(self) -> int:
@@ -148,7 +177,7 @@ class LatentNetwork(HiddenAnswers):
                 if name in checked:
                     table = table.take(checked[name], axis)
             tables[key] = table
-        return type(self)(self._graph, tables, self._given_tree)
+        return type(self)(self._graph, tables, self._given_tree, self._known_columns)
 
     def ordered(self) -> LatentNetwork:
         """Return the same network with the states of hidden variables in their canonical order.
@@ -241,7 +270,8 @@ class LatentNetwork(HiddenAnswers):
         Parameters
         ----------
         source : str or PathLike
-            The path of a file, or the text itself. States are numbered in the order in which the text lists them.
+            The path of a file, or the text itself. The names of the states of observed variables become labels,
+            whole numbers where all names of a variable are such.
         hidden : sequence of str
 
         Raises
@@ -249,13 +279,14 @@ class LatentNetwork(HiddenAnswers):
         FileError
             When there is no such file, or the text is malformed; names the line.
         """
-        return cls(*bif_parts(source, hidden))
+        graph, tables, columns = bif_parts(source, hidden)
+        return cls(graph, tables, columns=columns)
 
     def to_bif(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the network as a text in the Interchange Format (BIF), and write it to a file if a path is given.
 
-        Numbers are written to the last bit. The format does not say which variables are hidden. Names with spaces
-        or signs in them stand in quotes, which some other programs do not read.
+        Numbers are written to the last bit, and states by their labels. The format does not say which variables are
+        hidden. Names with spaces or signs in them stand in quotes, which some other programs do not read.
 
         Raises
         ------
@@ -414,10 +445,10 @@ class LatentNetwork(HiddenAnswers):
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), or a data frame
-            Codes; -1, NaN or null for a missing cell.
+        X : array-like of shape (rows, columns), a data frame, or rows of letters
+            Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
         """
-        return self.model.log_prob(X)[0]
+        return self.model.log_prob(self._rows(X))[0]
 
 
 def _with_columns(graph: LatentGraph, names: tuple[str, ...]) -> LatentGraph:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from eigentree.data.columns import Columns
 from eigentree.data.documents import Section
-from eigentree.data.stores import Writer, checked_columns
+from eigentree.data.stores import Writer, checked_columns, columns_content
 from eigentree.engine.tables import table_axes
 from eigentree.exact.network import LatentNetwork
 from eigentree.exact.stored_tree import read_tree, tree_content
@@ -35,7 +34,7 @@ def network_content(writer: Writer, network: LatentNetwork) -> dict[str, Any]:
     writer.flat("tables", [tables[key] for key in table_axes(network.graph, tree)])
     return {
         "graph": writer.graph(network.graph),
-        "columns": Columns.of(network.graph).to_json(),
+        "columns": columns_content(network.columns),
         "tree": None if tree is None else tree_content(tree),
     }
 
@@ -50,10 +49,10 @@ def read_network(reader: Reader, content: Any) -> LatentNetwork:
     """
     entry = Section(content, "a network", ("graph", "columns", "tree"))
     graph = reader.graph(entry["graph"])
-    checked_columns(entry["columns"], graph)
+    columns = checked_columns(entry["columns"], graph)
     check_families(graph)
     # A tree is not built before one is asked for, but where tables hang on one it must be that of the file.
     tree = read_tree(entry["tree"], graph) if entry.has("tree") else None
     axes = table_axes(graph, tree)
     shapes = [tuple(graph.states[name] for name in names) for names in axes.values()]
-    return LatentNetwork(graph, dict(zip(axes, reader.flat("tables", shapes), strict=True)), tree)
+    return LatentNetwork(graph, dict(zip(axes, reader.flat("tables", shapes), strict=True)), tree, columns)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import warnings
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from eigentree.counting.statistics import Statistics
 from eigentree.data.cells import is_marked_missing
-from eigentree.data.columns import Columns
-from eigentree.data.resolving import resolve_structure
+from eigentree.data.resolving import resolved
 from eigentree.data.rows import Rows
 from eigentree.data.weights import checked_weights
 from eigentree.errors import DataError, ParameterError
 from eigentree.kernels.compiling import announced
-from eigentree.models.em import EMJunctionTree, OnlineEMJunctionTree
+from eigentree.models.em import EMJunctionTree
+from eigentree.models.online_em import OnlineEMJunctionTree
 from eigentree.models.parameters import Parameters
 from eigentree.models.spectral import SpectralJunctionTree
 from eigentree.notices import notice
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.data.columns import Columns
     from eigentree.structures.graph import LatentGraph
 
     Estimator = SpectralJunctionTree | EMJunctionTree | OnlineEMJunctionTree
@@ -58,6 +60,8 @@ class JunctionTreeClassifier(Parameters):
         The shrinkage of all models, where they are spectral.
     tried_ : dict of float to float
         The mean held-out log P(class | row) of each shrinkage that "auto" tried.
+    columns_ : Columns
+        The columns: their names, and what their states are called.
     n_features_in_ : int
 
     Notes
@@ -88,6 +92,7 @@ class JunctionTreeClassifier(Parameters):
 
     classes_: NDArray[Any]
     class_prior_: Floats
+    columns_: Columns
     estimators_: list[Estimator]
     shrinkage_: float
     tried_: dict[float, float]
@@ -95,14 +100,20 @@ class JunctionTreeClassifier(Parameters):
     def __init__(self, estimator: Estimator) -> None:
         self.estimator = estimator
 
+    @property
+    def n_features_in_(self) -> int:
+        """How many columns the data have."""
+        self._require_fit()
+        return len(self.columns_.names)
+
     @announced
     def fit(self, X: ArrayLike | Any, y: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> Self:
         """Return the classifier learned from labelled rows.
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), or a data frame
-            Codes; -1, NaN or null for a missing cell.
+        X : array-like of shape (rows, columns), a data frame, or rows of letters
+            Labels or codes; None, NaN, null or -1 for a missing cell.
         y : array-like of shape (rows,)
             The class of each row: labels of any type that can be sorted.
         sample_weight : array-like of shape (rows,), optional
@@ -113,8 +124,9 @@ class JunctionTreeClassifier(Parameters):
                 f"estimator is a SpectralJunctionTree, an EMJunctionTree or an OnlineEMJunctionTree, "
                 f"not {self.estimator!r}"
             )
-        graph = resolve_structure(self.estimator.structure, X)
-        rows = Rows.of(X, Columns.of(graph))
+        settings = self.estimator
+        graph, columns = resolved(settings.structure, X, settings.categories, settings.numeric, settings.unknown)
+        rows = Rows.of(X, columns)
         weights = checked_weights(sample_weight, rows.count)
         classes, labels = _labels(y, rows.count)
         totals = np.bincount(labels, weights, len(classes))
@@ -127,11 +139,11 @@ class JunctionTreeClassifier(Parameters):
         fitted = {
             "classes_": classes,
             "class_prior_": totals / totals.sum(),
-            "n_features_in_": len(graph.observed),
+            "columns_": columns,
         }
         if isinstance(self.estimator, SpectralJunctionTree):
-            return self._become(fitted | _spectral_models(self.estimator, graph, parts))
-        return self._become(fitted | {"estimators_": _other_models(self.estimator, graph, parts)})
+            return self._become(fitted | _spectral_models(self.estimator, graph, columns, parts))
+        return self._become(fitted | {"estimators_": _other_models(self.estimator, graph, columns, parts)})
 
     def predict_joint_log_proba(self, X: ArrayLike | Any) -> Floats:
         """Return log P(row, class), shape (rows, classes), missing cells summed out.
@@ -140,7 +152,7 @@ class JunctionTreeClassifier(Parameters):
         """
         self._require_fit()
         models = [estimator.model_ for estimator in self.estimators_]
-        rows = Rows.of(X, models[0].columns)
+        rows = Rows.of(X, replace(self.columns_, unknown=self.estimator.unknown))
         log_prob = np.empty((rows.count, len(models)))
         replaced = [0] * len(models)
         for start, codes in rows.chunks():
@@ -235,11 +247,11 @@ def _by_class(rows: Rows, labels: Integers, weights: NDArray[Any] | None, shown:
 
 
 def _spectral_models(
-    estimator: SpectralJunctionTree, graph: LatentGraph, parts: Sequence[_ClassRows]
+    estimator: SpectralJunctionTree, graph: LatentGraph, columns: Columns, parts: Sequence[_ClassRows]
 ) -> dict[str, Any]:
     """Return the fitted model of each class, with one shrinkage for all, and what was tried to find it."""
     plan = estimator.plan(graph)
-    statistics = [Statistics.empty(plan).count(iter([(part.codes, part.weights)])) for part in parts]
+    statistics = [Statistics.empty(plan, columns).count(iter([(part.codes, part.weights)])) for part in parts]
     shrinkage: float | str = estimator.shrinkage
     tried: dict[float, float] = {}
     if shrinkage == "auto":
@@ -253,15 +265,17 @@ def _spectral_models(
     return {"estimators_": models, "shrinkage_": float(shrinkage), "tried_": tried}
 
 
-def _other_models(estimator: Estimator, graph: LatentGraph, parts: Sequence[_ClassRows]) -> list[Estimator]:
+def _other_models(
+    estimator: Estimator, graph: LatentGraph, columns: Columns, parts: Sequence[_ClassRows]
+) -> list[Estimator]:
     """Return the fitted model of each class."""
     models = [_cloned(estimator, structure=graph) for _ in parts]
-    states = np.array(Columns.of(graph).states)
+    states = np.array(columns.states)
     for model, part in zip(models, parts, strict=True):
         signed = part.codes.astype(np.min_scalar_type(-int(states.max())))
         signed[part.codes == states] = -1
         with _named(part.label):
-            model.fit(signed, sample_weight=part.weights)
+            model.fit(Rows(columns, tuple(signed.T)), sample_weight=part.weights)
     return models
 
 

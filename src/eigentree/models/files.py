@@ -12,14 +12,15 @@ from eigentree.counting.statistics import check_counts
 from eigentree.counting.stored_statistics import KIND as STATISTICS
 from eigentree.counting.stored_statistics import read_statistics, statistics_content
 from eigentree.data.documents import Section, UnknownEntryError, plain
-from eigentree.data.stores import Writer, checked_columns, opened_store
+from eigentree.data.stores import Writer, checked_columns, columns_content, opened_store
 from eigentree.em.stored_learning import learner_content, outcome_content, read_learner, read_outcome
 from eigentree.errors import FileError
 from eigentree.exact.network import LatentNetwork
 from eigentree.exact.stored_network import KIND as NETWORK
 from eigentree.exact.stored_network import network_content, read_network
 from eigentree.models.classifier import JunctionTreeClassifier
-from eigentree.models.em import EMJunctionTree, OnlineEMJunctionTree
+from eigentree.models.em import EMJunctionTree
+from eigentree.models.online_em import OnlineEMJunctionTree
 from eigentree.models.spectral import SpectralJunctionTree
 from eigentree.models.stored_labels import labels_content, read_labels
 from eigentree.planning.stored_plan import plan_content, read_plan
@@ -128,6 +129,8 @@ def _read(reader: Reader, kind: str, content: Any) -> Estimator:
     parameters = {name: _read_parameter(reader.within(name), name, given[name]) for name in given.content}
     estimator = made(**parameters)
     if entry.has("fitted"):
+        if isinstance(estimator, JunctionTreeClassifier) and type(estimator.estimator).__name__ not in ESTIMATORS:
+            raise FileError("a classifier that was fitted has an estimator")
         vars(estimator).update(_read_fitted(reader, kind, entry["fitted"]))
     return estimator
 
@@ -185,8 +188,7 @@ def _read_template(content: Any) -> Template:
 def _fitted_content(writer: Writer, estimator: Any) -> dict[str, Any]:
     if isinstance(estimator, JunctionTreeClassifier):
         return _classes_content(writer, estimator)
-    columns = vars(estimator).get("columns_", estimator.model_.columns)
-    content: dict[str, Any] = {"columns": columns.to_json()}
+    content: dict[str, Any] = {"columns": columns_content(estimator.columns_)}
     if isinstance(estimator, SpectralJunctionTree):
         content["plan"] = writer.share("plans", estimator.plan_, lambda plan: plan_content(writer, plan))
         content["model"] = model_content(writer.within("model"), estimator.model_)
@@ -283,6 +285,7 @@ def _classes_content(writer: Writer, classifier: JunctionTreeClassifier) -> dict
         for k, each in enumerate(classifier.estimators_)
     ]
     return {
+        "columns": columns_content(classifier.columns_),
         "classes": labels_content(classifier.classes_),
         "estimators": models,
         "shrinkage": plain(classifier.shrinkage_, "shrinkage_") if shrunk else None,
@@ -291,7 +294,7 @@ def _classes_content(writer: Writer, classifier: JunctionTreeClassifier) -> dict
 
 
 def _read_classes(reader: Reader, content: Any) -> dict[str, Any]:
-    entry = Section(content, "classes", ("classes", "estimators", "shrinkage", "tried"))
+    entry = Section(content, "classes", ("columns", "classes", "estimators", "shrinkage", "tried"))
     classes = read_labels(entry["classes"])
     models: list[Any] = []
     for k, each in enumerate(entry.items("estimators")):
@@ -300,15 +303,14 @@ def _read_classes(reader: Reader, content: Any) -> dict[str, Any]:
     prior = reader.floats("class_prior", len(classes))
     if len(models) != len(classes) or not (prior > 0).all() or abs(prior.sum() - 1) > 1e-9:
         raise FileError("a classifier has one model and one share per class")
-    fitted_models = [each for each in models if "model_" in vars(each)]
-    columns = {each.model_.columns for each in fitted_models}
-    if len(columns) != 1 or len(fitted_models) != len(models):
-        raise FileError("the models of all classes are fitted, and have the same columns")
+    graphs = {each.model_.graph for each in models if "model_" in vars(each)}
+    if len(graphs) != 1 or not all("model_" in vars(each) for each in models):
+        raise FileError("the models of all classes are fitted, and are of one graph")
     fitted = {
+        "columns_": checked_columns(entry["columns"], graphs.pop()),
         "classes_": classes,
         "class_prior_": prior.copy(),
         "estimators_": models,
-        "n_features_in_": len(columns.pop().names),
     }
     if entry.has("shrinkage"):
         fitted["shrinkage_"], fitted["tried_"] = entry.number("shrinkage"), entry.value("tried")
