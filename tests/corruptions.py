@@ -160,6 +160,8 @@ def corrupted(raw: bytes, others: list[bytes], random: np.random.Generator) -> t
 
 def asked(thing: Any, rows: np.ndarray) -> None:
     """Ask a loaded thing what its kind answers."""
+    if getattr(thing, "numeric", None) == "quantiles":
+        rows = labelled(rows)
     if isinstance(thing, et.Statistics):
         thing.update(rows)
     elif isinstance(thing, et.JunctionTreeClassifier):
@@ -196,6 +198,14 @@ def outcome(path: Path, rows: np.ndarray) -> str:
     return "loaded"
 
 
+def labelled(rows: np.ndarray) -> np.ndarray:
+    """The rows with labels in one column, and measurements in another."""
+    found = rows.astype(object)
+    found[:, 0] = np.array(["a", "b", None], object)[rows[:, 0]]
+    found[:, 1] = np.random.default_rng(0).random(len(rows))
+    return found
+
+
 def saved_files(folder: Path) -> tuple[list[bytes], np.ndarray]:
     """One small file of each kind, and rows that all of them can be asked about."""
     graph = et.zoo.hmm(5, 1, 2, 3)
@@ -220,6 +230,7 @@ def saved_files(folder: Path) -> tuple[list[bytes], np.ndarray]:
             et.LatentNetwork.random(loop, seed=2),
             et.LatentNetwork.random(graph, seed=2),
             et.Statistics.of(rows, graph),
+            et.SpectralJunctionTree(et.zoo.Mixture(), numeric="quantiles", unknown="missing").fit(labelled(rows)),
         ]
     files = []
     for k, thing in enumerate(things):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import warnings
@@ -13,13 +14,16 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import stored_formats
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from random_graphs import latent_graphs
 from safetensors import safe_open
+from stored_formats import STORED
 
 import eigentree as et
+from eigentree.data.stores import FORMAT
 from eigentree.structures.junction_tree import JunctionTree
 from eigentree.structures.templates import Template
 
@@ -446,3 +450,26 @@ def test_another_process_gives_the_same_bits(tmp_path: Path) -> None:
     run = [sys.executable, "-c", script, tmp_path / "model", tmp_path / "rows.npy"]
     printed = subprocess.run(run, capture_output=True, text=True, check=True).stdout
     assert bytes.fromhex(printed.strip()) == model.score_samples(rows).tobytes()
+
+
+def stored_files() -> list[Path]:
+    return sorted(STORED.glob("format-*/*.eigentree"))
+
+
+@pytest.mark.parametrize("path", stored_files(), ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_files_of_every_released_format_are_loaded(path: Path, tmp_path: Path) -> None:
+    expected = json.loads((path.parent / "answers.json").read_text())[path.stem]
+    thing = et.load(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert_allclose(stored_formats.answers(thing), expected, rtol=1e-7)
+        if hasattr(thing, "partial_fit"):
+            thing.partial_fit(stored_formats.labelled_rows())
+    assert_same(thing, reloaded(thing, tmp_path))
+
+
+def test_the_present_format_is_stored() -> None:
+    assert {path.stem for path in STORED.glob("format-{}.{}/*.eigentree".format(*FORMAT))} == set(
+        json.loads((STORED / "format-{}.{}".format(*FORMAT) / "answers.json").read_text())
+    )
+    assert sum(path.stat().st_size for path in stored_files()) < 200_000
