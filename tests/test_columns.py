@@ -23,9 +23,9 @@ NAMED = {"left": [0, 1, 0, 1], "right": [2, 0, 1, 2], "both": [1, 0, 1, 0]}
 def test_frames_keep_their_names(library: Callable[[object], object]) -> None:
     table = library(NAMED)
     assert Columns.learned(table) == Columns(("left", "right", "both"), (2, 3, 2))
-    model = et.SpectralJunctionTree(et.zoo.Mixture(components=2), max_rank=1, shrinkage=1.0).fit(table)
+    model = et.SpectralJunctionTree(et.zoo.Mixture(hidden_states=2), max_rank=1, shrinkage=1.0).fit(table)
     assert model.graph_.observed == ("left", "right", "both")
-    plain = et.SpectralJunctionTree(et.zoo.Mixture(components=2), max_rank=1, shrinkage=1.0).fit(ROWS)
+    plain = et.SpectralJunctionTree(et.zoo.Mixture(hidden_states=2), max_rank=1, shrinkage=1.0).fit(ROWS)
     assert_array_equal(model.score_samples(table), plain.score_samples(ROWS))
 
 

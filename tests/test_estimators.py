@@ -373,7 +373,7 @@ def test_conditionals_are_parts_of_the_joint_where_operators_are_negative() -> N
 )
 def test_templates_name_data_that_are_no_codes(X: object, message: str) -> None:
     with pytest.raises(et.DataError, match=message):
-        et.SpectralJunctionTree(et.zoo.Mixture(components=2)).fit(X)
+        et.SpectralJunctionTree(et.zoo.Mixture(hidden_states=2)).fit(X)
 
 
 def test_predictions_are_those_of_the_learned_joint() -> None:
@@ -621,7 +621,10 @@ def test_a_wrong_parameter_is_named_at_every_door(parameters: dict, message: str
         (lambda m: m.fit(ROWS).joint(["x9"]), "no variable 'x9'"),
         (lambda m: m.fit(ROWS).sample(0), "whole number of at least 1, not 0"),
         (lambda m: m.fit(ROWS).impute(ROWS, method="mean"), "method is 'mode' or 'sample', not 'mean'"),
-        (lambda m: m.set_params(structure="hmm").fit(ROWS), "is a LatentGraph or a template .*, not str"),
+        (
+            lambda m: m.set_params(structure="hmm").fit(ROWS),
+            "is a LatentGraph, a template .*, or a graph of .*, not str",
+        ),
     ],
 )
 def test_mistakes_are_named(ask: Callable, message: str) -> None:
@@ -652,7 +655,7 @@ def shared(name: str) -> np.ndarray:
 @pytest.mark.shared_data
 @pytest.mark.parametrize(
     "structure",
-    [et.zoo.Mixture(components=4), et.zoo.BalancedTree(hidden_states=2), et.zoo.BalancedTree(hidden_states=4)],
+    [et.zoo.Mixture(hidden_states=4), et.zoo.LatentTree(hidden_states=2), et.zoo.LatentTree(hidden_states=4)],
     ids=["mixture of 4", "tree of 2 states", "tree of 4 states"],
 )
 def test_nltcs_is_far_from_independent(structure: et.zoo.Template) -> None:

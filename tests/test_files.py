@@ -6,9 +6,11 @@ import json
 import subprocess
 import sys
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import networkx
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -132,7 +134,7 @@ ESTIMATORS = {
         graph, views=1, scaling=None, shrinkage=0, when_short="warn", floor=0.01
     ),
     "EM": lambda graph: et.EMJunctionTree(
-        graph, init="random", restarts=2, random_state=0, max_iter=4, validation_fraction=0.2
+        graph, init="random", restarts=2, random_state=0, max_iter=4, pseudo_counts=0.1, validation_fraction=0.2
     ),
     "EM from a network": lambda graph: et.EMJunctionTree(
         graph, init=et.LatentNetwork.random(graph, seed=7), max_iter=4, pseudo_counts=0.1
@@ -343,7 +345,7 @@ def test_parameters_come_back_as_they_were(tmp_path: Path) -> None:
     kinds = [
         et.SpectralJunctionTree(et.zoo.HMM(order=2, hidden_states=3), shrinkage=np.inf, max_rank=np.int64(4)),
         et.SpectralJunctionTree(et.zoo.FactorialHMM(levels=2, hidden_states=[2, 3])),
-        et.SpectralJunctionTree(et.zoo.BalancedTree(branching=3)),
+        et.SpectralJunctionTree(et.zoo.LatentTree(branching=3)),
         et.EMJunctionTree(et.zoo.SemiHiddenMarkov(), tol=1e-300, random_state=np.uint8(7)),
         et.EMJunctionTree(LOOP, init=et.LatentNetwork.random(LOOP, seed=0), accelerate=False),
         et.OnlineEMJunctionTree(CHAIN, init=None, stepsize=0.9),
@@ -360,7 +362,9 @@ def test_parameters_come_back_as_they_were(tmp_path: Path) -> None:
 
 def test_a_generator_is_dropped(tmp_path: Path) -> None:
     for source in (np.random.default_rng(0), np.random.RandomState(0)):
-        model = et.EMJunctionTree(CHAIN, init="random", restarts=1, random_state=source, max_iter=2)
+        model = et.EMJunctionTree(
+            CHAIN, init="random", restarts=1, random_state=source, max_iter=2, pseudo_counts=0
+        )
         assert reloaded(fitted(model, rows_of(CHAIN)), tmp_path).random_state is None
 
 
@@ -370,6 +374,23 @@ def test_the_fitted_graph_is_the_structure(tmp_path: Path) -> None:
     assert again.graph_ is again.structure
 
 
+def test_a_graph_of_another_library_is_saved_as_ours(tmp_path: Path) -> None:
+    graph = networkx.DiGraph([("h", "x0"), ("h", "x1"), ("h", "x2")])
+    graph.add_node("h", hidden=True, states=2)
+    rows = et.LatentNetwork.random(et.zoo.mixture(3, 2, 2), seed=0).sample(200, seed=1)
+    model = fitted(et.SpectralJunctionTree(graph), rows)
+    again = reloaded(model, tmp_path)
+    assert again.structure is again.graph_ == model.graph_
+    assert_same(model.score_samples(rows), again.score_samples(rows))
+    classifier = fitted(et.JunctionTreeClassifier(et.SpectralJunctionTree(graph)), rows, y=np.arange(200) % 2)
+    assert reloaded(classifier, tmp_path).estimator.structure == model.graph_
+    with pytest.raises(et.GraphError, match="'x0' has no number of states, and no data are there to tell it"):
+        et.SpectralJunctionTree(graph).save(tmp_path / "unfitted")
+    with pytest.raises(et.GraphError, match="the structure is a LatentGraph, a template"):
+        et.SpectralJunctionTree("auto").save(tmp_path / "unfitted")
+
+
+@dataclass(frozen=True)
 class Own(Template):
     def _over(self, columns: Any) -> et.LatentGraph:
         return et.LatentGraph(columns)

@@ -16,6 +16,8 @@ def test_a_template_builds_its_graph_from_the_columns() -> None:
     graph, columns = resolved(et.zoo.HMM(order=2), rows)
     assert [graph.states[name] for name in graph.observed] == [2, 3, 2]
     assert columns.plain
+    graph_of_two, _ = resolved(et.zoo.HMM(order=2), rows[:, :2])
+    assert [graph_of_two.states[name] for name in graph_of_two.observed] == [2, 3]
     frame = pd.DataFrame(rows, columns=["red", "green", "blue"])
     assert resolved(et.zoo.Mixture(2), frame)[0].observed == ("red", "green", "blue")
     assert resolved(graph, rows)[0] is graph
@@ -23,5 +25,5 @@ def test_a_template_builds_its_graph_from_the_columns() -> None:
         resolved(et.zoo.Mixture(2), [[0, -1], [1, -1]])
     with pytest.raises(et.DataError, match="shape"):
         resolved(et.zoo.Mixture(2), [0, 1])
-    with pytest.raises(et.GraphError, match="a LatentGraph or a template such as"):
-        resolved("hmm", rows)  # type: ignore[arg-type]
+    with pytest.raises(et.GraphError, match="a LatentGraph, a template such as"):
+        resolved("hmm", rows)

@@ -5,16 +5,47 @@ from __future__ import annotations
 import contextlib
 import inspect
 import warnings
+from functools import wraps
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-__all__ = ["notice"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["notice", "renamed", "renamed_argument"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _PACKAGE = str(Path(__file__).parent)
 
 
-def notice(message: str) -> None:
-    """Warn with a `RuntimeWarning`, as from the innermost line that is not the package's own."""
+def notice(message: str, category: type[Warning] = RuntimeWarning) -> None:
+    """Warn as from the innermost line that is not the package's own."""
     level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_code.co_filename.startswith((_PACKAGE, contextlib.__file__)):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, RuntimeWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
+
+
+def renamed(old: str, new: str) -> None:
+    """Warn that an old name still works; a `FutureWarning`, which users see wherever their call stands."""
+    notice(f"{old} is called {new} since 0.2.0; the old name will go", FutureWarning)
+
+
+def renamed_argument(old: str, new: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator that takes an argument under its old name too, and says what it is called now."""
+
+    def decorated(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def taking_both(*arguments: P.args, **named: P.kwargs) -> R:
+            if old in named:
+                renamed(f"the argument {old}", new)
+                given: dict[str, Any] = {new: named.pop(old)}
+                # Both at once are refused by the function itself, as any argument that is given twice.
+                return function(*arguments, **given, **named)
+            return function(*arguments, **named)
+
+        return taking_both
+
+    return decorated

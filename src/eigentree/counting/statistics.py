@@ -70,7 +70,7 @@ class Statistics:
     def of(
         cls,
         X: ArrayLike | Any,
-        structure: LatentGraph | Template,
+        structure: LatentGraph | Template | Any,
         views: int = 6,
         max_rank: int | None = None,
         when_short: Literal["raise", "warn"] = "raise",
@@ -86,7 +86,7 @@ class Statistics:
         ----------
         X : array-like of shape (rows, columns), a data frame, or rows of letters
             Labels or codes; None, NaN, null or -1 for a missing cell.
-        structure : LatentGraph or Template
+        structure : LatentGraph, Template, or a graph of networkx, pgmpy or pyagrum
         views, max_rank, when_short
             As those of the estimator that is to learn from them: they decide which columns are counted together.
         sample_weight : array-like of shape (rows,), optional

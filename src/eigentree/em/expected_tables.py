@@ -52,7 +52,7 @@ def expected_counts(
     Examples
     --------
     >>> from eigentree import LatentNetwork, zoo
-    >>> network = LatentNetwork.random(zoo.mixture(columns=3, components=2), seed=0)
+    >>> network = LatentNetwork.random(zoo.mixture(columns=3, hidden_states=2), seed=0)
     >>> counts = expected_counts(network, [[0, 1, 1], [0, 0, -1]])
     >>> counts["x0"].array.sum(axis=0).round(6).tolist()
     [2.0, 0.0]

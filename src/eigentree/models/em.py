@@ -48,7 +48,7 @@ class EMJunctionTree(StepsFace):
 
     Parameters
     ----------
-    structure : LatentGraph or Template
+    structure : LatentGraph, Template, or a graph of networkx, pgmpy or pyagrum
         A graph, or a template such as ``zoo.HMM(order=2)`` that builds one from the columns of the data.
     restarts : int
         How many starts to climb from, where `init` names their kind; the best end is kept. In a race, how many may
@@ -122,8 +122,8 @@ class EMJunctionTree(StepsFace):
     Examples
     --------
     >>> from eigentree import zoo
-    >>> truth = LatentNetwork.random(zoo.mixture(columns=4, components=2, observed_states=3), seed=0)
-    >>> model = EMJunctionTree(zoo.Mixture(components=2), random_state=0).fit(truth.sample(500, seed=1))
+    >>> truth = LatentNetwork.random(zoo.mixture(columns=4, hidden_states=2, observed_states=3), seed=0)
+    >>> model = EMJunctionTree(zoo.Mixture(hidden_states=2), random_state=0).fit(truth.sample(500, seed=1))
     >>> model.network_.tables["x0"].shape
     (2, 3)
     >>> model.converged_
@@ -141,7 +141,7 @@ class EMJunctionTree(StepsFace):
 
     def __init__(
         self,
-        structure: LatentGraph | Template,
+        structure: LatentGraph | Template | Any,
         restarts: int = 5,
         tol: float | None = None,
         max_iter: int = 1000,

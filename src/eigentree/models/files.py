@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from eigentree.models.stored_labels import labels_content, read_labels
 from eigentree.planning.stored_plan import plan_content, read_plan
 from eigentree.spectral.stored_fit import model_content, read_model, read_report, report_content
 from eigentree.structures import templates
+from eigentree.structures.given import as_structure, require_structure
 from eigentree.structures.graph import LatentGraph
 from eigentree.structures.templates import Template
 
@@ -107,14 +107,20 @@ def _kind(estimator: Any) -> str:
     return name
 
 
-def _content(writer: Writer, estimator: Any) -> dict[str, Any]:
-    """Return the document of an estimator, after putting its arrays into the file."""
+def _content(writer: Writer, estimator: Any, graph: LatentGraph | None = None) -> dict[str, Any]:
+    """Return the document of an estimator, after putting its arrays into the file.
+
+    What the graph of another library stands for is the graph that was fitted, by this estimator or by those for
+    which it is the pattern.
+    """
+    known = estimator.__sklearn_is_fitted__()
+    if known:
+        graph = (estimator.estimators_[0] if isinstance(estimator, JunctionTreeClassifier) else estimator).graph_
     parameters = {
-        name: _parameter_content(writer.within(name), name, value)
+        name: _parameter_content(writer.within(name), name, value, graph)
         for name, value in estimator.get_params(deep=False).items()
     }
-    fitted = _fitted_content(writer, estimator) if estimator.__sklearn_is_fitted__() else None
-    return {"parameters": parameters, "fitted": fitted}
+    return {"parameters": parameters, "fitted": _fitted_content(writer, estimator) if known else None}
 
 
 def _read(reader: Reader, kind: str, content: Any) -> Estimator:
@@ -135,15 +141,18 @@ def _read(reader: Reader, kind: str, content: Any) -> Estimator:
     return estimator
 
 
-def _parameter_content(writer: Writer, name: str, value: Any) -> dict[str, Any]:
+def _parameter_content(writer: Writer, name: str, value: Any, graph: LatentGraph | None) -> dict[str, Any]:
     if isinstance(value, LatentGraph):
         return {"graph": writer.graph(value)}
     if isinstance(value, LatentNetwork):
         return {"network": network_content(writer, value)}
     if isinstance(value, Template):
         return {"template": _template_content(name, value)}
+    if name == "structure":
+        require_structure(value)
+        return {"graph": writer.graph(graph or as_structure(value))}
     if type(value).__name__ in ESTIMATORS:
-        return {"estimator": {"kind": _kind(value), "content": _content(writer, value)}}
+        return {"estimator": {"kind": _kind(value), "content": _content(writer, value, graph)}}
     if isinstance(value, SOURCES_OF_CHANCE):
         return {"value": None}
     return {"value": plain(value, f"the parameter {name}")}
@@ -172,8 +181,7 @@ def _template_content(name: str, template: Template) -> dict[str, Any]:
             f"{name} is a template of your own class {kind}, which a file cannot hold; "
             f"set_params({name}=model.graph_) makes it the graph that was fitted"
         )
-    sizes = {each.name: getattr(template, each.name) for each in fields(template) if each.init}  # type: ignore[arg-type]
-    return {"kind": kind, "parameters": {key: plain(value, key) for key, value in sizes.items()}}
+    return {"kind": kind, "parameters": {key: plain(value, key) for key, value in template.get_params().items()}}
 
 
 def _read_template(content: Any) -> Template:

@@ -35,7 +35,7 @@ class OnlineEMJunctionTree(StepsFace):
 
     Parameters
     ----------
-    structure : LatentGraph or Template
+    structure : LatentGraph, Template, or a graph of networkx, pgmpy or pyagrum
         A graph, or a template such as ``zoo.HMM(order=2)`` that builds one from the columns of the first data.
     stepsize : float
         More than 0.5 and at most 1; the smaller, the faster old mini-batches are forgotten.
@@ -91,7 +91,7 @@ class OnlineEMJunctionTree(StepsFace):
 
     def __init__(
         self,
-        structure: LatentGraph | Template,
+        structure: LatentGraph | Template | Any,
         stepsize: float = 0.7,
         batch_size: int = 256,
         passes: int = 10,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from eigentree.errors import ParameterError, did_you_mean
+from eigentree.structures.templates import Template
 
 if TYPE_CHECKING:
     import os
@@ -36,12 +37,14 @@ class Parameters:
         for name in sorted(self._signature()):
             value = getattr(self, name)
             found[name] = value
-            if deep and hasattr(value, "get_params") and not isinstance(value, type):
-                found.update((f"{name}__{inner}", kept) for inner, kept in value.get_params().items())
+            if deep:
+                found.update((f"{name}__{inner}", kept) for inner, kept in _own_parameters(value).items())
         return found
 
     def set_params(self, **parameters: Any) -> Self:
         """Return the estimator with some parameters set; ``outer__inner`` sets one of a parameter's own.
+
+        A template never changes: its place is taken by another one, so nobody who holds the first notices.
 
         Raises
         ------
@@ -57,26 +60,33 @@ class Parameters:
                 raise ParameterError(f"{type(self).__name__} has no parameter {name!r}{hint}")
             if inner:
                 nested.setdefault(name, {})[inner] = parameters[key]
+        plain = {key: value for key, value in parameters.items() if "__" not in key}
+        owners = {name: plain.get(name, getattr(self, name)) for name in nested}
         for name, settings in nested.items():
-            owner = parameters.get(name, getattr(self, name))
-            known_inside = owner.get_params() if hasattr(owner, "get_params") else {}
+            known_inside = _own_parameters(owners[name])
             for inner in settings:
-                if inner not in known_inside:
+                # What stands deeper is for the owner to know, once it has been given what is new.
+                if inner.partition("__")[0] not in known_inside:
                     raise ParameterError(
-                        f"{name}={owner!r} has no parameter {inner!r}{did_you_mean(inner, known_inside)}"
+                        f"{name}={owners[name]!r} has no parameter {inner!r}{did_you_mean(inner, known_inside)}"
                     )
-        for key, value in parameters.items():
-            if "__" not in key:
-                setattr(self, key, value)
+        # Parameters of parameters first: what they refuse is found out before anything is set here.
         for name, settings in nested.items():
-            getattr(self, name).set_params(**settings)
+            if isinstance(owners[name], Template):
+                plain[name] = owners[name].changed(**settings)
+        for name, settings in nested.items():
+            if not isinstance(owners[name], Template):
+                owners[name].set_params(**settings)
+        for name, value in plain.items():
+            setattr(self, name, value)
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the estimator into a file (safetensors), fitted or not, whole or not at all.
 
         `eigentree.load` gives it back, with the same answers to the last bit. A `random_state` that is a Generator
-        is saved as None: where it stands is no part of the estimator.
+        is saved as None: where it stands is no part of the estimator. A graph of another library is saved as the
+        `LatentGraph` that was made of it.
 
         Parameters
         ----------
@@ -131,6 +141,13 @@ class Parameters:
         }
         self.__dict__ = kept | dict(fitted)
         return self
+
+
+def _own_parameters(value: Any) -> Mapping[str, Any]:
+    if isinstance(value, type) or not hasattr(value, "get_params"):
+        return {}
+    found: Mapping[str, Any] = value.get_params()
+    return found
 
 
 def _same(value: Any, default: Any) -> bool:

@@ -29,6 +29,7 @@ from eigentree.spectral.marginals import exact_marginals
 from eigentree.spectral.model import SpectralModel
 from eigentree.spectral.shrinkage import choose
 from eigentree.spectral.sources import ExactTables
+from eigentree.structures.given import as_structure
 from eigentree.structures.templates import Template
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class SpectralJunctionTree(Face):
 
     Parameters
     ----------
-    structure : LatentGraph or Template
+    structure : LatentGraph, Template, or a graph of networkx, pgmpy or pyagrum
         The graph, or a template such as ``zoo.HMM(order=2, hidden_states=2)`` that builds one from the columns.
     views : int
         How many outside views of an edge are combined; 1 is the paper's Eq. 22 alone.
@@ -117,7 +118,7 @@ class SpectralJunctionTree(Face):
 
     def __init__(
         self,
-        structure: LatentGraph | Template,
+        structure: LatentGraph | Template | Any,
         views: int = 6,
         scaling: Literal["variance"] | None = "variance",
         shrinkage: float | Literal["auto"] = "auto",
@@ -236,7 +237,7 @@ class SpectralJunctionTree(Face):
             raise ParameterError(
                 "fit_moments needs a LatentGraph as structure; a template is built from columns of data"
             )
-        plan = self.plan(self.structure)
+        plan = self.plan(as_structure(self.structure))
         if isinstance(source, Counts):
             check_counts(plan, source)
             return self._learn(plan, Statistics(source, RowSample.unknown(len(source.columns.names))))
