@@ -303,3 +303,11 @@ def test_plain_values_come_back(value: Any) -> None:
 def test_other_values_are_refused(value: Any) -> None:
     with pytest.raises(et.FileError, match=r"it is a .*, which a file cannot hold"):
         plain(value, "it")
+
+
+def test_values_beyond_reason_are_refused() -> None:
+    with pytest.raises(et.FileError, match="it is a whole number of thousands of digits"):
+        plain([10**5000], "it")
+    for content in ({"dict": [[[1], 2]]}, {"dict": [[{"tuple": [[1]]}, 2]]}, {"dict": [1]}, {"set": []}, {}):
+        with pytest.raises(et.FileError, match="it (has a key that can be none|is of a kind that is not known)"):
+            unplain(content, "it")

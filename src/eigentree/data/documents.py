@@ -31,6 +31,9 @@ T = TypeVar("T")
 MOST = 2**53
 """Whole numbers in documents are smaller than this, unless they are parameters of the user's."""
 
+MOST_BITS = 10_000
+"""Python itself refuses to write or read whole numbers of more than 4,300 digits."""
+
 SHOWN = 60
 """How many characters of a bad value a message shows."""
 
@@ -78,6 +81,8 @@ def plain(value: Any, what: str) -> Any:
     """
     if isinstance(value, np.generic) and not isinstance(value, np.void):
         value = value.item()
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise FileError(f"{what} is a whole number of thousands of digits, which a file cannot hold")
     if value is None or isinstance(value, bool | str | int):
         return value
     if isinstance(value, float):
@@ -107,8 +112,10 @@ def unplain(content: Any, what: str) -> Any:
             return tuple(unplain(each, what) for each in inner)
         if kind == "dict" and isinstance(inner, list) and all(_is_pair(pair) for pair in inner):
             pairs = [(unplain(key, what), unplain(each, what)) for key, each in inner]
-            if not any(isinstance(key, list | dict) for key, _ in pairs):
+            try:
                 return dict(pairs)
+            except TypeError:  # a list within a key
+                raise FileError(f"{what} has a key that can be none") from None
     raise UnknownEntryError(f"{what} is of a kind that is not known")
 
 
