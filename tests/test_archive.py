@@ -309,5 +309,5 @@ def test_values_beyond_reason_are_refused() -> None:
     with pytest.raises(et.FileError, match="it is a whole number of thousands of digits"):
         plain([10**5000], "it")
     for content in ({"dict": [[[1], 2]]}, {"dict": [[{"tuple": [[1]]}, 2]]}, {"dict": [1]}, {"set": []}, {}):
-        with pytest.raises(et.FileError, match="it (has a key that can be none|is of a kind that is not known)"):
+        with pytest.raises(et.FileError, match=r"it (has a key that can be none|is of a kind that is not known)"):
             unplain(content, "it")
