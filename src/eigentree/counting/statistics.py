@@ -24,6 +24,7 @@ from eigentree.planning.search import Wishes
 from eigentree.planning.views import ViewPlan
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Mapping
 
     from numpy.typing import ArrayLike, NDArray
@@ -163,6 +164,31 @@ class Statistics:
     def __repr__(self) -> str:
         groups, columns = len(self.counts.groups), len(self.columns.names)
         return f"<Statistics of {self.rows:,g} rows: {groups} groups of {columns} columns>"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the statistics into a file (safetensors), whole or not at all; `load` gives them back, bit by bit.
+
+        Raises
+        ------
+        FileError
+            When the file cannot be written; one that was there is as it was.
+        """
+        from eigentree.counting.stored_statistics import save_statistics
+
+        save_statistics(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Statistics:
+        """Return the statistics that `save` wrote.
+
+        Raises
+        ------
+        FileError
+            When there is no such file, it is damaged or tampered with, or holds something else.
+        """
+        from eigentree.counting.stored_statistics import load_statistics
+
+        return load_statistics(path)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return all there is as plain arrays by name, from which `from_arrays` makes the same statistics."""

@@ -89,7 +89,8 @@ def checked_table(key: tuple[str, ...], axes: tuple[str, ...], table: ArrayLike,
     try:
         if np.iscomplexobj(table):
             raise TypeError
-        array = np.array(table, dtype=np.float64)
+        # Row by row: the last bits of sums depend on the order in memory, which files do not keep.
+        array = np.array(table, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError):
         raise NetworkError(f"the table of {shown(key)} is not an array of numbers") from None
     shape = tuple(graph.states[name] for name in axes)

@@ -10,12 +10,14 @@ import numpy as np
 
 from eigentree.checks import Seed, a_mapping, as_float, generator, our_arithmetic
 from eigentree.data.labeled_table import LabeledTable
+from eigentree.data.whole_files import write_whole
 from eigentree.engine.calibration import Factor, calibrated
 from eigentree.engine.operators import NodeOperator, TreeOperators
 from eigentree.engine.tables import flat_index, homes, learnable_tables, marginal, table_axes
 from eigentree.engine.tensor import LabeledTensor
 from eigentree.errors import NetworkError, did_you_mean, quoted
 from eigentree.exact.decoding import Decoder
+from eigentree.exact.exchange import as_bif, as_pgmpy, as_pyagrum, bif_parts
 from eigentree.exact.given_tables import (
     check_own_tree,
     checked_columns,
@@ -33,6 +35,7 @@ from eigentree.structures.graph import LatentGraph
 from eigentree.structures.junction_tree import JunctionTree, TreeNode
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Hashable, Mapping, Sequence
 
     from numpy.typing import ArrayLike
@@ -107,6 +110,11 @@ class LatentNetwork(HiddenAnswers):
     def graph(self) -> LatentGraph:
         """The graph that the tables belong to."""
         return self._graph
+
+    @property
+    def given_tree(self) -> JunctionTree | None:
+        """The junction tree that was given or that the tables hang on; None where the graph's own is to be used."""
+        return self._given_tree
 
     @property
     def tables(self) -> dict[Any, Floats]:
@@ -257,6 +265,61 @@ class LatentNetwork(HiddenAnswers):
             # pyagrum lists the variables of a table from the fastest axis to the slowest.
             tables[name] = _reordered(cpt.toarray(), list(cpt.names)[::-1], (*graph.parents(name), name))
         return cls(graph, tables)
+
+    @classmethod
+    def from_bif(cls, source: str | os.PathLike[str], hidden: Sequence[str]) -> LatentNetwork:
+        """Return the network of a text in the Interchange Format (BIF), given the names that are hidden.
+
+        Parameters
+        ----------
+        source : str or PathLike
+            The path of a file, or the text itself. The names of the states of observed variables become labels,
+            whole numbers where all names of a variable are such.
+        hidden : sequence of str
+
+        Raises
+        ------
+        FileError
+            When there is no such file, or the text is malformed; names the line.
+        """
+        graph, tables, columns = bif_parts(source, hidden)
+        return cls(graph, tables, columns=columns)
+
+    def to_bif(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the network as a text in the Interchange Format (BIF), and write it to a file if a path is given.
+
+        Numbers are written to the last bit, and states by their labels. The format does not say which variables are
+        hidden. Names with spaces or signs in them stand in quotes, which some other programs do not read.
+
+        Raises
+        ------
+        NetworkError
+            When the graph is undirected, or a name cannot be written.
+        """
+        text = as_bif(self)
+        if path is not None:
+            write_whole(path, lambda file: file.write(text.encode("utf-8")))
+        return text
+
+    def to_pgmpy(self) -> Any:
+        """Return the network as pgmpy's ``DiscreteBayesianNetwork``, hidden variables as its latents."""
+        return as_pgmpy(self)
+
+    def to_pyagrum(self) -> Any:
+        """Return the network as pyagrum's ``BayesNet``, which does not say which variables are hidden."""
+        return as_pyagrum(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the network into a file (safetensors), whole or not at all; `eigentree.load` gives it back.
+
+        Raises
+        ------
+        FileError
+            When the file cannot be written; one that was there is as it was.
+        """
+        from eigentree.exact.stored_network import save_network
+
+        save_network(self, path)
 
     @cached_property
     def tree(self) -> JunctionTree:

@@ -19,6 +19,7 @@ from eigentree.kernels.compiling import announced
 from eigentree.structures.templates import Template
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Mapping
 
 __all__ = ["Parameters", "learns"]
@@ -86,6 +87,28 @@ class Parameters:
         for name, value in plain.items():
             setattr(self, name, value)
         return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the estimator into a file (safetensors), fitted or not, whole or not at all.
+
+        `eigentree.load` gives it back, with the same answers to the last bit. A `random_state` that is a Generator
+        is saved as None: where it stands is no part of the estimator. A graph of another library is saved as the
+        `LatentGraph` that was made of it.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            An old file there is replaced once the new one is complete.
+
+        Raises
+        ------
+        FileError
+            When the file cannot be written, or a parameter is of a kind that a file cannot hold; one that was
+            there is as it was.
+        """
+        from eigentree.models.files import save_estimator
+
+        save_estimator(self, path)
 
     def __repr__(self) -> str:
         changed = [
