@@ -15,7 +15,6 @@ from em_problems import brute_step, is_learned, problems, table_axes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from pyagrum_models import as_pyagrum
 from random_graphs import latent_graphs
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -101,7 +100,7 @@ def test_steps_agree_with_pyagrum(graph: et.LatentGraph, tmp_path: Path) -> None
     theirs = start
     # One step at a time: pyagrum may end its climb early, or go back, where the likelihood hardly moves.
     for steps in (1, 2, 3):
-        net = as_pyagrum(theirs)
+        net = theirs.to_pyagrum()
         learner = pyagrum.BNLearner(str(file), net, ["?"])
         learner.useNoPrior()
         learner.useEM(1e-12, 0.0)

@@ -188,9 +188,11 @@ def test_work_is_shared_by_threads(name: str) -> None:
     with ThreadPoolExecutor(8) as pool:
         for part, answer in zip(parts, pool.map(lambda part: asked(model, ROWS[part]), parts), strict=True):
             assert_allclose(answer, expected[part], rtol=1e-12)
+    before = list(warnings.filters), warnings.showwarning
     fitted = joblib.Parallel(n_jobs=4, prefer="threads")(
         joblib.delayed(clone(MODELS[name]).fit)(ROWS, CLASSES) for _ in range(4)
     )
+    assert (warnings.filters, warnings.showwarning) == before, "what users are warned of is their own affair"
     for each in fitted:
         assert_array_equal(asked(each, ROWS), expected)
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from eigentree.checks import whole_number
+from eigentree.checks import MOST_THREADS, our_arithmetic, whole_number
 from eigentree.data.labeled_table import LabeledTable
 from eigentree.data.rows import Rows
 from eigentree.data.weights import positive_weights
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.expectation import Expectation
-from eigentree.errors import DataError
+from eigentree.errors import DataError, quoted
+from eigentree.exact.network import LatentNetwork
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from eigentree.exact.network import LatentNetwork
-
 __all__ = ["expected_counts"]
 
 
+@our_arithmetic
 def expected_counts(
     network: LatentNetwork, X: ArrayLike | Any, sample_weight: ArrayLike | None = None, n_jobs: int = 1
 ) -> dict[Any, LabeledTable]:
@@ -57,7 +57,9 @@ def expected_counts(
     >>> counts["x0"].array.sum(axis=0).round(6).tolist()
     [2.0, 0.0]
     """
-    whole_number("n_jobs", n_jobs)
+    whole_number("n_jobs", n_jobs, most=MOST_THREADS)
+    if not isinstance(network, LatentNetwork):
+        raise DataError(f"expected counts are those of a LatentNetwork, not of {quoted(network)}")
     graph = network.graph
     rows = Rows.of(X, network.columns)
     weights = positive_weights(sample_weight, rows.count)

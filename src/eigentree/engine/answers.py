@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from eigentree.checks import generator
+from eigentree.checks import different_names, generator
 from eigentree.data.handing import drawn_rows, filled_rows
 from eigentree.data.labeled_table import LabeledTable
 from eigentree.data.rows import Rows
@@ -105,12 +105,12 @@ class Answers(ABC):
 
     def joint(self, names: Sequence[str]) -> LabeledTable:
         """Return the table of some observed variables, axes in the order of the names; it adds up to 1."""
-        asked = tuple(names) if isinstance(names, Iterable) and not isinstance(names, str) else names
+        asked = different_names("names", names)
         return self._labeled(self._model.joint(asked), asked)
 
     def conditional(self, names: Sequence[str], given: Mapping[str, Any]) -> LabeledTable:
         """Return the table P(names | given), axes in the order of the names."""
-        asked = tuple(names) if isinstance(names, Iterable) and not isinstance(names, str) else names
+        asked = different_names("names", names)
         return self._labeled(self._model.conditional(asked, self._codes(given)), asked)
 
     def _rows(self, X: ArrayLike | Any) -> Rows:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from eigentree.checks import Seed, generator
+from eigentree.checks import Seed, different_names, generator, our_arithmetic
 from eigentree.data.handing import frame_like
 from eigentree.data.labeled_table import LabeledTable
 from eigentree.data.rows import rows_at_a_time
@@ -99,12 +99,14 @@ class HiddenAnswers(Answers):
         target : str
             The name of a variable, observed or hidden.
         """
+        self._model.graph.require(target)
         if target not in self._model.graph.hidden:
             return super().predict_proba(X, target)
         found, lost = self._marginals(X, (target,))
         warn_helped(lost, f"rows {self._model.undefined}; the marginal of {target!r} was used")
         return by_row(found[target], target, range(found[target].shape[1]))
 
+    @our_arithmetic
     def posterior(
         self, X: ArrayLike | Any, names: Sequence[str] | None = None
     ) -> dict[str, LabeledTable] | LabeledTable:
@@ -140,7 +142,8 @@ class HiddenAnswers(Answers):
                 log_joint[start : start + len(codes), cell] = revealed.model.score(wide)[0]
         impossible = ~np.isfinite(log_joint).any(axis=1)
         if impossible.any():
-            log_joint[impossible] = np.log(revealed.model.joint(asked)).ravel()
+            with np.errstate(divide="ignore"):
+                log_joint[impossible] = np.log(revealed.model.joint(asked)).ravel()
         count = int(impossible.sum())
         warn_helped(count, f"rows {self._model.undefined}; the hidden variables' own distribution was used")
         joint = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
@@ -148,6 +151,7 @@ class HiddenAnswers(Answers):
         row = "row" if "row" not in asked else "of row"
         return LabeledTable.answer(joint, (row, *asked), [range(size) for size in joint.shape])
 
+    @our_arithmetic
     def decode(self, X: ArrayLike | Any) -> Decoded:
         """Return the jointly likeliest states of all hidden variables given each row, and their log probability.
 
@@ -173,6 +177,7 @@ class HiddenAnswers(Answers):
         framed = frame_like(X, dict(zip(hidden, states.T, strict=True)))
         return Decoded(states if framed is None else framed, log_prob)
 
+    @our_arithmetic
     def sample_hidden(self, X: ArrayLike | Any, seed: Seed = None) -> Any:
         """Return one joint draw of all hidden variables given each row, shape (rows, hidden variables).
 
@@ -191,6 +196,7 @@ class HiddenAnswers(Answers):
         framed = frame_like(X, dict(zip(revealed.names, drawn.T, strict=True)))
         return drawn if framed is None else framed
 
+    @our_arithmetic
     def _marginals(self, X: ArrayLike | Any, names: tuple[str, ...]) -> tuple[dict[str, Floats], int]:
         """Return the posterior of each variable by itself, and how many rows are impossible."""
         revealed = self._tables.reveal(self._hidden_names(names))
@@ -209,14 +215,13 @@ class HiddenAnswers(Answers):
     def _hidden_names(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the names, once each is that of a hidden variable and there is at least one."""
         graph = self._model.graph
-        if isinstance(names, str):
-            raise GraphError(f"names is a list of hidden variables, such as [{names!r}], not {names!r}")
-        for name in names:
+        asked = different_names("names", names)
+        for name in asked:
             graph.require(name)
             if name not in graph.hidden:
                 raise GraphError(f"{name!r} is observed; the hidden variables are {', '.join(graph.hidden)}")
-        if not names or len(set(names)) < len(names):
+        if not asked:
             raise GraphError(
                 f"name each hidden variable once, and at least one; the graph has {list(graph.hidden)}"
             )
-        return tuple(names)
+        return asked

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.checks import Seed, generator
+from eigentree.checks import Seed, a_mapping, as_float, generator, our_arithmetic
 from eigentree.data.labeled_table import LabeledTable
+from eigentree.data.whole_files import write_whole
 from eigentree.engine.calibration import Factor, calibrated
 from eigentree.engine.operators import NodeOperator, TreeOperators
 from eigentree.engine.tables import flat_index, homes, learnable_tables, marginal, table_axes
 from eigentree.engine.tensor import LabeledTensor
-from eigentree.errors import NetworkError, did_you_mean
+from eigentree.errors import NetworkError, did_you_mean, quoted
 from eigentree.exact.decoding import Decoder
+from eigentree.exact.exchange import as_bif, as_pgmpy, as_pyagrum, bif_parts
 from eigentree.exact.given_tables import (
     check_own_tree,
     checked_columns,
@@ -34,6 +35,7 @@ from eigentree.structures.graph import LatentGraph
 from eigentree.structures.junction_tree import JunctionTree, TreeNode
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Hashable, Mapping, Sequence
 
     from numpy.typing import ArrayLike
@@ -77,6 +79,7 @@ class LatentNetwork(HiddenAnswers):
     [[0.425, 0.125], [0.125, 0.325]]
     """
 
+    @our_arithmetic
     def __init__(
         self,
         graph: LatentGraph,
@@ -107,6 +110,11 @@ class LatentNetwork(HiddenAnswers):
     def graph(self) -> LatentGraph:
         """The graph that the tables belong to."""
         return self._graph
+
+    @property
+    def given_tree(self) -> JunctionTree | None:
+        """The junction tree that was given or that the tables hang on; None where the graph's own is to be used."""
+        return self._given_tree
 
     @property
     def tables(self) -> dict[Any, Floats]:
@@ -154,6 +162,7 @@ class LatentNetwork(HiddenAnswers):
     def __repr__(self) -> str:
         return f"<LatentNetwork over {self._graph!r}>"
 
+    @our_arithmetic
     def relabelled(self, orders: Mapping[str, ArrayLike]) -> LatentNetwork:
         """Return the network with the states of some hidden variables in another order.
 
@@ -162,7 +171,8 @@ class LatentNetwork(HiddenAnswers):
         orders : mapping of str to sequence of int
             The old states of a hidden variable in their new order, each once. Data look the same.
         """
-        checked = {name: checked_order(name, order, self._graph) for name, order in orders.items()}
+        given = a_mapping("orders", orders, "{'h': [1, 0]}", NetworkError)
+        checked = {name: checked_order(name, order, self._graph) for name, order in given.items()}
         tables = {}
         for key, table in self._factors.items():
             for axis, name in enumerate(self._axes[key]):
@@ -171,6 +181,7 @@ class LatentNetwork(HiddenAnswers):
             tables[key] = table
         return type(self)(self._graph, tables, self._given_tree, self._known_columns)
 
+    @our_arithmetic
     def ordered(self) -> LatentNetwork:
         """Return the same network with the states of hidden variables in their canonical order.
 
@@ -188,6 +199,7 @@ class LatentNetwork(HiddenAnswers):
         return self.relabelled(canonical_orders(self))
 
     @classmethod
+    @our_arithmetic
     def random(
         cls,
         graph: LatentGraph,
@@ -207,9 +219,8 @@ class LatentNetwork(HiddenAnswers):
             As in the constructor.
         """
         # Below the smallest normal numbers, logarithms divided by the concentration overflow.
-        known = isinstance(concentration, Real) and not isinstance(concentration, bool)
-        if not known or not 1e-300 < concentration < math.inf:
-            raise NetworkError(f"concentration must be a positive, finite number, not {concentration!r}")
+        if not 1e-300 < as_float(concentration) < math.inf:
+            raise NetworkError(f"concentration must be a positive, finite number, not {quoted(concentration)}")
         tree = checked_tree(graph, tree)
         random = generator(seed)
         tables: dict[tuple[str, ...], Floats] = {}
@@ -255,12 +266,68 @@ class LatentNetwork(HiddenAnswers):
             tables[name] = _reordered(cpt.toarray(), list(cpt.names)[::-1], (*graph.parents(name), name))
         return cls(graph, tables)
 
+    @classmethod
+    def from_bif(cls, source: str | os.PathLike[str], hidden: Sequence[str]) -> LatentNetwork:
+        """Return the network of a text in the Interchange Format (BIF), given the names that are hidden.
+
+        Parameters
+        ----------
+        source : str or PathLike
+            The path of a file, or the text itself. The names of the states of observed variables become labels,
+            whole numbers where all names of a variable are such.
+        hidden : sequence of str
+
+        Raises
+        ------
+        FileError
+            When there is no such file, or the text is malformed; names the line.
+        """
+        graph, tables, columns = bif_parts(source, hidden)
+        return cls(graph, tables, columns=columns)
+
+    def to_bif(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the network as a text in the Interchange Format (BIF), and write it to a file if a path is given.
+
+        Numbers are written to the last bit, and states by their labels. The format does not say which variables are
+        hidden. Names with spaces or signs in them stand in quotes, which some other programs do not read.
+
+        Raises
+        ------
+        NetworkError
+            When the graph is undirected, or a name cannot be written.
+        """
+        text = as_bif(self)
+        if path is not None:
+            write_whole(path, lambda file: file.write(text.encode("utf-8")))
+        return text
+
+    def to_pgmpy(self) -> Any:
+        """Return the network as pgmpy's ``DiscreteBayesianNetwork``, hidden variables as its latents."""
+        return as_pgmpy(self)
+
+    def to_pyagrum(self) -> Any:
+        """Return the network as pyagrum's ``BayesNet``, which does not say which variables are hidden."""
+        return as_pyagrum(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the network into a file (safetensors), whole or not at all; `eigentree.load` gives it back.
+
+        Raises
+        ------
+        FileError
+            When the file cannot be written; one that was there is as it was.
+        """
+        from eigentree.exact.stored_network import save_network
+
+        save_network(self, path)
+
     @cached_property
     def tree(self) -> JunctionTree:
         """The junction tree that questions are answered on."""
         return self._given_tree or JunctionTree.of(self._graph)
 
     @cached_property
+    @our_arithmetic
     def _beliefs(self) -> list[Floats]:
         """The marginal of each maximal clique of the tree, axes in the order of the clique."""
         return calibrated(self.tree, [Factor(self._axes[key], table) for key, table in self._factors.items()])
@@ -272,6 +339,7 @@ class LatentNetwork(HiddenAnswers):
         return [marginal(self._beliefs[home], cliques[home], family) for home, family in found]
 
     @cached_property
+    @our_arithmetic
     def operators(self) -> TreeOperators:
         """The clique tensors of the tree, ready for message passing."""
         return self.embed(self.tree)
@@ -310,6 +378,7 @@ class LatentNetwork(HiddenAnswers):
     def _revealed(self) -> dict[tuple[str, ...], Revealed]:
         return {}
 
+    @our_arithmetic
     def conditional_table(self, tree: JunctionTree, node: int) -> Floats:
         """Return P(R_i | S_i) of a tree's node, axes (separator…, remainder…) (Eq. 6).
 
@@ -319,10 +388,9 @@ class LatentNetwork(HiddenAnswers):
 
     def _own_node(self, tree: JunctionTree, node: int) -> TreeNode:
         check_own_tree(self._graph, tree)
-        if not 0 <= node < len(tree.nodes):
-            raise NetworkError(f"the tree has the nodes 0 to {len(tree.nodes) - 1}, but no {node!r}")
-        return tree.nodes[node]
+        return tree.nodes[tree.checked_node(node, NetworkError)]
 
+    @our_arithmetic
     def _conditional(self, node: TreeNode) -> Floats:
         clique = self.tree.cliques[node.origin]
         table = marginal(self._beliefs[node.origin], clique, node.clique)
@@ -330,6 +398,7 @@ class LatentNetwork(HiddenAnswers):
         conditional: Floats = np.divide(table, given, out=np.zeros_like(table), where=given > 0)
         return conditional
 
+    @our_arithmetic
     def clique_tensor(self, tree: JunctionTree, node: int) -> LabeledTensor:
         """Return P(C_i) with the modes of its incident separators duplicated (Eq. 9-10).
 
@@ -347,6 +416,7 @@ class LatentNetwork(HiddenAnswers):
         incident = [this.separator, *(tree.nodes[child].separator for child in this.children)]
         return conditional.diagonal({name: sum(name in s for s in incident) for name in this.clique})
 
+    @our_arithmetic
     def embed(self, tree: JunctionTree) -> TreeOperators:
         """Return the operators of a rooted junction tree of this graph: Eq. 10, kept sparse."""
         check_own_tree(self._graph, tree)

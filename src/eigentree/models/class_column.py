@@ -48,6 +48,14 @@ class ClassColumn:
     columns: Columns
     name: str
 
+    @property
+    def others(self) -> Columns:
+        """The columns of the data."""
+        place = self.columns.position(self.name)
+        kept = (self.columns.names, self.columns.states, self.columns.meanings)
+        names, states, meanings = (_without(each, place) for each in kept)
+        return replace(self.columns, names=names, states=states, meanings=meanings)
+
     def rows(self, own: Rows, classes: Integers) -> Rows:
         """Return rows with their classes, -1 where one is not known."""
         place = self.columns.position(self.name)
@@ -66,8 +74,8 @@ class ClassColumn:
 
 def column_of_class(
     settings: Any, X: ArrayLike | Any, classes: NDArray[Any], sample_weight: ArrayLike | None
-) -> tuple[LatentGraph, Columns, ClassColumn]:
-    """Return the graph of a model of the data and their class, the columns of the data, and that of the class.
+) -> tuple[LatentGraph, ClassColumn]:
+    """Return the graph of a model of the data and their class, and where the class stands among the columns.
 
     Parameters
     ----------
@@ -113,7 +121,7 @@ def column_of_class(
         states=_with(own.states, place, states),
         meanings=_with(own.meanings, place, labels),
     )
-    return graph_over(structure, columns), own, ClassColumn(columns, name)
+    return graph_over(structure, columns), ClassColumn(columns, name)
 
 
 def _class_variable(graph: LatentGraph, X: ArrayLike | Any) -> str:

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from eigentree.checks import one_of
+from eigentree.checks import one_of, our_arithmetic
 from eigentree.counting.statistics import Statistics
 from eigentree.data.resolving import resolved
 from eigentree.data.rows import Rows
 from eigentree.data.table import table_of
-from eigentree.data.weights import checked_weights
+from eigentree.data.weights import LIGHT, checked_weights, positive_weights, warn_of_few
 from eigentree.errors import DataError
-from eigentree.kernels.compiling import announced
 from eigentree.models.class_column import ClassColumn, column_of_class
 from eigentree.models.face import require_face
 from eigentree.models.features import Features
-from eigentree.models.parameters import cloned
+from eigentree.models.parameters import cloned, learns
 from eigentree.models.spectral import SpectralJunctionTree
 from eigentree.models.targets import Targets, label_array, shown_label
-from eigentree.notices import notice
+from eigentree.notices import kept_notices, notice
 from eigentree.spectral.shrinkage import choose_class_shrinkage
 
 if TYPE_CHECKING:
@@ -123,7 +121,7 @@ class JunctionTreeClassifier(Features):
         self._require_fit()
         return replace(self.columns_, unknown=self.estimator.unknown)
 
-    @announced
+    @learns
     def fit(self, X: ArrayLike | Any, y: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> Self:
         """Return the classifier learned from labelled rows.
 
@@ -147,6 +145,7 @@ class JunctionTreeClassifier(Features):
         )
         rows = Rows.of(X, columns)
         weights = checked_weights(sample_weight, rows.count)
+        warn_of_few(weights)
         targets = Targets.of(y, rows.count)
         fitted = _told(targets, weights) | {"columns_": columns}
         parts = _by_class(rows, targets, weights)
@@ -160,11 +159,12 @@ class JunctionTreeClassifier(Features):
         weights = checked_weights(sample_weight, count)
         targets = Targets.of(y, count, partly=True)
         fitted = _told(targets, weights)
-        graph, columns, column = column_of_class(self.estimator, X, targets.classes, weights)
-        rows = column.rows(Rows.of(X, columns), targets.codes)
+        graph, column = column_of_class(self.estimator, X, targets.classes, weights)
+        rows = column.rows(Rows.of(X, column.others), targets.codes)
         estimator = cloned(self.estimator, structure=graph).fit(rows, sample_weight=weights)
-        return self._become(fitted | {"columns_": columns, "estimator_": estimator, "class_column_": column})
+        return self._become(fitted | {"columns_": column.others, "estimator_": estimator, "class_column_": column})
 
+    @our_arithmetic
     def predict_joint_log_proba(self, X: ArrayLike | Any) -> Floats:
         """Return log P(row, class), shape (rows, classes), missing cells summed out.
 
@@ -188,16 +188,19 @@ class JunctionTreeClassifier(Features):
                 notice(f"class {label!r}: {count} of {rows.count} rows {model.replaced}")
         return np.asarray(log_prob + np.log(self.class_prior_))
 
+    @our_arithmetic
     def predict_log_proba(self, X: ArrayLike | Any) -> Floats:
         """Return log P(class | row), shape (rows, classes); the prior where a row is impossible in all classes."""
         log_joint = self.predict_joint_log_proba(X)
         log_joint[~np.isfinite(log_joint).any(axis=1)] = np.log(self.class_prior_)
         return np.asarray(log_joint - np.logaddexp.reduce(log_joint, axis=1, keepdims=True))
 
+    @our_arithmetic
     def predict_proba(self, X: ArrayLike | Any) -> Floats:
         """Return P(class | row), shape (rows, classes)."""
-        return np.exp(self.predict_log_proba(X))
+        return np.asarray(np.exp(self.predict_log_proba(X)))
 
+    @our_arithmetic
     def predict(self, X: ArrayLike | Any) -> NDArray[Any]:
         """Return the likeliest class of each row."""
         best = self.predict_log_proba(X).argmax(axis=1)
@@ -215,7 +218,7 @@ class JunctionTreeClassifier(Features):
         """Return the share of rows, by weight, whose likeliest class is theirs."""
         predicted = self.predict(X)
         given = label_array(y, len(predicted))
-        return float(np.average(predicted == given, weights=checked_weights(sample_weight, len(predicted))))
+        return float(np.average(predicted == given, weights=positive_weights(sample_weight, len(predicted))))
 
 
 def _told(targets: Targets, weights: NDArray[Any] | None) -> dict[str, Any]:
@@ -284,11 +287,12 @@ def _other_models(
 @contextmanager
 def _named(label: str) -> Iterator[None]:
     """Put the class before whatever is said of its rows, be it a warning or an error."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with kept_notices() as kept:
         try:
             yield
         except DataError as error:
             raise DataError(f"class {label}: {error}") from None
-    for one in caught:
-        notice(f"class {label}: {one.message}")
+    for message in kept:
+        # Of light weights was said of all rows.
+        if not message.startswith(LIGHT):
+            notice(f"class {label}: {message}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from eigentree.checks import finite_number, generator, one_of, whole_number
+from eigentree.checks import finite_number, flag, generator, one_of, whole_number
 from eigentree.em.climbing import Problem, Stopping
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.entrants import KINDS
@@ -17,9 +17,9 @@ from eigentree.em.outcome import StartOutcome
 from eigentree.em.progress import shown_progress
 from eigentree.em.racing import Course
 from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, chosen_pseudo_counts
-from eigentree.errors import DataError, NetworkError, ParameterError
+from eigentree.errors import DataError, NetworkError, ParameterError, quoted
 from eigentree.exact.network import LatentNetwork
-from eigentree.kernels.compiling import announced
+from eigentree.models.parameters import learns
 from eigentree.models.steps_face import StepsFace, checked_init, encoded, warn_interrupted
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class EMJunctionTree(StepsFace):
         self.unknown = unknown
         self.numeric = numeric
 
-    @announced
+    @learns
     def fit(
         self,
         X: ArrayLike | Any,
@@ -245,11 +245,12 @@ class EMJunctionTree(StepsFace):
     def _check_arguments(self, validation: object) -> None:
         whole_number("restarts", self.restarts)
         whole_number("max_iter", self.max_iter)
+        flag("accelerate", self.accelerate)
         one_of("stopping", self.stopping, tuple(TOLERANCES))
         if not isinstance(self.init, LatentNetwork):
             one_of("init", self.init, ("race", *KINDS), NetworkError)
         if not finite_number("validation_fraction", self.validation_fraction, 0.0) < 1:
-            raise ParameterError(f"validation_fraction is less than 1, not {self.validation_fraction!r}")
+            raise ParameterError(f"validation_fraction is less than 1, not {quoted(self.validation_fraction)}")
         if validation is not None and self.validation_fraction:
             raise ParameterError("validation rows are given, so validation_fraction must be 0")
         if self.tol is not None:

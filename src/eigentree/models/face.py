@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.engine.answers import Answers, warn_helped
-from eigentree.errors import ParameterError
+from eigentree.errors import ParameterError, quoted
 from eigentree.models.features import Features
 
 if TYPE_CHECKING:
@@ -81,5 +81,6 @@ def require_face(estimator: object) -> None:
     """Raise `ParameterError` unless this is an estimator that another one can fit to rows of its own."""
     if not isinstance(estimator, Face):
         raise ParameterError(
-            f"estimator is a SpectralJunctionTree, an EMJunctionTree or an OnlineEMJunctionTree, not {estimator!r}"
+            f"estimator is a SpectralJunctionTree, an EMJunctionTree or an OnlineEMJunctionTree, "
+            f"not {quoted(estimator)}"
         )

@@ -13,7 +13,7 @@ from eigentree.errors import DataError
 from eigentree.models.em import EMJunctionTree
 from eigentree.models.face import Face, require_face
 from eigentree.models.features import Features
-from eigentree.models.parameters import cloned
+from eigentree.models.parameters import cloned, learns
 from eigentree.structures.zoo import Mixture
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ class JunctionTreeImputer(Features):
         fitted: Face = self.estimator_
         return fitted
 
+    @learns
     def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the imputer after its estimator has learned from rows.
 

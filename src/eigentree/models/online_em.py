@@ -10,9 +10,9 @@ from eigentree.checks import finite_number, generator, whole_number
 from eigentree.em.climbing import has_converged
 from eigentree.em.online import Learner
 from eigentree.em.progress import shown_progress
-from eigentree.errors import ParameterError
+from eigentree.errors import ParameterError, quoted
 from eigentree.exact.network import LatentNetwork
-from eigentree.kernels.compiling import announced
+from eigentree.models.parameters import learns
 from eigentree.models.steps_face import StepsFace, checked_init, encoded, warn_interrupted
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class OnlineEMJunctionTree(StepsFace):
         self.unknown = unknown
         self.numeric = numeric
 
-    @announced
+    @learns
     def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the estimator after learning from rows of codes, in several passes; what it knew is forgotten.
 
@@ -160,7 +160,7 @@ class OnlineEMJunctionTree(StepsFace):
             warn_interrupted(f"pass {len(history) + 1} of {self.passes}")
         return self._published(learner, history, converged, columns)
 
-    @announced
+    @learns
     def partial_fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the estimator after learning from more rows, in their order and once.
 
@@ -181,7 +181,7 @@ class OnlineEMJunctionTree(StepsFace):
 
     def _check_arguments(self) -> None:
         if not 0.5 < finite_number("stepsize", self.stepsize, 0.0) <= 1:
-            raise ParameterError(f"stepsize is more than 0.5 and at most 1, not {self.stepsize!r}")
+            raise ParameterError(f"stepsize is more than 0.5 and at most 1, not {quoted(self.stepsize)}")
         whole_number("batch_size", self.batch_size)
         whole_number("passes", self.passes)
         finite_number("tol", self.tol, 0.0)

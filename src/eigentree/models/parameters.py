@@ -7,20 +7,26 @@ is imported when it is asked for, and then scikit-learn is there already or the 
 
 from __future__ import annotations
 
+import functools
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 
-from eigentree.errors import ParameterError, did_you_mean
+from eigentree.checks import flag, our_arithmetic
+from eigentree.errors import ParameterError, did_you_mean, quoted
+from eigentree.kernels.compiling import announced
 from eigentree.structures.templates import Template
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    import os
+    from collections.abc import Callable, Mapping
 
-__all__ = ["Parameters", "cloned"]
+__all__ = ["Parameters", "cloned", "learns"]
 
+Arguments = ParamSpec("Arguments")
 P = TypeVar("P", bound="Parameters")
+T = TypeVar("T")
 
 
 class Parameters:
@@ -34,6 +40,7 @@ class Parameters:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; if `deep`, also those of each that has some, as ``outer__inner``."""
+        flag("deep", deep)
         found: dict[str, Any] = {}
         for name in sorted(self._signature()):
             value = getattr(self, name)
@@ -68,9 +75,8 @@ class Parameters:
             for inner in settings:
                 # What stands deeper is for the owner to know, once it has been given what is new.
                 if inner.partition("__")[0] not in known_inside:
-                    raise ParameterError(
-                        f"{name}={owners[name]!r} has no parameter {inner!r}{did_you_mean(inner, known_inside)}"
-                    )
+                    hint = did_you_mean(inner, known_inside)
+                    raise ParameterError(f"{name}={quoted(owners[name])} has no parameter {inner!r}{hint}")
         # Parameters of parameters first: what they refuse is found out before anything is set here.
         for name, settings in nested.items():
             if isinstance(owners[name], Template):
@@ -81,6 +87,28 @@ class Parameters:
         for name, value in plain.items():
             setattr(self, name, value)
         return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the estimator into a file (safetensors), fitted or not, whole or not at all.
+
+        `eigentree.load` gives it back, with the same answers to the last bit. A `random_state` that is a Generator
+        is saved as None: where it stands is no part of the estimator. A graph of another library is saved as the
+        `LatentGraph` that was made of it.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            An old file there is replaced once the new one is complete.
+
+        Raises
+        ------
+        FileError
+            When the file cannot be written, or a parameter is of a kind that a file cannot hold; one that was
+            there is as it was.
+        """
+        from eigentree.models.files import save_estimator
+
+        save_estimator(self, path)
 
     def __repr__(self) -> str:
         changed = [
@@ -130,6 +158,26 @@ def _own_parameters(value: Any) -> Mapping[str, Any]:
         return {}
     found: Mapping[str, Any] = value.get_params()
     return found
+
+
+def learns(method: Callable[Concatenate[P, Arguments], T]) -> Callable[Concatenate[P, Arguments], T]:
+    """Return a method that learns all or nothing: where it ends early, the estimator is what it was before.
+
+    Whatever ends it, be it an error, a warning that is one, or Ctrl-C, even after all was put in place.
+    """
+    announcing: Callable[Concatenate[P, Arguments], T] = announced(our_arithmetic(method))
+
+    @functools.wraps(method)
+    def whole(self: P, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> T:
+        # `_become` puts another dictionary in place, and leaves this one as it is.
+        before = self.__dict__
+        try:
+            return announcing(self, *args, **kwargs)
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    return whole
 
 
 def _same(value: Any, default: Any) -> bool:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
-import numpy as np
-
-from eigentree.checks import finite_number, generator, one_of, whole_number
+from eigentree.checks import as_float, finite_number, generator, one_of, our_arithmetic, whole_number
 from eigentree.counting.counts import Counts
 from eigentree.counting.row_sample import RowSample
 from eigentree.counting.statistics import Statistics, check_counts
 from eigentree.data.columns import Columns
 from eigentree.data.resolving import graph_over, resolved
-from eigentree.data.weights import checked_weights
+from eigentree.data.weights import positive_weights, warn_of_few
 from eigentree.em.distinct import DistinctRows
 from eigentree.em.finishing import finished
-from eigentree.errors import DataError, GraphError, ParameterError
+from eigentree.errors import DataError, GraphError, ParameterError, quoted
 from eigentree.exact.network import LatentNetwork
 from eigentree.kernels.compiling import announced
 from eigentree.models.face import Face
+from eigentree.models.parameters import learns
+from eigentree.planning.search import Wishes
 from eigentree.planning.views import ViewPlan
 from eigentree.recovery.recovery import Recovery, recovered
 from eigentree.spectral.diagnostics import Clipping, SpectralReport
@@ -172,7 +171,7 @@ class SpectralJunctionTree(Face):
             raise AttributeError("this model was learned from population moments; there are no counts")
         return self.statistics_.counts
 
-    @announced
+    @learns
     def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the model learned from rows.
 
@@ -191,7 +190,7 @@ class SpectralJunctionTree(Face):
         plan = self.plan(graph)
         return self._learn(plan, Statistics.empty(plan, columns).update(X, sample_weight))
 
-    @announced
+    @learns
     def partial_fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the model learned from these rows and all that were given before.
 
@@ -202,7 +201,7 @@ class SpectralJunctionTree(Face):
         self._check_parameters()
         return self._learn(self.plan_, self.statistics_.update(self._rows(X), sample_weight))
 
-    @announced
+    @learns
     def fit_statistics(self, statistics: Statistics) -> Self:
         """Return the model learned from statistics, wherever their rows were counted.
 
@@ -217,12 +216,12 @@ class SpectralJunctionTree(Face):
             When they are of other columns, or columns that this model needs together were not counted together.
         """
         if not isinstance(statistics, Statistics):
-            raise DataError(f"fit_statistics takes Statistics, as Statistics.of makes them, not {statistics!r}")
+            raise DataError(f"fit_statistics takes what Statistics.of makes, not {quoted(statistics)}")
         plan = self.plan(graph_over(self.structure, statistics.columns))
         check_counts(plan, statistics.counts)
         return self._learn(plan, statistics)
 
-    @announced
+    @learns
     def fit_moments(self, source: MomentSource) -> Self:
         """Return the model learned from joint tables.
 
@@ -250,6 +249,7 @@ class SpectralJunctionTree(Face):
             }
         )
 
+    @our_arithmetic
     def recover(self) -> Recovery:
         """Return the tables that the fit tells: which hidden variables were resolved and how well, and which not.
 
@@ -267,6 +267,7 @@ class SpectralJunctionTree(Face):
         return recovered(self.model_.fit)
 
     @announced
+    @our_arithmetic
     def to_network(
         self,
         X: ArrayLike | Any | None = None,
@@ -313,10 +314,8 @@ class SpectralJunctionTree(Face):
         whole_number("steps", steps)
         finite_number("pseudo_counts", pseudo_counts, 0.0)
         rows = self._rows(X)
-        given = checked_weights(sample_weight, rows.count)
-        weights = np.ones(rows.count) if given is None else given.astype(np.float64)
-        if not weights.any():
-            raise DataError("there are no rows, or the weight of all rows is zero; there is nothing to learn from")
+        weights = positive_weights(sample_weight, rows.count)
+        warn_of_few(weights)
         distinct = DistinctRows.of(rows.encode(), rows.columns.states, weights)
         network = finished(
             self.graph_, distinct, recovery.hints, steps, generator(random_state), float(pseudo_counts)
@@ -336,6 +335,7 @@ class SpectralJunctionTree(Face):
         target : str
             The name of a column; of a hidden variable, ask the network that `to_network` makes.
         """
+        self.graph_.require(target)
         if target in self.graph_.hidden:
             self._refuse(f"{target!r} is hidden")
         return super().predict_proba(X, target)
@@ -371,13 +371,10 @@ class SpectralJunctionTree(Face):
         return ViewPlan.build(graph, self.views, self.max_rank, self.when_short)
 
     def _check_parameters(self) -> None:
-        whole_number("views", self.views)
+        Wishes.checked(self.views, self.max_rank, self.when_short)
         one_of("scaling", self.scaling, ("variance", None))
         _auto_or_number("shrinkage", self.shrinkage, math.inf)
         _auto_or_number("floor", self.floor, 1.0)
-        if self.max_rank is not None:
-            whole_number("max_rank", self.max_rank)
-        one_of("when_short", self.when_short, ("raise", "warn"))
         one_of("unknown", self.unknown, ("error", "missing"))
         one_of("numeric", self.numeric, ("error", "quantiles"))
 
@@ -404,7 +401,6 @@ class SpectralJunctionTree(Face):
 
 def _auto_or_number(name: str, given: object, most: float) -> None:
     """Raise `ParameterError` unless a parameter is "auto" or a number within its range."""
-    number = isinstance(given, Real) and not isinstance(given, bool | np.bool_) and 0 <= float(given) <= most
-    if not number and not (isinstance(given, str) and given == "auto"):
+    if not 0 <= as_float(given) <= most and not (isinstance(given, str) and given == "auto"):
         range_ = "of at least 0" if math.isinf(most) else f"from 0 to {most:g}"
-        raise ParameterError(f"{name} is 'auto' or a number {range_}, not {given!r}")
+        raise ParameterError(f"{name} is 'auto' or a number {range_}, not {quoted(given)}")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from eigentree.checks import finite_number, one_of, whole_number
+from eigentree.checks import MOST_THREADS, finite_number, one_of, whole_number
 from eigentree.data.resolving import resolved
 from eigentree.data.rows import Rows
-from eigentree.data.weights import checked_weights
-from eigentree.errors import DataError, NetworkError
+from eigentree.data.weights import positive_weights, warn_of_few
+from eigentree.errors import NetworkError
 from eigentree.exact.network import LatentNetwork
 from eigentree.models.tables_face import TablesFace
 from eigentree.notices import notice
@@ -32,6 +30,7 @@ class StepsFace(TablesFace):
     categories: Any
     numeric: Any
     pseudo_counts: Any
+    verbose: int
     _pseudo_count_rules: ClassVar[tuple[str, ...]] = ()
     history_: Floats
     n_iter_: int
@@ -41,7 +40,8 @@ class StepsFace(TablesFace):
         return resolved(self.structure, X, self.categories, self.numeric, self.unknown, sample_weight)
 
     def _check_shared(self) -> None:
-        whole_number("n_jobs", self.n_jobs)
+        whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
+        whole_number("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
         one_of("unknown", self.unknown, ("error", "missing"))
         one_of("numeric", self.numeric, ("error", "quantiles"))
         if not (isinstance(self.pseudo_counts, str) and self.pseudo_counts in self._pseudo_count_rules):
@@ -63,12 +63,9 @@ def encoded(
     """Return the codes of all rows, the numbers of states of their columns, and their weights."""
     rows = Rows.of(X, columns)
     codes = rows.encode()
-    weights = checked_weights(sample_weight, rows.count)
-    if weights is None:
-        return codes, rows.columns.states, np.ones(rows.count)
-    if not weights.any():
-        raise DataError("there are no rows, or the weight of all rows is zero; there is nothing to learn from")
-    return codes, rows.columns.states, weights.astype(np.float64)
+    weights = positive_weights(sample_weight, rows.count)
+    warn_of_few(weights)
+    return codes, rows.columns.states, weights
 
 
 def warn_interrupted(where: str) -> None:

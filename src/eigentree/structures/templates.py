@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import islice, pairwise
@@ -11,7 +11,7 @@ from math import ceil
 from typing import Any, Self
 
 from eigentree import checks
-from eigentree.errors import GraphError, ParameterError, did_you_mean
+from eigentree.errors import GraphError, ParameterError, did_you_mean, quoted
 from eigentree.notices import renamed, renamed_argument
 from eigentree.structures.derived import Derived
 from eigentree.structures.graph import LatentGraph
@@ -73,17 +73,22 @@ class Template(Derived, ABC):
         The columns are named x0, x1, … unless `names` are given. Where a hidden variable would have the
         name of a column, the names of all hidden variables get the prefix ``hidden_``.
         """
-        if not isinstance(states, Iterable):
-            raise GraphError(f"states must be a sequence of whole numbers, not {states!r}")
-        counts = [whole_number(f"states[{place}]", count) for place, count in enumerate(states)]
+        given = enumerate(islice(_numbers("states", states), checks.MOST_VARIABLES + 1))
+        counts = [whole_number(f"states[{place}]", count) for place, count in given]
+        checks.check_variables("this graph", len(counts))
         if not counts:
             raise GraphError("states must give the number of states of at least one column, and is empty")
         if names is None:
             names = [f"x{column}" for column in range(len(counts))]
-        if isinstance(names, str) or len(names) != len(counts) or len(set(names)) != len(names):
-            raise GraphError(f"names must be {len(counts)} different names, one per column, not {names!r}")
+        expected = f"{len(counts)} different names, one per column"
+        named = list(islice(checks.one_by_one("names", names, expected, GraphError), len(counts) + 1))
+        for name in named:
+            if not isinstance(name, str) or not name:
+                raise GraphError(f"variable names are non-empty strings, not {quoted(name)}")
+        if len(named) != len(counts) or len(set(named)) != len(named):
+            raise GraphError(f"names is a list of {expected}, not {quoted(names)}")
         # The same columns give the same graph, which remembers its plan: a structure is planned once per template.
-        return self.derived(_graph_over, tuple(zip(names, counts, strict=True)))
+        return self.derived(_graph_over, tuple(zip(named, counts, strict=True)))
 
     @abstractmethod
     def _over(self, columns: Mapping[str, int]) -> LatentGraph:
@@ -109,6 +114,7 @@ class HMM(Template):
 
     def _over(self, columns: Mapping[str, int]) -> LatentGraph:
         hidden = apart([f"h{t}" for t in range(len(columns))], columns)
+        checks.check_variables("the edges of this graph", len(columns) * min(self.order, len(columns)))
         states: dict[str, int] = {}
         edges: list[tuple[str, str]] = []
         for t, (column, count) in enumerate(columns.items()):
@@ -231,6 +237,7 @@ def chain(
     between: list[tuple[str, str]],
 ) -> LatentGraph:
     """Return the graph of a chain; a slice has the hidden variables and one column, the "x" of `within`."""
+    checks.check_variables("this graph", len(columns) * (1 + len(hidden)))
     names = apart([at_step(name, t) for t in range(len(columns)) for name in hidden], columns)
     supply = iter(names)
     slices: list[dict[str, str]] = []
@@ -266,11 +273,17 @@ def apart(hidden: list[str], columns: Mapping[str, int]) -> list[str]:
     return hidden
 
 
+def _numbers(argument: str, value: object) -> Iterator[object]:
+    return checks.one_by_one(argument, value, "whole numbers", GraphError)
+
+
 def each_count(argument: str, value: object, count: int, unit: str) -> tuple[int, ...]:
     """Return `count` whole numbers, from one number for all or from one for each."""
-    if not isinstance(value, Iterable):
+    checks.check_variables("this graph", count)
+    if isinstance(value, str) or not isinstance(value, Iterable):
         return (whole_number(argument, value),) * count
-    numbers = tuple(whole_number(f"{argument}[{place}]", number) for place, number in enumerate(value))
+    given = enumerate(islice(_numbers(argument, value), checks.MOST_VARIABLES + 1))
+    numbers = tuple(whole_number(f"{argument}[{place}]", number) for place, number in given)
     if len(numbers) != count:
         raise GraphError(f"{argument} must be one number or {count}, one per {unit}, but {len(numbers)} are given")
     return numbers
