@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from eigentree.errors import DataError
+from eigentree.errors import DataError, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -205,11 +205,17 @@ def plain_label(cell: Any, name: str, any_kind: bool = False) -> Label:
     if isinstance(cell, bytes):
         return cell.decode("utf-8", "backslashreplace")
     if isinstance(cell, Integral):
-        return int(cell)
+        return _whole_label(int(cell), name)
     if isinstance(cell, Real):
         number = float(cell)
-        return int(number) if number.is_integer() else number
+        return _whole_label(int(number), name) if number.is_integer() else number
     if any_kind:
         return str(cell)
-    shown = repr(cell)[:40]
-    raise DataError(f"column {name!r} holds {shown}, a {type(cell).__name__}, which is no state; {_AS_TEXT}")
+    kind = type(cell).__name__
+    raise DataError(f"column {name!r} holds {quoted(cell)}, a {kind}, which is no state; {_AS_TEXT}")
+
+
+def _whole_label(number: int, name: str) -> int:
+    if not -(2**63) <= number < 2**63:
+        raise DataError(f"column {name!r} holds {quoted(number)}, a number beyond 64 bits; {_AS_TEXT}")
+    return number

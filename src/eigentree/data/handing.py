@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.cells import Factored
+from eigentree.data.cells import Factored, is_missing
 from eigentree.data.labels import Bins, Labels
 from eigentree.data.table import ARRAY, TEXT, frame_of, table_of
 from eigentree.errors import DataError
@@ -52,7 +52,7 @@ def filled_rows(
     if frame is not None:
         return _filled_frame(frame, filled)
     cells = [_array_column(table.column(at, ""), filled.get(at)) for at in range(table.width)]
-    if table.container == TEXT:
+    if table.container == TEXT and _are_letters(cells):
         words = ["".join(letters) for letters in zip(*cells, strict=True)]
         return np.array(words) if isinstance(X, np.ndarray) else words
     return _side_by_side(cells)
@@ -69,9 +69,9 @@ def drawn_rows(columns: Columns, codes: Integers, random: np.random.Generator) -
     if columns.container == ARRAY and columns.plain:
         return codes
     cells = [_decoded(meaning, codes[:, place], random) for place, meaning in enumerate(columns.meanings)]
-    if columns.container == TEXT:
-        return ["".join(map(str, letters)) for letters in zip(*cells, strict=True)]
-    if columns.container == ARRAY:
+    if columns.container == TEXT and _are_letters(cells):
+        return ["".join(letters) for letters in zip(*cells, strict=True)]
+    if columns.container in (ARRAY, TEXT):
         return _side_by_side(cells)
     return _new_frame(columns, cells)
 
@@ -160,6 +160,11 @@ def _array_column(cells: Any, filled: tuple[Booleans, NDArray[Any]] | None) -> N
     return made
 
 
+def _are_letters(cells: Sequence[NDArray[Any]]) -> bool:
+    """Return whether columns are letters, as those of words are unless the user gave other categories."""
+    return all(isinstance(cell, str) and len(cell) == 1 for column in cells for cell in column.tolist())
+
+
 def _side_by_side(cells: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Return columns as one array, of objects where their kinds differ."""
     kinds = {column.dtype.kind for column in cells}
@@ -203,21 +208,23 @@ def _filled_pandas(column: Any, holes: Booleans, values: NDArray[Any]) -> Any:
 
 
 def _filled_series(series: Any, name: str, holes: Booleans, values: NDArray[Any]) -> Any:
-    """Return a narwhals series with its holes filled, of the same type where that can hold the labels."""
+    """Return a narwhals series with its holes filled, of the same type where that can hold the labels, or text."""
     import narwhals as nw
 
     cells = series.to_list()
+    whole_as_float = series.dtype.is_float() and values.dtype.kind in "iu"
     for row, value in zip(np.flatnonzero(holes).tolist(), values.tolist(), strict=True):
-        cells[row] = value
-    fresh = nw.new_series(name, cells, backend=series.implementation)
+        cells[row] = float(value) if whole_as_float else value
     try:
         if series.implementation.is_pyarrow():
             # narwhals has one kind of dictionary, pyarrow many.
-            kind = series.to_native().type
-            return nw.from_native(fresh.to_native().cast(kind), series_only=True).alias(name)
-        return fresh.cast(series.dtype)
+            native = series.implementation.to_native_namespace()
+            held = native.chunked_array([native.array(cells, series.to_native().type)])
+            return nw.from_native(held, series_only=True).alias(name)
+        return nw.new_series(name, cells, series.dtype, backend=series.implementation)
     except Exception:  # whatever the library of the frame raises where a label does not fit its type
-        return fresh
+        texts = [None if is_missing(cell) else str(cell) for cell in cells]
+        return nw.new_series(name, texts, nw.String, backend=series.implementation)
 
 
 def _new_frame(columns: Columns, cells: Sequence[NDArray[Any]]) -> Any:

@@ -95,7 +95,7 @@ def learned_meaning(cells: Cells, name: str, numeric: NumericRule, weights: NDAr
             f"such as {example!r}; cut it into bins with numeric='quantiles', or yourself as with pandas.qcut, or "
             f"give its values as categories={{{name!r}: [...]}} if they are labels"
         )
-    return Labels(tuple(map(int, np.unique(known))))
+    return Labels(tuple(plain_label(number, name) for number in np.unique(known).tolist()))
 
 
 def _without_cells(name: str) -> DataError:
