@@ -467,7 +467,7 @@ def test_arguments_out_of_range_are_named(model: et.EMJunctionTree, message: str
         ([1.0], r"needs one number .*shape \(2,\), not \(1,\)"),
         ([1.0, -1.0], "holds negative"),
         ([1.0, np.nan], "holds negative, infinite or missing"),
-        ([0.0, 0.0], "all rows have weight 0"),
+        ([0.0, 0.0], "the weight of all rows is zero"),
         ([[1.0], [1.0, 2.0]], "needs one number"),
     ],
 )

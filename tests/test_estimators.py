@@ -608,13 +608,13 @@ def test_a_wrong_parameter_is_named_at_every_door(parameters: dict, message: str
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda m: m.fit(ROWS, sample_weight=np.zeros(len(ROWS))), "all rows have weight 0"),
+        (lambda m: m.fit(ROWS, sample_weight=np.zeros(len(ROWS))), "the weight of all rows is zero"),
         (
             lambda m: m.fit(ROWS, sample_weight=np.ones(3)),
             r"sample_weight needs one number per row, shape \(400,\)",
         ),
         (lambda m: m.fit(ROWS, sample_weight=-np.ones(len(ROWS))), "sample_weight holds negative"),
-        (lambda m: m.fit(ROWS[:, :4]), "the data have 4 columns, but the graph has 6"),
+        (lambda m: m.fit(ROWS[:, :4]), "X has 4 features, but eigentree is expecting 6 features"),
         (lambda m: m.fit(ROWS[:0]), "the data have no rows"),
         (lambda m: m.fit(ROWS + 1), "holds 3, but 'x[0-5]' has the codes 0 to 2"),
         (lambda m: m.fit(ROWS).predict_proba(ROWS, "h0"), "'h0' is hidden"),

@@ -301,6 +301,7 @@ def test_a_fit_imports_no_scikit_learn() -> None:
         "et.SpectralJunctionTree(graph, shrinkage=1.0).fit(rows)\n"
         "et.EMJunctionTree(graph, restarts=1, max_iter=2).fit(rows).score(rows)\n"
         "et.JunctionTreeClassifier(et.SpectralJunctionTree(graph)).fit(rows, rows[:, 0] > 0).predict(rows)\n"
+        "et.JunctionTreeImputer(et.SpectralJunctionTree(graph, shrinkage=1.0)).fit_transform(rows)\n"
         "print([name for name in ('sklearn', 'pandas', 'scipy.stats', 'networkx') if name in sys.modules])"
     )
     found = subprocess.run(

@@ -328,6 +328,33 @@ def test_classifiers_of_other_estimators(estimator: Any, tmp_path: Path) -> None
     assert repr(model) == repr(again)
 
 
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        et.SpectralJunctionTree(et.zoo.HMM()),
+        et.EMJunctionTree(CHAIN, init="random", restarts=1, max_iter=3, pseudo_counts=1, random_state=0),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_a_class_that_is_a_column_and_an_imputer(estimator: Any, tmp_path: Path) -> None:
+    drawn = rows_of(CHAIN)
+    rows = drawn[:, :-1]
+    labels = np.array(["a", "b", "c"])[np.maximum(drawn[:, -1], 0).astype(int)]
+    model = fitted(et.JunctionTreeClassifier(estimator, class_as="column"), rows, y=labels)
+    again = reloaded(model, tmp_path)
+    assert_same(model.predict_joint_log_proba(rows), again.predict_joint_log_proba(rows))
+    assert_same(model.class_prior_, again.class_prior_)
+    assert (again.class_column_, again.columns_) == (model.class_column_, model.columns_)
+    assert_same_estimator(model.estimator_, again.estimator_)
+    assert repr(model) == repr(again)
+    imputer = fitted(et.JunctionTreeImputer(estimator, "sample", random_state=3), drawn)
+    drawn[::3, 1] = -1
+    assert_same(imputer.transform(drawn), reloaded(imputer, tmp_path).transform(drawn))
+    assert_same_estimator(imputer.estimator_, reloaded(imputer, tmp_path).estimator_)
+    unfitted = reloaded(et.JunctionTreeImputer(), tmp_path)
+    assert (unfitted.estimator, unfitted.method) == (None, "mode")
+
+
 def test_labels_that_no_file_holds_are_refused(tmp_path: Path) -> None:
     model = fitted(
         et.JunctionTreeClassifier(et.SpectralJunctionTree(CHAIN)), rows_of(CHAIN), y=np.array([b"a", b"b"] * 100)

@@ -23,7 +23,7 @@ ROWS = np.array([[0, 1, 2], [3, -1, 0]])
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        (np.zeros((4, 2), int), r"the data have 2 columns, but the graph has 3 observed variables: x0, x1, x2"),
+        (np.zeros((4, 2), int), r"X has 2 features, .* expecting 3 features as input, .* variable: x0, x1, x2"),
         ([[0, 1, 4]], r"row 0, column 'x2' holds 4, but 'x2' has the codes 0 to 3"),
         ([[0, 1, 2], [0, -2, 2]], r"row 1, column 'x1' holds -2"),
         ([[0, 1.5, 2]], r"row 0, column 'x1' holds 1.5"),

@@ -69,7 +69,7 @@ def test_criteria_are_lower_for_the_better() -> None:
         assert_allclose(criterion(rows, weights), criterion(np.repeat(rows, weights, axis=0)))
     with pytest.raises(et.DataError, match="sample_weight needs one number per row"):
         model.bic(rows, weights[:5])
-    with pytest.raises(et.DataError, match="all rows have weight 0"):
+    with pytest.raises(et.DataError, match="the weight of all rows is zero"):
         model.bic(rows, 0 * weights)
 
 
@@ -123,7 +123,7 @@ def test_an_impossible_row_has_no_expected_counts() -> None:
     assert_allclose(et.expected_counts(network, [[0], [1]], [2, 0])["h"], [1, 1])
     with pytest.raises(et.DataError, match="row 0 has probability zero under this model"):
         et.expected_counts(network, [[1]])
-    with pytest.raises(et.DataError, match="all rows have weight 0"):
+    with pytest.raises(et.DataError, match="the weight of all rows is zero"):
         et.expected_counts(network, [[0], [1]], [0, 0])
     with pytest.raises(et.ParameterError, match="n_jobs"):
         et.expected_counts(network, [[0]], n_jobs=0)

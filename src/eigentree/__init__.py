@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from eigentree.models.classifier import JunctionTreeClassifier as JunctionTreeClassifier
     from eigentree.models.em import EMJunctionTree as EMJunctionTree
     from eigentree.models.files import load as load
+    from eigentree.models.imputer import JunctionTreeImputer as JunctionTreeImputer
     from eigentree.models.online_em import OnlineEMJunctionTree as OnlineEMJunctionTree
     from eigentree.models.spectral import SpectralJunctionTree as SpectralJunctionTree
     from eigentree.structures import zoo as zoo
@@ -45,6 +46,7 @@ _HOME = {
     "GraphError": "errors",
     "JunctionTree": "structures.junction_tree",
     "JunctionTreeClassifier": "models.classifier",
+    "JunctionTreeImputer": "models.imputer",
     "LabeledTable": "data.labeled_table",
     "LabeledTensor": "engine.tensor",
     "LatentGraph": "structures.graph",

@@ -98,7 +98,7 @@ class Statistics:
             these where not all labels occur in all parts.
         """
         Wishes.checked(views, max_rank, when_short)
-        graph, columns = resolved(structure, X, categories, numeric, unknown)
+        graph, columns = resolved(structure, X, categories, numeric, unknown, sample_weight)
         plan = ViewPlan.build(graph, views, max_rank, when_short)
         return cls.empty(plan, columns).update(X, sample_weight)
 

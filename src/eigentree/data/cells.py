@@ -82,7 +82,10 @@ def array_cells(column: NDArray[Any], name: str) -> Cells:
         return Factored(places.astype(np.int64, copy=False), tuple(map(str, labels)))
     if kind in "OS":
         return _object_cells(column.tolist(), name)
-    raise DataError(f"column {name!r} holds {_kind_words(column.dtype)}, which have no states; {_AS_TEXT}")
+    complaint = "Complex data not supported: " if kind == "c" else ""
+    raise DataError(
+        f"{complaint}column {name!r} holds {_kind_words(column.dtype)}, which have no states; {_AS_TEXT}"
+    )
 
 
 _AS_TEXT = "turn them into text, categories or whole numbers first"

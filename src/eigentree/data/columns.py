@@ -23,6 +23,7 @@ from eigentree.data.states import (
     without_codes,
 )
 from eigentree.data.table import ARRAY, table_of
+from eigentree.data.weights import checked_weights
 from eigentree.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ class Columns:
         categories: Categories | None = None,
         numeric: NumericRule = "error",
         unknown: UnknownRule = "error",
+        sample_weight: ArrayLike | None = None,
     ) -> Columns:
         """Return the columns of some data.
 
@@ -109,6 +111,8 @@ class Columns:
             The labels of some columns, or those of all.
         numeric : {"error", "quantiles"}
         unknown : {"error", "missing"}
+        sample_weight : array-like of shape (rows,), optional
+            How often each row counts where numbers are cut into bins.
 
         Raises
         ------
@@ -120,9 +124,10 @@ class Columns:
         given = given_labels(categories, names)
         one_of("numeric", numeric, ("error", "quantiles"))
         one_of("unknown", unknown, ("error", "missing"))
+        weights = checked_weights(sample_weight, table.count)
         found: list[tuple[int, Meaning | None]] = []
         for place, name in enumerate(names):
-            labels: Meaning = given.get(name) or learned_meaning(table.column(place, name), name, numeric)
+            labels: Meaning = given.get(name) or learned_meaning(table.column(place, name), name, numeric, weights)
             found.append(without_codes(labels) if isinstance(labels, Labels) else (len(labels.labels), labels))
         states, meanings = zip(*found, strict=True)
         return cls(names, states, meanings, unknown, table.container, table.names is not None)
@@ -133,6 +138,7 @@ class Columns:
         categories: Categories | None = None,
         numeric: NumericRule = "error",
         unknown: UnknownRule = "error",
+        sample_weight: ArrayLike | None = None,
     ) -> Columns:
         """Return these columns, of a graph, with the labels that some data give to their states.
 
@@ -147,12 +153,13 @@ class Columns:
         given = given_labels(categories, self.names)
         one_of("numeric", numeric, ("error", "quantiles"))
         one_of("unknown", unknown, ("error", "missing"))
+        weights = checked_weights(sample_weight, table.count)
         meanings: list[Meaning | None] = []
         for place, name, states in zip(table.places(self.names), self.names, self.states, strict=True):
             labels: Meaning | None = given.get(name)
             cells = table.column(place, name)
             if labels is None and not _stands_for_itself(cells, states, numeric):
-                labels = learned_meaning(cells, name, numeric)
+                labels = learned_meaning(cells, name, numeric, weights)
             if labels is not None and len(labels.labels) != states:
                 raise DataError(
                     f"column {name!r} has {len(labels.labels)} states ({labels.told()}), but {states} in the "

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from eigentree.data.labels import Meaning
     from eigentree.data.rows import Rows
 
-__all__ = ["drawn_rows", "filled_rows", "frame_like"]
+__all__ = ["arranged", "as_frame", "drawn_rows", "filled_rows", "frame_like"]
 
 
 def filled_rows(
@@ -87,6 +87,35 @@ def frame_like(X: Any, columns: Mapping[str, NDArray[Any]]) -> Any | None:
     if frame.implementation.is_pandas_like():
         made.index = frame.to_native().index
     return made
+
+
+def arranged(X: Any, columns: Columns) -> Any:
+    """Return a frame with its columns in the order of a model's; anything else as it is."""
+    frame = frame_of(X)
+    if frame is None:
+        return X
+    places = list(table_of(X).places(columns.names))
+    return X if places == sorted(places) else frame[:, places].to_native()
+
+
+def as_frame(X: Any, names: Sequence[str], library: str) -> Any:
+    """Return rows as a frame of pandas or polars, with these names of columns."""
+    import narwhals as nw
+
+    frame = frame_of(X)
+    if frame is None:
+        cells = np.asarray([list(word) for word in X] if table_of(X).container == TEXT else X)
+        # A list tells its library more about its cells than an array of objects.
+        columns = {
+            name: column.tolist() if column.dtype.kind in "OU" else column
+            for name, column in zip(names, cells.T, strict=True)
+        }
+        backend: Any = library
+        return nw.from_dict(columns, backend=backend).to_native()
+    if library == "pandas":
+        return frame.to_pandas().set_axis(list(names), axis=1)
+    made = frame.to_polars()
+    return made.rename(dict(zip(made.columns, names, strict=True)))
 
 
 def _decoded(meaning: Meaning | None, codes: NDArray[Any], random: np.random.Generator | None) -> NDArray[Any]:

@@ -133,16 +133,19 @@ class Bins:
     declared: ClassVar[bool] = False
 
     @classmethod
-    def of(cls, cells: NDArray[Any]) -> Bins:
-        """Return bins that hold about equally many of some known cells."""
-        shares = np.arange(1, MOST_BINS) / MOST_BINS
+    def of(cls, cells: NDArray[Any], weights: NDArray[Any] | None = None) -> Bins:
+        """Return bins that hold about equally many of some known cells, by weight."""
+        if weights is None or not weights.any():
+            weights = np.ones(len(cells))
+        order = np.argsort(cells[weights > 0], kind="stable")
+        cells, weights = cells[weights > 0][order], weights[weights > 0][order]
         # Edges that are cells themselves, so that no bin is empty.
-        edges = np.unique(np.quantile(cells, shares, method="inverted_cdf"))
-        edges = edges[edges > cells.min()]
-        codes = np.searchsorted(edges, cells, side="right")
-        typical = [float(np.quantile(cells[codes == k], 0.5, method="inverted_cdf")) for k in range(len(edges) + 1)]
+        edges = np.unique(_quantiles(cells, weights, np.arange(1, MOST_BINS) / MOST_BINS))
+        edges = edges[edges > cells[0]]
+        bins = np.split(np.arange(len(cells)), np.searchsorted(cells, edges))
+        typical = [float(_quantiles(cells[own], weights[own], 0.5)) for own in bins]
         whole = bool((cells == np.rint(cells)).all())
-        return cls(tuple(edges.tolist()), float(cells.min()), float(cells.max()), tuple(typical), whole)
+        return cls(tuple(edges.tolist()), float(cells[0]), float(cells[-1]), tuple(typical), whole)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -179,6 +182,12 @@ class Bins:
         within = lower[codes] + random.random(len(codes)) * (upper - lower)[codes]
         # An edge belongs to the bin above it, and rounding must not reach it.
         return np.asarray(np.minimum(np.floor(within) if self.whole else within, np.nextafter(upper, lower)[codes]))
+
+
+def _quantiles(cells: NDArray[Any], weights: NDArray[Any], shares: Any) -> NDArray[Any]:
+    """Return the least of some sorted cells that have these shares of the weight up to them."""
+    passed = np.cumsum(weights, dtype=np.float64)
+    return np.asarray(cells[np.searchsorted(passed, shares * passed[-1])])
 
 
 Meaning: TypeAlias = Labels | Bins

@@ -26,6 +26,7 @@ def resolved(
     categories: Categories | None = None,
     numeric: NumericRule = "error",
     unknown: UnknownRule = "error",
+    sample_weight: ArrayLike | None = None,
 ) -> tuple[LatentGraph, Columns]:
     """Return the graph of a model, given or made by `as_structure` for the columns of X, and these columns.
 
@@ -35,10 +36,11 @@ def resolved(
     if isinstance(X, Rows):
         return graph_over(structure, X.columns), X.columns
     if isinstance(structure, LatentGraph):
-        return structure, Columns.of(structure).fitted_to(X, categories, numeric, unknown)
-    learned = Columns.learned(X, categories, numeric, unknown)
+        return structure, Columns.of(structure).fitted_to(X, categories, numeric, unknown, sample_weight)
+    learned = Columns.learned(X, categories, numeric, unknown, sample_weight)
     graph = as_structure(structure, learned.states, learned.names if learned.named else None)
-    return graph, _arranged(learned, graph) or Columns.of(graph).fitted_to(X, categories, numeric, unknown)
+    columns = _arranged(learned, graph)
+    return graph, columns or Columns.of(graph).fitted_to(X, categories, numeric, unknown, sample_weight)
 
 
 def graph_over(structure: LatentGraph | Template | Any, columns: Columns) -> LatentGraph:

@@ -69,8 +69,8 @@ def checked_labels(labels: list[Any], name: str) -> Labels:
     return Labels(values)
 
 
-def learned_meaning(cells: Cells, name: str, numeric: NumericRule) -> Meaning:
-    """Return what the states of a column are, as its cells tell."""
+def learned_meaning(cells: Cells, name: str, numeric: NumericRule, weights: NDArray[Any] | None = None) -> Meaning:
+    """Return what the states of a column are, as its cells tell; weights count for bins alone."""
     if isinstance(cells, Factored):
         labels = cells.labels if cells.declared else in_order(cells.labels)
         if not labels:
@@ -87,7 +87,8 @@ def learned_meaning(cells: Cells, name: str, numeric: NumericRule) -> Meaning:
         )
     if looks_continuous(known):
         if numeric == "quantiles":
-            return Bins.of(cells[cells == cells])
+            present = cells == cells
+            return Bins.of(cells[present], None if weights is None else weights[present])
         example = next((cell for cell in known.tolist() if cell % 1), known.tolist()[0])
         raise DataError(
             f"column {name!r} looks continuous: {len(np.unique(known))} different numbers in {len(known)} rows, "

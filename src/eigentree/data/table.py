@@ -64,7 +64,8 @@ class Table(ABC):
             if self.width != len(names):
                 few = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
                 raise DataError(
-                    f"the data have {self.width} columns, but the graph has {len(names)} observed variables: {few}"
+                    f"X has {self.width} features, but eigentree is expecting {len(names)} features as input, one "
+                    f"per observed variable: {few}"
                 )
             return range(self.width)
         place = {name: at for at, name in enumerate(self.names)}
@@ -149,7 +150,10 @@ def table_of(X: ArrayLike | Any) -> Table:
     frame = frame_of(X)
     table = _Frame(frame) if frame is not None else _unnamed(X)
     if not table.width:
-        raise DataError("the data have no columns; give at least one")
+        raise DataError(
+            f"the data have no columns: 0 feature(s) (shape=({table.count}, 0)) while a minimum of 1 is required; "
+            f"give at least one"
+        )
     if not table.count:
         raise DataError("the data have no rows; give at least one")
     return table
@@ -183,7 +187,7 @@ def _unnamed(X: Any) -> Table:
     if array.ndim == 1 and len(array) and (words := _words(array)):
         return _Text(words)
     if array.ndim != 2:
-        hint = "; for one row, write X[None, :]" if array.ndim == 1 and len(array) else ""
+        hint = "; Reshape your data: for one row, write X[None, :]" if array.ndim == 1 and len(array) else ""
         if not array.shape or not array.shape[0]:
             hint = "; give at least one row"
         raise DataError(f"data need the shape (rows, columns), not {array.shape}{hint}")

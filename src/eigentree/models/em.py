@@ -200,7 +200,7 @@ class EMJunctionTree(StepsFace):
             When the fit was interrupted (Ctrl-C) and the best so far is kept.
         """
         self._check_arguments(validation)
-        graph, columns = self._resolved(X)
+        graph, columns = self._resolved(X, sample_weight)
         random = generator(self.random_state)
         course = self._course(graph, columns, X, sample_weight, validation, random)
         init = checked_init(self.init, graph) if isinstance(self.init, LatentNetwork) else self.init

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.engine.answers import Answers, warn_helped
-from eigentree.models.parameters import Parameters
+from eigentree.errors import ParameterError, quoted
+from eigentree.models.features import Features
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
     from eigentree.engine.model import Model
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["Face"]
+__all__ = ["Face", "require_face"]
 
 
-class Face(Parameters, Answers):
+class Face(Features, Answers):
     """What users ask of a fitted estimator; `fit` leaves a model, and the model answers.
 
     Attributes
@@ -51,18 +52,6 @@ class Face(Parameters, Answers):
         """The graph that was fitted."""
         return self._model.graph
 
-    @property
-    def n_features_in_(self) -> int:
-        """How many columns the data have."""
-        return len(self._model.columns.names)
-
-    @property
-    def feature_names_in_(self) -> NDArray[np.object_]:
-        """The names of the columns, if the estimator was fitted on a frame that names them."""
-        if not self._columns.named:
-            raise AttributeError("feature_names_in_: the estimator was fitted on columns without names")
-        return np.array(self._columns.names, object)
-
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Return the names of the columns that `impute` and `sample` give; `input_features` is ignored."""
         return np.array(self._columns.names, object)
@@ -86,3 +75,12 @@ class Face(Parameters, Answers):
         log_prob, replaced = self._model.log_prob(self._rows(X))
         warn_helped(replaced, f"of {len(log_prob)} rows {self._model.replaced}")
         return float(log_prob.mean())
+
+
+def require_face(estimator: object) -> None:
+    """Raise `ParameterError` unless this is an estimator that another one can fit to rows of its own."""
+    if not isinstance(estimator, Face):
+        raise ParameterError(
+            f"estimator is a SpectralJunctionTree, an EMJunctionTree or an OnlineEMJunctionTree, "
+            f"not {quoted(estimator)}"
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -17,8 +17,10 @@ from eigentree.errors import FileError
 from eigentree.exact.network import LatentNetwork
 from eigentree.exact.stored_network import KIND as NETWORK
 from eigentree.exact.stored_network import network_content, read_network
+from eigentree.models.class_column import ClassColumn
 from eigentree.models.classifier import JunctionTreeClassifier
 from eigentree.models.em import EMJunctionTree
+from eigentree.models.imputer import JunctionTreeImputer
 from eigentree.models.online_em import OnlineEMJunctionTree
 from eigentree.models.spectral import SpectralJunctionTree
 from eigentree.models.stored_labels import labels_content, read_labels
@@ -36,13 +38,21 @@ if TYPE_CHECKING:
     from eigentree.data.stores import Reader
     from eigentree.models.parameters import Parameters
 
-    Estimator = SpectralJunctionTree | EMJunctionTree | OnlineEMJunctionTree | JunctionTreeClassifier
+    Estimator: TypeAlias = (
+        SpectralJunctionTree | EMJunctionTree | OnlineEMJunctionTree | JunctionTreeClassifier | JunctionTreeImputer
+    )
 
 __all__ = ["load", "save_estimator"]
 
 ESTIMATORS: Mapping[str, type[Estimator]] = {
     each.__name__: each
-    for each in (SpectralJunctionTree, EMJunctionTree, OnlineEMJunctionTree, JunctionTreeClassifier)
+    for each in (
+        SpectralJunctionTree,
+        EMJunctionTree,
+        OnlineEMJunctionTree,
+        JunctionTreeClassifier,
+        JunctionTreeImputer,
+    )
 }
 
 TEMPLATES: Mapping[str, type[Template]] = {
@@ -115,12 +125,19 @@ def _content(writer: Writer, estimator: Any, graph: LatentGraph | None = None) -
     """
     known = estimator.__sklearn_is_fitted__()
     if known:
-        graph = (estimator.estimators_[0] if isinstance(estimator, JunctionTreeClassifier) else estimator).graph_
+        graph = _models(estimator)[0].graph_
     parameters = {
         name: _parameter_content(writer.within(name), name, value, graph)
         for name, value in estimator.get_params(deep=False).items()
     }
     return {"parameters": parameters, "fitted": _fitted_content(writer, estimator) if known else None}
+
+
+def _models(estimator: Any) -> list[Any]:
+    """Return the fitted models that an estimator holds: its own, or itself."""
+    if "estimators_" in vars(estimator):
+        return list(estimator.estimators_)
+    return [vars(estimator).get("estimator_", estimator)]
 
 
 def _read(reader: Reader, kind: str, content: Any) -> Estimator:
@@ -196,6 +213,8 @@ def _read_template(content: Any) -> Template:
 def _fitted_content(writer: Writer, estimator: Any) -> dict[str, Any]:
     if isinstance(estimator, JunctionTreeClassifier):
         return _classes_content(writer, estimator)
+    if isinstance(estimator, JunctionTreeImputer):
+        return {"estimators": _models_content(writer, estimator)}
     content: dict[str, Any] = {"columns": columns_content(estimator.columns_)}
     if isinstance(estimator, SpectralJunctionTree):
         content["plan"] = writer.share("plans", estimator.plan_, lambda plan: plan_content(writer, plan))
@@ -221,6 +240,9 @@ def _fitted_content(writer: Writer, estimator: Any) -> dict[str, Any]:
 def _read_fitted(reader: Reader, kind: str, content: Any) -> dict[str, Any]:
     if kind == JunctionTreeClassifier.__name__:
         return _read_classes(reader, content)
+    if kind == JunctionTreeImputer.__name__:
+        (model,) = _read_models(reader, Section(content, kind, ("estimators",)), 1)
+        return {"estimator_": model}
     if kind == SpectralJunctionTree.__name__:
         return _read_spectral(reader, content)
     more = (
@@ -288,38 +310,55 @@ def _read_series(reader: Reader, entry: Section, name: str) -> Any:
 def _classes_content(writer: Writer, classifier: JunctionTreeClassifier) -> dict[str, Any]:
     writer.array("class_prior", classifier.class_prior_)
     shrunk = "shrinkage_" in vars(classifier)
-    models = [
-        {"kind": _kind(each), "content": _content(writer.within(f"estimators.{k}"), each)}
-        for k, each in enumerate(classifier.estimators_)
-    ]
-    return {
+    content = {
         "columns": columns_content(classifier.columns_),
         "classes": labels_content(classifier.classes_),
-        "estimators": models,
+        "estimators": _models_content(writer, classifier),
         "shrinkage": plain(classifier.shrinkage_, "shrinkage_") if shrunk else None,
         "tried": plain(classifier.tried_, "tried_") if shrunk else None,
     }
+    if "class_column_" in vars(classifier):
+        column = classifier.class_column_
+        return content | {"columns": columns_content(column.columns), "class_column": column.name}
+    return content
 
 
 def _read_classes(reader: Reader, content: Any) -> dict[str, Any]:
-    entry = Section(content, "classes", ("columns", "classes", "estimators", "shrinkage", "tried"))
+    known = ("columns", "classes", "estimators", "shrinkage", "tried")
+    entry = Section(content, "classes", known, ("class_column",))
     classes = read_labels(entry["classes"])
-    models: list[Any] = []
-    for k, each in enumerate(entry.items("estimators")):
-        inner = Section(each, "the model of a class", ("kind", "content"))
-        models.append(_read(reader.within(f"estimators.{k}"), inner.text("kind"), inner["content"]))
     prior = reader.floats("class_prior", len(classes))
-    if len(models) != len(classes) or not (prior > 0).all() or abs(prior.sum() - 1) > 1e-9:
-        raise FileError("a classifier has one model and one share per class")
-    graphs = {each.model_.graph for each in models if "model_" in vars(each)}
-    if len(graphs) != 1 or not all("model_" in vars(each) for each in models):
-        raise FileError("the models of all classes are fitted, and are of one graph")
-    fitted = {
-        "columns_": checked_columns(entry["columns"], graphs.pop()),
-        "classes_": classes,
-        "class_prior_": prior.copy(),
-        "estimators_": models,
-    }
+    if not (prior > 0).all() or abs(prior.sum() - 1) > 1e-9:
+        raise FileError("a classifier has one share per class")
+    models = _read_models(reader, entry, 1 if entry.has("class_column") else len(classes))
+    columns = checked_columns(entry["columns"], models[0].graph_)
+    fitted: dict[str, Any] = {"classes_": classes, "class_prior_": prior.copy()}
+    if entry.has("class_column"):
+        column = ClassColumn(columns, entry.text("class_column"))
+        if column.name not in columns.names or len(columns.labels(column.name)) != len(classes):
+            raise FileError("the column of the class has one state per class")
+        return fitted | {"columns_": column.others, "estimator_": models[0], "class_column_": column}
+    fitted |= {"columns_": columns, "estimators_": models}
     if entry.has("shrinkage"):
         fitted["shrinkage_"], fitted["tried_"] = entry.number("shrinkage"), entry.value("tried")
     return fitted
+
+
+def _models_content(writer: Writer, estimator: Any) -> list[dict[str, Any]]:
+    return [
+        {"kind": _kind(each), "content": _content(writer.within(f"estimators.{k}"), each)}
+        for k, each in enumerate(_models(estimator))
+    ]
+
+
+def _read_models(reader: Reader, entry: Section, count: int) -> list[Any]:
+    """Return the fitted models that another estimator holds, as many as it needs and of one graph."""
+    models: list[Any] = []
+    for k, each in enumerate(entry.items("estimators")):
+        inner = Section(each, "a fitted model", ("kind", "content"))
+        models.append(_read(reader.within(f"estimators.{k}"), inner.text("kind"), inner["content"]))
+    if len(models) != count:
+        raise FileError(f"there are {len(models)} models where {count} are needed")
+    if not all("model_" in vars(each) for each in models) or len({each.graph_ for each in models}) != 1:
+        raise FileError("the models are fitted, and are of one graph")
+    return models

@@ -137,7 +137,7 @@ class OnlineEMJunctionTree(StepsFace):
             When the fit was interrupted (Ctrl-C) and the tables so far are kept.
         """
         self._check_arguments()
-        graph, columns = self._resolved(X)
+        graph, columns = self._resolved(X, sample_weight)
         codes, _, weights = encoded(X, columns, sample_weight)
         random = generator(self.random_state)
         learner = self._learner(graph, random)
@@ -169,7 +169,7 @@ class OnlineEMJunctionTree(StepsFace):
         known = "learner_" in vars(self)
         if not known:
             self._check_arguments()
-        graph, columns = (self.learner_.graph, self._columns) if known else self._resolved(X)
+        graph, columns = (self.learner_.graph, self._columns) if known else self._resolved(X, sample_weight)
         codes, _, weights = encoded(X, columns, sample_weight)
         learner = self.learner_ if known else self._learner(graph, generator(self.random_state))
         history = self.history_.tolist() if known else []

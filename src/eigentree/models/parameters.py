@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
 
-__all__ = ["Parameters", "learns"]
+__all__ = ["Parameters", "cloned", "learns"]
 
 Arguments = ParamSpec("Arguments")
 P = TypeVar("P", bound="Parameters")
@@ -32,7 +32,7 @@ T = TypeVar("T")
 class Parameters:
     """An object whose constructor's arguments are its parameters, and whose attributes with a ``_`` are fitted."""
 
-    _estimator_type: ClassVar[str] = "density_estimator"
+    _estimator_type: ClassVar[str | None] = "density_estimator"
 
     @classmethod
     def _signature(cls) -> dict[str, Parameter]:
@@ -119,14 +119,12 @@ class Parameters:
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+        from sklearn.utils import InputTags, Tags, TargetTags
 
-        classifies = self._estimator_type == "classifier"
         return Tags(
             estimator_type=self._estimator_type,
-            target_tags=TargetTags(required=classifies),
-            classifier_tags=ClassifierTags() if classifies else None,
-            input_tags=InputTags(allow_nan=True, categorical=True),
+            target_tags=TargetTags(required=False),
+            input_tags=InputTags(allow_nan=True, categorical=True, string=True),
         )
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -148,6 +146,11 @@ class Parameters:
         }
         self.__dict__ = kept | dict(fitted)
         return self
+
+
+def cloned(estimator: P, **settings: Any) -> P:
+    """Return an unfitted estimator with the same parameters, but for some."""
+    return type(estimator)(**(estimator.get_params(deep=False) | settings))
 
 
 def _own_parameters(value: Any) -> Mapping[str, Any]:

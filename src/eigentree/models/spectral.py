@@ -186,7 +186,7 @@ class SpectralJunctionTree(Face):
             How often each row counts; may be fractional.
         """
         self._check_parameters()
-        graph, columns = resolved(self.structure, X, self.categories, self.numeric, self.unknown)
+        graph, columns = resolved(self.structure, X, self.categories, self.numeric, self.unknown, sample_weight)
         plan = self.plan(graph)
         return self._learn(plan, Statistics.empty(plan, columns).update(X, sample_weight))
 
@@ -381,7 +381,7 @@ class SpectralJunctionTree(Face):
     def _learn(self, plan: ViewPlan, statistics: Statistics) -> Self:
         """Return the model with all that was learned put in place at once, after it was all computed."""
         if not statistics.rows > 0:
-            raise DataError("there are no rows, or all rows have weight 0; there is nothing to learn from")
+            raise DataError("there are no rows, or the weight of all rows is zero; there is nothing to learn from")
         given = [None if isinstance(value, str) else float(value) for value in (self.shrinkage, self.floor)]
         choice = choose(plan, statistics, self.scaling, *given)
         model = SpectralModel.of(choice.fit, choice.shrinkage, choice.floor, choice.marginals)

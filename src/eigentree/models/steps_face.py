@@ -36,8 +36,8 @@ class StepsFace(TablesFace):
     n_iter_: int
     converged_: bool
 
-    def _resolved(self, X: ArrayLike | Any) -> tuple[LatentGraph, Columns]:
-        return resolved(self.structure, X, self.categories, self.numeric, self.unknown)
+    def _resolved(self, X: ArrayLike | Any, sample_weight: ArrayLike | None) -> tuple[LatentGraph, Columns]:
+        return resolved(self.structure, X, self.categories, self.numeric, self.unknown, sample_weight)
 
     def _check_shared(self) -> None:
         whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
