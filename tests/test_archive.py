@@ -18,6 +18,7 @@ from corruptions import corrupted, header_of, outcome, resealed, saved_files, wi
 
 import eigentree as et
 from eigentree.data import whole_files
+from eigentree.data.columns import Columns
 from eigentree.data.documents import plain, unplain
 
 NETWORK = et.LatentNetwork.random(et.zoo.hmm(4, 1, 2, 3), seed=0)
@@ -180,6 +181,18 @@ def test_every_changed_byte_is_noticed(saved: Path) -> None:
         assert "cannot be loaded" in refusal(saved)
 
 
+def test_arrays_that_overlap_or_leave_room_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "statistics"
+    et.Statistics.of(NETWORK.sample(50, seed=0), NETWORK.graph).save(path)
+    whole = path.read_bytes()
+    for which, shift in ((-1, -8), (1, -8), (1, 8)):
+        header, data = header_of(whole)
+        names = sorted(set(header) - {"__metadata__"}, key=lambda name: header[name]["data_offsets"])
+        header[names[which]]["data_offsets"] = [place + shift for place in header[names[which]]["data_offsets"]]
+        path.write_bytes(resealed(header, data))
+        assert "does not begin where the one before it ends" in refusal(path)
+
+
 def edited(raw: bytes, **entries: Any) -> bytes:
     header, data = header_of(raw)
     document = json.loads(header["__metadata__"]["eigentree"]) | entries
@@ -227,6 +240,10 @@ def test_a_parameter_that_the_file_does_not_know_has_its_default(tmp_path: Path)
 HUGE = 2**60
 
 
+def plain_columns(states: int) -> dict[str, Any]:
+    return Columns(("x",), (states,)).to_json()
+
+
 def hostile_files(raw: bytes) -> dict[str, bytes]:
     """Small files that claim to be large."""
     header, data = header_of(raw)
@@ -236,7 +253,8 @@ def hostile_files(raw: bytes) -> dict[str, bytes]:
         return resealed(json.loads(json.dumps(changed)), data)
 
     graph = {"states": [["h", HUGE], ["x", HUGE]], "edges": [["h", "x"]], "hidden": ["h"], "directed": True}
-    columns = {"names": ["x"], "states": [HUGE]}
+    wide = {"states": [["h", 2**12], ["x", 2**12]], "edges": [["h", "x"]], "hidden": ["h"], "directed": True}
+    columns = plain_columns(HUGE)
     return {
         "a header of 2**60 bytes": HUGE.to_bytes(8, "little") + raw[8:],
         "a header of 2**26 bytes": (2**26).to_bytes(8, "little") + raw[8:],
@@ -245,6 +263,9 @@ def hostile_files(raw: bytes) -> dict[str, bytes]:
         "an array of 2**60 nothings": placed([HUGE, 0], [0, 0]),
         "a graph of 2**60 states": edited(
             raw, graphs=[graph], content={"graph": 0, "columns": columns, "tree": None}
+        ),
+        "a table of 2**24 numbers": edited(
+            raw, graphs=[wide], content={"graph": 0, "columns": plain_columns(2**12), "tree": None}
         ),
         "deep lists": with_header({"__metadata__": {"eigentree": "[" * 10**6, "sha256": ""}}, b""),
         "long numbers": with_header({"__metadata__": {"eigentree": "1" * 10**5, "sha256": ""}}, b""),

@@ -454,6 +454,12 @@ def test_statistics_add_up_after_loading(tmp_path: Path) -> None:
         assert_same(loaded[0] + parts[1], et.Statistics.of(rows, graph, when_short="warn"))
         parts[0].save(str(tmp_path / "statistics"))
         assert_same(et.Statistics.load(str(tmp_path / "statistics")) - parts[0], parts[0] - parts[0])
+    many = et.Statistics.of(
+        et.LatentNetwork.random(et.zoo.hmm(8, 1, 2, 4), seed=0).sample(3_000, seed=1), et.zoo.HMM()
+    )
+    assert len(many.sample.hashes) < 3_000
+    assert many.sample.known_to < 2**64 - 1
+    assert_same(many, reloaded(many, tmp_path))
     assert parts[0].counts.tally.residual is not None
     assert et.Statistics.of(rows_of(wide), wide).counts.tally.sparse
 
