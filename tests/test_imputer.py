@@ -242,6 +242,8 @@ def test_errors_say_what_is_wrong() -> None:
         made.get_feature_names_out(["a", "b", "c", "d"])
     with pytest.raises(et.DataError, match=r"length equal to number of features \(4\), got 1"):
         made.get_feature_names_out(["a"])
+    with pytest.raises(et.DataError, match=r"length equal to number of features \(4\), got 5"):
+        made.get_feature_names_out(5)
     with pytest.raises(et.DataError, match="the frame has no column 'size'"):
         made.transform(FRAME.drop(columns="size"))
     with pytest.raises(et.DataError, match="X has 3 features, but eigentree is expecting 4 features as input"):
