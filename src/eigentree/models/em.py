@@ -95,7 +95,8 @@ class EMJunctionTree(_TablesFace):
         and while there are less than 50 for each entry of the tables, it is chosen among 0.1 to 4 by a fifth of the
         rows that is held out: the largest that is as good as the best but for chance.
     accelerate : bool
-        Extrapolate from earlier steps (Anderson's method); a step that would lower the objective is taken back.
+        Extrapolate from earlier steps (L-BFGS, begun with EM's own step); one that would lower the objective is
+        shortened or taken back.
     validation_fraction : float
         The share of the rows that is not learned from: the tables under which it was likeliest are kept, and the
         climb ends when it has not become likelier for some steps.
