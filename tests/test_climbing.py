@@ -105,7 +105,8 @@ def test_only_the_last_steps_are_remembered() -> None:
     assert np.array_equal(*ends)
     longer, shorter = Accelerator(LAYOUT), Accelerator(LAYOUT)
     ends = [
-        [accelerator.propose(one) for one in few][-1] for accelerator, few in ((longer, steps), (shorter, steps[1:]))
+        [accelerator.propose(one) for one in few][-1]
+        for accelerator, few in ((longer, steps), (shorter, steps[1:]))
     ]
     assert not np.array_equal(*ends)
     old.forget()

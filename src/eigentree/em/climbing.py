@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from eigentree.structures.graph import LatentGraph
 
 __all__ = [
+    "USUAL_TOLERANCES",
     "Accelerator",
     "Climb",
     "Evaluation",
@@ -63,6 +64,12 @@ SHARE_OF_CLIMB = 4
 
 FASTEST_RATE, SLOWEST_RATE = 0.5, 0.99
 """Bounds of the rate at which the gains of stretches are taken to fall."""
+
+USUAL_TOLERANCES = {"gain": 4e-6, "paper": 1e-4}
+"""The tolerance of each rule of stopping where none is given."""
+
+MANY_ROWS_PER_PARAMETER, SHARE_OF_ERROR = 100, 0.02
+"""With so many rows for each entry of the tables, such a share of chance error is not climbed for."""
 
 PATIENCE = 15
 """How many steps validation rows may not become likelier before a climb ends."""
@@ -221,6 +228,17 @@ class Stopping(NamedTuple):
     rule: Rule
     tol: float
 
+    @classmethod
+    def usual(cls, rule: Rule, rows: float, parameters: int) -> Stopping:
+        """Return when a climb has arrived by a rule, given the weight of the rows and how many entries are learned.
+
+        From p parameters and n rows, chance alone makes the log-likelihood per row wrong by p / 2n.
+        """
+        tol = USUAL_TOLERANCES[rule]
+        if rule == "gain" and rows >= MANY_ROWS_PER_PARAMETER * parameters:
+            tol = max(tol, SHARE_OF_ERROR * parameters / (2.0 * rows))
+        return cls(rule, tol)
+
     def reached(self, history: Sequence[float], weight: float) -> bool:
         """Return whether a climb has arrived, given its objectives and the weight of its rows."""
         if self.rule == "gain":
@@ -321,9 +339,9 @@ def remaining_gain(history: Sequence[float]) -> float:
 class Accelerator:
     """Quasi-Newton steps (L-BFGS) on the square roots of the parameters.
 
-    There the distance of two distributions is Hellinger's, which does not favour large parameters, and the curvature
-    that rows without gaps would have is four times the expected count of each distribution. What is not known yet of
-    the true curvature is taken to be that, so the first step is EM's own but for terms of higher order.
+    There the distance of two distributions is Hellinger's, which does not favour large parameters, and the
+    curvature that rows without gaps would have is four times the expected count of each distribution. What is not
+    known yet of the true curvature is taken to be that: the first step is EM's own but for terms of higher order.
     """
 
     def __init__(self, layout: ParameterLayout) -> None:
@@ -375,7 +393,7 @@ class Accelerator:
         return direction
 
     def _reached(self, attempt: _Try) -> Floats:
-        """Return the parameters to which a step leads: none zero that EM leaves positive, and zero where EM does."""
+        """Return the parameters to which a step leads: zero where EM leads to zero, and nowhere else."""
         here = attempt.here
         roots, targets = np.sqrt(here.parameters), np.sqrt(here.following)
         reached = np.maximum(

@@ -22,7 +22,7 @@ import numpy as np
 
 from eigentree.em.climbing import Climb, Problem, Stopping, climbed
 from eigentree.em.distinct import DistinctRows
-from eigentree.em.entrants import FEW_ROWS, FEW_ROWS_TIMES, Entrant
+from eigentree.em.entrants import FEW_ROWS, Entrant
 from eigentree.em.frozen import softened
 from eigentree.em.starts import Start
 from eigentree.errors import EigentreeError, RankError
@@ -41,6 +41,9 @@ FIRST_ROWS, GROWTH = 2_000, 4
 FIRST_OF_FEWER = 3_000
 """How many the first part has where fewer parts correct it."""
 
+ROWS_PER_PARAMETER = 8
+"""No part has fewer rows for each entry of the tables: on fewer, chance decides which start is ahead."""
+
 WORTH_A_PART = 3
 """A part is raced on where there are so many times as many rows."""
 
@@ -54,11 +57,14 @@ linger on plateaus there, and those that end highest are behind at first."""
 LEVEL = 1e-4
 """Starts that differ by no more in objective per row are level: no more are needed."""
 
+STAY_TIMES = 6
+"""Where rows are few all starts enter at once, and so many times as many stay: optima are close to each other."""
+
 CHANCE = 0.5
 """By so much, over the root of the number of draws, chance alone can put a start ahead on a part of the rows."""
 
 MATTERS = 1e-5
-"""A start that cannot get ahead of the leader by more, in objective per row, does not stay."""
+"""A start that cannot get ahead of the leader by more, in objective per row, does not stay where rows are many."""
 
 SHARE_OF_ERROR = 0.002
 """A part is left once so much of its chance error, p / 2n nats per row, is still to be gained on it."""
@@ -111,8 +117,11 @@ OPENING_MANY_HIDDEN = (
 PART_TIMES = 2
 """On a part of the rows so many times as many starts can enter and stay, where there are several."""
 
-LATER = (Round(20, 3, entered=ALL), Round(40, 3), Round(80, 2), Round(160, 2))
+LATER = (Round(20, 3, True, entered=ALL), Round(40, 3, True), Round(80, 2, True), Round(160, 2, True))
 """Heats on more rows than before."""
+
+LATER_OF_MANY = (Round(20, 3, entered=ALL), Round(40, 2), Round(80, 1))
+"""The same where rows are many, and steps on them dear."""
 
 LAST = Round(320, 1)
 """A heat on all rows, after those."""
@@ -160,9 +169,16 @@ class Course:
         """Return a climb to the end on all rows."""
         return climbed(self.whole, start, self.stopping, self.max_iter, self.accelerate, self.validation)
 
+    @property
+    def has_many_rows(self) -> bool:
+        """Whether most rows that differ should wait until a few have told where to go."""
+        return len(self.rows.weights) >= MANY_ROWS
+
     def parts(self, random: np.random.Generator) -> list[Part]:
         """Return parts of the rows, each larger than the one before, and at last all rows."""
-        parts, size = [], FIRST_ROWS if len(self.rows.weights) >= MANY_ROWS else FIRST_OF_FEWER
+        parameters = int(self.whole.layout.learned.sum())
+        size = max(FIRST_ROWS if self.has_many_rows else FIRST_OF_FEWER, ROWS_PER_PARAMETER * parameters)
+        parts = []
         while WORTH_A_PART * size <= len(self.rows.weights):
             parts.append(part_of(self.rows, size, random))
             size *= GROWTH
@@ -284,7 +300,7 @@ def raced(
     heats: tuple[Heat, ...] = ()
     absent: dict[str, str] = {}
     waiting = deque(entrants)
-    rounds = OPENING_MANY_HIDDEN if len(course.graph.hidden) > 1 else OPENING_ONE_HIDDEN
+    rounds: tuple[Round, ...] = OPENING_MANY_HIDDEN if len(course.graph.hidden) > 1 else OPENING_ONE_HIDDEN
     for part in course.parts(random):
         field = _Field(course, part, at_once)
         for number, heat in enumerate(rounds := (*rounds, LAST) if field.is_last else rounds):
@@ -305,7 +321,7 @@ def raced(
                 raise RankError(_nobody(absent))
             heats = (*heats, field.closed(number, heat))
         waiting = deque(Entrant(start.name, partial(_again, start)) for start in field.starts())
-        rounds = LATER
+        rounds = LATER_OF_MANY if course.has_many_rows else LATER
     for runner in field.runners[:finalists]:
         while not runner.arrived:
             runner.advance(1)
@@ -377,9 +393,8 @@ class _Field:
         self._few_rows = len(part.rows.weights) <= FEW_ROWS
         self._many_hidden = len(course.graph.hidden) > 1
         self._problem = course.whole if self.is_last else course.problem(part.rows, 1)
-        # Few rows cost little, and have many optima, which show late.
         self._at_once = at_once or self._few_rows
-        self._times = FEW_ROWS_TIMES if self._few_rows else 1
+        self._times = STAY_TIMES if self._few_rows else 1
         if self._many_hidden and part.is_first and not self.is_last:
             self._times *= PART_TIMES
         self._entered = 0
@@ -417,7 +432,8 @@ class _Field:
     def _has_hope(self, runner: _Runner, heat: Round) -> bool:
         """Return whether a start might get ahead of the leader, by as much as it gained in a heat or a multiple."""
         hope = SLOW_HOPE if heat.slow and self._many_hidden else 1.0
-        enough = self.runners[0].height + (MATTERS - CHANCE / math.sqrt(self._draws)) * self._problem.weight
+        matters = 0.0 if self._few_rows else MATTERS
+        enough = self.runners[0].height + (matters - CHANCE / math.sqrt(self._draws)) * self._problem.weight
         return not runner.is_out and runner.height + (not runner.arrived) * hope * runner.gain > enough
 
     def _good_enough(self) -> Stopping:
@@ -426,10 +442,11 @@ class _Field:
 
     def _is_level(self) -> bool:
         """Return whether it does not matter which start wins; few rows have many optima, which show late."""
-        heights = [runner.height for runner in self.runners]
+        if self._few_rows or len(self.runners) == 1:
+            return False
         # Where climbs are short, two that agree tell enough.
-        last = -1 if self._many_hidden else 1
-        return len(heights) > 1 and not self._few_rows and heights[0] - heights[last] <= LEVEL * self._problem.weight
+        other = self.runners[-1 if self._many_hidden else 1]
+        return self.runners[0].height - other.height <= LEVEL * self._problem.weight
 
     def closed(self, number: int, heat: Round) -> Heat:
         """Return what a heat showed, the leader first, and keep those that might win."""

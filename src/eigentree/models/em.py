@@ -6,7 +6,6 @@ Both climb the likelihood of the tables of a `LatentNetwork`, by the E-step and 
 from __future__ import annotations
 
 from dataclasses import replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -16,12 +15,13 @@ from eigentree.data.columns import Columns
 from eigentree.data.resolving import resolve_structure
 from eigentree.data.rows import Rows
 from eigentree.data.weights import checked_weights
-from eigentree.em.climbing import Problem, Stopping, has_converged
+from eigentree.em.climbing import USUAL_TOLERANCES, Problem, Stopping, has_converged
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.entrants import KINDS
 from eigentree.em.fitting import fitted
 from eigentree.em.online import Learner
 from eigentree.em.outcome import StartOutcome
+from eigentree.em.parameters import ParameterLayout
 from eigentree.em.progress import shown_progress
 from eigentree.em.racing import Course
 from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, chosen_pseudo_counts
@@ -32,8 +32,6 @@ from eigentree.models.tables_face import TablesFace
 from eigentree.notices import notice
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Codes, Floats
@@ -45,9 +43,6 @@ if TYPE_CHECKING:
     from eigentree.structures.templates import Template
 
 __all__ = ["EMJunctionTree", "OnlineEMJunctionTree"]
-
-TOLERANCES: Mapping[Rule, float] = MappingProxyType({"gain": 4e-6, "paper": 1e-4})
-"""The tolerance of each rule of stopping where none is given."""
 
 
 class _TablesFace(TablesFace):
@@ -76,7 +71,8 @@ class EMJunctionTree(_TablesFace):
         How many starts to climb from, where `init` names their kind; the best end is kept. In a race, how many may
         be climbed to the end.
     tol : float, optional
-        Of `stopping`: 4e-6 nats per row for "gain", 1e-4 for "paper", unless given.
+        Of `stopping`: unless given, 1e-4 for "paper", and for "gain" 4e-6 nats per row, or a fiftieth of the error
+        that chance makes (p / 2n for p entries of tables and n rows) where that is more and n exceeds 100 p.
     max_iter : int
         Most steps of a climb.
     init : {"race", "spectral", "mixture", "copy", "random"} or LatentNetwork
@@ -255,7 +251,7 @@ class EMJunctionTree(_TablesFace):
     def _check_arguments(self, validation: object) -> None:
         whole_number("restarts", self.restarts)
         whole_number("max_iter", self.max_iter)
-        one_of("stopping", self.stopping, tuple(TOLERANCES))
+        one_of("stopping", self.stopping, tuple(USUAL_TOLERANCES))
         if not isinstance(self.init, LatentNetwork):
             one_of("init", self.init, ("race", *KINDS), NetworkError)
         if not finite_number("validation_fraction", self.validation_fraction, 0.0) < 1:
@@ -297,7 +293,10 @@ class EMJunctionTree(_TablesFace):
         if held is not None:
             gaps |= columns_with_gaps(held.codes, graph)
             checked = Problem.of(graph, held, gaps, 0.0, self.n_jobs)
-        stopping = Stopping(self.stopping, TOLERANCES[self.stopping] if self.tol is None else float(self.tol))
+        learned = int(ParameterLayout.of(graph).learned.sum())
+        stopping = Stopping.usual(self.stopping, float(rows.weights.sum()), learned)
+        if self.tol is not None:
+            stopping = Stopping(self.stopping, float(self.tol))
         return Course(
             graph, rows, gaps, pseudo_counts, stopping, self.max_iter, self.accelerate, self.n_jobs, checked
         )
