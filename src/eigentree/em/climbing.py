@@ -68,8 +68,8 @@ FASTEST_RATE, SLOWEST_RATE = 0.5, 0.99
 USUAL_TOLERANCES = {"gain": 4e-6, "paper": 1e-4}
 """The tolerance of each rule of stopping where none is given."""
 
-MANY_ROWS_PER_PARAMETER, SHARE_OF_ERROR = 100, 0.02
-"""With so many rows for each entry of the tables, such a share of chance error is not climbed for."""
+DEAR_ROWS, SHARE_OF_ERROR = 32_000, 0.02
+"""With so many rows that differ steps are dear, and such a share of chance error is not climbed for."""
 
 PATIENCE = 15
 """How many steps validation rows may not become likelier before a climb ends."""
@@ -229,14 +229,14 @@ class Stopping(NamedTuple):
     tol: float
 
     @classmethod
-    def usual(cls, rule: Rule, rows: float, parameters: int) -> Stopping:
-        """Return when a climb has arrived by a rule, given the weight of the rows and how many entries are learned.
+    def usual(cls, rule: Rule, rows: DistinctRows, parameters: int) -> Stopping:
+        """Return when a climb on rows has arrived by a rule, given how many entries of the tables are learned.
 
         From p parameters and n rows, chance alone makes the log-likelihood per row wrong by p / 2n.
         """
         tol = USUAL_TOLERANCES[rule]
-        if rule == "gain" and rows >= MANY_ROWS_PER_PARAMETER * parameters:
-            tol = max(tol, SHARE_OF_ERROR * parameters / (2.0 * rows))
+        if rule == "gain" and len(rows.weights) >= DEAR_ROWS:
+            tol = max(tol, SHARE_OF_ERROR * parameters / (2.0 * float(rows.weights.sum())))
         return cls(rule, tol)
 
     def reached(self, history: Sequence[float], weight: float) -> bool:

@@ -72,7 +72,7 @@ class EMJunctionTree(_TablesFace):
         be climbed to the end.
     tol : float, optional
         Of `stopping`: unless given, 1e-4 for "paper", and for "gain" 4e-6 nats per row, or a fiftieth of the error
-        that chance makes (p / 2n for p entries of tables and n rows) where that is more and n exceeds 100 p.
+        that chance makes (p / 2n for p entries of tables and n rows) where that is more and 32,000 rows differ.
     max_iter : int
         Most steps of a climb.
     init : {"race", "spectral", "mixture", "copy", "random"} or LatentNetwork
@@ -294,7 +294,7 @@ class EMJunctionTree(_TablesFace):
             gaps |= columns_with_gaps(held.codes, graph)
             checked = Problem.of(graph, held, gaps, 0.0, self.n_jobs)
         learned = int(ParameterLayout.of(graph).learned.sum())
-        stopping = Stopping.usual(self.stopping, float(rows.weights.sum()), learned)
+        stopping = Stopping.usual(self.stopping, rows, learned)
         if self.tol is not None:
             stopping = Stopping(self.stopping, float(self.tol))
         return Course(
