@@ -120,7 +120,7 @@ def test_codes_take_the_smallest_type_that_also_holds_missing(states: int, size:
         (lambda: NETWORK.joint("x0"), r"names is a list of names; write names=\['x0'\]"),
         (lambda: NETWORK.joint(None), r"names is a list of names, not None"),
         (lambda: NETWORK.joint([["x0"]]), r"names is a list of names, and \['x0'\] is no string"),
-        (lambda: NETWORK.predict_proba(ROWS, ["x0"]), r"names is a list of names, and \['x0'\] is no string"),
+        (lambda: NETWORK.predict_proba(ROWS, ["x0"]), r"the graph has no variable \['x0'\]"),
         (lambda: NETWORK.conditional([], {"x0": 1}), "name at least one"),
         (lambda: NETWORK.conditional(["x0"], ["x1"]), "given is a mapping of names to codes"),
         (lambda: NETWORK.sample(3, given=["x1"]), "given is a mapping of names to codes"),
