@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 import tracemalloc
 import warnings
 from collections.abc import Callable
@@ -348,3 +349,33 @@ def test_arithmetic_is_ours_whatever_the_caller_has_set() -> None:
             strict = answers()
     for one, other in zip(plain, strict, strict=True):
         assert_array_equal(one, other)
+
+
+# Work is bounded.
+
+
+def grid(side: int) -> et.LatentGraph:
+    """A grid with a third of its variables observed."""
+    cells = [(i, j) for i in range(side) for j in range(side)]
+    edges = [(f"v{i}_{j}", f"v{i + 1}_{j}") for i, j in cells if i + 1 < side]
+    edges += [(f"v{i}_{j}", f"v{i}_{j + 1}") for i, j in cells if j + 1 < side]
+    hidden = [f"v{i}_{j}" for k, (i, j) in enumerate(cells) if k % 3]
+    return et.LatentGraph({f"v{i}_{j}": 2 for i, j in cells}, edges, hidden, directed=False)
+
+
+@pytest.mark.parametrize("make", [lambda: zoo.hmm(40, order=10), lambda: grid(10), lambda: zoo.hmm(40, 1, 512, 9)])
+def test_what_would_take_long_to_plan_is_refused_at_once_with_the_reason(
+    make: Callable[[], et.LatentGraph],
+) -> None:
+    """Their exact models are there all the same, and a cap on ranks makes a plan."""
+    wide = make()
+    started = time.process_time()
+    with pytest.raises(
+        et.RankError, match=r"joint states, and finding its rank and its views would take too long; set"
+    ):
+        et.SpectralJunctionTree(wide).plan(wide)
+    with pytest.raises(et.RankError, match="would take too long"):
+        et.Statistics.of(np.zeros((2, len(wide.observed)), int), wide)
+    assert et.JunctionTree.of(wide).width >= 1
+    # By the processor's clock, and generously: it takes a hundredth of this.
+    assert time.process_time() - started < 10
