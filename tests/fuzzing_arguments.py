@@ -18,6 +18,9 @@ from eigentree import zoo
 ESTIMATORS = ("SpectralJunctionTree", "EMJunctionTree", "OnlineEMJunctionTree")
 
 
+WRAPPERS = ("JunctionTreeClassifier", "JunctionTreeImputer")
+
+
 class Pool:
     """Good objects to make calls on and to give as arguments; made once."""
 
@@ -55,6 +58,7 @@ class Pool:
         made["JunctionTreeClassifier"] = [
             et.JunctionTreeClassifier(made[name][0]).fit(rows, np.arange(30) % 2) for name in ESTIMATORS
         ]
+        made["JunctionTreeImputer"] = [et.JunctionTreeImputer(made[name][0]).fit(rows) for name in ESTIMATORS]
         return made
 
     @cached_property
@@ -219,7 +223,13 @@ def array(draw: Draw) -> Any:
     return draw.random.random(shape) * scale
 
 
-SHARED: dict[str, Kind] = {
+LABELS: dict[str, Kind] = {
+    "categories": of(None, None, None, {"x0": [0, 1, 2]}, {"x0": ["a", "b"]}),
+    "unknown": of("error", "missing"),
+    "numeric": of("error", "quantiles"),
+}
+
+SHARED: dict[str, Kind] = LABELS | {
     "structure": lambda draw: draw.choice(draw.graph, draw.graph, zoo.Mixture(2), zoo.HMM()),
     "random_state": seed,
     "n_jobs": of(1, 2),
@@ -227,7 +237,8 @@ SHARED: dict[str, Kind] = {
 }
 
 PARAMETERS: dict[str, dict[str, Kind]] = {
-    "SpectralJunctionTree": {
+    "SpectralJunctionTree": LABELS
+    | {
         "structure": SHARED["structure"],
         "views": of(1, 6),
         "scaling": of("variance", None),
@@ -314,7 +325,23 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         "pseudo_counts": of(0, 0.1),
         "random_state": seed,
     },
-    "JunctionTreeClassifier": {"estimator": pooled(lambda: [POOL.fitted[name][0] for name in ESTIMATORS])},
+    "JunctionTreeClassifier": {
+        "estimator": pooled(lambda: [POOL.fitted[name][0] for name in ESTIMATORS]),
+        "class_as": of("models", "column"),
+    },
+    "JunctionTreeImputer": {
+        "estimator": pooled(lambda: [None, *(POOL.fitted[name][0] for name in ESTIMATORS)]),
+        "method": of("mode", "sample"),
+        "random_state": seed,
+    },
+    "fit_transform": {"X": data, "y": of(None), "sample_weight": weights},
+    "transform": {"X": data},
+    "set_output": {"transform": of(None, "default", "pandas", "polars")},
+    "get_feature_names_out": {"input_features": of(None, ["x0", "x1", "x2"])},
+    "labels": {"name": lambda draw: draw.choice(*draw.graph.names)},
+    "to_pgmpy": {},
+    "to_pyagrum": {},
+    "to_polars": {},
     "JunctionTreeClassifier.fit": {"X": data, "y": labels, "sample_weight": weights},
     "JunctionTreeClassifier.score": {"X": data, "y": labels, "sample_weight": weights},
     "JunctionTreeClassifier.predict_proba": {"X": data},
@@ -333,8 +360,12 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         "max_rank": of(None, 1),
         "when_short": of("warn", "raise"),
         "sample_weight": weights,
+        **LABELS,
     },
-    "Statistics.empty": {"plan": lambda d: et.SpectralJunctionTree(d.graph).plan(d.graph)},
+    "Statistics.empty": {
+        "plan": lambda d: et.SpectralJunctionTree(d.graph).plan(d.graph),
+        "columns": lambda d: d.choice(None, None, *(each.columns for each in POOL.statistics)),
+    },
     "arrays": {},
     "from_arrays": {"arrays": lambda draw: _spoiled_arrays(draw)},
     "JunctionTree.build": {
@@ -366,7 +397,12 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     },
     "LatentNetwork.from_pgmpy": {"model": pooled(lambda: POOL.foreign), "hidden": of(None, ["h"])},
     "from_pyagrum": {"net": pooled(lambda: POOL.foreign), "hidden": of(["h"], [], ["b"])},
-    "LatentNetwork": {"graph": lambda d: d.graph, "tables": tables, "tree": lambda d: d.choice(None, _tree(d))},
+    "LatentNetwork": {
+        "graph": lambda d: d.graph,
+        "tables": tables,
+        "tree": lambda d: d.choice(None, _tree(d)),
+        "columns": of(None),
+    },
     "random": {
         "graph": pooled(lambda: POOL.graphs),
         "concentration": of(1.0, 0.01, 1e-299, 1e300),
@@ -406,7 +442,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         "hidden_states": of(2, [2, 3]),
         "observed_states": of(2),
     },
-    "mixture": {"columns": of(1, 3, 10**12), "components": of(1, 2), "observed_states": of(2, [2, 2, 3])},
+    "mixture": {"columns": of(1, 3, 10**12), "hidden_states": of(1, 2), "observed_states": of(2, [2, 2, 3])},
     "semi_hidden_markov": {
         "length": of(2, 10**12),
         "hidden_states": of(2),
@@ -430,9 +466,9 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "paper_junction_tree": {"hidden_states": of(2), "observed_states": of(2, 16)},
     "HMM": {"order": of(1, 10**12), "hidden_states": of(2)},
     "FactorialHMM": {"levels": of(1, 2, 10**12), "hidden_states": of(2, [2, 3])},
-    "Mixture": {"components": of(2)},
+    "Mixture": {"hidden_states": of(2)},
     "SemiHiddenMarkov": {"hidden_states": of(2), "max_duration": of(3)},
-    "BalancedTree": {"hidden_states": of(2), "branching": of(2, 10**12)},
+    "LatentTree": {"hidden_states": of(2), "branching": of(2, 10**12)},
     "build": {"states": of([2, 3, 2]), "names": of(None, ["a", "b", "c"], ["a", "a", "b"])},
 }
 """How the arguments of functions and methods are drawn, by their names, or by those with the class before a dot."""

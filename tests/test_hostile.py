@@ -254,9 +254,9 @@ def test_a_classifier_warns_of_light_weights_once_too(model: Any) -> None:
 
 def test_all_faces_say_the_same_of_weights_that_are_zero() -> None:
     for model in estimators()[1:]:
-        with pytest.raises(et.DataError, match="all rows have weight 0; there is nothing to learn from"):
+        with pytest.raises(et.DataError, match="the weight of all rows is zero; there is nothing to learn from"):
             model.fit(ROWS, sample_weight=np.zeros(60))
-    with pytest.raises(et.DataError, match="all rows have weight 0; there is nothing to learn from"):
+    with pytest.raises(et.DataError, match="the weight of all rows is zero; there is nothing to learn from"):
         SPECTRAL.to_network(ROWS, sample_weight=np.zeros(60))
 
 

@@ -79,8 +79,8 @@ def test_an_error_at_any_step_of_a_fit_leaves_the_estimator_as_it_was(
     expected = answers(learn(make(graph()), "fit", ROWS))
     steps = steps_of(partial(learn, make(graph()), "fit", ROWS))
     assert len(steps) > 50
-    # Half of the steps for those with a fit behind them, the others for those without. What a classifier adds to
-    # the fits of its estimators takes fewer.
+    # Half of the steps for those with a fit behind them, the other half for those without. What a classifier adds
+    # to the fits of its estimators takes fewer.
     every = 6 if isinstance(make(graph()), et.JunctionTreeClassifier) else 2
     for number, step in enumerate(steps[fitted::every]):
         model = make(graph())

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DataError",
     "EigentreeError",
+    "FileError",
     "GraphError",
     "NetworkError",
     "ParameterError",
@@ -55,6 +56,10 @@ class DataError(EigentreeError):
 
 class ParameterError(EigentreeError):
     """An argument of an estimator is out of its range."""
+
+
+class FileError(EigentreeError):
+    """A file cannot be written or read, or does not hold what it should."""
 
 
 class RankError(EigentreeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,7 +16,7 @@ from eigentree.counting.joint_table import JointTable
 from eigentree.counting.layout import CountLayout
 from eigentree.counting.row_sample import RowSample
 from eigentree.data.columns import Columns
-from eigentree.data.resolving import resolve_structure
+from eigentree.data.resolving import resolved
 from eigentree.data.rows import Rows
 from eigentree.data.weights import MOST_WEIGHT, checked_weights, warn_of_few
 from eigentree.errors import DataError, quoted
@@ -23,11 +24,14 @@ from eigentree.planning.search import Wishes
 from eigentree.planning.views import ViewPlan
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Codes
+    from eigentree.data.columns import UnknownRule
+    from eigentree.data.states import Categories, NumericRule
     from eigentree.structures.graph import LatentGraph
     from eigentree.structures.templates import Template
 
@@ -68,37 +72,47 @@ class Statistics:
     def of(
         cls,
         X: ArrayLike | Any,
-        structure: LatentGraph | Template,
+        structure: LatentGraph | Template | Any,
         views: int = 6,
         max_rank: int | None = None,
         when_short: Literal["raise", "warn"] = "raise",
         *,
         sample_weight: ArrayLike | None = None,
+        categories: Categories | None = None,
+        unknown: UnknownRule = "error",
+        numeric: NumericRule = "error",
     ) -> Statistics:
         """Return the statistics of rows.
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), or a data frame
-            Codes; -1, NaN or null for a missing cell.
-        structure : LatentGraph or Template
+        X : array-like of shape (rows, columns), a data frame, or rows of letters
+            Labels or codes; None, NaN, null or -1 for a missing cell.
+        structure : LatentGraph, Template, or a graph of networkx, pgmpy or pyagrum
         views, max_rank, when_short
             As those of the estimator that is to learn from them: they decide which columns are counted together.
         sample_weight : array-like of shape (rows,), optional
             How often each row counts; may be fractional.
+        categories, unknown, numeric
+            As those of the estimator; statistics add up only where their columns have the same labels, so give
+            these where not all labels occur in all parts.
         """
         Wishes.checked(views, max_rank, when_short)
-        graph = resolve_structure(structure, X)
-        return cls.empty(ViewPlan.build(graph, views, max_rank, when_short)).update(X, sample_weight)
+        graph, columns = resolved(structure, X, categories, numeric, unknown, sample_weight)
+        plan = ViewPlan.build(graph, views, max_rank, when_short)
+        return cls.empty(plan, columns).update(X, sample_weight)
 
     @classmethod
-    def empty(cls, plan: ViewPlan) -> Statistics:
-        """Return the statistics that a plan asks for, of no rows."""
+    def empty(cls, plan: ViewPlan, columns: Columns | None = None) -> Statistics:
+        """Return the statistics that a plan asks for, of no rows; without columns, codes stand for themselves."""
         if not isinstance(plan, ViewPlan):
             raise DataError(
                 f"a plan is a ViewPlan, as the plan method of an estimator makes it, not {quoted(plan)}"
             )
-        return cls(Counts(plan.graph, plan.groups()), RowSample.empty(len(plan.graph.observed)))
+        counts = Counts(plan.graph, plan.groups())
+        if columns is not None:
+            counts = Counts.laid_out(columns, counts.layout)
+        return cls(counts, RowSample.empty(len(plan.graph.observed)))
 
     @property
     def columns(self) -> Columns:
@@ -151,14 +165,38 @@ class Statistics:
         groups, columns = len(self.counts.groups), len(self.columns.names)
         return f"<Statistics of {self.rows:,g} rows: {groups} groups of {columns} columns>"
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the statistics into a file (safetensors), whole or not at all; `load` gives them back, bit by bit.
+
+        Raises
+        ------
+        FileError
+            When the file cannot be written; one that was there is as it was.
+        """
+        from eigentree.counting.stored_statistics import save_statistics
+
+        save_statistics(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Statistics:
+        """Return the statistics that `save` wrote.
+
+        Raises
+        ------
+        FileError
+            When there is no such file, it is damaged or tampered with, or holds something else.
+        """
+        from eigentree.counting.stored_statistics import load_statistics
+
+        return load_statistics(path)
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return all there is as plain arrays by name, from which `from_arrays` makes the same statistics."""
         counts, sample = self.counts, self.sample
         layout, tally = counts.layout, counts.tally
         asked = [*layout.groups, *layout.covered]
         found: dict[str, NDArray[Any]] = {
-            "names": np.array(self.columns.names),
-            "states": np.array(self.columns.states),
+            "columns": np.frombuffer(json.dumps(self.columns.to_json()).encode(), np.uint8),
             "group_sizes": np.array([len(group) for group in asked]),
             "group_columns": np.array([column for group in asked for column in group]),
             "rows": np.array(tally.rows),
@@ -225,10 +263,10 @@ class _Arrays:
 
     def columns(self) -> Columns:
         """Return the columns that were counted."""
-        names, states = self.one("names", "U").tolist(), self.one("states", "iu").tolist()
-        if len(states) != len(names) or len(set(names)) < len(names) or not names or min(states) < 1:
-            raise DataError("these arrays are no statistics: their columns have no names or no states of their own")
-        return Columns(tuple(names), tuple(states))
+        try:
+            return Columns.from_json(json.loads(bytes(self.one("columns", "u"))))
+        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+            raise DataError("these arrays are no statistics: 'columns' does not describe any") from None
 
     def groups(self, columns: int) -> list[tuple[int, ...]]:
         """Return the groups that were counted, once their columns are there."""
@@ -285,7 +323,8 @@ def _fitting(layout: CountLayout, tally: Tally, sample: RowSample, states: tuple
 
 def check_counts(plan: ViewPlan, counts: Counts) -> None:
     """Raise `DataError` unless counts are of a plan's columns, and of all groups that it asks for."""
-    if counts.columns != Columns.of(plan.graph):
+    plain = Columns.of(plan.graph)
+    if (counts.columns.names, counts.columns.states) != (plain.names, plain.states):
         raise DataError("the counts are of other columns than the structure's; count with the same graph")
     for group in plan.groups():
         if counts.layout.holder(tuple(plan.graph.column(name) for name in group)) < 0:

@@ -58,7 +58,7 @@ def positive_weights(sample_weight: ArrayLike | None, rows: int) -> Floats:
     if weights is None:
         return np.ones(rows)
     if not weights.any():
-        raise DataError("all rows have weight 0; there is nothing to learn from or to judge by")
+        raise DataError("the weight of all rows is zero; there is nothing to learn from or to judge by")
     return weights.astype(np.float64)
 
 
@@ -77,7 +77,8 @@ def warn_of_few(weights: NDArray[Any] | None) -> None:
 def _as_array(sample_weight: Any, rows: int) -> NDArray[Any]:
     # What is of another length, or of none, is not looked at: numpy would put all that it yields into an array.
     try:
-        if len(sample_weight) == rows:
+        kind = type(sample_weight)
+        if (hasattr(kind, "__array__") and not hasattr(kind, "__len__")) or len(sample_weight) == rows:
             return np.asarray(sample_weight)
         given = f"{len(sample_weight)} of them"
     except (TypeError, ValueError, OverflowError):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.checks import an_array
+from eigentree.data.columns import Columns
 from eigentree.errors import NetworkError, quoted
 from eigentree.structures.elimination import check_families
 from eigentree.structures.graph import check_graph
@@ -19,7 +20,16 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["check_own_tree", "checked_keys", "checked_order", "checked_table", "checked_tree", "dirichlet", "shown"]
+__all__ = [
+    "check_own_tree",
+    "checked_columns",
+    "checked_keys",
+    "checked_order",
+    "checked_table",
+    "checked_tree",
+    "dirichlet",
+    "shown",
+]
 
 ROW_SUM_TOLERANCE = 1e-6
 """How far from 1 a distribution may sum to and still be taken for one; it is then divided by its sum."""
@@ -48,6 +58,17 @@ def checked_tree(graph: LatentGraph, tree: JunctionTree | None) -> JunctionTree 
     return None
 
 
+def checked_columns(graph: LatentGraph, columns: Columns | None) -> Columns:
+    """Return the columns given, once they are those of the graph; plain codes where none are given."""
+    check_graph(graph, NetworkError)
+    plain = Columns.of(graph)
+    if columns is None:
+        return plain
+    if not isinstance(columns, Columns) or (columns.names, columns.states) != (plain.names, plain.states):
+        raise NetworkError(f"columns are those of the graph's observed variables, {plain}, not {columns!r}")
+    return columns
+
+
 def checked_keys(tables: Mapping[Any, ArrayLike], graph: LatentGraph) -> dict[tuple[str, ...], ArrayLike]:
     """Return the tables by tuples of names."""
     if not isinstance(tables, Mapping):
@@ -70,7 +91,8 @@ def checked_table(key: tuple[str, ...], axes: tuple[str, ...], table: ArrayLike,
     try:
         if np.iscomplexobj(given):
             raise TypeError
-        array = np.array(given, dtype=np.float64)
+        # Row by row: the last bits of sums depend on the order in memory, which files do not keep.
+        array = np.array(given, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError):
         raise NetworkError(f"the table of {shown(key)} is not an array of numbers") from None
     shape = tuple(graph.states[name] for name in axes)

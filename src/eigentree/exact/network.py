@@ -10,14 +10,17 @@ import numpy as np
 
 from eigentree.checks import Seed, a_mapping, as_float, generator, our_arithmetic
 from eigentree.data.labeled_table import LabeledTable
+from eigentree.data.whole_files import write_whole
 from eigentree.engine.calibration import Factor, calibrated
 from eigentree.engine.operators import NodeOperator, TreeOperators
 from eigentree.engine.tables import flat_index, homes, learnable_tables, marginal, table_axes
 from eigentree.engine.tensor import LabeledTensor
 from eigentree.errors import NetworkError, did_you_mean, quoted
 from eigentree.exact.decoding import Decoder
+from eigentree.exact.exchange import as_bif, as_pgmpy, as_pyagrum, bif_parts
 from eigentree.exact.given_tables import (
     check_own_tree,
+    checked_columns,
     checked_keys,
     checked_order,
     checked_table,
@@ -32,11 +35,13 @@ from eigentree.structures.graph import LatentGraph
 from eigentree.structures.junction_tree import JunctionTree, TreeNode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    import os
+    from collections.abc import Hashable, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Floats
+    from eigentree.data.columns import Columns
 
 __all__ = ["LatentNetwork"]
 
@@ -55,6 +60,8 @@ class LatentNetwork(HiddenAnswers):
     tree : JunctionTree, optional
         The tree that questions are answered on, made from the same graph, for example with another limit on the
         size of its cliques; by default ``JunctionTree.build(graph)``.
+    columns : Columns, optional
+        What the states of the observed variables are called; by default codes stand for themselves.
 
     Raises
     ------
@@ -74,9 +81,14 @@ class LatentNetwork(HiddenAnswers):
 
     @our_arithmetic
     def __init__(
-        self, graph: LatentGraph, tables: Mapping[Any, ArrayLike], tree: JunctionTree | None = None
+        self,
+        graph: LatentGraph,
+        tables: Mapping[Any, ArrayLike],
+        tree: JunctionTree | None = None,
+        columns: Columns | None = None,
     ) -> None:
         self._graph = graph
+        self._known_columns = checked_columns(graph, columns)
         self._given_tree = checked_tree(graph, tree)
         self._axes = table_axes(graph, self._given_tree)
         given = checked_keys(tables, graph)
@@ -92,12 +104,17 @@ class LatentNetwork(HiddenAnswers):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, because a copied or unpickled array would be writeable.
-        return type(self), (self._graph, self.tables, self._given_tree)
+        return type(self), (self._graph, self.tables, self._given_tree, self._known_columns)
 
     @property
     def graph(self) -> LatentGraph:
         """The graph that the tables belong to."""
         return self._graph
+
+    @property
+    def given_tree(self) -> JunctionTree | None:
+        """The junction tree that was given or that the tables hang on; None where the graph's own is to be used."""
+        return self._given_tree
 
     @property
     def tables(self) -> dict[Any, Floats]:
@@ -107,10 +124,30 @@ class LatentNetwork(HiddenAnswers):
         return dict(self._factors)
 
     @property
+    def columns(self) -> Columns:
+        """The observed variables, and what their states are called."""
+        return self._known_columns
+
+    @property
+    def _columns(self) -> Columns:
+        return self._known_columns
+
+    def with_columns(self, columns: Columns) -> LatentNetwork:
+        """Return the same network with other names for the states of its observed variables."""
+        return type(self)(self._graph, self.tables, self._given_tree, columns)
+
+    def labels(self, name: str) -> Sequence[Hashable]:
+        """Return what the states of a variable are called; those of a hidden one are 0, 1, …."""
+        return range(self._graph.states[name]) if name in self._graph.hidden else self.columns.labels(name)
+
+    @property
     def labeled_tables(self) -> dict[Any, LabeledTable]:
         """The tables with their axes and states named, by the same keys."""
         axes = {key[0] if self._graph.directed else key: names for key, names in self._axes.items()}
-        return {key: LabeledTable(table, axes[key]) for key, table in self.tables.items()}
+        return {
+            key: LabeledTable(table, axes[key], [self.labels(name) for name in axes[key]])
+            for key, table in self.tables.items()
+        }
 
     @property
     def n_parameters(self) -> int:
@@ -142,7 +179,7 @@ class LatentNetwork(HiddenAnswers):
                 if name in checked:
                     table = table.take(checked[name], axis)
             tables[key] = table
-        return type(self)(self._graph, tables, self._given_tree)
+        return type(self)(self._graph, tables, self._given_tree, self._known_columns)
 
     @our_arithmetic
     def ordered(self) -> LatentNetwork:
@@ -228,6 +265,61 @@ class LatentNetwork(HiddenAnswers):
             # pyagrum lists the variables of a table from the fastest axis to the slowest.
             tables[name] = _reordered(cpt.toarray(), list(cpt.names)[::-1], (*graph.parents(name), name))
         return cls(graph, tables)
+
+    @classmethod
+    def from_bif(cls, source: str | os.PathLike[str], hidden: Sequence[str]) -> LatentNetwork:
+        """Return the network of a text in the Interchange Format (BIF), given the names that are hidden.
+
+        Parameters
+        ----------
+        source : str or PathLike
+            The path of a file, or the text itself. The names of the states of observed variables become labels,
+            whole numbers where all names of a variable are such.
+        hidden : sequence of str
+
+        Raises
+        ------
+        FileError
+            When there is no such file, or the text is malformed; names the line.
+        """
+        graph, tables, columns = bif_parts(source, hidden)
+        return cls(graph, tables, columns=columns)
+
+    def to_bif(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the network as a text in the Interchange Format (BIF), and write it to a file if a path is given.
+
+        Numbers are written to the last bit, and states by their labels. The format does not say which variables are
+        hidden. Names with spaces or signs in them stand in quotes, which some other programs do not read.
+
+        Raises
+        ------
+        NetworkError
+            When the graph is undirected, or a name cannot be written.
+        """
+        text = as_bif(self)
+        if path is not None:
+            write_whole(path, lambda file: file.write(text.encode("utf-8")))
+        return text
+
+    def to_pgmpy(self) -> Any:
+        """Return the network as pgmpy's ``DiscreteBayesianNetwork``, hidden variables as its latents."""
+        return as_pgmpy(self)
+
+    def to_pyagrum(self) -> Any:
+        """Return the network as pyagrum's ``BayesNet``, which does not say which variables are hidden."""
+        return as_pyagrum(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the network into a file (safetensors), whole or not at all; `eigentree.load` gives it back.
+
+        Raises
+        ------
+        FileError
+            When the file cannot be written; one that was there is as it was.
+        """
+        from eigentree.exact.stored_network import save_network
+
+        save_network(self, path)
 
     @cached_property
     def tree(self) -> JunctionTree:
@@ -360,10 +452,10 @@ class LatentNetwork(HiddenAnswers):
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), or a data frame
-            Codes; -1, NaN or null for a missing cell.
+        X : array-like of shape (rows, columns), a data frame, or rows of letters
+            Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
         """
-        return self.model.log_prob(X)[0]
+        return self.model.log_prob(self._rows(X))[0]
 
 
 def _with_columns(graph: LatentGraph, names: tuple[str, ...]) -> LatentGraph:

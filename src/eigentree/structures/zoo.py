@@ -1,7 +1,8 @@
 """Ready-made latent graphs, all directed: the structures of the paper's section 9.1 and their relatives.
 
 A function such as `hmm` takes sizes and returns a graph. A template such as `HMM` leaves the columns open
-and builds the graph once they are known. `observed_states` is one number for all columns, or one per column.
+and builds the graph once they are known. `hidden_states` is the main size of each; `observed_states` is one number
+for all columns, or one per column.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from eigentree.checks import MOST_VARIABLES, a_mapping, check_variables, different_names, one_by_one
 from eigentree.errors import GraphError, did_you_mean, quoted
+from eigentree.notices import renamed, renamed_argument
 from eigentree.structures.graph import LatentGraph
 from eigentree.structures.templates import (
     HMM,
-    BalancedTree,
     FactorialHMM,
+    LatentTree,
     Mixture,
     SemiHiddenMarkov,
     Template,
@@ -29,8 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HMM",
-    "BalancedTree",
     "FactorialHMM",
+    "LatentTree",
     "Mixture",
     "SemiHiddenMarkov",
     "Template",
@@ -70,9 +72,10 @@ def factorial_hmm(
     return FactorialHMM(levels, hidden_states).build(_observed(observed_states, whole_number("length", length)))
 
 
-def mixture(columns: int, components: int = 2, observed_states: int | Sequence[int] = 2) -> LatentGraph:
+@renamed_argument("components", "hidden_states")
+def mixture(columns: int, hidden_states: int = 2, observed_states: int | Sequence[int] = 2) -> LatentGraph:
     """Return a latent class model (naive Bayes with a hidden class): h above x0, x1, …."""
-    return Mixture(components).build(_observed(observed_states, whole_number("columns", columns)))
+    return Mixture(hidden_states).build(_observed(observed_states, whole_number("columns", columns)))
 
 
 def semi_hidden_markov(
@@ -115,7 +118,7 @@ def latent_tree(
         raise GraphError(f"give either depth or edges, not depth={quoted(depth)} and edges={quoted(edges)}")
     if edges is not None:
         return _tree_of_edges(_pairs("edges", edges), hidden_states, observed_states)
-    template = BalancedTree(hidden_states, branching)
+    template = LatentTree(hidden_states, branching)
     # A deeper tree, even with two branches, has too many leaves; how many need not be worked out.
     levels = whole_number("depth", depth, most=MOST_VARIABLES.bit_length())
     return template.build(_observed(observed_states, branching**levels))
@@ -197,6 +200,13 @@ def paper_junction_tree(hidden_states: int = 2, observed_states: int | Sequence[
     return LatentGraph(
         {**dict.fromkeys(hidden, whole_number("hidden_states", hidden_states)), **columns}, edges, hidden
     )
+
+
+def __getattr__(name: str) -> type[Template]:
+    if name == "BalancedTree":
+        renamed("zoo.BalancedTree", "zoo.LatentTree")
+        return LatentTree
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{did_you_mean(name, __all__)}")
 
 
 def _tree_of_edges(
