@@ -205,7 +205,7 @@ class EMJunctionTree(StepsFace):
         # Draws of their own, made in any case, so that the same number given leads to the same fit.
         (draws,) = random.spawn(1)
         if self.pseudo_counts == "auto":
-            course = replace(course, pseudo_counts=chosen_pseudo_counts(course, init, draws))
+            course = replace(course, pseudo_counts=chosen_pseudo_counts(course, init, draws, self.verbose))
         standing: Standing | None = None
         try:
             with shown_progress(self.verbose, "EM", most) as report:
