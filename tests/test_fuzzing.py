@@ -18,10 +18,8 @@ def test_random_calls_end_in_answers_or_in_our_errors() -> None:
     ends, failures = fuzzing.run(range(CALLS), seed=0)
     assert ends["answered"] > CALLS / 6, "most questions are nonsense; then the laws have nothing to look at"
     assert ends["refused"] > CALLS / 6
-    # What reads cells, and tables with labels, still lets some junk through: take this out once they do not.
-    ours = [failure for failure in failures if " @ data/" not in failure.place]
-    assert not ours, "\n".join(
-        f"--only {each.number}: {each.label}: {each.place}\n{each.trace}" for each in ours[:5]
+    assert not failures, "\n".join(
+        f"--only {each.number}: {each.label}: {each.place}\n{each.trace}" for each in failures[:5]
     )
 
 
