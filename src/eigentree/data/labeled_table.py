@@ -94,8 +94,8 @@ class LabeledTable(np.ndarray[Any, np.dtype[np.float64]]):
         labels = tuple(range(size) for size in entries.shape) if states is None else _labels(states, entries.shape)
         if labels is None:
             raise DataError(
-                f"a table of shape {entries.shape} over {quoted(axes)} needs as many different labels of states along "
-                f"each axis, not {quoted(states)}"
+                f"a table of shape {entries.shape} over {quoted(axes)} needs as many different labels of states "
+                f"along each axis, not {quoted(states)}"
             )
         return cls.answer(entries, axes, labels)
 
