@@ -164,6 +164,8 @@ def asked(thing: Any, rows: np.ndarray) -> None:
         rows = labelled(rows)
     if isinstance(thing, et.Statistics):
         thing.update(rows)
+    elif isinstance(thing, et.JunctionTreeImputer):
+        thing.transform(rows)
     elif isinstance(thing, et.JunctionTreeClassifier):
         thing.predict(rows)
     elif isinstance(thing, et.LatentNetwork):
@@ -230,6 +232,8 @@ def saved_files(folder: Path) -> tuple[list[bytes], np.ndarray]:
             et.LatentNetwork.random(loop, seed=2),
             et.LatentNetwork.random(graph, seed=2),
             et.Statistics.of(rows, graph),
+            et.JunctionTreeClassifier(et.SpectralJunctionTree(et.zoo.HMM()), class_as="column").fit(rows, labels),
+            et.JunctionTreeImputer(et.SpectralJunctionTree(graph)).fit(rows),
             et.SpectralJunctionTree(et.zoo.Mixture(), numeric="quantiles", unknown="missing").fit(labelled(rows)),
         ]
     files = []

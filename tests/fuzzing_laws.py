@@ -137,7 +137,8 @@ def _draws_what_is_given(question: Question, answer: Any) -> None:
 def _fitted_models_are_pickled_whole(question: Question, answer: Any) -> None:
     assert answer is question.owner
     if question.table is not None:
-        asked = "predict_proba" if isinstance(answer, et.JunctionTreeClassifier) else "score_samples"
+        ask = {et.JunctionTreeClassifier: "predict_proba", et.JunctionTreeImputer: "transform"}
+        asked = ask.get(type(answer), "score_samples")
         scores = getattr(answer, asked)(question.table)
         assert not np.isnan(scores).any()
         copy = pickle.loads(pickle.dumps(answer))

@@ -136,6 +136,18 @@ def test_what_is_forbidden_is_said(saved: Path) -> None:
     os.chmod(saved.parent, 0o700)
 
 
+@pytest.mark.parametrize("answer", [3, b"model", TypeError("no"), ValueError("no")])
+def test_paths_of_other_classes(answer: Any) -> None:
+    class Own(os.PathLike[str]):
+        def __fspath__(self) -> Any:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    with pytest.raises(et.FileError, match="path"):
+        et.load(Own())
+
+
 class Bomb:
     def __reduce__(self) -> Any:
         return os.mkdir, ("executed",)

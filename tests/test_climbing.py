@@ -9,37 +9,76 @@ import pytest
 from numpy.testing import assert_allclose
 
 import eigentree as et
-from eigentree.em.climbing import MEMORY, Accelerator, Climb, Evaluation, Problem, Stopping, climbed, has_converged
+from eigentree.em.climbing import (
+    MEMORY,
+    TRIES,
+    Accelerator,
+    Climb,
+    Evaluation,
+    Problem,
+    Stopping,
+    climbed,
+    has_converged,
+)
 from eigentree.em.distinct import DistinctRows
 from eigentree.em.expectation import Expectation
 from eigentree.em.parameters import ParameterLayout
 
 LAYOUT = ParameterLayout.of(et.LatentGraph({"x": 4}))
 END = np.array([0.5, 0.5, 0.5, 0.5])
+TOTAL = 20.0
 
 
-def step(point: np.ndarray, target: np.ndarray) -> Evaluation:
-    """A step from parameters with these square roots to others."""
-    return Evaluation(point**2, target**2, 0.0, -1)
+def step(point: np.ndarray, gradient: np.ndarray, objective: float = 0.0) -> Evaluation:
+    """A step from parameters with these square roots, where the objective has this gradient."""
+    return Evaluation(point**2, point * (point + gradient / (2 * TOTAL)), np.full(4, TOTAL), objective, -1)
+
+
+def steps_towards_the_end(count: int, curvature: np.ndarray, seed: int = 0) -> list[Evaluation]:
+    """Steps from random points below a parabola whose top is at the end."""
+    points = END + np.random.default_rng(seed).uniform(-0.1, 0.1, (count, 4))
+    return [step(point, curvature * (END - point)) for point in points]
 
 
 @pytest.mark.parametrize("steps", [2, 3, MEMORY + 1, MEMORY + 4])
-def test_steps_that_shrink_along_a_line_are_extrapolated_to_its_end(steps: int) -> None:
-    # All numbers are sums of few powers of two, so that equal changes are equal to the last bit.
+def test_steps_along_a_line_are_extrapolated_to_where_the_gradient_vanishes(steps: int) -> None:
     away = np.array([1.0, -1.0, 0.0, 0.5]) / 16
     accelerator = Accelerator(LAYOUT)
     proposed = None
     for k in range(steps):
         length = 1.0 - k / 16
-        proposed = accelerator.propose(step(END + length * away, END + length * away / 2))
+        proposed = accelerator.propose(step(END + length * away, -30.0 * length * away))
         assert (proposed is None) == (k == 0)
     assert_allclose(proposed, END**2, rtol=1e-6)
 
 
-def test_steps_that_do_not_change_are_not_extrapolated() -> None:
+def test_where_nothing_was_seen_of_the_curvature_it_is_that_of_rows_without_gaps() -> None:
+    accelerator = Accelerator(LAYOUT)
+    seen, unseen = np.array([1.0, -1.0, 0.0, 0.0]) / 16, np.array([0.0, 0.0, 1.0, -1.0]) / 64
+    steady = 4 * TOTAL * unseen
+    accelerator.propose(step(END + seen, steady - 30.0 * seen))
+    proposed = accelerator.propose(step(END + seen / 2, steady - 30.0 * seen / 2))
+    assert_allclose(proposed, (END + unseen) ** 2 / ((END + unseen) ** 2).sum(), rtol=1e-9)
+
+
+def test_where_the_gradient_does_not_fall_nothing_is_learned() -> None:
     accelerator = Accelerator(LAYOUT)
     for _ in range(3):
-        assert accelerator.propose(step(END, END + 0.01)) is None
+        assert accelerator.propose(step(END, END / 50)) is None
+    away = np.array([1.0, -1.0, 0.0, 0.0]) / 16
+    assert accelerator.propose(step(END + away, END / 50 + away)) is None
+
+
+def test_a_step_that_went_too_far_is_shortened_to_the_top_of_a_parabola() -> None:
+    accelerator = Accelerator(LAYOUT)
+    away = np.array([1.0, -1.0, 0.0, 0.0]) / 16
+    accelerator.propose(step(END + away, -30.0 * away))
+    accelerator.propose(step(END + away / 2, -30.0 * away / 2, objective=7.0))
+    slope = 30.0 * float(away @ away) / 4
+    # It gained nothing, so the top is half way; then it lost more than it should ever have gained.
+    for objective, length in ((7.0, 0.5), (7.0 - 0.75 * slope, 0.1), (-np.inf, 0.01)):
+        roots = END + away / 2 * (1 - length)
+        assert_allclose(accelerator.shortened(objective), roots**2 / (roots**2).sum(), rtol=1e-9)
 
 
 def test_an_extrapolation_rules_out_nothing_that_em_allows_and_allows_nothing_that_it_rules_out() -> None:
@@ -47,26 +86,31 @@ def test_an_extrapolation_rules_out_nothing_that_em_allows_and_allows_nothing_th
     accelerator = Accelerator(LAYOUT)
     towards = np.array([0.75, -0.25, 0.0, 0.5])
     away = np.array([-0.125, 0.5, 0.0, 0.0])
-    targets = [towards + length * away for length in (1.0, 0.75)]
-    points = [towards + length * away for length in (1.25, 0.9375)]
-    assert accelerator.propose(step(points[0], targets[0])) is None
-    proposed = accelerator.propose(step(points[1], targets[1]))
+    assert accelerator.propose(step(towards + 1.25 * away, -10 * away)) is None
+    last = step(towards + 0.9375 * away, -7.5 * away)
+    proposed = accelerator.propose(last)
     assert proposed[2] == 0.0
     # Its root is a tenth of what the step itself would give, and the others go where the steps lead.
-    roots = np.array([0.75, 0.1 * targets[1][1], 0.0, 0.5])
+    roots = np.array([0.75, 0.1 * np.sqrt(min(last.parameters[1], last.following[1])), 0.0, 0.5])
     assert_allclose(proposed, roots**2 / (roots**2).sum(), rtol=1e-6)
 
 
 def test_only_the_last_steps_are_remembered() -> None:
-    random = np.random.default_rng(0)
-    steps = [step(*np.sqrt(random.dirichlet(np.ones(4), 2))) for _ in range(MEMORY + 1)]
+    curvature = np.array([10.0, 20.0, 30.0, 40.0])
+    steps = steps_towards_the_end(MEMORY + 1, curvature)
     fresh, old = Accelerator(LAYOUT), Accelerator(LAYOUT)
-    for _ in range(3):
-        old.propose(step(*np.sqrt(random.dirichlet(np.ones(4), 2))))
+    for one in steps_towards_the_end(3, curvature + 30.0, seed=1):
+        old.propose(one)
     ends = [[accelerator.propose(one) for one in steps][-1] for accelerator in (fresh, old)]
     assert np.array_equal(*ends)
+    longer, shorter = Accelerator(LAYOUT), Accelerator(LAYOUT)
+    ends = [
+        [accelerator.propose(one) for one in few][-1]
+        for accelerator, few in ((longer, steps), (shorter, steps[1:]))
+    ]
+    assert not np.array_equal(*ends)
     old.forget()
-    assert old.propose(steps[0]) is None
+    assert old.propose(steps[-1]) is None
 
 
 def problem_of(graph: et.LatentGraph, rows: np.ndarray) -> Problem:
@@ -77,9 +121,9 @@ def problem_of(graph: et.LatentGraph, rows: np.ndarray) -> Problem:
 
 
 def watched_climb(
-    seed: int, tol: float, most: int, monkeypatch: pytest.MonkeyPatch
+    seed: int, tol: float, most: int, monkeypatch: pytest.MonkeyPatch, poor: range = range(0)
 ) -> tuple[Problem, list[Climb], list[int]]:
-    """An accelerated climb, and how many parameters were tried before each of its steps."""
+    """An accelerated climb, some of whose attempts are made poor, and how many were made before each step."""
     graph = et.zoo.hmm(5, 1, 2, 3)
     problem = problem_of(graph, et.LatentNetwork.random(graph, seed=seed).sample(150, seed=seed))
     tried = 0
@@ -88,7 +132,8 @@ def watched_climb(
     def evaluated(self: Problem, parameters: np.ndarray) -> Evaluation:
         nonlocal tried
         tried += 1
-        return original(self, parameters)
+        found = original(self, parameters)
+        return found._replace(objective=-np.inf) if tried in poor else found
 
     monkeypatch.setattr(Problem, "evaluated", evaluated)
     start = problem.layout.vector(et.LatentNetwork.random(graph, seed=seed + 1))
@@ -101,20 +146,22 @@ def watched_climb(
 
 
 def test_after_a_refused_extrapolation_the_climb_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    refused = 0
-    for seed in range(6):
-        problem, climbs, tried = watched_climb(seed, 0.0, 30, monkeypatch)
-        for k, (before, after) in enumerate(pairwise(tried)):
-            if after - before < 2 or climbs[k + 1].converged:
-                continue
-            refused += 1
-            taken = climbs[k + 1]
-            # A plain step was taken instead, and nothing from before it plays a part.
-            assert np.array_equal(taken.here.parameters, climbs[k].here.following)
-            again = list(climbed(problem, taken.here.parameters, Stopping("paper", 0.0), 29 - k, True))
-            assert again[-1].history == climbs[-1].history[k + 1 :]
-            break
-    assert refused > 2
+    for seed in range(3):
+        problem, climbs, tried = watched_climb(seed, 0.0, 30, monkeypatch, range(15, 15 + TRIES))
+        (k,) = (k for k, (before, after) in enumerate(pairwise(tried)) if after - before > TRIES)
+        taken = climbs[k + 1]
+        # A plain step was taken instead, and nothing from before it plays a part.
+        assert np.array_equal(taken.here.parameters, climbs[k].here.following)
+        again = list(climbed(problem, taken.here.parameters, Stopping("paper", 0.0), 29 - k, True))
+        assert again[-1].history == climbs[-1].history[k + 1 :]
+
+
+def test_an_extrapolation_that_went_too_far_is_tried_again_and_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(3):
+        _, climbs, tried = watched_climb(seed, 0.0, 30, monkeypatch, range(15, 14 + TRIES))
+        (k,) = (k for k, (before, after) in enumerate(pairwise(tried)) if after - before == TRIES)
+        assert climbs[k + 1].history[-1] > climbs[k].history[-1]
+        assert not np.array_equal(climbs[k + 1].here.parameters, climbs[k].here.following)
 
 
 def test_only_a_plain_step_ends_an_accelerated_climb(monkeypatch: pytest.MonkeyPatch) -> None:

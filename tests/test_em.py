@@ -464,7 +464,7 @@ def test_arguments_out_of_range_are_named(model: et.EMJunctionTree, message: str
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([1.0], r"needs one number .*shape \(2,\), not \(1,\)"),
+        ([1.0], r"needs one number .*shape \(2,\), not 1 of them"),
         ([1.0, -1.0], "holds negative"),
         ([1.0, np.nan], "holds negative, infinite or missing"),
         ([0.0, 0.0], "the weight of all rows is zero"),

@@ -143,7 +143,6 @@ def test_graphs_and_templates_are_what_they_were() -> None:
         (of_pyagrum(), ([2, 2], ["sleep", "moods"]), r"a column 'moods', but .* did you mean 'mood'\?"),
         (of_pyagrum(), ([2, 2],), "a column 'x0', but the network of pyagrum no such variable; name the columns"),
     ],
-    ids=str,
 )
 def test_what_cannot_be_a_structure_is_refused_with_what_to_do(structure: Any, columns: Any, message: str) -> None:
     with pytest.raises(GraphError, match=message):

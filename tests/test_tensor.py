@@ -554,7 +554,7 @@ MISTAKES = {
         "the array for labels ('B',) must hold real numbers",
     ),
     "text": (lambda: LabeledTensor(["0.5"], "B"), "the array for labels ('B',) must hold real numbers"),
-    "ragged": (lambda: LabeledTensor([[1], [1, 2]], ["A", "B"]), "labels ('A', 'B') must hold real numbers"),
+    "ragged": (lambda: LabeledTensor([[1], [1, 2]], ["A", "B"]), "labels ('A', 'B') is not an array of numbers"),
     "unknown size": (lambda: tensor_bdc().size_of("A"), "<LabeledTensor: B 2, D 4, C 3> has no mode 'A'"),
     "misspelt": (
         lambda: LabeledTensor([1], "weather").size_of("wether"),

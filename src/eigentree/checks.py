@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sized
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
@@ -19,12 +19,15 @@ from eigentree.errors import DataError, EigentreeError, GraphError, ParameterErr
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from numpy.typing import NDArray
+
 __all__ = [
     "MOST_CELLS",
     "MOST_THREADS",
     "MOST_VARIABLES",
     "Seed",
     "a_mapping",
+    "an_array",
     "as_float",
     "check_cells",
     "check_variables",
@@ -137,6 +140,16 @@ def one_by_one(argument: str, value: Any, members: str, error: type[EigentreeErr
         # Arrays without an axis say that they can be iterated over, and cannot.
         pass
     raise error(f"{argument} is a list of {members}, not {quoted(value)}")
+
+
+def an_array(what: str, value: Any, error: type[EigentreeError]) -> NDArray[Any]:
+    """Return what is given as an array of whatever kind, or raise an error; nothing enormous is looked at."""
+    try:
+        if not (isinstance(value, Sized) and not isinstance(value, np.ndarray) and len(value) > MOST_CELLS):
+            return np.asarray(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise error(f"{what} is not an array of numbers, but {quoted(value)}")
 
 
 def a_mapping(

@@ -24,7 +24,7 @@ from eigentree.data.states import (
 )
 from eigentree.data.table import ARRAY, table_of
 from eigentree.data.weights import checked_weights
-from eigentree.errors import DataError, did_you_mean
+from eigentree.errors import DataError, did_you_mean, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -182,7 +182,7 @@ class Columns:
     def position(self, name: str) -> int:
         """Return the place of a column; raise `DataError` where there is none of this name."""
         if name not in self.names:
-            raise DataError(f"there is no column {name!r}{did_you_mean(name, self.names)}")
+            raise DataError(f"there is no column {quoted(name)}{did_you_mean(name, self.names)}")
         return self.names.index(name)
 
     def labels(self, name: str) -> Sequence[Label]:
@@ -214,7 +214,7 @@ class Columns:
         """Return the code of each value that is given by name; errors as for `evidence`."""
         if not isinstance(given, Mapping):
             raise DataError(
-                f"given is a mapping of names to states, such as {{{self.names[0]!r}: 0}}, not {given!r}"
+                f"given is a mapping of names to states, such as {{{self.names[0]!r}: 0}}, not {quoted(given)}"
             )
         return {name: self._code(name, value) for name, value in given.items()}
 
@@ -224,14 +224,14 @@ class Columns:
         if meaning is not None:
             if (code := meaning.code(value)) == UNKNOWN:
                 raise DataError(
-                    f"{name!r} is given as {value!r}, but has {meaning.told()}; "
+                    f"{name!r} is given as {quoted(value)}, but has {meaning.told()}; "
                     f"leave a variable out of given when it is not known"
                 )
             return code
         whole = isinstance(value, Integral) or (isinstance(value, float | np.floating) and value % 1 == 0)
         if not whole or not 0 <= value < states:
             raise DataError(
-                f"{name!r} is given as {value!r}, but has the codes 0 to {states - 1}; "
+                f"{name!r} is given as {quoted(value)}, but has the codes 0 to {states - 1}; "
                 f"leave a variable out of given when it is not known"
             )
         return int(value)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.errors import DataError, EigentreeError, did_you_mean
+from eigentree.checks import an_array, different_names
+from eigentree.errors import DataError, EigentreeError, did_you_mean, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -79,18 +81,21 @@ class LabeledTable(np.ndarray[Any, np.dtype[np.float64]]):
         names: Iterable[str],
         states: Sequence[Sequence[Hashable]] | None = None,
     ) -> LabeledTable:
-        entries: Floats = np.asarray(array, np.float64)
+        try:
+            entries: Floats = np.asarray(an_array("a table", array, DataError), np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise DataError(f"a table is made of numbers, not of {quoted(array)}") from None
         if entries.flags.writeable:
             entries = entries.copy()
             entries.flags.writeable = False
-        axes = tuple(names)
-        if len(axes) != entries.ndim or len(set(axes)) < len(axes):
-            raise DataError(f"a table of shape {entries.shape} needs as many different names, not {axes}")
-        labels = tuple(map(tuple, [range(size) for size in entries.shape] if states is None else states))
-        if tuple(map(len, labels)) != entries.shape or any(len(set(each)) < len(each) for each in labels):
+        axes = different_names("names", tuple(names) if isinstance(names, str) else names, DataError)
+        if len(axes) != entries.ndim:
+            raise DataError(f"a table of shape {entries.shape} needs as many different names, not {quoted(axes)}")
+        labels = tuple(range(size) for size in entries.shape) if states is None else _labels(states, entries.shape)
+        if labels is None:
             raise DataError(
-                f"a table of shape {entries.shape} over {axes} needs as many different labels of states along each "
-                f"axis, not {labels}"
+                f"a table of shape {entries.shape} over {quoted(axes)} needs as many different labels of states "
+                f"along each axis, not {quoted(states)}"
             )
         return cls.answer(entries, axes, labels)
 
@@ -192,12 +197,13 @@ class LabeledTable(np.ndarray[Any, np.dtype[np.float64]]):
         if not self.names:
             raise DataError("a single number makes no frame; use float(table)")
         *above, last = self.states
-        places = np.indices(self.shape[:-1]).reshape(len(above), -1)
+        rows = math.prod(self.shape[:-1])
+        places = np.indices(self.shape[:-1]).reshape(len(above), rows)
         index = {
             name: [labels[k] for k in at.tolist()]
             for name, labels, at in zip(self.names[:-1], above, places, strict=True)
         }
-        flat = self.array.reshape(-1, len(last))
+        flat = self.array.reshape(rows, len(last))
         return polars.DataFrame(index | {str(label): flat[:, k] for k, label in enumerate(last)}, strict=False)
 
     def __str__(self) -> str:
@@ -240,6 +246,23 @@ class LabeledTable(np.ndarray[Any, np.dtype[np.float64]]):
             numbers = [f"{flat[row, k]:.{decimals}f}" for k in columns if k >= 0]
             shown.append([*labels, *_gapped(numbers, columns)])
         return shown
+
+
+def _labels(states: Any, shape: tuple[int, ...]) -> tuple[tuple[Hashable, ...], ...] | None:
+    """Return the labels along each axis, once they are as many as there are places and all different; else None."""
+    if not isinstance(states, Collection) or len(states) != len(shape):
+        return None
+    found = []
+    for labels, size in zip(states, shape, strict=True):
+        if not isinstance(labels, Collection) or len(labels) != size:
+            return None
+        try:
+            found.append(tuple(labels))
+            if len(set(found[-1])) < size:
+                return None
+        except TypeError:
+            return None
+    return tuple(found)
 
 
 def _rebuilt(array: Floats, names: Sequence[str], states: Sequence[Any], writeable: bool) -> LabeledTable:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from eigentree.data.cells import Factored, plain_label
 from eigentree.data.labels import Bins, Labels, in_order, looks_continuous
-from eigentree.errors import DataError, did_you_mean
+from eigentree.errors import DataError, did_you_mean, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,9 @@ __all__ = [
     "without_codes",
 ]
 
+MOST_LABELS = 2**20
+"""Of a column."""
+
 NumericRule: TypeAlias = Literal["error", "quantiles"]
 """What a column of measurements is: a mistake, or cut into bins that hold equally many rows."""
 
@@ -44,26 +48,28 @@ def given_labels(categories: Categories | None, names: Sequence[str]) -> dict[st
     if not isinstance(categories, Mapping):
         if not isinstance(categories, Iterable):
             raise DataError(
-                f"categories are labels for all columns, or a mapping of names to labels, not {categories!r}"
+                f"categories are labels for all columns, or a mapping of names to labels, not {quoted(categories)}"
             )
-        shared = checked_labels(list(categories), "each column")
-        return dict.fromkeys(names, shared)
+        return dict.fromkeys(names, checked_labels(categories, "each column"))
     for name in categories:
         if name not in names:
-            raise DataError(f"categories name {name!r}, which is no column{did_you_mean(name, names)}")
-    found = {}
-    for name, labels in categories.items():
-        if not isinstance(labels, Iterable) or isinstance(labels, Mapping):
-            raise DataError(f"categories of {name!r} are a list of labels, not {labels!r}")
-        found[name] = checked_labels(list(labels), name)
-    return found
+            raise DataError(f"categories name {quoted(name)}, which is no column{did_you_mean(name, names)}")
+    return {name: checked_labels(labels, name) for name, labels in categories.items()}
 
 
-def checked_labels(labels: list[Any], name: str) -> Labels:
+def checked_labels(labels: Any, name: str) -> Labels:
     """Return labels in the order given; raise `DataError` unless they are different and at least one."""
-    values = tuple(plain_label(label, name) for label in labels)
+    if isinstance(labels, Mapping) or not isinstance(labels, Iterable):
+        raise DataError(f"categories of {name!r} are a list of labels, not {quoted(labels)}")
+    # What is given may never end.
+    listed = list(islice(labels, MOST_LABELS + 1))
+    if len(listed) > MOST_LABELS:
+        raise DataError(
+            f"categories of {name!r} are more than {MOST_LABELS:,} labels; a column cannot have so many"
+        )
+    values = tuple(plain_label(label, name) for label in listed)
     if not values or len(set(values)) < len(values):
-        raise DataError(f"categories of {name!r} are different labels, at least one, not {labels!r}")
+        raise DataError(f"categories of {name!r} are different labels, at least one, not {quoted(labels)}")
     if any(value != value for value in values):
         raise DataError(f"categories of {name!r} hold NaN, which marks a missing cell")
     return Labels(values)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sized
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from eigentree.checks import check_cells
 from eigentree.data.cells import Cells, Factored, array_cells, frame_cells
 from eigentree.errors import DataError, did_you_mean
 
@@ -175,6 +176,8 @@ def frame_of(X: Any) -> Any | None:
 
 
 def _unnamed(X: Any) -> Table:
+    if isinstance(X, Sized) and not isinstance(X, np.ndarray):
+        check_cells("the data", len(X), "give them in parts, as arrays or frames")
     try:
         array = X if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
         if array.dtype.kind in "US" and not isinstance(X, np.ndarray):

@@ -22,7 +22,7 @@ def checked_path(path: Any) -> str:
         raise FileError(f"a path is a string or a pathlib.Path, not {_kind(path)}")
     try:
         text = os.fspath(path)
-    except TypeError as error:
+    except Exception as error:  # whatever a path of the user's own class raises
         raise FileError(f"the path cannot be used: {error}") from None
     if not isinstance(text, str):
         raise FileError(f"a path is a string or a pathlib.Path, not {_kind(text)}")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from eigentree.structures.graph import LatentGraph
 
 __all__ = [
+    "USUAL_TOLERANCES",
     "Accelerator",
     "Climb",
     "Evaluation",
@@ -40,20 +41,35 @@ __all__ = [
 
 Rule: TypeAlias = Literal["gain", "paper"]
 
-MEMORY = 5
+MEMORY = 10
 """How many earlier steps an accelerated step looks back on."""
 
 SMALLEST_SHARE = 0.1
-"""An extrapolation leaves the root of each parameter at least this share of what a plain step would give it."""
+"""An accelerated step leaves each root at least this share of the smaller of where it is and where EM would go."""
 
-RIDGE = 1e-10
-"""What is added to the products of earlier changes, relative to their size: steps in one direction are no basis."""
+CURVED = 1e-10
+"""A step is looked back on if the gradient fell along it by more, as the cosine of move and fall."""
+
+SHORTER = (0.1, 0.5)
+"""Bounds of the share to which a step is shortened that lowered the objective."""
+
+TRIES = 3
+"""How often a step is tried, shorter and shorter, before all that was remembered is given up."""
+
+SHORTEST_STRETCH = 5
+"""The fewest steps by whose gain the remaining gain is judged: single gains are uneven."""
 
 SHARE_OF_CLIMB = 4
 """A stretch of steps by which the remaining gain is judged is at least one part of so many of the climb."""
 
 FASTEST_RATE, SLOWEST_RATE = 0.5, 0.99
 """Bounds of the rate at which the gains of stretches are taken to fall."""
+
+USUAL_TOLERANCES = {"gain": 4e-6, "paper": 1e-4}
+"""The tolerance of each rule of stopping where none is given."""
+
+DEAR_ROWS, SHARE_OF_ERROR = 32_000, 0.02
+"""With so many rows that differ steps are dear, and such a share of chance error is not climbed for."""
 
 PATIENCE = 15
 """How many steps validation rows may not become likelier before a climb ends."""
@@ -67,6 +83,8 @@ class Evaluation(NamedTuple):
     parameters : (parameters,)
     following : (parameters,)
         The next parameters by one EM step.
+    totals : (parameters,)
+        The expected count of the distribution that each parameter belongs to, pseudo-counts included.
     objective : float
         That of `parameters`; -inf if a row is impossible.
     impossible : int
@@ -75,6 +93,7 @@ class Evaluation(NamedTuple):
 
     parameters: Floats
     following: Floats
+    totals: Floats
     objective: float
     impossible: int
 
@@ -132,7 +151,8 @@ class Problem:
                 objective = -math.inf
             counts = counts + self.pseudo_counts * learned
         number = int(self.numbers[impossible]) if impossible >= 0 else -1
-        return Evaluation(parameters, self.layout.normalised(counts, parameters), objective, number)
+        following = self.layout.normalised(counts, parameters)
+        return Evaluation(parameters, following, self.layout.totals(counts), objective, number)
 
 
 class Kept(NamedTuple):
@@ -208,6 +228,17 @@ class Stopping(NamedTuple):
     rule: Rule
     tol: float
 
+    @classmethod
+    def usual(cls, rule: Rule, rows: DistinctRows, parameters: int) -> Stopping:
+        """Return when a climb on rows has arrived by a rule, given how many entries of the tables are learned.
+
+        From p parameters and n rows, chance alone makes the log-likelihood per row wrong by p / 2n.
+        """
+        tol = USUAL_TOLERANCES[rule]
+        if rule == "gain" and len(rows.weights) >= DEAR_ROWS:
+            tol = max(tol, SHARE_OF_ERROR * parameters / (2.0 * float(rows.weights.sum())))
+        return cls(rule, tol)
+
     def reached(self, history: Sequence[float], weight: float) -> bool:
         """Return whether a climb has arrived, given its objectives and the weight of its rows."""
         if self.rule == "gain":
@@ -242,12 +273,7 @@ def climbed(
     yield climb
     accelerator = Accelerator(problem.layout) if accelerate else None
     for _ in range(max_iter):
-        moved = None
-        proposed = accelerator.propose(climb.here) if accelerator else None
-        if accelerator and proposed is not None:
-            moved = climb.moved(problem.evaluated(proposed))
-            if moved is None:
-                accelerator.forget()
+        moved = _accelerated(problem, climb, accelerator) if accelerator else None
         plain = moved is None
         if moved is None:
             moved = climb.moved(problem.evaluated(climb.here.following))
@@ -269,6 +295,21 @@ def climbed(
         yield climb
 
 
+def _accelerated(problem: Problem, climb: Climb, accelerator: Accelerator) -> Climb | None:
+    """Return the climb after an accelerated step, or None when there is none that raises the objective."""
+    proposed = accelerator.propose(climb.here)
+    if proposed is None:
+        return None
+    for _ in range(TRIES):
+        there = problem.evaluated(proposed)
+        moved = climb.moved(there)
+        if moved is not None:
+            return moved
+        proposed = accelerator.shortened(there.objective)
+    accelerator.forget()
+    return None
+
+
 def _validated(climb: Climb, validation: Problem | None) -> Climb:
     return climb.validated(validation.log_likelihood(climb.here.parameters)) if validation else climb
 
@@ -283,10 +324,9 @@ def remaining_gain(history: Sequence[float]) -> float:
     """Return how much an objective is still expected to rise, given its values so far; infinity if too few.
 
     The gains of two stretches of steps, one after the other, are taken as the last of a geometric series. A stretch
-    is as long as the memory of an accelerated step, whose single gains are uneven; it is longer in a long climb,
-    where the rate itself becomes slower.
+    is longer in a long climb, where the rate itself becomes slower.
     """
-    stretch = max(MEMORY, len(history) // SHARE_OF_CLIMB)
+    stretch = max(SHORTEST_STRETCH, len(history) // SHARE_OF_CLIMB)
     if len(history) <= 2 * stretch or not math.isfinite(history[-1 - 2 * stretch]):
         return math.inf
     before = history[-1 - stretch] - history[-1 - 2 * stretch]
@@ -297,38 +337,98 @@ def remaining_gain(history: Sequence[float]) -> float:
 
 
 class Accelerator:
-    """Anderson's method on the square roots of the parameters.
+    """Quasi-Newton steps (L-BFGS) on the square roots of the parameters.
 
-    There the distance of two distributions is Hellinger's, which does not favour large parameters.
+    There the distance of two distributions is Hellinger's, which does not favour large parameters, and the
+    curvature that rows without gaps would have is four times the expected count of each distribution. What is not
+    known yet of the true curvature is taken to be that: the first step is EM's own but for terms of higher order.
     """
 
     def __init__(self, layout: ParameterLayout) -> None:
         self._layout = layout
-        self._points: list[Floats] = []
-        self._residuals: list[Floats] = []
+        self._last: _Place | None = None
+        self._pairs: list[_Pair] = []
+        self._try: _Try | None = None
 
     def forget(self) -> None:
         """Start again from the next step."""
-        self._points.clear()
-        self._residuals.clear()
+        self._last = None
+        self._pairs.clear()
 
     def propose(self, here: Evaluation) -> Floats | None:
-        """Return an extrapolation from a step and earlier ones, or None when there are none."""
-        target, point = np.sqrt(here.following), np.sqrt(here.parameters)
-        self._points.append(point)
-        self._residuals.append(target - point)
-        if len(self._points) == 1:
+        """Return where a quasi-Newton step leads, or None when nothing is known of the curvature."""
+        place = _Place.of(here, self._layout)
+        if self._last is not None:
+            move, fall = place.roots - self._last.roots, self._last.gradient - place.gradient
+            along = float(move @ fall)
+            if along > CURVED * math.sqrt(float(move @ move) * float(fall @ fall)):
+                self._pairs = [*self._pairs, _Pair(move, fall, along)][-MEMORY:]
+        self._last = place
+        if not self._pairs:
             return None
-        if len(self._points) > MEMORY + 1:
-            del self._points[0], self._residuals[0]
-        moves, changes = np.diff(self._points, axis=0), np.diff(self._residuals, axis=0)
-        products = changes @ changes.T
-        size = float(np.trace(products))
-        if size == 0.0:
-            return None
-        products[np.diag_indices_from(products)] += RIDGE * size
-        weights = np.linalg.solve(products, changes @ self._residuals[-1])
-        # A parameter stays positive where EM leaves it so, and zero where EM does.
-        roots = np.maximum(target - weights @ (moves + changes), SMALLEST_SHARE * target)
-        proposed = self._layout.normalised(roots**2, here.following)
+        direction = self._direction(place.gradient, here.totals)
+        self._try = _Try(here, direction, float(place.gradient @ direction), 1.0)
+        return self._reached(self._try)
+
+    def shortened(self, objective: float) -> Floats:
+        """Return where a shorter step leads, after one that led to this objective: to the top of a parabola."""
+        assert self._try is not None
+        here, direction, slope, length = self._try
+        missed = slope * length + here.objective - objective
+        share = slope * length / (2.0 * missed) if missed > 0.0 else 0.0
+        shorter = length * min(max(share, SHORTER[0]), SHORTER[1])
+        self._try = _Try(here, direction, slope, shorter)
+        return self._reached(self._try)
+
+    def _direction(self, gradient: Floats, totals: Floats) -> Floats:
+        """Return the gradient times the inverse of the curvature that was seen (Nocedal's two loops)."""
+        direction = gradient.copy()
+        shares = []
+        for pair in reversed(self._pairs):
+            shares.append(float(pair.move @ direction) / pair.along)
+            direction -= shares[-1] * pair.fall
+        np.divide(direction, 4.0 * totals, out=direction, where=totals > 0)
+        for pair, share in zip(self._pairs, reversed(shares), strict=True):
+            direction += (share - float(pair.fall @ direction) / pair.along) * pair.move
+        return direction
+
+    def _reached(self, attempt: _Try) -> Floats:
+        """Return the parameters to which a step leads: zero where EM leads to zero, and nowhere else."""
+        here = attempt.here
+        roots, targets = np.sqrt(here.parameters), np.sqrt(here.following)
+        reached = np.maximum(
+            roots + attempt.length * attempt.direction, SMALLEST_SHARE * np.minimum(roots, targets)
+        )
+        proposed = self._layout.normalised(np.where(targets > 0, reached**2, 0.0), here.following)
         return np.where(self._layout.learned, proposed, here.following)
+
+
+class _Place(NamedTuple):
+    """Where a climb was: the roots of the parameters, and the gradient of the objective in them."""
+
+    roots: Floats
+    gradient: Floats
+
+    @classmethod
+    def of(cls, here: Evaluation, layout: ParameterLayout) -> _Place:
+        roots = np.sqrt(here.parameters)
+        # The slope of a count c times log r^2 is 2 c / r; what would only lengthen a distribution is taken out.
+        slopes = np.divide(here.following, roots, out=np.zeros_like(roots), where=layout.learned & (roots > 0))
+        return cls(roots, np.where(layout.learned, 2.0 * here.totals * (slopes - roots), 0.0))
+
+
+class _Pair(NamedTuple):
+    """A move, how the gradient fell along it, and their product."""
+
+    move: Floats
+    fall: Floats
+    along: float
+
+
+class _Try(NamedTuple):
+    """A step that is tried: from where, in which direction with which slope, and what share of it."""
+
+    here: Evaluation
+    direction: Floats
+    slope: float
+    length: float

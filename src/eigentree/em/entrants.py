@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from eigentree.engine.tables import TableKey
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["FEW_ROWS", "FEW_ROWS_TIMES", "KINDS", "Entrant", "Kind", "Office"]
+__all__ = ["FEW_ROWS", "KINDS", "Entrant", "Kind", "Office"]
 
 Kind: TypeAlias = Literal["spectral", "mixture", "copy", "random"]
 
@@ -37,18 +37,18 @@ KINDS: tuple[Kind, ...] = ("spectral", "mixture", "copy", "random")
 """All kinds of starts."""
 
 ONE_HIDDEN: tuple[Kind, ...] = (
-    *("mixture", "random", "mixture", "mixture", "spectral", "mixture"),
-    *("mixture", "mixture", "mixture", "mixture", "mixture", "random"),
+    *("mixture", "mixture", "random", "mixture", "random", "mixture"),
+    *("mixture", "random", "mixture", "spectral", "mixture", "random"),
 )
 """Who takes part in a race where one hidden variable stands above all columns: a copy would be a mixture again."""
 
 MANY_HIDDEN: tuple[Kind, ...] = (
-    *("mixture", "copy", "random", "copy", "spectral", "mixture"),
-    *("mixture", "copy", "mixture", "random", "random"),
+    *("mixture", "random", "copy", "mixture", "spectral", "random", "mixture", "random", "copy", "mixture"),
+    *("random", "mixture", "random", "mixture", "random", "mixture", "random", "mixture", "random", "mixture"),
 )
 """Who takes part in a race elsewhere."""
 
-SHARPNESS = (0.8, 0.5, 0.3)
+SHARPNESS = (0.5, 0.3, 0.8)
 """How much of a class is the row that it is seeded by, in turn."""
 
 NOISES = (0.3, 0.1, 0.6)
@@ -62,7 +62,7 @@ CLASS_STOPPING = Stopping("gain", 1e-5)
 
 VIEWS = 6
 
-FEW_ROWS, FEW_ROWS_TIMES = 500, 3
+FEW_ROWS, FEW_ROWS_TIMES = 2_000, 3
 """With no more rows that differ, so many times as many starts run: they cost little, and optima are many."""
 
 
@@ -99,11 +99,14 @@ class Office:
     gaps: frozenset[str]
 
     def racing(self, random: np.random.Generator) -> list[Entrant]:
-        """Return those who take part in a race, the first few of different kinds."""
+        """Return those who take part in a race, in the order in which they enter."""
         if not self._hidden:
             return self.of_kinds(["random"], random)
         kinds = ONE_HIDDEN if len(self._hidden) == 1 else MANY_HIDDEN
-        return self.of_kinds(kinds * (FEW_ROWS_TIMES if len(self.rows.weights) <= FEW_ROWS else 1), random)
+        if len(self.rows.weights) <= FEW_ROWS:
+            # All spectral starts are one.
+            kinds += tuple(kind for kind in kinds if kind != "spectral") * (FEW_ROWS_TIMES - 1)
+        return self.of_kinds(kinds, random)
 
     def of_kinds(self, kinds: Sequence[Kind], random: np.random.Generator) -> list[Entrant]:
         """Return one entrant of each kind; those of the same kind differ."""

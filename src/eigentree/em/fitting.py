@@ -43,7 +43,7 @@ def fitted(
     entrants = office.of_kinds([init] * restarts, random)
     if init == "random":
         return _each(course, [entrant.make(course.rows) for entrant in entrants])
-    return raced(course, entrants, restarts, random)
+    return raced(course, entrants, restarts, random, at_once=True)
 
 
 def _each(course: Course, starts: Sequence[Start]) -> Iterator[Standing]:

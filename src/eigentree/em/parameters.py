@@ -104,9 +104,13 @@ class ParameterLayout:
 
     def normalised(self, counts: Floats, fallback: Floats) -> Floats:
         """Return relative frequencies, and the fallback's distribution where there are no counts."""
-        totals = np.repeat(np.add.reduceat(counts, self._first), self.lengths)
+        totals = self.totals(counts)
         frequencies: Floats = np.divide(counts, totals, out=fallback.copy(), where=totals > 0)
         return frequencies
+
+    def totals(self, counts: Floats) -> Floats:
+        """Return, for each parameter, what the counts of its distribution add up to."""
+        return np.repeat(np.add.reduceat(counts, self._first), self.lengths)
 
     @cached_property
     def _first(self) -> Integers:

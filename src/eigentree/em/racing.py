@@ -4,11 +4,15 @@ How high a climb will end shows late, and later on some structures than on other
 dropped after a fixed number of steps. Heats become longer, each twice the one before, and after each heat a start
 stays only if it might still win: if what it gained in this heat would bring it ahead of the leader. The number that
 can stay has a bound, which falls from heat to heat.
+
+Two starts begin, and others enter before later heats, once the leader's climb proves to be long; they run the heats
+that they missed. So what a race costs is in proportion to what it decides: where a climb is short, few are tried.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict, deque
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
@@ -18,7 +22,7 @@ import numpy as np
 
 from eigentree.em.climbing import Climb, Problem, Stopping, climbed
 from eigentree.em.distinct import DistinctRows
-from eigentree.em.entrants import FEW_ROWS, FEW_ROWS_TIMES, Entrant
+from eigentree.em.entrants import FEW_ROWS, Entrant
 from eigentree.em.frozen import softened
 from eigentree.em.starts import Start
 from eigentree.errors import EigentreeError, RankError
@@ -34,27 +38,33 @@ __all__ = ["Course", "Heat", "Part", "Standing", "part_of", "raced"]
 FIRST_ROWS, GROWTH = 2_000, 4
 """How many rows that differ the first part has, and how many times as many the next."""
 
+FIRST_OF_FEWER = 3_000
+"""How many the first part has where fewer parts correct it."""
+
+ROWS_PER_PARAMETER = 8
+"""No part has fewer rows for each entry of the tables: on fewer, chance decides which start is ahead."""
+
 WORTH_A_PART = 3
 """A part is raced on where there are so many times as many rows."""
 
 MANY_ROWS = 32_000
-"""With fewer rows that differ the first part has twice as many: fewer parts correct it."""
+"""With fewer rows that differ there are fewer parts."""
 
 SLOW_HOPE = 10.0
 """How many times what it gained a start may hope for in the first heats, where hidden variables are many: climbs
 linger on plateaus there, and those that end highest are behind at first."""
 
-PROBES = 4
-"""So many starts run first; where they are level, no more are needed."""
-
 LEVEL = 1e-4
-"""Starts that differ by no more in objective per row after the first heat are level."""
+"""Starts that differ by no more in objective per row are level: no more are needed."""
+
+STAY_TIMES = 6
+"""Where rows are few all starts enter at once, and so many times as many stay: optima are close to each other."""
 
 CHANCE = 0.5
 """By so much, over the root of the number of draws, chance alone can put a start ahead on a part of the rows."""
 
 MATTERS = 1e-5
-"""A start that cannot get ahead of the leader by more, in objective per row, does not stay."""
+"""A start that cannot get ahead of the leader by more, in objective per row, does not stay where rows are many."""
 
 SHARE_OF_ERROR = 0.002
 """A part is left once so much of its chance error, p / 2n nats per row, is still to be gained on it."""
@@ -64,30 +74,57 @@ SOFTENED = 1e-6
 
 
 class Round(NamedTuple):
-    """A heat: how long it is, and who stays after it.
+    """A heat: how long it is, and who runs in it.
 
     Attributes
     ----------
     steps : int
     most : int
-        How many can stay.
+        How many can stay after it.
     slow : bool
         Whether starts may hope for more than they gained.
+    entered : int
+        How many starts have entered when it begins, the earlier ones included.
     """
 
     steps: int
     most: int
     slow: bool = False
+    entered: int = 0
 
 
-OPENING = (Round(10, 10, True), Round(20, 10, True), Round(40, 10, True), Round(80, 4))
-"""Heats of starts that have not run yet."""
+ALL = 1_000
+"""More starts than there are."""
 
-LATER = (Round(20, 3), Round(40, 2), Round(80, 1))
+OPENING_ONE_HIDDEN = (
+    Round(20, 2, entered=2),
+    Round(20, 2, entered=4),
+    Round(40, 2, entered=6),
+    Round(80, 2, entered=10),
+    Round(160, 2, entered=ALL),
+)
+"""Heats of starts that have not run yet, where there is one hidden variable: climbs are short, and show early."""
+
+OPENING_MANY_HIDDEN = (
+    Round(10, ALL, True, entered=2),
+    Round(20, ALL, True, entered=4),
+    Round(40, 6, True, entered=10),
+    Round(80, 3),
+    Round(160, 2),
+)
+"""Heats of starts that have not run yet, where there are several."""
+
+PART_TIMES = 2
+"""On a part of the rows so many times as many starts can enter and stay, where there are several."""
+
+LATER = (Round(20, 3, True, entered=ALL), Round(40, 3, True), Round(80, 2, True), Round(160, 2, True))
 """Heats on more rows than before."""
 
-LAST = (Round(160, 2), Round(320, 2))
-"""Heats on all rows, after those."""
+LATER_OF_MANY = (Round(20, 3, entered=ALL), Round(40, 2), Round(80, 1))
+"""The same where rows are many, and steps on them dear."""
+
+LAST = Round(320, 1)
+"""A heat on all rows, after those."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,13 +169,21 @@ class Course:
         """Return a climb to the end on all rows."""
         return climbed(self.whole, start, self.stopping, self.max_iter, self.accelerate, self.validation)
 
+    @property
+    def has_many_rows(self) -> bool:
+        """Whether most rows that differ should wait until a few have told where to go."""
+        return len(self.rows.weights) >= MANY_ROWS
+
     def parts(self, random: np.random.Generator) -> list[Part]:
         """Return parts of the rows, each larger than the one before, and at last all rows."""
-        parts, size = [], FIRST_ROWS if len(self.rows.weights) >= MANY_ROWS else 2 * FIRST_ROWS
+        parameters = int(self.whole.layout.learned.sum())
+        size = max(FIRST_ROWS if self.has_many_rows else FIRST_OF_FEWER, ROWS_PER_PARAMETER * parameters)
+        parts = []
         while WORTH_A_PART * size <= len(self.rows.weights):
             parts.append(part_of(self.rows, size, random))
             size *= GROWTH
-        return [*parts, Part(self.rows, math.inf)]
+        first, *others = [*parts, Part(self.rows, math.inf)]
+        return [first._replace(is_first=True), *others]
 
 
 class Heat(NamedTuple):
@@ -202,10 +247,13 @@ class Part(NamedTuple):
     rows : DistinctRows
     draws : float
         As from how many rows drawn at random they are; infinity for all rows.
+    is_first : bool
+        Whether nothing was raced before.
     """
 
     rows: DistinctRows
     draws: float
+    is_first: bool = False
 
 
 def part_of(rows: DistinctRows, size: int, random: np.random.Generator) -> Part:
@@ -229,7 +277,11 @@ def part_of(rows: DistinctRows, size: int, random: np.random.Generator) -> Part:
 
 
 def raced(
-    course: Course, entrants: Sequence[Entrant], finalists: int, random: np.random.Generator
+    course: Course,
+    entrants: Sequence[Entrant],
+    finalists: int,
+    random: np.random.Generator,
+    at_once: bool = False,
 ) -> Iterator[Standing]:
     """Yield how a race stands, again and again, until its winner has arrived.
 
@@ -237,43 +289,47 @@ def raced(
     ----------
     course : Course
     entrants : sequence of Entrant
-        The first few are of different kinds.
+        The later ones take part only where climbs are long.
     finalists : int
         Most starts that are climbed to the end.
     random : Generator
         Draws the parts of the rows.
+    at_once : bool
+        Whether all take part, from the beginning.
     """
     heats: tuple[Heat, ...] = ()
     absent: dict[str, str] = {}
-    groups = [entrants[:PROBES], entrants[PROBES:]]
-    rounds: tuple[Round, ...] = OPENING
+    waiting = deque(entrants)
+    rounds: tuple[Round, ...] = OPENING_MANY_HIDDEN if len(course.graph.hidden) > 1 else OPENING_ONE_HIDDEN
     for part in course.parts(random):
-        field = _Field(course, part)
-        first, *others = (*rounds, *LAST) if field.is_last else rounds
-        for group in filter(None, groups):
-            for entrant in group:
+        field = _Field(course, part, at_once)
+        for number, heat in enumerate(rounds := (*rounds, LAST) if field.is_last else rounds):
+            field.opened()
+            for runner in field.runners:
+                runner.advance(heat.steps)
+                yield field.standing(heats, absent)
+            while waiting and field.has_room(heat):
+                entrant = waiting.popleft()
                 try:
                     start = entrant.make(part.rows)
                 except EigentreeError as error:
                     absent[entrant.name] = str(error)
                     continue
-                field.enter(start, first.steps)
+                field.enter(start, rounds[: number + 1])
                 yield field.standing(heats, absent)
-            if field.is_level:
-                break
-        if not field.runners:
-            raise RankError("; ".join(f"there can be no {name} start: {reason}" for name, reason in absent.items()))
-        heats = (*heats, field.closed(first))
-        for heat in others:
-            for runner in field.runners:
-                runner.advance(heat.steps)
-                yield field.standing(heats, absent)
-            heats = (*heats, field.closed(heat))
-        groups, rounds = [[Entrant(start.name, partial(_again, start)) for start in field.starts()]], LATER
+            if not field.runners:
+                raise RankError(_nobody(absent))
+            heats = (*heats, field.closed(number, heat))
+        waiting = deque(Entrant(start.name, partial(_again, start)) for start in field.starts())
+        rounds = LATER_OF_MANY if course.has_many_rows else LATER
     for runner in field.runners[:finalists]:
         while not runner.arrived:
             runner.advance(1)
             yield field.standing(heats, absent)
+
+
+def _nobody(absent: Mapping[str, str]) -> str:
+    return "; ".join(f"there can be no {name} start: {reason}" for name, reason in absent.items())
 
 
 def _again(start: Start, rows: DistinctRows) -> Start:
@@ -291,6 +347,8 @@ class _Runner:
     arrived : bool
     gain : float
         What it gained in the last heat.
+    is_out : bool
+        Whether it entered late and was no match for those before it.
     """
 
     def __init__(self, name: str, steps: Iterator[Climb]) -> None:
@@ -299,6 +357,7 @@ class _Runner:
         self.climb = next(steps)
         self.gain = 0.0
         self.arrived = False
+        self.is_out = False
 
     @property
     def height(self) -> float:
@@ -326,7 +385,7 @@ class _Field:
         Whether they run on all rows.
     """
 
-    def __init__(self, course: Course, part: Part) -> None:
+    def __init__(self, course: Course, part: Part, at_once: bool) -> None:
         self.runners: list[_Runner] = []
         self.is_last = part.rows is course.rows
         self._course = course
@@ -334,39 +393,74 @@ class _Field:
         self._few_rows = len(part.rows.weights) <= FEW_ROWS
         self._many_hidden = len(course.graph.hidden) > 1
         self._problem = course.whole if self.is_last else course.problem(part.rows, 1)
+        self._at_once = at_once or self._few_rows
+        self._times = STAY_TIMES if self._few_rows else 1
+        if self._many_hidden and part.is_first and not self.is_last:
+            self._times *= PART_TIMES
+        self._entered = 0
+        self._settled = False
+        self._heights: defaultdict[int, list[float]] = defaultdict(list)
 
-    def enter(self, start: Start, steps: int) -> None:
-        """Let a start run its first heat."""
+    def opened(self) -> None:
+        """Let no more starts enter where the leader has arrived before."""
+        self._settled |= bool(self.runners) and self.runners[0].arrived
+
+    def has_room(self, heat: Round) -> bool:
+        """Return whether one more start may enter: one at least, and no more where it no longer matters."""
+        if not self.runners or self._at_once:
+            return True
+        return self._entered < heat.entered * self._times and not self._settled
+
+    def enter(self, start: Start, heats: Sequence[Round]) -> None:
+        """Let a start run all heats so far, or as many as those who ran them before let it stay in."""
         if self.is_last:
             climb = self._course.climbed(start.parameters)
         else:
             climb = climbed(self._problem, start.parameters, self._good_enough(), self._course.max_iter, True)
-        self.runners.append(_Runner(start.name, climb))
-        self.runners[-1].advance(steps)
+        runner = _Runner(start.name, climb)
+        for number, heat in enumerate(heats):
+            runner.advance(heat.steps)
+            if number < len(heats) - 1:
+                ahead = sum(height > runner.height for height in self._heights[number])
+                self._heights[number].append(runner.height)
+                runner.is_out = ahead >= heat.most * self._times
+            if runner.is_out:
+                break
+        self.runners.append(runner)
+        self._entered += 1
+
+    def _has_hope(self, runner: _Runner, heat: Round) -> bool:
+        """Return whether a start might get ahead of the leader, by as much as it gained in a heat or a multiple."""
+        hope = SLOW_HOPE if heat.slow and self._many_hidden else 1.0
+        matters = 0.0 if self._few_rows else MATTERS
+        enough = self.runners[0].height + (matters - CHANCE / math.sqrt(self._draws)) * self._problem.weight
+        return not runner.is_out and runner.height + (not runner.arrived) * hope * runner.gain > enough
 
     def _good_enough(self) -> Stopping:
         """Return when a part of the rows has no more to say: what is to be gained is small beside its error."""
         return Stopping("gain", SHARE_OF_ERROR * int(self._problem.layout.learned.sum()) / (2 * self._draws))
 
-    @property
-    def is_level(self) -> bool:
-        """Whether it does not matter which start wins; few rows have many optima, which show late."""
-        if self._few_rows:
+    def _is_level(self) -> bool:
+        """Return whether it does not matter which start wins; few rows have many optima, which show late."""
+        if self._few_rows or len(self.runners) == 1:
             return False
-        heights = [runner.height for runner in self.runners]
-        return len(heights) > 1 and max(heights) - min(heights) <= LEVEL * self._problem.weight
+        # Where climbs are short, two that agree tell enough.
+        other = self.runners[-1 if self._many_hidden else 1]
+        return self.runners[0].height - other.height <= LEVEL * self._problem.weight
 
-    def closed(self, heat: Round) -> Heat:
+    def closed(self, number: int, heat: Round) -> Heat:
         """Return what a heat showed, the leader first, and keep those that might win."""
         weight = self._problem.weight
         self.runners.sort(key=lambda runner: -runner.height)
         standings = tuple((runner.name, runner.height / weight) for runner in self.runners)
         steps = max(len(runner.climb.history) - 1 for runner in self.runners)
-        hope = SLOW_HOPE if heat.slow and self._many_hidden else 1.0
+        self._heights[number] += [runner.height for runner in self.runners if not runner.is_out]
         leader, *others = self.runners
-        enough = leader.height + (MATTERS - CHANCE / math.sqrt(self._draws)) * weight
-        hopeful = [each for each in others if each.height + (not each.arrived) * hope * each.gain > enough]
-        self.runners = [leader, *hopeful][: heat.most * (FEW_ROWS_TIMES if self._few_rows else 1)]
+        hopeful = [runner for runner in others if self._has_hope(runner, heat)]
+        if self._is_level():
+            self._settled = True
+            hopeful = hopeful if self._many_hidden else []
+        self.runners = [leader, *hopeful][: heat.most * self._times]
         return Heat(len(self._problem.rows.weights), steps, standings)
 
     def standing(self, heats: tuple[Heat, ...], absent: Mapping[str, str]) -> Standing:

@@ -40,6 +40,9 @@ MOST_CLASSES = 64
 SEEDS_FROM = 2_000
 """Rows that seeds are chosen among."""
 
+CANDIDATES = 3
+"""How many rows are drawn for each seed."""
+
 JITTER = 0.1
 """By what share the entries of carried tables are disturbed, so that variables with equal parts can part."""
 
@@ -126,20 +129,26 @@ def seeded(
 def _far_apart(codes: Codes, states: Integers, count: int, random: np.random.Generator) -> Integers:
     """Return rows chosen one after the other, each likelier the farther it is from those before (k-means++).
 
-    Rows are as far from each other as the share of cells, among those known in both, in which they differ.
+    Of a few that are drawn so, the one that leaves the others nearest is chosen. Rows are as far from each other as
+    the share of cells, among those known in both, in which they differ.
     """
     known = codes < states
+
+    def distances(row: int) -> Floats:
+        both = known & known[row]
+        differ, cells = ((codes != codes[row]) & both).sum(axis=1), both.sum(axis=1)
+        return np.where(cells > 0, differ / np.maximum(cells, 1), 1.0)
+
     chosen = [int(random.integers(len(codes)))]
-    nearest = np.ones(len(codes))
+    nearest = distances(chosen[0])
     while len(chosen) < count:
-        other = chosen[-1]
-        both = known & known[other]
-        differ = ((codes != codes[other]) & both).sum(axis=1)
-        cells = both.sum(axis=1)
-        nearest = np.minimum(nearest, np.where(cells > 0, differ / np.maximum(cells, 1), 1.0))
         odds = nearest**2
         total = odds.sum()
-        chosen.append(int(random.choice(len(codes), p=odds / total if total > 0 else None)))
+        drawn = random.choice(len(codes), CANDIDATES, p=odds / total if total > 0 else None).tolist()
+        left = [np.minimum(nearest, distances(row)) for row in drawn]
+        best = int(np.argmin([float((each**2).sum()) for each in left]))
+        chosen.append(drawn[best])
+        nearest = left[best]
     return np.array(chosen)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from eigentree.checks import (
     MOST_CELLS,
     a_mapping,
+    an_array,
     check_cells,
     finite_number,
     one_by_one,
@@ -74,8 +75,9 @@ class LabeledTensor:
     def __init__(self, array: npt.ArrayLike, labels: Iterable[str]) -> None:
         names = _names(labels)
         try:
-            entries = np.asarray(array).astype(np.float64, order="C", casting="same_kind")
-        except (TypeError, ValueError, OverflowError) as error:
+            given = an_array(f"what has the labels {names}", array, TensorError)
+            entries = given.astype(np.float64, order="C", casting="same_kind")
+        except (TypeError, OverflowError) as error:
             raise TensorError(f"the array for labels {names} must hold real numbers: {error}") from None
         if len(names) != entries.ndim:
             raise TensorError(

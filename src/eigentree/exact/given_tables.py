@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eigentree.checks import an_array
 from eigentree.data.columns import Columns
 from eigentree.errors import NetworkError, quoted
 from eigentree.structures.elimination import check_families
@@ -86,11 +87,12 @@ def checked_keys(tables: Mapping[Any, ArrayLike], graph: LatentGraph) -> dict[tu
 
 def checked_table(key: tuple[str, ...], axes: tuple[str, ...], table: ArrayLike, graph: LatentGraph) -> Floats:
     """Return a table as a read-only array, once its shape, its numbers and its sums are what they must be."""
+    given = an_array(f"the table of {shown(key)}", table, NetworkError)
     try:
-        if np.iscomplexobj(table):
+        if np.iscomplexobj(given):
             raise TypeError
         # Row by row: the last bits of sums depend on the order in memory, which files do not keep.
-        array = np.array(table, dtype=np.float64, order="C")
+        array = np.array(given, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError):
         raise NetworkError(f"the table of {shown(key)} is not an array of numbers") from None
     shape = tuple(graph.states[name] for name in axes)
@@ -121,10 +123,7 @@ def checked_order(name: str, order: ArrayLike, graph: LatentGraph) -> Integers:
     if name not in graph.hidden:
         raise NetworkError(f"{name!r} is observed: its states are those of the data; relabel hidden variables only")
     states = graph.states[name]
-    try:
-        found = np.asarray(order)
-    except (TypeError, ValueError, OverflowError):
-        found = np.empty(0, object)
+    found = an_array(f"the order of {name!r}", order, NetworkError)
     if found.dtype.kind not in "iu" or sorted(found.ravel().tolist()) != list(range(states)) or found.ndim != 1:
         raise NetworkError(
             f"the order of {name!r} lists the states 0 to {states - 1}, each once, not {quoted(order)}"

@@ -138,6 +138,7 @@ class LatentNetwork(HiddenAnswers):
 
     def labels(self, name: str) -> Sequence[Hashable]:
         """Return what the states of a variable are called; those of a hidden one are 0, 1, …."""
+        self._graph.require(name)
         return range(self._graph.states[name]) if name in self._graph.hidden else self.columns.labels(name)
 
     @property

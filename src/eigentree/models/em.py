@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from eigentree.checks import finite_number, flag, generator, one_of, whole_number
-from eigentree.em.climbing import Problem, Stopping
+from eigentree.em.climbing import USUAL_TOLERANCES, Problem, Stopping
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.entrants import KINDS
 from eigentree.em.fitting import fitted
 from eigentree.em.outcome import StartOutcome
+from eigentree.em.parameters import ParameterLayout
 from eigentree.em.progress import shown_progress
 from eigentree.em.racing import Course
 from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, chosen_pseudo_counts
@@ -23,8 +23,6 @@ from eigentree.models.parameters import learns
 from eigentree.models.steps_face import StepsFace, checked_init, encoded, warn_interrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Floats
@@ -39,9 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["EMJunctionTree"]
 
-TOLERANCES: Mapping[Rule, float] = MappingProxyType({"gain": 4e-6, "paper": 1e-4})
-"""The tolerance of each rule of stopping where none is given."""
-
 
 class EMJunctionTree(StepsFace):
     """Tables learned by expectation maximisation.
@@ -54,7 +49,8 @@ class EMJunctionTree(StepsFace):
         How many starts to climb from, where `init` names their kind; the best end is kept. In a race, how many may
         be climbed to the end.
     tol : float, optional
-        Of `stopping`: 4e-6 nats per row for "gain", 1e-4 for "paper", unless given.
+        Of `stopping`: unless given, 1e-4 for "paper", and for "gain" 4e-6 nats per row, or a fiftieth of the error
+        that chance makes (p / 2n for p entries of tables and n rows) where that is more and 32,000 rows differ.
     max_iter : int
         Most steps of a climb.
     init : {"race", "spectral", "mixture", "copy", "random"} or LatentNetwork
@@ -73,7 +69,8 @@ class EMJunctionTree(StepsFace):
         and while there are less than 50 for each entry of the tables, it is chosen among 0.1 to 4 by a fifth of the
         rows that is held out: the largest that is as good as the best but for chance.
     accelerate : bool
-        Extrapolate from earlier steps (Anderson's method); a step that would lower the objective is taken back.
+        Extrapolate from earlier steps (L-BFGS, begun with EM's own step); one that would lower the objective is
+        shortened or taken back.
     validation_fraction : float
         The share of the rows that is not learned from: the tables under which it was likeliest are kept, and the
         climb ends when it has not become likelier for some steps.
@@ -208,7 +205,7 @@ class EMJunctionTree(StepsFace):
         # Draws of their own, made in any case, so that the same number given leads to the same fit.
         (draws,) = random.spawn(1)
         if self.pseudo_counts == "auto":
-            course = replace(course, pseudo_counts=chosen_pseudo_counts(course, init, draws))
+            course = replace(course, pseudo_counts=chosen_pseudo_counts(course, init, draws, self.verbose))
         standing: Standing | None = None
         try:
             with shown_progress(self.verbose, "EM", most) as report:
@@ -246,7 +243,7 @@ class EMJunctionTree(StepsFace):
         whole_number("restarts", self.restarts)
         whole_number("max_iter", self.max_iter)
         flag("accelerate", self.accelerate)
-        one_of("stopping", self.stopping, tuple(TOLERANCES))
+        one_of("stopping", self.stopping, tuple(USUAL_TOLERANCES))
         if not isinstance(self.init, LatentNetwork):
             one_of("init", self.init, ("race", *KINDS), NetworkError)
         if not finite_number("validation_fraction", self.validation_fraction, 0.0) < 1:
@@ -289,7 +286,10 @@ class EMJunctionTree(StepsFace):
         if held is not None:
             gaps |= columns_with_gaps(held.codes, graph)
             checked = Problem.of(graph, held, gaps, 0.0, self.n_jobs)
-        stopping = Stopping(self.stopping, TOLERANCES[self.stopping] if self.tol is None else float(self.tol))
+        learned = int(ParameterLayout.of(graph).learned.sum())
+        stopping = Stopping.usual(self.stopping, rows, learned)
+        if self.tol is not None:
+            stopping = Stopping(self.stopping, float(self.tol))
         return Course(
             graph, rows, gaps, pseudo_counts, stopping, self.max_iter, self.accelerate, self.n_jobs, checked
         )

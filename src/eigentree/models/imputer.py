@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from eigentree.checks import one_of
+from eigentree.checks import different_names, one_of
 from eigentree.data.handing import arranged, as_frame
-from eigentree.errors import DataError, quoted
+from eigentree.errors import DataError
 from eigentree.models.em import EMJunctionTree
 from eigentree.models.face import Face, require_face
 from eigentree.models.features import Features
@@ -141,11 +141,10 @@ class JunctionTreeImputer(Features):
         names = self._columns.names
         if input_features is None:
             return np.array(names, object)
-        given = np.asarray(input_features, object)
-        if given.shape != (len(names),):
-            got = len(given) if given.ndim == 1 else quoted(input_features)
+        given = np.array(different_names("input_features", input_features, DataError), object)
+        if len(given) != len(names):
             raise DataError(
-                f"input_features should have length equal to number of features ({len(names)}), got {got}"
+                f"input_features should have length equal to number of features ({len(names)}), got {len(given)}"
             )
         if self._columns.named and tuple(given) != names:
             raise DataError("input_features is not equal to feature_names_in_; leave it out")
