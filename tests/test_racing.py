@@ -161,7 +161,7 @@ def test_where_two_starts_agree_no_more_enter_and_a_kind_that_is_asked_for_enter
 
 
 def test_the_usual_tolerance_is_a_share_of_chance_error_only_where_many_rows_differ() -> None:
-    for count, weight, tol in ((1_000, 1.0, 4e-6), (40_000, 1.0, 0.02 * 300 / 80_000), (40_000, 1e3, 4e-6)):
+    for count, weight, tol in ((1_000, 1.0, 4e-6), (40_000, 1.0, 0.005 * 300 / 80_000), (40_000, 1e3, 4e-6)):
         rows = DistinctRows(np.zeros((count, 1)), np.full(count, weight), np.arange(count))
         assert_allclose(Stopping.usual("gain", rows, 300).tol, tol)
         assert Stopping.usual("paper", rows, 300).tol == 1e-4
