@@ -25,6 +25,7 @@ TOPICS = (
     "consistency",
     "real",
     "classes",
+    "imputing",
 )
 DRAWING = ("accuracy", "consistency")
 """The topics whose models are drawn with a concentration that one can choose."""

@@ -135,7 +135,7 @@ def warm_up() -> None:
     """Let all be compiled before any clock runs."""
     codes = np.random.default_rng(0).integers(-1, 2, (60, 6)).astype(np.int8)
     for table in (Table(codes, (2,) * 6), Table(np.abs(codes), (2,) * 6)):
-        for structure in (zoo.Mixture(2), zoo.HMM(1, 2), zoo.BalancedTree(2)):
+        for structure in (zoo.Mixture(2), zoo.HMM(1, 2), zoo.LatentTree(2)):
             for fit in methods(5).values():
                 timed(fit, structure.build(table.states), table, 0)
 
@@ -156,7 +156,7 @@ def _show_split(name: str, split: Split, cases: Sequence[Case]) -> None:
         steps = median(one.steps for one in runs[RACE])
         table.append(
             [
-                repr(case.structure).replace("hidden_states=", "").replace("components=", ""),
+                repr(case.structure).replace("hidden_states=", ""),
                 f"{case.seeds}",
                 *(_score(runs.get(method, [])) for method in (INDEPENDENT, SPECTRAL, RACE, RANDOM)),
                 *_ahead(runs),
@@ -352,12 +352,12 @@ def _show_notes() -> None:
 
 def _splits(quick: bool) -> dict[str, tuple[Callable[[], Split], list[str], list[Case]]]:
     """Return how to read each data set that has test rows, its files, and the structures to fit."""
-    chains = [Case(zoo.Mixture(4)), Case(zoo.HMM(1, 4), random=False), Case(zoo.BalancedTree(4), random=False)]
-    bushes = [Case(zoo.Mixture(4), seeds=5), Case(zoo.Mixture(8), seeds=5), Case(zoo.BalancedTree(4))]
+    chains = [Case(zoo.Mixture(4)), Case(zoo.HMM(1, 4), random=False), Case(zoo.LatentTree(4), random=False)]
+    bushes = [Case(zoo.Mixture(4), seeds=5), Case(zoo.Mixture(8), seeds=5), Case(zoo.LatentTree(4))]
     wide = [
         Case(zoo.Mixture(4)),
         Case(zoo.Mixture(8), random=False),
-        Case(zoo.BalancedTree(4), random=False, max_iter=200),
+        Case(zoo.LatentTree(4), random=False, max_iter=200),
     ]
     most = 500 if quick else None
     cases = {"nltcs": chains, "msnbc": chains, "plants": wide}

@@ -23,7 +23,7 @@ STRUCTURES = {
     "mixture of 8": zoo.Mixture(8),
     "mixture of 16": zoo.Mixture(16),
     "HMM of 4 states": zoo.HMM(order=1, hidden_states=4),
-    "tree of 4 states": zoo.BalancedTree(hidden_states=4),
+    "tree of 4 states": zoo.LatentTree(hidden_states=4),
 }
 DAWID_SKENE = {"bluebird": 0.1019, "rte": 0.0725}
 """The share of items that Dawid and Skene's EM, started from votes, gets wrong."""
@@ -76,7 +76,7 @@ def crowd_error(name: str) -> float:
     items, workers = labels[:, 0].max(), labels[:, 1].max()
     cells = np.full((items, workers), -1)
     cells[labels[:, 0] - 1, labels[:, 1] - 1] = labels[:, 2] - 1
-    graph = zoo.mixture(columns=int(workers), components=2, observed_states=2)
+    graph = zoo.mixture(columns=int(workers), hidden_states=2, observed_states=2)
     model = EMJunctionTree(graph, random_state=0).fit(cells)
     (hidden,) = graph.hidden
     found = model.predict_proba(cells, target=hidden).argmax(axis=1)

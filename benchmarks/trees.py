@@ -37,7 +37,7 @@ def run(quick: bool) -> None:
     steps = (125, 250, 500) if quick else (1_250, 2_500, 5_000, 10_000)
     columns = (500, 1_000) if quick else (10_000, 20_000)
     chains = {length: zoo.hmm(length, order=2, hidden_states=2, observed_states=4) for length in steps}
-    hubs = {count: zoo.mixture(count, components=2, observed_states=4) for count in columns}
+    hubs = {count: zoo.mixture(count, hidden_states=2, observed_states=4) for count in columns}
     _show_growth("2nd-order HMM (2 hidden, 4 observed states)", "steps", chains, repeats)
-    _show_growth("mixture (2 components, 4 observed states)", "columns", hubs, repeats)
+    _show_growth("mixture (2 hidden states, 4 observed states)", "columns", hubs, repeats)
     show_note("linear time doubles with the size; the aim is a ratio of at most about 2.2")

@@ -414,15 +414,15 @@ X_GOOD, Y_GOOD = labelled(10, 10)
         (X_GOOD, np.zeros(20, int), "one class only, 0; a classifier needs at least two"),
         (X_GOOD, ["a"] * 20, "one class only, 'a'"),
         (X_GOOD, Y_GOOD[:-1], r"y needs one label per row, shape \(20,\), not \(19,\)"),
-        (X_GOOD, Y_GOOD[:, None], r"shape \(20,\), not \(20, 1\)"),
+        (X_GOOD, X_GOOD[:, :2], r"shape \(20,\), not \(20, 2\)"),
         (X_GOOD, [[1], [1, 2]] * 10, r"shape \(20,\), not lists of different lengths"),
-        (X_GOOD, None, "y is missing"),
+        (X_GOOD, None, "requires y to be passed, but the target y is None"),
         (X_GOOD, [*Y_GOOD[:-1], None], "row 19 has no label; leave out rows whose class is unknown"),
         (X_GOOD, [math.nan, *Y_GOOD[1:]], "row 0 has no label"),
         (X_GOOD, np.array(["2026-01-01", "NaT"] * 10, "M8[D]"), "row 1 has no label"),
         (X_GOOD, pd.array([*Y_GOOD[:-1], pd.NA], dtype="Int64"), "row 19 has no label"),
         (X_GOOD, np.array([1, "a"] * 10, object), "no common order: int, str; use one type"),
-        (X_GOOD[:, :5], Y_GOOD, "the data have 5 columns, but the graph has 6 observed variables"),
+        (X_GOOD[:, :5], Y_GOOD, "X has 5 features, but eigentree is expecting 6 features as input"),
         (X_GOOD[0], Y_GOOD, "data need the shape"),
         (X_GOOD[:0], Y_GOOD[:0], "the data have no rows"),
         (X_GOOD + 1, Y_GOOD, "has the codes 0 to 2"),
@@ -434,7 +434,7 @@ def test_errors_say_what_is_wrong(X: object, y: object, message: str) -> None:
 
 
 def test_weights_that_leave_a_class_without_rows_are_an_error() -> None:
-    with pytest.raises(et.DataError, match="all rows of the class 'donor' have weight 0"):
+    with pytest.raises(et.DataError, match="the weight of all rows of the class 'donor' is zero"):
         classifier().fit(X_GOOD, NAMES[Y_GOOD], sample_weight=1 - Y_GOOD)
     with pytest.raises(et.DataError, match="sample_weight needs one number per row"):
         classifier().fit(X_GOOD, Y_GOOD, sample_weight=[1, 2])
@@ -456,7 +456,7 @@ def test_wrong_parameters_of_the_estimator_are_named(recipe: dict[str, object]) 
 
 def test_rows_to_classify_must_fit_the_columns() -> None:
     model = quietly(lambda: classifier().fit(X_GOOD, Y_GOOD))
-    with pytest.raises(et.DataError, match="the data have 5 columns"):
+    with pytest.raises(et.DataError, match="X has 5 features"):
         model.predict(X_GOOD[:, :5])
     with pytest.raises(et.DataError, match="the frame has no column 'x0'"):
         model.predict(pd.DataFrame(X_GOOD, columns=["a", *GRAPH.observed[1:]]))

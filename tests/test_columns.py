@@ -23,9 +23,9 @@ NAMED = {"left": [0, 1, 0, 1], "right": [2, 0, 1, 2], "both": [1, 0, 1, 0]}
 def test_frames_keep_their_names(library: Callable[[object], object]) -> None:
     table = library(NAMED)
     assert Columns.learned(table) == Columns(("left", "right", "both"), (2, 3, 2))
-    model = et.SpectralJunctionTree(et.zoo.Mixture(components=2), max_rank=1, shrinkage=1.0).fit(table)
+    model = et.SpectralJunctionTree(et.zoo.Mixture(hidden_states=2), max_rank=1, shrinkage=1.0).fit(table)
     assert model.graph_.observed == ("left", "right", "both")
-    plain = et.SpectralJunctionTree(et.zoo.Mixture(components=2), max_rank=1, shrinkage=1.0).fit(ROWS)
+    plain = et.SpectralJunctionTree(et.zoo.Mixture(hidden_states=2), max_rank=1, shrinkage=1.0).fit(ROWS)
     assert_array_equal(model.score_samples(table), plain.score_samples(ROWS))
 
 
@@ -52,7 +52,7 @@ def test_evidence_is_one_row_with_all_else_missing() -> None:
         ({"a": -1}, "'a' is given as -1"),
         ({"a": 0.5}, r"'a' is given as 0\.5"),
         ({"a": "0"}, "'a' is given as '0'"),
-        ([("a", 0)], r"given is a mapping of names to codes, such as \{'a': 0\}"),
+        ([("a", 0)], r"given is a mapping of names to states, such as \{'a': 0\}"),
     ],
 )
 def test_evidence_that_does_not_fit_is_named(given: object, message: str) -> None:

@@ -239,7 +239,7 @@ def test_counts_are_not_changed_by_later_ones() -> None:
         (lambda c: c + et.Counts(GRAPH, [("a",)]), "the same groups"),
         (lambda c: c - et.Counts(RENAMED, RENAMED_GROUPS), "of the same variables"),
         (lambda c: c.table([]), "at least one variable"),
-        (lambda c: et.Counts(GRAPH, [("a", "a")]), r"each variable once and at least one, not \['a', 'a'\]"),
+        (lambda c: et.Counts(GRAPH, [("a", "a")]), "a group to count names 'a' twice"),
         (lambda c: et.Counts(GRAPH, [()]), "at least one"),
         (lambda c: c.update([[0, 0, 0, 0]], sample_weight=[1e17]), r"adds up to 1e\+17, too much"),
         (lambda c: c.update([[0, 0, 0, 0]], sample_weight=np.ma.array([1.0], mask=[True])), "missing numbers"),

@@ -15,7 +15,6 @@ from em_problems import brute_step, is_learned, problems, table_axes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from pyagrum_models import as_pyagrum
 from random_graphs import latent_graphs
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -101,7 +100,7 @@ def test_steps_agree_with_pyagrum(graph: et.LatentGraph, tmp_path: Path) -> None
     theirs = start
     # One step at a time: pyagrum may end its climb early, or go back, where the likelihood hardly moves.
     for steps in (1, 2, 3):
-        net = as_pyagrum(theirs)
+        net = theirs.to_pyagrum()
         learner = pyagrum.BNLearner(str(file), net, ["?"])
         learner.useNoPrior()
         learner.useEM(1e-12, 0.0)
@@ -465,10 +464,10 @@ def test_arguments_out_of_range_are_named(model: et.EMJunctionTree, message: str
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([1.0], r"needs one number .*shape \(2,\), not \(1,\)"),
+        ([1.0], r"needs one number .*shape \(2,\), not 1 of them"),
         ([1.0, -1.0], "holds negative"),
         ([1.0, np.nan], "holds negative, infinite or missing"),
-        ([0.0, 0.0], "all rows have weight 0"),
+        ([0.0, 0.0], "the weight of all rows is zero"),
         ([[1.0], [1.0, 2.0]], "needs one number"),
     ],
 )

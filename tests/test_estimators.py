@@ -5,11 +5,9 @@ from __future__ import annotations
 import copy
 import gzip
 import math
-import os
 import pickle
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,6 +17,7 @@ from brute_force import all_rows, observed_table, predictive
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from shared_files import shared_file
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
@@ -27,8 +26,6 @@ from sklearn.preprocessing import FunctionTransformer
 import eigentree as et
 from eigentree.planning.views import ViewPlan
 from eigentree.spectral.shrinkage import USUAL, pseudo_rows
-
-SHARED = Path(__file__).parents[1].parent / "shared" / "data"
 
 GRAPH = et.zoo.hmm(6, 2, 2, 3)
 TRUTH = et.LatentNetwork.random(GRAPH, seed=0)
@@ -82,6 +79,9 @@ def test_parameters_are_kept_cloned_and_set(structure: object) -> None:
         "max_rank": 2,
         "when_short": "warn",
         "floor": "auto",
+        "categories": None,
+        "unknown": "error",
+        "numeric": "error",
     }
     model = et.SpectralJunctionTree(**given)
     assert model.get_params(deep=False) == given
@@ -368,12 +368,12 @@ def test_conditionals_are_parts_of_the_joint_where_operators_are_negative() -> N
     ("X", "message"),
     [
         ([[0, 1], [1]], "different lengths"),
-        ([[0.0, np.inf], [1.0, 0.0]], "column 'x1' holds inf, which is no code"),
+        ([[0.0, np.inf], [1.0, 0.0]], "column 'x1' holds inf, which is no state"),
     ],
 )
 def test_templates_name_data_that_are_no_codes(X: object, message: str) -> None:
     with pytest.raises(et.DataError, match=message):
-        et.SpectralJunctionTree(et.zoo.Mixture(components=2)).fit(X)
+        et.SpectralJunctionTree(et.zoo.Mixture(hidden_states=2)).fit(X)
 
 
 def test_predictions_are_those_of_the_learned_joint() -> None:
@@ -608,20 +608,23 @@ def test_a_wrong_parameter_is_named_at_every_door(parameters: dict, message: str
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda m: m.fit(ROWS, sample_weight=np.zeros(len(ROWS))), "all rows have weight 0"),
+        (lambda m: m.fit(ROWS, sample_weight=np.zeros(len(ROWS))), "the weight of all rows is zero"),
         (
             lambda m: m.fit(ROWS, sample_weight=np.ones(3)),
             r"sample_weight needs one number per row, shape \(400,\)",
         ),
         (lambda m: m.fit(ROWS, sample_weight=-np.ones(len(ROWS))), "sample_weight holds negative"),
-        (lambda m: m.fit(ROWS[:, :4]), "the data have 4 columns, but the graph has 6"),
+        (lambda m: m.fit(ROWS[:, :4]), "X has 4 features, but eigentree is expecting 6 features"),
         (lambda m: m.fit(ROWS[:0]), "the data have no rows"),
         (lambda m: m.fit(ROWS + 1), "holds 3, but 'x[0-5]' has the codes 0 to 2"),
         (lambda m: m.fit(ROWS).predict_proba(ROWS, "h0"), "'h0' is hidden"),
         (lambda m: m.fit(ROWS).joint(["x9"]), "no variable 'x9'"),
         (lambda m: m.fit(ROWS).sample(0), "whole number of at least 1, not 0"),
         (lambda m: m.fit(ROWS).impute(ROWS, method="mean"), "method is 'mode' or 'sample', not 'mean'"),
-        (lambda m: m.set_params(structure="hmm").fit(ROWS), "is a LatentGraph or a template .*, not str"),
+        (
+            lambda m: m.set_params(structure="hmm").fit(ROWS),
+            "is a LatentGraph, a template .*, or a graph of .*, not str",
+        ),
     ],
 )
 def test_mistakes_are_named(ask: Callable, message: str) -> None:
@@ -645,19 +648,14 @@ def test_a_failed_fit_leaves_the_model_as_it_was() -> None:
 
 
 def shared(name: str) -> np.ndarray:
-    path = SHARED / name
-    if not path.exists():
-        if os.environ.get("CI"):
-            pytest.fail(f"{path} is missing, and CI must not skip what needs it")
-        pytest.skip(f"{path} is missing: real data were NOT checked")
-    with gzip.open(path, "rt") as file:
+    with gzip.open(shared_file(name), "rt") as file:
         return np.loadtxt(file, delimiter=",", dtype=np.uint8)
 
 
 @pytest.mark.shared_data
 @pytest.mark.parametrize(
     "structure",
-    [et.zoo.Mixture(components=4), et.zoo.BalancedTree(hidden_states=2), et.zoo.BalancedTree(hidden_states=4)],
+    [et.zoo.Mixture(hidden_states=4), et.zoo.LatentTree(hidden_states=2), et.zoo.LatentTree(hidden_states=4)],
     ids=["mixture of 4", "tree of 2 states", "tree of 4 states"],
 )
 def test_nltcs_is_far_from_independent(structure: et.zoo.Template) -> None:

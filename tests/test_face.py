@@ -116,9 +116,46 @@ def test_parameters_are_set_all_or_none() -> None:
     with pytest.raises(et.ParameterError, match="has no parameter 'viewss'; did you mean 'views'"):
         classifier.set_params(estimator=et.SpectralJunctionTree(GRAPH), estimator__viewss=3)
     assert classifier.estimator is inner
-    with pytest.raises(et.ParameterError, match=r"structure=HMM.* has no parameter 'hidden_states'"):
-        et.SpectralJunctionTree(et.zoo.HMM()).set_params(structure__hidden_states=3)
+    with pytest.raises(et.ParameterError, match=r"structure=HMM.* has no parameter 'branching'"):
+        et.SpectralJunctionTree(et.zoo.HMM()).set_params(structure__branching=3)
+    with pytest.raises(et.GraphError, match="hidden_states is a whole number of at least 1, not 0"):
+        inner.set_params(views=2, structure=et.zoo.HMM(), structure__hidden_states=0)
+    assert inner.get_params() == et.SpectralJunctionTree(GRAPH).get_params()
     assert classifier.set_params(estimator__views=3).estimator.views == 3
+
+
+def test_sizes_of_a_template_are_parameters() -> None:
+    """Set on one estimator, they are nobody else's: the template is replaced, never changed."""
+    template = et.zoo.HMM(order=2)
+    first = et.JunctionTreeClassifier(et.SpectralJunctionTree(template))
+    second = clone(first)
+    assert first.get_params()["estimator__structure__hidden_states"] == 2
+    assert second.get_params()["estimator__structure"] is template
+    second.set_params(estimator__structure__hidden_states=3)
+    assert second.estimator.structure == et.zoo.HMM(order=2, hidden_states=3)
+    assert first.estimator.structure is template
+    assert template == et.zoo.HMM(order=2)
+    given = et.SpectralJunctionTree(GRAPH).set_params(structure=et.zoo.Mixture(), structure__hidden_states=4)
+    assert given.structure == et.zoo.Mixture(4)
+    unfinished = et.SpectralJunctionTree(et.zoo.HMM)
+    assert clone(unfinished).get_params() == unfinished.get_params()
+    with pytest.raises(et.ParameterError, match="has no parameter 'hidden_states'"):
+        unfinished.set_params(structure__hidden_states=3)
+
+
+def test_the_number_of_hidden_states_is_searched_over() -> None:
+    truth = et.LatentNetwork.random(et.zoo.mixture(6, 2, 3), concentration=0.2, seed=0)
+    model = et.EMJunctionTree(et.zoo.Mixture(), max_iter=20, random_state=0, categories=range(3))
+    search = GridSearchCV(model, {"structure__hidden_states": [1, 2]}, cv=2).fit(truth.sample(300, seed=1))
+    assert search.best_params_ == {"structure__hidden_states": 2}
+    assert search.best_estimator_.graph_.states["h"] == 2
+    grid = {"estimator__structure": [et.zoo.Mixture(), et.zoo.HMM()], "estimator__structure__hidden_states": [1, 3]}
+    classifier = et.JunctionTreeClassifier(et.SpectralJunctionTree(GRAPH, shrinkage=0.1))
+    nested = GridSearchCV(classifier, grid, cv=2).fit(MIXED, LABELS)
+    best = nested.best_estimator_.estimators_[0].graph_
+    chosen, hidden_states = nested.best_params_.values()
+    assert best == chosen.changed(hidden_states=hidden_states).build([3] * 5)
+    assert len(set(nested.cv_results_["mean_test_score"])) > 1, "sizes make a difference"
 
 
 def test_a_repr_names_what_is_not_default() -> None:
@@ -264,6 +301,7 @@ def test_a_fit_imports_no_scikit_learn() -> None:
         "et.SpectralJunctionTree(graph, shrinkage=1.0).fit(rows)\n"
         "et.EMJunctionTree(graph, restarts=1, max_iter=2).fit(rows).score(rows)\n"
         "et.JunctionTreeClassifier(et.SpectralJunctionTree(graph)).fit(rows, rows[:, 0] > 0).predict(rows)\n"
+        "et.JunctionTreeImputer(et.SpectralJunctionTree(graph, shrinkage=1.0)).fit_transform(rows)\n"
         "print([name for name in ('sklearn', 'pandas', 'scipy.stats', 'networkx') if name in sys.modules])"
     )
     found = subprocess.run(

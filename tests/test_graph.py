@@ -105,13 +105,13 @@ def test_every_refusal_is_a_value_error() -> None:
 
 @pytest.mark.parametrize("count", [0, -1, np.int64(0)])
 def test_states_below_one_are_refused(count: int) -> None:
-    with pytest.raises(GraphError, match=f"'x' needs at least 1 state, not {count}"):
+    with pytest.raises(GraphError, match="the number of states of 'x' is a whole number of at least 1, not "):
         LatentGraph({"x": count})
 
 
 @pytest.mark.parametrize("count", [True, 2.0, np.float64(2), "2", None])
 def test_states_that_are_no_whole_number_are_refused(count: Any) -> None:
-    with pytest.raises(GraphError, match="'x' needs a whole number of states, not "):
+    with pytest.raises(GraphError, match="of 'x' is a whole number of at least 1, not "):
         LatentGraph({"x": count})
 
 
@@ -454,13 +454,13 @@ def test_importing_the_graph_imports_no_other_graph_library() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"states": 5}, "states is a mapping of names to numbers of states"),
+        ({"states": 5}, "states is a list of names with their numbers of states, or a mapping"),
         ({"states": [5]}, "states is a mapping or pairs"),
         ({"edges": None}, "edges is a list of pairs of names"),
         ({"edges": [1]}, "an edge is a pair of names, not 1"),
         ({"edges": [(["x"], "y")]}, r"names \['x'\], which is not in states"),
         ({"hidden": None}, "hidden is a list of names, not None"),
-        ({"hidden": [["x"]]}, r"hidden names \['x'\], which is not in states"),
+        ({"hidden": [["x"]]}, r"hidden is a list of names, and \['x'\] is no string"),
         ({"directed": "no"}, "directed is True or False, not 'no'"),
     ],
 )

@@ -156,7 +156,7 @@ def test_mistakes_are_named() -> None:
     row = np.zeros((1, 14), int)
     with pytest.raises(et.GraphError, match=r"'x0' is observed; the hidden variables are h0, h1"):
         network.posterior(row, ["x0"])
-    with pytest.raises(et.GraphError, match=r"names is a list of hidden variables, such as \['h0'\]"):
+    with pytest.raises(et.GraphError, match=r"names is a list of names; write names=\['h0'\]"):
         network.posterior(row, "h0")
     with pytest.raises(et.GraphError, match="no variable 'h99'"):
         network.posterior(row, ["h99"])

@@ -53,7 +53,7 @@ def test_states_are_picked_by_their_labels() -> None:
         (lambda: TABLE.at(aa="no"), "the table has no axis 'aa'; did you mean 'a'"),
         (lambda: TABLE.at(b=0), "'b' has no state 0; it has 1, 2, 3"),
         (lambda: et.LabeledTable(CUBE, ["a", "b"]), r"shape \(2, 3, 4\) needs as many different names"),
-        (lambda: et.LabeledTable(CUBE, "aab"), "needs as many different names"),
+        (lambda: et.LabeledTable(CUBE, "aab"), "names names 'a' twice"),
         (lambda: et.LabeledTable([0.5, 0.5], "a", [(0, 0)]), "different labels of states along each axis"),
         (lambda: et.LabeledTable(0.5, ()).to_pandas(), "a single number makes no frame"),
     ],

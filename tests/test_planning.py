@@ -236,7 +236,7 @@ def test_all_decompositions_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
 STRUCTURES = {
     "chain": lambda count: et.zoo.hmm(count, 2, 2, 4),
     "hub": lambda count: et.zoo.mixture(count, 3, 3),
-    "tree": lambda count: et.zoo.BalancedTree(3, 3).build([3] * count),
+    "tree": lambda count: et.zoo.LatentTree(3, 3).build([3] * count),
 }
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import os
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +11,7 @@ from em_problems import coded, problems
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from shared_files import shared_file
 
 import eigentree as et
 from eigentree.em.climbing import Problem, Stopping, climbed, remaining_gain
@@ -263,12 +262,7 @@ def test_a_spectral_start_that_cannot_be_says_why() -> None:
 
 def answers(name: str) -> np.ndarray:
     """Rows of a latent-class data set beside the repository, labels as codes in their order."""
-    path = Path(__file__).parents[2] / "shared" / "data" / f"{name}.csv"
-    if not path.exists():
-        if os.environ.get("CI"):
-            pytest.fail(f"{path} is missing, and CI must not skip what needs it")
-        pytest.skip(f"{path} is missing: real data were NOT checked")
-    with path.open() as file:
+    with shared_file(f"{name}.csv").open() as file:
         columns = list(zip(*list(csv.reader(file))[1:], strict=True))
     levels = [sorted(set(column) - {"", "NA"}) for column in columns]
     cells = [

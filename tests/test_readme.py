@@ -14,7 +14,8 @@ PAGES = ["README.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").g
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_block_runs(page: str) -> None:
+def test_every_block_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     space: dict[str, object] = {}
     blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), flags=re.MULTILINE | re.DOTALL)
     assert len(blocks) >= 4

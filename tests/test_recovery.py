@@ -150,7 +150,7 @@ def test_columns_that_have_nothing_to_do_with_each_other_resolve_nothing() -> No
     recovery = et.SpectralJunctionTree(zoo.HMM(hidden_states=2)).fit(rows).recover()
     assert not recovery.resolved
     assert "noise" in recovery.unresolved["x2",] or "three parts" in recovery.unresolved["x2",]
-    assert recovered(et.SpectralJunctionTree(zoo.Mixture(components=2)).fit(rows[:, :3]).model_.fit).unresolved
+    assert recovered(et.SpectralJunctionTree(zoo.Mixture(hidden_states=2)).fit(rows[:, :3]).model_.fit).unresolved
 
 
 def test_clear_data_resolve_hidden_variables_from_rows() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eigentree as et
 from eigentree.data.columns import Columns
+from eigentree.em import smoothing
 from eigentree.em.distinct import DistinctRows
 from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, STRENGTHS, split
 
@@ -84,3 +88,20 @@ def test_both_sides_of_a_split_are_all_rows_together(kind: str) -> None:
 def test_pseudo_counts_are_auto_or_a_number(given: object) -> None:
     with pytest.raises(et.ParameterError, match="pseudo_counts is"):
         fitted(np.zeros((20, 8), int), pseudo_counts=given)
+
+
+def test_the_choice_shows_progress_at_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It can take longer than the fit: nobody is to wait for minutes without a line that moves."""
+    told: list[tuple[int, float]] = []
+
+    @contextlib.contextmanager
+    def shown(verbose: int, title: str, total: int) -> Iterator[Callable[[int, float], None]]:
+        assert verbose == 3
+        assert title == "pseudo-counts"
+        yield lambda done, objective: told.append((done, total))
+
+    monkeypatch.setattr(smoothing, "shown_progress", shown)
+    rows = et.LatentNetwork.random(et.zoo.mixture(5, 2, 3), seed=0).sample(60, seed=1)
+    et.EMJunctionTree(et.zoo.Mixture(2), init="random", restarts=1, max_iter=3, verbose=3, random_state=0).fit(rows)
+    assert [done for done, _ in told] == list(range(1, len(told) + 1))
+    assert len(smoothing.STRENGTHS) < len(told) <= told[0][1]

@@ -137,7 +137,7 @@ def test_statistics_of_other_columns_or_views_are_refused() -> None:
     et.SpectralJunctionTree(GRAPH, views=1, shrinkage=1.0).fit_statistics(statistics)
     with pytest.raises(et.DataError, match="other columns than the structure's"):
         et.SpectralJunctionTree(et.zoo.hmm(6, 1, 2, 4)).fit_statistics(statistics)
-    with pytest.raises(et.DataError, match=r"takes Statistics, as Statistics\.of makes them"):
+    with pytest.raises(et.DataError, match=r"takes what Statistics\.of makes"):
         et.SpectralJunctionTree(GRAPH).fit_statistics(statistics.counts)
     with pytest.raises(et.DataError, match="add up only when"):
         statistics + Statistics.of(rows_of(8), GRAPH, views=3)
@@ -147,9 +147,9 @@ def test_statistics_of_other_columns_or_views_are_refused() -> None:
         statistics - Statistics.of(rows_of(8, count=600), GRAPH, views=1)
     with pytest.raises(et.DataError, match="some of them were never added"):
         statistics - Statistics.of(rows_of(11), GRAPH, views=1)
-    with pytest.raises(TypeError):
+    with pytest.raises(et.DataError, match="add up with Statistics, not with 1"):
         statistics + 1
-    with pytest.raises(TypeError):
+    with pytest.raises(et.DataError, match="add up with Statistics, not with <"):
         statistics - statistics.counts
 
 
@@ -158,11 +158,11 @@ def test_damaged_arrays_are_refused() -> None:
     with pytest.raises(et.DataError, match="'dense' is missing"):
         Statistics.from_arrays({name: array for name, array in arrays.items() if name != "dense"})
     for name in ("dense", "sample_codes"):
-        with pytest.raises(et.DataError, match="lengths do not fit"):
+        with pytest.raises(et.DataError, match="lengths or numbers do not fit"):
             Statistics.from_arrays(arrays | {name: arrays[name][1:]})
     with pytest.raises(et.DataError, match="columns that they do not have"):
         Statistics.from_arrays(arrays | {"group_columns": arrays["group_columns"] + 1})
-    with pytest.raises(et.DataError, match="lengths do not fit"):
+    with pytest.raises(et.DataError, match="lengths or numbers do not fit"):
         Statistics.from_arrays(arrays | {"sample_weights": arrays["sample_weights"][1:]})
 
 

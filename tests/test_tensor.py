@@ -554,7 +554,7 @@ MISTAKES = {
         "the array for labels ('B',) must hold real numbers",
     ),
     "text": (lambda: LabeledTensor(["0.5"], "B"), "the array for labels ('B',) must hold real numbers"),
-    "ragged": (lambda: LabeledTensor([[1], [1, 2]], ["A", "B"]), "labels ('A', 'B') must hold real numbers"),
+    "ragged": (lambda: LabeledTensor([[1], [1, 2]], ["A", "B"]), "labels ('A', 'B') is not an array of numbers"),
     "unknown size": (lambda: tensor_bdc().size_of("A"), "<LabeledTensor: B 2, D 4, C 3> has no mode 'A'"),
     "misspelt": (
         lambda: LabeledTensor([1], "weather").size_of("wether"),
@@ -599,18 +599,21 @@ MISTAKES = {
     ),
     "identity size 0": (
         lambda: LabeledTensor.identity(["A", "B"], [2, 0]),
-        "the size of 'B' must be a whole number, at least 1, not 0",
+        "the size of 'B' is a whole number of at least 1, not 0",
     ),
     "identity size 1.5": (
         lambda: LabeledTensor.identity("A", [1.5]),
-        "the size of 'A' must be a whole number",
+        "the size of 'A' is a whole number",
     ),
     "unknown inverse": (lambda: tensor_bdc().inverse("E"), "<LabeledTensor: B 2, D 4, C 3> has no mode 'E'"),
     "tolerance 1": (
         lambda: tensor_bdc().inverse("B", 1),
         "tolerance must be at least 0 and less than 1, not 1",
     ),
-    "tolerance NaN": (lambda: tensor_bdc().inverse("B", np.nan), "less than 1, not nan"),
+    "tolerance NaN": (
+        lambda: tensor_bdc().inverse("B", np.nan),
+        "a finite number of at least 0, not nan",
+    ),
     "inverse of NaN": (
         lambda: LabeledTensor([np.nan], "B").inverse("B"),
         "<LabeledTensor: B 1> has no inverse over ('B',): remove its NaN or infinite entries",
@@ -618,11 +621,11 @@ MISTAKES = {
     "unknown repeat": (lambda: tensor_bdc().diagonal({"E": 2}), "has no mode 'E'"),
     "negative repeat": (
         lambda: tensor_bdc().diagonal({"D": -1}),
-        "the number of repeats of 'D' must be a whole number, at least 0, not -1",
+        "the number of repeats of 'D' is a whole number of at least 0, not -1",
     ),
     "repeat True": (
         lambda: tensor_bdc().diagonal({"D": True}),
-        "the number of repeats of 'D' must be a whole",
+        "the number of repeats of 'D' is a whole",
     ),
     "repeat of a duplicate": (
         lambda: tensor_bbd().diagonal({"B": 1}),
@@ -635,13 +638,13 @@ MISTAKES = {
     ),
     "value too large": (
         lambda: tensor_bdc().select({"C": 3}),
-        "'C' has 3 values, counted from 0; none is 3",
+        "'C' has 3 values, counted from 0, but no 3",
     ),
     "value negative": (
         lambda: tensor_bdc().select({"C": -1}),
-        "the value of 'C' must be a whole number, at least 0, not -1",
+        "the value of 'C' is a whole number of at least 0, not -1",
     ),
-    "value not whole": (lambda: tensor_bdc().select({"C": 1.0}), "the value of 'C' must be a whole number"),
+    "value not whole": (lambda: tensor_bdc().select({"C": 1.0}), "the value of 'C' is a whole number"),
     "unknown sum": (lambda: tensor_bdc().sum("E"), "<LabeledTensor: B 2, D 4, C 3> has no mode 'E'"),
 }
 

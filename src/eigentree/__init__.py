@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from eigentree.engine.tensor import LabeledTensor as LabeledTensor
     from eigentree.errors import DataError as DataError
     from eigentree.errors import EigentreeError as EigentreeError
+    from eigentree.errors import FileError as FileError
     from eigentree.errors import GraphError as GraphError
     from eigentree.errors import NetworkError as NetworkError
     from eigentree.errors import ParameterError as ParameterError
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from eigentree.exact.network import LatentNetwork as LatentNetwork
     from eigentree.models.classifier import JunctionTreeClassifier as JunctionTreeClassifier
     from eigentree.models.em import EMJunctionTree as EMJunctionTree
-    from eigentree.models.em import OnlineEMJunctionTree as OnlineEMJunctionTree
+    from eigentree.models.files import load as load
+    from eigentree.models.imputer import JunctionTreeImputer as JunctionTreeImputer
+    from eigentree.models.online_em import OnlineEMJunctionTree as OnlineEMJunctionTree
     from eigentree.models.spectral import SpectralJunctionTree as SpectralJunctionTree
     from eigentree.structures import zoo as zoo
     from eigentree.structures.graph import LatentGraph as LatentGraph
@@ -39,15 +42,17 @@ _HOME = {
     "DataError": "errors",
     "EMJunctionTree": "models.em",
     "EigentreeError": "errors",
+    "FileError": "errors",
     "GraphError": "errors",
     "JunctionTree": "structures.junction_tree",
     "JunctionTreeClassifier": "models.classifier",
+    "JunctionTreeImputer": "models.imputer",
     "LabeledTable": "data.labeled_table",
     "LabeledTensor": "engine.tensor",
     "LatentGraph": "structures.graph",
     "LatentNetwork": "exact.network",
     "NetworkError": "errors",
-    "OnlineEMJunctionTree": "models.em",
+    "OnlineEMJunctionTree": "models.online_em",
     "ParameterError": "errors",
     "RankError": "errors",
     "SpectralJunctionTree": "models.spectral",
@@ -55,6 +60,7 @@ _HOME = {
     "TensorError": "errors",
     "TreewidthError": "errors",
     "expected_counts": "em.expected_tables",
+    "load": "models.files",
 }
 _MODULES = {"datasets": "datasets", "zoo": "structures.zoo"}
 

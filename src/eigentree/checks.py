@@ -1,36 +1,104 @@
-"""The checks of arguments that all faces share: whole numbers, numbers, choices, seeds."""
+"""The checks of arguments that all faces share: whole numbers, numbers, choices, names, sizes, seeds.
+
+What passes comes back in its plain form; what does not is named in an error of ours, before anything is computed or
+any memory is asked for.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Iterator, Mapping, Sized
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
-from eigentree.errors import EigentreeError, ParameterError
+from eigentree.errors import DataError, EigentreeError, GraphError, ParameterError, in_short, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-__all__ = ["Seed", "finite_number", "generator", "one_of", "whole_number"]
+    from numpy.typing import NDArray
+
+__all__ = [
+    "MOST_CELLS",
+    "MOST_THREADS",
+    "MOST_VARIABLES",
+    "Seed",
+    "a_mapping",
+    "an_array",
+    "as_float",
+    "check_cells",
+    "check_variables",
+    "different_names",
+    "finite_number",
+    "flag",
+    "generator",
+    "one_by_one",
+    "one_of",
+    "our_arithmetic",
+    "whole_number",
+]
 
 Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 """What users may give as `seed` or `random_state`."""
 
+MOST_WHOLE = 2**53
+"""Largest whole number that an argument may be: beyond, floats no longer tell whole numbers apart."""
 
-def whole_number(argument: str, value: Any, least: int = 1, error: type[EigentreeError] = ParameterError) -> int:
+MOST_SEED = 2**128 - 1
+"""Largest seed: as many bits as numpy itself draws for one."""
+
+MOST_CELLS = 2**30
+"""Most numbers of an array that is handed out: 8 GiB."""
+
+MOST_VARIABLES = 2**17
+"""Most variables of a graph: planning takes about half a millisecond for each, and memory a kilobyte."""
+
+MOST_THREADS = 1024
+"""Most threads that may be asked for."""
+
+Arguments = ParamSpec("Arguments")
+T = TypeVar("T")
+
+
+def whole_number(
+    argument: str,
+    value: Any,
+    least: int = 1,
+    error: type[EigentreeError] = ParameterError,
+    most: int = MOST_WHOLE,
+) -> int:
     """Return a whole number of at least `least`, or raise an error that names the argument; True is no number."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < least:
-        raise error(f"{argument} is a whole number of at least {least}, not {value!r}")
-    return int(value)
+    whole = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+    number = int(value) if whole else least - 1
+    if number < least:
+        raise error(f"{argument} is a whole number of at least {least}, not {quoted(value)}")
+    if number > most:
+        raise error(f"{argument} is a whole number of at most {in_short(most)}, not {quoted(value)}")
+    return number
 
 
-def finite_number(argument: str, value: Any, least: float) -> float:
-    """Return a finite number of at least `least`, or raise `ParameterError`; True is no number."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not least <= float(value) < math.inf:
-        raise ParameterError(f"{argument} is a finite number of at least {least:g}, not {value!r}")
-    return float(value)
+def finite_number(
+    argument: str, value: Any, least: float, error: type[EigentreeError] = ParameterError, most: float = math.inf
+) -> float:
+    """Return a finite number within a range, or raise an error that names the argument; True is no number."""
+    number = as_float(value)
+    if not least <= number <= most or math.isinf(number):
+        range_ = f"of at least {least:g}" if math.isinf(most) else f"from {least:g} to {most:g}"
+        raise error(f"{argument} is a finite number {range_}, not {quoted(value)}")
+    return number
+
+
+def as_float(value: Any) -> float:
+    """Return a real number as a float: infinite where no float is as large, NaN where it is no number at all."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value == abs(value) else -math.inf
 
 
 def one_of(
@@ -39,16 +107,101 @@ def one_of(
     """Raise an error unless the value is one of the choices."""
     # By kind first: an array has no truth when compared.
     if not (value is None or isinstance(value, str)) or value not in choices:
-        raise error(f"{argument} is {' or '.join(repr(choice) for choice in choices)}, not {value!r}")
+        raise error(f"{argument} is {' or '.join(repr(choice) for choice in choices)}, not {quoted(value)}")
+
+
+def flag(argument: str, value: Any, error: type[EigentreeError] = ParameterError) -> bool:
+    """Return a truth value, or raise an error that names the argument."""
+    if not isinstance(value, bool | np.bool_):
+        raise error(f"{argument} is True or False, not {quoted(value)}")
+    return bool(value)
+
+
+def different_names(argument: str, names: Any, error: type[EigentreeError] = GraphError) -> tuple[str, ...]:
+    """Return a list of names, once each is a string and none occurs twice."""
+    if isinstance(names, str):
+        raise error(f"{argument} is a list of names; write {argument}=[{quoted(names)}]")
+    found: dict[str, None] = {}
+    for name in one_by_one(argument, names, "names", error):
+        if not isinstance(name, str):
+            raise error(f"{argument} is a list of names, and {quoted(name)} is no string")
+        if name in found:
+            raise error(f"{argument} names {quoted(name)} twice; each variable may be named once")
+        found[name] = None
+    return tuple(found)
+
+
+def one_by_one(argument: str, value: Any, members: str, error: type[EigentreeError]) -> Iterator[Any]:
+    """Return an iterator over what a list holds, or raise an error; what is given may never end."""
+    try:
+        if not isinstance(value, str | bytes):
+            return iter(value)
+    except TypeError:
+        # Arrays without an axis say that they can be iterated over, and cannot.
+        pass
+    raise error(f"{argument} is a list of {members}, not {quoted(value)}")
+
+
+def an_array(what: str, value: Any, error: type[EigentreeError]) -> NDArray[Any]:
+    """Return what is given as an array of whatever kind, or raise an error; nothing enormous is looked at."""
+    try:
+        if not (isinstance(value, Sized) and not isinstance(value, np.ndarray) and len(value) > MOST_CELLS):
+            return np.asarray(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise error(f"{what} is not an array of numbers, but {quoted(value)}")
+
+
+def a_mapping(
+    argument: str, value: Any, example: str, error: type[EigentreeError] = GraphError
+) -> Mapping[Any, Any]:
+    """Return a mapping, or raise an error that names the argument and gives an example of one."""
+    if not isinstance(value, Mapping):
+        raise error(f"{argument} is a mapping, such as {example}, not {quoted(value)}")
+    return value
+
+
+def check_cells(what: str, cells: int, do: str, error: type[EigentreeError] = DataError) -> None:
+    """Raise an error where an array would have more cells than may be; `do` says what to do then."""
+    if cells > MOST_CELLS:
+        raise error(
+            f"{what} would be {in_short(cells)} numbers, {in_short(8 * cells // 2**30)} GiB "
+            f"(the limit is {in_short(MOST_CELLS)}, {8 * MOST_CELLS // 2**30} GiB); {do}"
+        )
+
+
+def check_variables(what: str, count: int) -> None:
+    """Raise `GraphError` where a graph would have more variables, or more edges for them, than may be."""
+    if count > MOST_VARIABLES:
+        raise GraphError(
+            f"{what} would take {in_short(count)} variables (the limit is {in_short(MOST_VARIABLES)}), more than "
+            f"can be planned in minutes; give fewer or smaller numbers"
+        )
 
 
 def generator(random_state: Seed) -> np.random.Generator:
     """Return the generator that a seed stands for; the generator itself where one is given."""
-    if isinstance(random_state, np.random.RandomState):
-        random_state = int(random_state.randint(2**31))
-    try:
+    if random_state is None or isinstance(random_state, np.random.Generator):
         return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(int(random_state.randint(2**31)))
+    whole = isinstance(random_state, Integral) and not isinstance(random_state, bool | np.bool_)
+    if not whole or not 0 <= random_state <= MOST_SEED:
         raise ParameterError(
-            f"a seed is a whole number of at least 0, a Generator or None, not {random_state!r}"
-        ) from None
+            f"a seed is a whole number of at least 0, a Generator or None, not {quoted(random_state)}"
+        )
+    return np.random.default_rng(int(random_state))
+
+
+def our_arithmetic(function: Callable[Arguments, T]) -> Callable[Arguments, T]:
+    """Return the function with numpy's own way of taking rounding and overflow, whatever its caller has set.
+
+    Under ``np.errstate(all="raise")`` a probability that underflows to zero would be an error.
+    """
+
+    @functools.wraps(function)
+    def calm(*args: Arguments.args, **kwargs: Arguments.kwargs) -> T:
+        with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
+            return function(*args, **kwargs)
+
+    return calm

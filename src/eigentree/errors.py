@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DataError",
     "EigentreeError",
+    "FileError",
     "GraphError",
     "NetworkError",
     "ParameterError",
@@ -20,7 +23,11 @@ __all__ = [
     "TreewidthError",
     "did_you_mean",
     "in_short",
+    "quoted",
 ]
+
+MOST_QUOTED = 120
+"""Characters of a user's value that stand in a message."""
 
 
 class EigentreeError(ValueError):
@@ -51,14 +58,49 @@ class ParameterError(EigentreeError):
     """An argument of an estimator is out of its range."""
 
 
+class FileError(EigentreeError):
+    """A file cannot be written or read, or does not hold what it should."""
+
+
 class RankError(EigentreeError):
     """The views of a separator cannot reach the rank that the model needs."""
 
 
 def did_you_mean(name: object, candidates: Iterable[str]) -> str:
     """Return a hint such as ``"; did you mean 'x1'?"``, or an empty string when nothing is close."""
-    close = get_close_matches(str(name), list(candidates), n=1)
+    if not isinstance(name, str):
+        return ""
+    # What is much longer than any name is like none, and would take long to compare.
+    close = get_close_matches(name[:MOST_QUOTED], list(candidates), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def quoted(value: object) -> str:
+    """Return a user's value as it stands in a message: in short, whatever it is.
+
+    Examples
+    --------
+    >>> quoted("x"), quoted(10**5000), quoted(list(range(1000)))
+    ("'x'", 'a whole number of about 5000 digits', 'a list of 1000')
+    """
+    if isinstance(value, int) and abs(value) >= 10**100:
+        # Python itself refuses to write a number of more than 4,300 digits.
+        return f"a whole number of about {math.floor(math.log10(abs(value)))} digits"
+    if isinstance(value, Collection) and not isinstance(value, str | bytes):
+        with suppress(Exception):
+            if len(value) > MOST_QUOTED:
+                return f"{_kind(value)} of {len(value)}"
+    try:
+        text = " ".join(repr(value[:MOST_QUOTED] if isinstance(value, str | bytes) else value).split())
+    except Exception:
+        # Objects of others may fail in any way when asked how they look.
+        return _kind(value)
+    return text if len(text) <= MOST_QUOTED else f"{text[:MOST_QUOTED]}…"
+
+
+def _kind(value: object) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
 def in_short(count: int) -> str:

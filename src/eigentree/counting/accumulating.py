@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.counting.joint_table import JointTable, collected
+from eigentree.data.weights import MOST_WEIGHT
+from eigentree.errors import DataError
 from eigentree.kernels.codes import largest_codes
 from eigentree.kernels.compiling import thread_count
 from eigentree.kernels.counting import count_groups, weigh_groups
@@ -54,6 +56,12 @@ class Tally:
 
     def plus(self, other: Tally, sign: int) -> Tally:
         """Return the sum (sign 1) or the difference (sign -1) of two tallies of the same layout."""
+        rows = self.rows + sign * other.rows
+        # No cell holds more than all rows, so none wraps around.
+        if abs(rows) > MOST_WEIGHT:
+            raise DataError(
+                f"these counts add up to {rows:.3g} rows, more than the {MOST_WEIGHT:.3g} that can be told"
+            )
         residual = self.residual
         if other.residual is not None:
             residual = sign * other.residual if residual is None else residual + sign * other.residual
@@ -61,7 +69,7 @@ class Tally:
             self.dense + other.dense if sign > 0 else self.dense - other.dense,
             {g: table.plus(other.sparse[g], sign) for g, table in self.sparse.items()},
             residual,
-            self.rows + sign * other.rows,
+            rows,
         )
 
 

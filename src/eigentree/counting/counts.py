@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from eigentree.checks import different_names, one_by_one, our_arithmetic
 from eigentree.counting.accumulating import Accumulator, Tally
 from eigentree.counting.joint_table import JointTable
 from eigentree.counting.layout import CountLayout
 from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows, rows_at_a_time
 from eigentree.data.weights import checked_weights
-from eigentree.errors import DataError
+from eigentree.errors import DataError, quoted
+from eigentree.structures.graph import check_graph
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from eigentree.counting.features import ColumnFeatures
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["Counts", "MomentSource", "weighted_chunks"]
+__all__ = ["ROUNDING", "Counts", "MomentSource", "weighted_chunks"]
 
 COUNT_CHUNK = 16_384
 """Most rows that are counted at a time."""
@@ -70,11 +72,14 @@ class Counts:
     tally: Tally
 
     def __init__(self, graph: LatentGraph, groups: Sequence[Sequence[str]]) -> None:
-        for group in groups:
-            if not group or len(set(group)) < len(group):
-                raise DataError(f"a group to count has each variable once and at least one, not {list(group)}")
+        check_graph(graph)
+        wanted: list[tuple[str, ...]] = []
+        for group in one_by_one("groups", groups, "groups of names", DataError):
+            wanted.append(different_names("a group to count", group, DataError))
+            if not wanted[-1]:
+                raise DataError("a group to count has each variable once and at least one, not []")
         # Kept on the graph: however often a structure is counted, its groups are laid out once.
-        self._fill(Columns.of(graph), graph.derived(_layout, tuple(map(tuple, groups))), None)
+        self._fill(Columns.of(graph), graph.derived(_layout, tuple(wanted)), None)
 
     @classmethod
     def laid_out(cls, columns: Columns, layout: CountLayout, tally: Tally | None = None) -> Counts:
@@ -115,6 +120,7 @@ class Counts:
         """Return counts of the same groups without any row."""
         return Counts.laid_out(self.columns, self.layout)
 
+    @our_arithmetic
     def update(self, X: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> Counts:
         """Return these counts with more rows added.
 
@@ -140,12 +146,16 @@ class Counts:
     def __add__(self, other: Counts) -> Counts:
         return self._combined(other, 1)
 
+    def __radd__(self, other: object) -> Counts:
+        raise DataError(f"Counts add up with Counts, not with {quoted(other)}")
+
     def __sub__(self, other: Counts) -> Counts:
         return self._combined(other, -1)
 
+    @our_arithmetic
     def _combined(self, other: Counts, sign: int) -> Counts:
         if not isinstance(other, Counts):
-            return NotImplemented
+            raise DataError(f"Counts add up with Counts, not with {quoted(other)}")
         if self.groups != other.groups or self.columns != other.columns:
             raise DataError("counts add up only when they count the same groups of the same variables")
         return Counts.laid_out(self.columns, self.layout, self.tally.plus(other.tally, sign))
@@ -230,13 +240,15 @@ class Counts:
 
     def table(self, names: Sequence[str]) -> NDArray[Any]:
         """Return the counts of some variables that were counted together, axes in the order of the names."""
-        return self.find([self.columns.position(name) for name in names]).array()
+        return self.find([self.columns.position(name) for name in different_names("names", names)]).array()
 
+    @our_arithmetic
     def joint(self, names: Sequence[str]) -> Floats:
         """Return the relative frequencies of some variables that were counted together."""
-        table = self.find([self.columns.position(name) for name in names])
+        asked = different_names("names", names)
+        table = self.find([self.columns.position(name) for name in asked])
         if not table.total > 0:
-            raise DataError(f"no row has all of the cells {list(names)}, so their joint frequencies are unknown")
+            raise DataError(f"no row has all of the cells {list(asked)}, so their joint frequencies are unknown")
         return np.asarray(table.array() / table.total)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Codes
 
-__all__ = ["SAMPLE_ROWS", "Fold", "RowSample", "bounded", "held_share"]
+__all__ = ["EVERY_HASH", "SAMPLE_ROWS", "Fold", "RowSample", "bounded", "held_share"]
 
 SAMPLE_ROWS = 2000
 """Most distinct rows that are held out, over all folds."""

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from eigentree.checks import a_mapping, our_arithmetic
 from eigentree.counting.accumulating import Tally
-from eigentree.counting.counts import Counts, weighted_chunks
+from eigentree.counting.counts import ROUNDING, Counts, weighted_chunks
 from eigentree.counting.joint_table import JointTable
 from eigentree.counting.layout import CountLayout
 from eigentree.counting.row_sample import RowSample
 from eigentree.data.columns import Columns
-from eigentree.data.resolving import resolve_structure
+from eigentree.data.resolving import resolved
 from eigentree.data.rows import Rows
-from eigentree.data.weights import checked_weights
-from eigentree.errors import DataError
+from eigentree.data.weights import MOST_WEIGHT, checked_weights, warn_of_few
+from eigentree.errors import DataError, quoted
+from eigentree.planning.search import Wishes
 from eigentree.planning.views import ViewPlan
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Codes
+    from eigentree.data.columns import UnknownRule
+    from eigentree.data.states import Categories, NumericRule
     from eigentree.structures.graph import LatentGraph
     from eigentree.structures.templates import Template
 
@@ -66,32 +72,47 @@ class Statistics:
     def of(
         cls,
         X: ArrayLike | Any,
-        structure: LatentGraph | Template,
+        structure: LatentGraph | Template | Any,
         views: int = 6,
         max_rank: int | None = None,
         when_short: Literal["raise", "warn"] = "raise",
         *,
         sample_weight: ArrayLike | None = None,
+        categories: Categories | None = None,
+        unknown: UnknownRule = "error",
+        numeric: NumericRule = "error",
     ) -> Statistics:
         """Return the statistics of rows.
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), or a data frame
-            Codes; -1, NaN or null for a missing cell.
-        structure : LatentGraph or Template
+        X : array-like of shape (rows, columns), a data frame, or rows of letters
+            Labels or codes; None, NaN, null or -1 for a missing cell.
+        structure : LatentGraph, Template, or a graph of networkx, pgmpy or pyagrum
         views, max_rank, when_short
             As those of the estimator that is to learn from them: they decide which columns are counted together.
         sample_weight : array-like of shape (rows,), optional
             How often each row counts; may be fractional.
+        categories, unknown, numeric
+            As those of the estimator; statistics add up only where their columns have the same labels, so give
+            these where not all labels occur in all parts.
         """
-        graph = resolve_structure(structure, X)
-        return cls.empty(ViewPlan.build(graph, views, max_rank, when_short)).update(X, sample_weight)
+        Wishes.checked(views, max_rank, when_short)
+        graph, columns = resolved(structure, X, categories, numeric, unknown, sample_weight)
+        plan = ViewPlan.build(graph, views, max_rank, when_short)
+        return cls.empty(plan, columns).update(X, sample_weight)
 
     @classmethod
-    def empty(cls, plan: ViewPlan) -> Statistics:
-        """Return the statistics that a plan asks for, of no rows."""
-        return cls(Counts(plan.graph, plan.groups()), RowSample.empty(len(plan.graph.observed)))
+    def empty(cls, plan: ViewPlan, columns: Columns | None = None) -> Statistics:
+        """Return the statistics that a plan asks for, of no rows; without columns, codes stand for themselves."""
+        if not isinstance(plan, ViewPlan):
+            raise DataError(
+                f"a plan is a ViewPlan, as the plan method of an estimator makes it, not {quoted(plan)}"
+            )
+        counts = Counts(plan.graph, plan.groups())
+        if columns is not None:
+            counts = Counts.laid_out(columns, counts.layout)
+        return cls(counts, RowSample.empty(len(plan.graph.observed)))
 
     @property
     def columns(self) -> Columns:
@@ -103,10 +124,12 @@ class Statistics:
         """How many rows were seen, or the sum of their weights."""
         return self.counts.rows
 
+    @our_arithmetic
     def update(self, X: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> Statistics:
         """Return these statistics with more rows seen; the arguments are those of `of`."""
         rows = Rows.of(X, self.columns)
         weights = checked_weights(sample_weight, rows.count)
+        warn_of_few(weights)
         return self.count(weighted_chunks(rows, weights))
 
     def count(self, chunks: Iterator[tuple[Codes, NDArray[Any] | None]]) -> Statistics:
@@ -123,13 +146,14 @@ class Statistics:
         return Statistics(counts, sample)
 
     def __add__(self, other: Statistics) -> Statistics:
-        if not isinstance(other, Statistics):
-            return NotImplemented
+        _check_statistics(other)
         return Statistics(self.counts + other.counts, self.sample + other.sample)
 
+    def __radd__(self, other: object) -> Statistics:
+        raise DataError(f"Statistics add up with Statistics, not with {quoted(other)}")
+
     def __sub__(self, other: Statistics) -> Statistics:
-        if not isinstance(other, Statistics):
-            return NotImplemented
+        _check_statistics(other)
         rest = self.counts - other.counts
         if rest.holds_negative:
             raise DataError(
@@ -141,14 +165,38 @@ class Statistics:
         groups, columns = len(self.counts.groups), len(self.columns.names)
         return f"<Statistics of {self.rows:,g} rows: {groups} groups of {columns} columns>"
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the statistics into a file (safetensors), whole or not at all; `load` gives them back, bit by bit.
+
+        Raises
+        ------
+        FileError
+            When the file cannot be written; one that was there is as it was.
+        """
+        from eigentree.counting.stored_statistics import save_statistics
+
+        save_statistics(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Statistics:
+        """Return the statistics that `save` wrote.
+
+        Raises
+        ------
+        FileError
+            When there is no such file, it is damaged or tampered with, or holds something else.
+        """
+        from eigentree.counting.stored_statistics import load_statistics
+
+        return load_statistics(path)
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return all there is as plain arrays by name, from which `from_arrays` makes the same statistics."""
         counts, sample = self.counts, self.sample
         layout, tally = counts.layout, counts.tally
         asked = [*layout.groups, *layout.covered]
         found: dict[str, NDArray[Any]] = {
-            "names": np.array(self.columns.names),
-            "states": np.array(self.columns.states),
+            "columns": np.frombuffer(json.dumps(self.columns.to_json()).encode(), np.uint8),
             "group_sizes": np.array([len(group) for group in asked]),
             "group_columns": np.array([column for group in asked for column in group]),
             "rows": np.array(tally.rows),
@@ -174,61 +222,109 @@ class Statistics:
         DataError
             When an array is missing or does not fit the others.
         """
-        try:
-            columns = Columns(tuple(map(str, arrays["names"])), tuple(map(int, arrays["states"])))
-            layout = CountLayout.of(_groups(arrays, columns), columns.states)
-            sparse = {
-                g: JointTable(table.columns, table.shape, _own(arrays[f"keys_{g}"]), _own(arrays[f"values_{g}"]))
-                for g, table in layout.empty_sparse().items()
-            }
-            residual = _own(arrays["residual"]) if "residual" in arrays else None
-            tally = Tally(_own(arrays["dense"]), sparse, residual, arrays["rows"].item())
-            known, last = map(int, arrays["sample_known_to"])
-            hashes, codes, weights = (_own(arrays[f"sample_{part}"]) for part in ("hashes", "codes", "weights"))
-            sample = RowSample(hashes, codes, weights, last if known else -1)
-        except KeyError as error:
-            raise DataError(f"these arrays are no statistics: {error.args[0]!r} is missing") from None
-        if not _fitting(layout, tally, sample, len(columns.names)):
-            raise DataError("these arrays are no statistics: their lengths do not fit their groups of columns")
+        given = _Arrays(a_mapping("arrays", arrays, "those of Statistics.arrays()", DataError))
+        columns = given.columns()
+        layout = CountLayout.of(given.groups(len(columns.names)), columns.states)
+        rows = given.one("rows", "iuf", 0).item()
+        sparse = {
+            g: JointTable(table.columns, table.shape, given.one(f"keys_{g}", "i"), given.one(f"values_{g}", "if"))
+            for g, table in layout.empty_sparse().items()
+        }
+        residual = given.one("residual", "if") if "residual" in arrays else None
+        tally = Tally(given.one("dense", "if"), sparse, residual, rows)
+        sample = given.sample()
+        if not _fitting(layout, tally, sample, columns.states):
+            raise DataError("these arrays are no statistics: their lengths or numbers do not fit their columns")
         return cls(Counts.laid_out(columns, layout, tally), sample)
 
 
-def _groups(arrays: Mapping[str, NDArray[Any]], columns: Columns) -> list[tuple[int, ...]]:
-    """Return the groups that arrays name, once their columns are there."""
-    ends = np.cumsum(arrays["group_sizes"])
-    groups = [tuple(map(int, part)) for part in np.split(arrays["group_columns"], ends[:-1])]
-    known = range(len(columns.names))
-    if len(columns.states) != len(known) or not all(column in known for group in groups for column in group):
-        raise DataError("these arrays are no statistics: their groups are of columns that they do not have")
-    return groups
+def _check_statistics(other: object) -> None:
+    if not isinstance(other, Statistics):
+        raise DataError(f"Statistics add up with Statistics, not with {quoted(other)}")
 
 
-def _fitting(layout: CountLayout, tally: Tally, sample: RowSample, columns: int) -> bool:
-    """Return whether a tally and a sample have the sizes that a layout and the number of columns ask for."""
+@dataclass(frozen=True)
+class _Arrays:
+    """Arrays that a user says are statistics, looked at one by one."""
+
+    arrays: Mapping[str, Any]
+
+    def one(self, name: str, kinds: str, axes: int = 1) -> NDArray[Any]:
+        """Return a read-only copy of an array, once it holds one of some kinds of numbers and has so many axes."""
+        if name not in self.arrays:
+            raise DataError(f"these arrays are no statistics: {name!r} is missing")
+        array = self.arrays[name]
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.ndim != axes:
+            raise DataError(f"these arrays are no statistics: {name!r} is not an array of the right kind and shape")
+        # What the caller does with the array later is no matter.
+        copy = np.array(array)
+        copy.flags.writeable = False
+        return copy
+
+    def columns(self) -> Columns:
+        """Return the columns that were counted."""
+        try:
+            return Columns.from_json(json.loads(bytes(self.one("columns", "u"))))
+        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+            raise DataError("these arrays are no statistics: 'columns' does not describe any") from None
+
+    def groups(self, columns: int) -> list[tuple[int, ...]]:
+        """Return the groups that were counted, once their columns are there."""
+        sizes, members = self.one("group_sizes", "iu"), self.one("group_columns", "iu").tolist()
+        if (sizes < 1).any() or sum(sizes.tolist()) != len(members):
+            raise DataError("these arrays are no statistics: the sizes of their groups do not fit")
+        groups = [tuple(members[end - size : end]) for size, end in zip(sizes, np.cumsum(sizes), strict=True)]
+        if not all(group[0] >= 0 and group[-1] < columns and _rising(group) for group in groups):
+            raise DataError("these arrays are no statistics: their groups are of columns that they do not have")
+        return groups
+
+    def sample(self) -> RowSample:
+        """Return the sample of rows."""
+        known_to = self.one("sample_known_to", "u").tolist()
+        if len(known_to) != 2:
+            raise DataError("these arrays are no statistics: it is unknown how far their sample of rows goes")
+        return RowSample(
+            self.one("sample_hashes", "u"),
+            self.one("sample_codes", "u", 2),
+            self.one("sample_weights", "if"),
+            known_to[1] if known_to[0] else -1,
+        )
+
+
+def _rising(numbers: Any) -> bool:
+    array = np.asarray(numbers)
+    return bool((array[1:] > array[:-1]).all())
+
+
+def _fitting(layout: CountLayout, tally: Tally, sample: RowSample, states: tuple[int, ...]) -> bool:
+    """Return whether a tally and a sample are such as rows of some columns leave in a layout."""
+    parts = [tally.dense, sample.weights, *(table.values for table in tally.sparse.values())]
+    parts += [] if tally.residual is None else [tally.residual]
+    # No cell counts more than all rows; weights may be rounded.
+    most = tally.rows * (1 + ROUNDING) + ROUNDING
     return (
-        len(tally.dense) == layout.table_start[-1]
+        0 <= tally.rows <= MOST_WEIGHT
+        and all(bool(((part >= -ROUNDING) & (part <= most)).all()) for part in parts)
+        and len(tally.dense) == layout.table_start[-1]
         and (tally.residual is None or len(tally.residual) == layout.residual_size)
-        and sample.codes.shape == (len(sample.hashes), columns)
+        and sample.codes.shape == (len(sample.hashes), len(states))
         and len(sample.weights) == len(sample.hashes)
+        and _rising(sample.hashes)
+        and bool((sample.codes <= np.array(states)).all())
         and all(
             table.keys is not None
             and len(table.keys) == len(table.values)
-            and bool((table.keys < math.prod(table.shape)).all())
+            and _rising(table.keys)
+            and bool(((table.keys >= 0) & (table.keys < math.prod(table.shape))).all())
             for table in tally.sparse.values()
         )
     )
 
 
-def _own(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only copy: what the caller does with the array later is no matter."""
-    copy = np.array(array)
-    copy.flags.writeable = False
-    return copy
-
-
 def check_counts(plan: ViewPlan, counts: Counts) -> None:
     """Raise `DataError` unless counts are of a plan's columns, and of all groups that it asks for."""
-    if counts.columns != Columns.of(plan.graph):
+    plain = Columns.of(plan.graph)
+    if (counts.columns.names, counts.columns.states) != (plain.names, plain.states):
         raise DataError("the counts are of other columns than the structure's; count with the same graph")
     for group in plan.groups():
         if counts.layout.holder(tuple(plan.graph.column(name) for name in group)) < 0:

@@ -1,153 +1,182 @@
-"""Cells as users have them, column by column, turned into numbers that the compiled loops read."""
+"""Cells of one column as users have them: numbers, or labels with a code each.
+
+A column of numbers stays an array of integers or floats that the compiled loops read, NaN where a cell is missing.
+Anything else is `Factored`: each different label once, and per row the place of its label.
+"""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from eigentree.errors import DataError, did_you_mean
+from eigentree.errors import DataError, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
-__all__ = ["cells_of", "is_marked_missing", "names_in", "shape_of"]
+    from eigentree.arrays import Integers
 
+__all__ = [
+    "Cells",
+    "Factored",
+    "Label",
+    "array_cells",
+    "frame_cells",
+    "is_marked_missing",
+    "is_missing",
+    "plain_label",
+]
 
-def shape_of(X: ArrayLike | Any) -> tuple[int, int]:
-    """Return how many rows and columns some data have; raise `DataError` where that is not what they are."""
-    _check_kind(X)
-    try:
-        shape = np.shape(X)
-    except ValueError:
-        raise _uneven() from None
-    if len(shape) != 2 or shape[1] == 0:
-        raise DataError(f"data need the shape (rows, columns), not {shape}")
-    return shape
-
-
-def _uneven() -> DataError:
-    return DataError("the rows have different lengths; every row needs one cell per column")
+Label: TypeAlias = str | int | float | bool
+"""What a state may be called."""
 
 
-def names_in(X: ArrayLike | Any) -> list[str] | None:
-    """Return the names of a frame's columns; None for an array, and for a frame whose columns count by position."""
-    if isinstance(X, np.ndarray) or not hasattr(X, "columns"):
-        return None
-    given = _given_names(X)
-    return given if all(isinstance(name, str) for name in given) else None
+@dataclass(frozen=True, eq=False)
+class Factored:
+    """A column of labels.
 
-
-def cells_of(X: ArrayLike | Any, names: Sequence[str]) -> tuple[NDArray[Any], ...]:
-    """Return one array of numbers per column, NaN or -1 where a cell is missing.
-
-    Parameters
+    Attributes
     ----------
-    X : array-like of shape (rows, columns), or a pandas, polars or pyarrow frame
-        The columns of an array stand in the order of the names; those of a frame are found by name.
-    names : sequence of str
-
-    Raises
-    ------
-    DataError
-        When there are no rows, columns are missing or too many, or a column does not hold numbers.
+    places : array of int, shape (rows,)
+        For each row the place of its label in `labels`; -1 for a missing cell.
+    labels : tuple
+        Different labels. All states of a column whose categories are declared, else those that occur.
+    declared : bool
+    ordered : bool
+        Whether declared categories have an order, as those of an ordered pandas categorical have.
     """
-    _check_kind(X)
-    if isinstance(X, np.ndarray) or not hasattr(X, "columns"):
-        columns = _array_columns(X, names)
-    else:
-        columns = _frame_columns(X, names)
-    if not len(columns[0]):
-        raise DataError("the data have no rows; give at least one")
-    return columns
+
+    places: Integers
+    labels: tuple[Label, ...]
+    declared: bool = False
+    ordered: bool = False
 
 
-def _given_names(frame: Any) -> list[Any]:
-    # pyarrow calls the columns themselves by that name.
-    return list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
+Cells: TypeAlias = "NDArray[Any] | Factored"
 
 
-def _check_kind(X: Any) -> None:
-    """Raise `DataError` for kinds of data that could be read, but not as they are."""
-    kind = type(X).__name__
-    expected = "an array, a list of lists or a data frame is expected"
-    # Asking a lazy frame itself for anything would make it work.
-    if hasattr(type(X), "collect"):
-        raise DataError(f"the data are lazy ({kind}), but {expected}; call .collect() first")
-    if hasattr(type(X), "toarray"):
-        raise DataError(f"the data are sparse ({kind}), but {expected}; call .toarray() first")
-    if isinstance(X, Mapping):
-        raise DataError(f"the data are a {kind}, but {expected}; make a frame of it, as with pandas.DataFrame(X)")
-    if isinstance(X, Iterator):
-        raise DataError(f"the data are a {kind}, but {expected}; write list(X)")
+def array_cells(column: NDArray[Any], name: str) -> Cells:
+    """Return the cells of a one-dimensional array."""
+    if isinstance(column, np.ma.MaskedArray):
+        if np.ma.is_masked(column):
+            numeric = column.dtype.kind in "biuf"
+            filled = column.data.astype(np.float64 if numeric else object)
+            filled[np.ma.getmaskarray(column)] = np.nan if numeric else None
+            return array_cells(filled, name)
+        column = column.data
+    kind = column.dtype.kind
+    if kind == "b":
+        return column
+    if kind in "iu":
+        return column.astype(column.dtype.newbyteorder("="), copy=False)
+    if kind == "f":
+        return column if column.dtype in (np.float32, np.float64) else column.astype(np.float64)
+    if kind == "U":
+        labels, places = np.unique(column, return_inverse=True)
+        return Factored(places.astype(np.int64, copy=False), tuple(map(str, labels)))
+    if kind in "OS":
+        return _object_cells(column.tolist(), name)
+    complaint = "Complex data not supported: " if kind == "c" else ""
+    raise DataError(
+        f"{complaint}column {name!r} holds {_kind_words(column.dtype)}, which have no states; {_AS_TEXT}"
+    )
 
 
-def _array_columns(X: ArrayLike | Any, names: Sequence[str]) -> tuple[NDArray[Any], ...]:
-    try:
-        array = X if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
-    except ValueError:
-        raise _uneven() from None
-    if array.ndim != 2:
-        hint = "; for one row, write X[None, :]" if array.ndim == 1 else ""
-        raise DataError(f"data need the shape (rows, columns), not {array.shape}{hint}")
-    if array.shape[1] != len(names):
-        raise DataError(
-            f"the data have {array.shape[1]} columns, but the graph has {len(names)} observed variables: "
-            f"{', '.join(names[:6])}{', …' if len(names) > 6 else ''}"
-        )
-    return tuple(_numbers(array[:, j], name) for j, name in enumerate(names))
+_AS_TEXT = "turn them into text, categories or whole numbers first"
 
 
-def _frame_columns(X: Any, names: Sequence[str]) -> tuple[NDArray[Any], ...]:
+def _kind_words(dtype: Any) -> str:
+    known = {"M": "dates", "m": "durations", "c": "complex numbers", "V": "records"}
+    return known.get(getattr(dtype, "kind", ""), f"{dtype} cells")
+
+
+def frame_cells(series: Any, name: str) -> Cells:
+    """Return the cells of a column of a frame, a narwhals series."""
     import narwhals as nw
 
-    given = _given_names(X)
-    if twice := [name for name, times in Counter(given).items() if times > 1]:
-        raise DataError(f"the frame has two columns {twice[0]!r}; drop or rename one")
-    try:
-        frame = nw.from_native(X, eager_only=True)
-    except TypeError:
-        raise DataError(f"data are an array, a list of lists or a data frame, not {type(X).__name__}") from None
-    if any(isinstance(name, tuple) for name in given):
-        raise DataError(f"the frame's columns have several levels, such as {given[0]!r}; give each one name")
-    if not any(isinstance(name, str) for name in given):
-        # A frame made from a plain array has numbers for names: its columns count by position.
-        return _array_columns(frame.to_numpy(), names)
-    present = set(given)
-    for name in names:
-        if name not in present:
-            raise DataError(f"the frame has no column {name!r}{did_you_mean(name, map(str, given))}")
-    if extra := [name for name in given if name not in set(names)]:
-        raise DataError(f"the frame has a column {extra[0]!r} that is not an observed variable; drop it")
-    columns = []
-    for name in names:
-        series = frame.get_column(name)
-        numeric = series.dtype.is_numeric() or series.dtype == nw.Boolean
-        if numeric and series.is_null().any():
-            series = series.cast(nw.Float64)
-        columns.append(_numbers(series.to_numpy(), name))
-    return tuple(columns)
+    dtype = series.dtype
+    if dtype == nw.Boolean or dtype.is_integer() or dtype.is_float():
+        if dtype in (nw.Int128, nw.UInt128):
+            return _object_cells(series.to_list(), name)
+        holes = bool(series.is_null().any())
+        if holes and dtype == nw.Boolean:
+            return _object_cells(series.to_list(), name)
+        return array_cells((series.cast(nw.Float64) if holes else series).to_numpy(), name)
+    if dtype in (nw.Categorical, nw.Enum, nw.String):
+        return _factored_series(series, name)
+    if dtype in (nw.Object, nw.Unknown) or dtype.is_numeric():
+        return _object_cells(series.to_list(), name)
+    raise DataError(f"column {name!r} holds {dtype} cells, which have no states; {_AS_TEXT}")
 
 
-def _numbers(column: NDArray[Any], name: str) -> NDArray[Any]:
-    """Return a column as integers or floats that the compiled loops read, NaN where a cell is missing."""
-    if isinstance(column, np.ma.MaskedArray):
-        kind = object if column.dtype.kind == "O" else np.float64
-        column = np.ma.filled(column.astype(kind), np.nan) if np.ma.is_masked(column) else column.data
-    if column.dtype.kind == "b":
-        return column.astype(np.uint8)
-    if column.dtype.kind in "iu":
-        return column.astype(column.dtype.newbyteorder("="), copy=False)
-    if column.dtype.kind == "f":
-        return column if column.dtype in (np.float32, np.float64) else column.astype(np.float64)
-    if column.dtype.kind == "O":
-        return np.array([_number(cell, name) for cell in column], np.float64)
-    raise _no_code(column[0] if len(column) else column.dtype, name)
+def _factored_series(series: Any, name: str) -> Factored:
+    """Return a column of text or categories, read by the library that holds it."""
+    import narwhals as nw
+
+    native, library = series.to_native(), series.implementation
+    if library.is_pandas_like() and hasattr(native, "cat"):
+        categories = native.cat.categories.tolist()
+        return _declared(native.cat.codes.to_numpy(), categories, bool(native.cat.ordered), name)
+    if library.is_polars() and isinstance(series.dtype, nw.Enum):
+        places = native.to_physical().cast(int).fill_null(-1).to_numpy()
+        return _declared(places, list(series.dtype.categories), False, name)
+    if library.is_polars():
+        text = native.cast(str)
+        ranks = text.rank("dense").cast(int).fill_null(0).to_numpy()
+        return Factored(ranks.astype(np.int64) - 1, tuple(text.drop_nulls().unique().sort().to_list()))
+    if library.is_pyarrow():
+        import pyarrow
+
+        held = native if pyarrow.types.is_dictionary(native.type) else native.dictionary_encode()
+        whole = held.unify_dictionaries().combine_chunks()
+        # Before there are any rows there are no chunks either.
+        chunks = whole.chunks if isinstance(whole, pyarrow.ChunkedArray) else [whole]
+        categories = chunks[0].dictionary.to_pylist() if chunks else []
+        places = np.concatenate([[], *(chunk.indices.fill_null(-1).to_numpy(False) for chunk in chunks)])
+        if held is native:
+            return _declared(places, categories, bool(native.type.ordered), name)
+        return Factored(places.astype(np.int64), tuple(categories))
+    if library.is_pandas_like():
+        codes, labels = native.factorize()
+        return _declared(codes, list(labels), False, name, declared=False)
+    found = _object_cells(series.to_list(), name)
+    assert isinstance(found, Factored)
+    return found
+
+
+def _declared(
+    places: NDArray[Any], categories: Sequence[Any], ordered: bool, name: str, declared: bool = True
+) -> Factored:
+    """Return a column whose library has told its categories apart already."""
+    labels: dict[Label, int] = {}
+    lookup = np.full(len(categories) + 1, -1)
+    for place, category in enumerate(categories):
+        if not is_missing(category):
+            lookup[place] = labels.setdefault(plain_label(category, name, any_kind=declared), len(labels))
+    # The last entry, which -1 finds, is for missing cells.
+    return Factored(lookup[np.asarray(places, np.int64)], tuple(labels), declared, ordered)
+
+
+def _object_cells(cells: list[Any], name: str) -> Cells:
+    """Return a column of any objects: truth values or numbers where all are, else labels."""
+    if any(isinstance(cell, bool) for cell in cells) and all(isinstance(c, bool) or is_missing(c) for c in cells):
+        return Factored(np.array([-1 if is_missing(cell) else int(cell) for cell in cells]), (False, True))
+    if all(isinstance(cell, Real) or is_missing(cell) for cell in cells):
+        try:
+            return np.array([math.nan if is_missing(cell) else float(cell) for cell in cells], np.float64)
+        except OverflowError:
+            raise DataError(f"column {name!r} holds a number beyond all floats, which is no code") from None
+    labels: dict[Label, int] = {}
+    places = np.empty(len(cells), np.int64)
+    for row, cell in enumerate(cells):
+        places[row] = -1 if is_missing(cell) else labels.setdefault(plain_label(cell, name), len(labels))
+    return Factored(places, tuple(labels))
 
 
 def is_marked_missing(cell: Any) -> bool:
@@ -156,20 +185,37 @@ def is_marked_missing(cell: Any) -> bool:
     return cell is None or type(cell).__name__ in ("NAType", "NaTType")
 
 
-def _number(cell: Any, name: str) -> float:
-    if is_marked_missing(cell):
-        return math.nan
-    try:
-        if not isinstance(cell, str | bytes):
-            return float(cell)
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise _no_code(cell, name)
+def is_missing(cell: Any) -> bool:
+    """Return whether an object stands for a missing cell: one that `is_marked_missing`, or NaN."""
+    return is_marked_missing(cell) or (isinstance(cell, float | np.floating) and cell != cell)
 
 
-def _no_code(cell: object, name: str) -> DataError:
-    shown = str(cell)[:40]
-    return DataError(
-        f"column {name!r} holds {shown!r}, but integer codes are expected; "
-        f"map its labels to 0, 1, 2, … first (for example with numpy.unique(column, return_inverse=True))"
-    )
+def plain_label(cell: Any, name: str, any_kind: bool = False) -> Label:
+    """Return a label as a plain string, whole number, number or truth value.
+
+    Raises
+    ------
+    DataError
+        When it is nothing of these, unless `any_kind`: then its text.
+    """
+    if isinstance(cell, str):
+        return str(cell)
+    if isinstance(cell, bool | np.bool_):
+        return bool(cell)
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8", "backslashreplace")
+    if isinstance(cell, Integral):
+        return _whole_label(int(cell), name)
+    if isinstance(cell, Real):
+        number = float(cell)
+        return _whole_label(int(number), name) if number.is_integer() else number
+    if any_kind:
+        return str(cell)
+    kind = type(cell).__name__
+    raise DataError(f"column {name!r} holds {quoted(cell)}, a {kind}, which is no state; {_AS_TEXT}")
+
+
+def _whole_label(number: int, name: str) -> int:
+    if not -(2**63) <= number < 2**63:
+        raise DataError(f"column {name!r} holds {quoted(number)}, a number beyond 64 bits; {_AS_TEXT}")
+    return number

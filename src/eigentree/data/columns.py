@@ -1,25 +1,46 @@
-"""What a model knows of its columns: names and numbers of states."""
+"""What a model knows of its columns: their names, their states, and what these are called."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from eigentree.data.cells import cells_of, names_in, shape_of
-from eigentree.errors import DataError, did_you_mean
+from eigentree.checks import one_of
+from eigentree.data.cells import Factored
+from eigentree.data.labels import UNKNOWN, Bins, Labels, looks_continuous
+from eigentree.data.states import (
+    are_codes,
+    checked_labels,
+    given_labels,
+    known_numbers,
+    learned_meaning,
+    without_codes,
+)
+from eigentree.data.table import ARRAY, table_of
+from eigentree.data.weights import checked_weights
+from eigentree.errors import DataError, did_you_mean, quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Codes
+    from eigentree.data.cells import Cells, Label
+    from eigentree.data.labels import Meaning
+    from eigentree.data.states import Categories, NumericRule
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["Columns"]
+__all__ = ["Columns", "UnknownRule"]
+
+UnknownRule: TypeAlias = Literal["error", "missing"]
+"""What a label is that a column does not have: a mistake, or a missing cell."""
 
 
 @dataclass(frozen=True)
@@ -34,40 +55,124 @@ class Columns:
     names : tuple of str
     states : tuple of int
         Number of states of each column.
+    meanings : tuple of Labels, Bins or None
+        What the codes of each column stand for; None where they stand for themselves.
+    unknown : {"error", "missing"}
+        What a label is that a column does not have.
+    container : str
+        What held the rows that the columns were learned from; rows that are drawn are handed out in the same.
+    named : bool
+        Whether the names are those of a frame.
 
     Examples
     --------
-    >>> Columns.learned([[0, 2], [1, -1]])
-    Columns(names=('x0', 'x1'), states=(2, 3))
+    >>> columns = Columns.learned([["yes", 0], ["no", 2], [None, 1]])
+    >>> columns
+    Columns(x0: 'no', 'yes'; x1: 0 … 2)
+    >>> columns.labels("x0")
+    ('no', 'yes')
     """
 
     names: tuple[str, ...]
     states: tuple[int, ...]
+    meanings: tuple[Meaning | None, ...] = ()
+    unknown: UnknownRule = field(default="error", compare=False)
+    container: str = field(default=ARRAY, compare=False)
+    named: bool = field(default=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.meanings:
+            object.__setattr__(self, "meanings", (None,) * len(self.names))
 
     @classmethod
     def of(cls, graph: LatentGraph) -> Columns:
-        """Return the columns that hold the observed variables of a graph."""
+        """Return the columns that hold the observed variables of a graph, as plain codes."""
         return cls(graph.observed, tuple(graph.states[name] for name in graph.observed))
 
     @classmethod
-    def learned(cls, X: ArrayLike | Any) -> Columns:
-        """Return the columns of some data: a column has as many states as its largest code says.
+    def learned(
+        cls,
+        X: ArrayLike | Any,
+        categories: Categories | None = None,
+        numeric: NumericRule = "error",
+        unknown: UnknownRule = "error",
+        sample_weight: ArrayLike | None = None,
+    ) -> Columns:
+        """Return the columns of some data.
 
-        The columns of a frame keep their names; those of an array are called x0, x1, ….
+        The columns of a frame keep their names; those of anything else are called x0, x1, …. The labels of a column
+        are, in this order: those given, those declared by a categorical, the truth values, and else those that
+        occur, sorted. Whole numbers 0, 1, … without a gap are codes, and stand for themselves.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns), a data frame, or rows of letters
+        categories : mapping of str to sequence of labels, or one sequence, optional
+            The labels of some columns, or those of all.
+        numeric : {"error", "quantiles"}
+        unknown : {"error", "missing"}
+        sample_weight : array-like of shape (rows,), optional
+            How often each row counts where numbers are cut into bins.
+
+        Raises
+        ------
+        DataError
+            When a column has no known cell, or looks like measurements and `numeric` does not say what to do.
         """
-        count = shape_of(X)[1]
-        names = names_in(X) or [f"x{column}" for column in range(count)]
-        states = []
-        for name, cells in zip(names, cells_of(X, names), strict=True):
-            known = cells[cells >= 0]
-            if not len(known):
-                raise DataError(f"column {name!r} has no known cell, so its states are unknown; give a LatentGraph")
-            if not np.isfinite(known.max()):
+        table = table_of(X)
+        names = table.names or tuple(f"x{column}" for column in range(table.width))
+        given = given_labels(categories, names)
+        one_of("numeric", numeric, ("error", "quantiles"))
+        one_of("unknown", unknown, ("error", "missing"))
+        weights = checked_weights(sample_weight, table.count)
+        found: list[tuple[int, Meaning | None]] = []
+        for place, name in enumerate(names):
+            labels: Meaning = given.get(name) or learned_meaning(table.column(place, name), name, numeric, weights)
+            found.append(without_codes(labels) if isinstance(labels, Labels) else (len(labels.labels), labels))
+        states, meanings = zip(*found, strict=True)
+        return cls(names, states, meanings, unknown, table.container, table.names is not None)
+
+    def fitted_to(
+        self,
+        X: ArrayLike | Any,
+        categories: Categories | None = None,
+        numeric: NumericRule = "error",
+        unknown: UnknownRule = "error",
+        sample_weight: ArrayLike | None = None,
+    ) -> Columns:
+        """Return these columns, of a graph, with the labels that some data give to their states.
+
+        Numbers are codes already; text and categories are as many labels as the column has states.
+
+        Raises
+        ------
+        DataError
+            When they are not.
+        """
+        table = table_of(X)
+        given = given_labels(categories, self.names)
+        one_of("numeric", numeric, ("error", "quantiles"))
+        one_of("unknown", unknown, ("error", "missing"))
+        weights = checked_weights(sample_weight, table.count)
+        meanings: list[Meaning | None] = []
+        for place, name, states in zip(table.places(self.names), self.names, self.states, strict=True):
+            labels: Meaning | None = given.get(name)
+            cells = table.column(place, name)
+            if labels is None and not _stands_for_itself(cells, states, numeric):
+                labels = learned_meaning(cells, name, numeric, weights)
+            if labels is not None and len(labels.labels) != states:
                 raise DataError(
-                    f"column {name!r} holds {known.max()}, which is no code; mark missing cells as -1 or NaN"
+                    f"column {name!r} has {len(labels.labels)} states ({labels.told()}), but {states} in the "
+                    f"graph; give all of them as categories={{{name!r}: [...]}}"
                 )
-            states.append(int(known.max()) + 1)
-        return cls(tuple(names), tuple(states))
+            meanings.append(without_codes(labels)[1] if isinstance(labels, Labels) else labels)
+        named = table.names is not None
+        return replace(self, meanings=tuple(meanings), unknown=unknown, container=table.container, named=named)
+
+    @property
+    def plain(self) -> bool:
+        """Whether all codes stand for themselves."""
+        return not any(self.meanings)
 
     @cached_property
     def code_type(self) -> np.dtype[Any]:
@@ -77,8 +182,14 @@ class Columns:
     def position(self, name: str) -> int:
         """Return the place of a column; raise `DataError` where there is none of this name."""
         if name not in self.names:
-            raise DataError(f"there is no column {name!r}{did_you_mean(name, self.names)}")
+            raise DataError(f"there is no column {quoted(name)}{did_you_mean(name, self.names)}")
         return self.names.index(name)
+
+    def labels(self, name: str) -> Sequence[Label]:
+        """Return what the states of a column are called, in the order of their codes."""
+        place = self.position(name)
+        meaning = self.meanings[place]
+        return range(self.states[place]) if meaning is None else meaning.labels
 
     def missing(self, rows: int) -> Codes:
         """Return the codes of rows without any known cell, shape (rows, columns), column-major."""
@@ -86,27 +197,130 @@ class Columns:
         codes[:] = self.states
         return codes
 
-    def evidence(self, given: Mapping[str, int]) -> Codes:
+    def evidence(self, given: Mapping[str, Any]) -> Codes:
         """Return the codes of one row that holds what is given by name, all other cells missing.
 
         Raises
         ------
         DataError
-            When a name is no column, or a value no code of its column.
+            When a name is no column, or a value no state of its column.
         """
+        codes = self.missing(1)
+        for name, code in self.given_codes(given).items():
+            codes[0, self.position(name)] = code
+        return codes
+
+    def given_codes(self, given: Mapping[str, Any]) -> dict[str, int]:
+        """Return the code of each value that is given by name; errors as for `evidence`."""
         if not isinstance(given, Mapping):
             raise DataError(
-                f"given is a mapping of names to codes, such as {{{self.names[0]!r}: 0}}, not {given!r}"
+                f"given is a mapping of names to states, such as {{{self.names[0]!r}: 0}}, not {quoted(given)}"
             )
-        codes = self.missing(1)
-        for name, value in given.items():
-            column = self.position(name)
-            states = self.states[column]
-            whole = isinstance(value, Integral) or (isinstance(value, float | np.floating) and value % 1 == 0)
-            if not whole or not 0 <= value < states:
+        return {name: self._code(name, value) for name, value in given.items()}
+
+    def _code(self, name: str, value: Any) -> int:
+        place = self.position(name)
+        states, meaning = self.states[place], self.meanings[place]
+        if meaning is not None:
+            if (code := meaning.code(value)) == UNKNOWN:
                 raise DataError(
-                    f"{name!r} is given as {value!r}, but has the codes 0 to {states - 1}; "
+                    f"{name!r} is given as {quoted(value)}, but has {meaning.told()}; "
                     f"leave a variable out of given when it is not known"
                 )
-            codes[0, column] = value
-        return codes
+            return code
+        whole = isinstance(value, Integral) or (isinstance(value, float | np.floating) and value % 1 == 0)
+        if not whole or not 0 <= value < states:
+            raise DataError(
+                f"{name!r} is given as {quoted(value)}, but has the codes 0 to {states - 1}; "
+                f"leave a variable out of given when it is not known"
+            )
+        return int(value)
+
+    def __repr__(self) -> str:
+        shown = []
+        for name, states, meaning in list(zip(self.names, self.states, self.meanings, strict=True))[:8]:
+            told = f"0 … {states - 1}" if states > 1 else "0"
+            if meaning is not None:
+                told = ", ".join(repr(label) for label in meaning.labels[:6]) + (", …" if states > 6 else "")
+            shown.append(f"{name}: {told}")
+        return f"Columns({'; '.join(shown)}{'; …' if len(self.names) > 8 else ''})"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the columns as plain values that JSON can hold."""
+        return {
+            "names": list(self.names),
+            "states": list(self.states),
+            "meanings": [_meaning_to_json(meaning) for meaning in self.meanings],
+            "unknown": self.unknown,
+            "container": self.container,
+            "named": self.named,
+        }
+
+    @classmethod
+    def from_json(cls, document: Any) -> Columns:
+        """Return the columns that `to_json` described; raise `DataError` where it did not."""
+        try:
+            made = cls(
+                tuple(document["names"]),
+                tuple(document["states"]),
+                tuple(map(_meaning_from_json, document["meanings"])),
+                document["unknown"],
+                document["container"],
+                document["named"],
+            )
+            one_of("unknown", made.unknown, ("error", "missing"), DataError)
+            lengths = {len(made.names), len(made.states), len(made.meanings)}
+            sound = (
+                len(lengths) == 1
+                and len(made.names) == len(set(made.names)) > 0
+                and all(isinstance(name, str) for name in made.names)
+                and all(type(count) is int and count > 0 for count in made.states)
+                and all(
+                    meaning is None or len(meaning.labels) == count
+                    for meaning, count in zip(made.meanings, made.states, strict=True)
+                )
+                and isinstance(made.container, str)
+                and isinstance(made.named, bool)
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(f"this is no description of columns: {error!r}") from None
+        if not sound:
+            raise DataError("this is no description of columns: names, states and labels do not fit each other")
+        return made
+
+
+def _stands_for_itself(cells: Cells, states: int, numeric: NumericRule) -> bool:
+    """Return whether the cells of a graph's column are codes already."""
+    if isinstance(cells, Factored):
+        return are_codes(cells, states)
+    return numeric == "error" or not looks_continuous(known_numbers(cells))
+
+
+def _meaning_to_json(meaning: Meaning | None) -> dict[str, Any] | None:
+    if meaning is None:
+        return None
+    if isinstance(meaning, Labels):
+        return {"labels": list(meaning.values), "declared": meaning.declared, "ordered": meaning.ordered}
+    return {
+        "edges": list(meaning.edges),
+        "least": meaning.least,
+        "most": meaning.most,
+        "typical": list(meaning.typical),
+        "whole": meaning.whole,
+    }
+
+
+def _meaning_from_json(document: Any) -> Meaning | None:
+    if document is None:
+        return None
+    if "labels" in document:
+        labels = checked_labels(list(document["labels"]), "a column")
+        return Labels(labels.values, bool(document["declared"]), bool(document["ordered"]))
+    edges, typical = (tuple(map(float, document[key])) for key in ("edges", "typical"))
+    least, most = float(document["least"]), float(document["most"])
+    ends = (least, *edges, most)
+    if len(typical) != len(edges) + 1 or not all(a < b for a, b in pairwise(edges)):
+        raise ValueError("edges of bins")
+    if not np.isfinite(ends).all() or not np.isfinite(typical).all():
+        raise ValueError("edges of bins")
+    return Bins(edges, least, most, typical, bool(document["whole"]))

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import html
 import math
-from dataclasses import dataclass
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.errors import DataError, EigentreeError, did_you_mean
+from eigentree.checks import an_array, different_names
+from eigentree.errors import DataError, EigentreeError, did_you_mean, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-    from numpy.typing import ArrayLike, DTypeLike, NDArray
+    from numpy.typing import ArrayLike
 
     from eigentree.arrays import Floats
 
@@ -32,16 +33,16 @@ MOST_SHOWN_STATES = 10
 """Most states of the last axis that are shown beside each other."""
 
 
-@dataclass(frozen=True, eq=False)
-class LabeledTable:
-    """An immutable array whose axes are variables and whose places along an axis are states.
+class LabeledTable(np.ndarray[Any, np.dtype[np.float64]]):
+    """An array whose axes are variables and whose places along an axis are states.
 
-    It is an array to numpy (`np.asarray`, `np.log`, …); ``==`` is identity.
+    To numpy and everybody else it is an array of numbers; what they make of it (a part, a sum, a logarithm) is an
+    array without names.
 
     Parameters
     ----------
     array : array-like of float
-        Copied unless it is read-only already.
+        Copied unless it is read-only already. The table is read-only.
     names : iterable of str
         One variable per axis.
     states : sequence of sequences, optional
@@ -49,9 +50,10 @@ class LabeledTable:
 
     Attributes
     ----------
-    array : ndarray of float64, read-only
+    array : ndarray of float64
+        The numbers alone.
     names : tuple of str
-    states : tuple of tuple
+    states : tuple of sequences
 
     Examples
     --------
@@ -65,54 +67,81 @@ class LabeledTable:
         0.2000      0.8000
     >>> float(table.at(weather="wet", umbrella=1))
     0.8
+    >>> table.sum(axis=0)
+    array([1.1, 0.9])
     """
 
-    array: Floats
-    names: tuple[str, ...]
-    states: tuple[tuple[Hashable, ...], ...]
+    _names: tuple[str, ...] = ()
+    _states: tuple[Sequence[Hashable], ...] = ()
+    _labeled: bool = False
 
-    def __init__(
-        self,
+    def __new__(  # noqa: D102
+        cls,
         array: ArrayLike,
         names: Iterable[str],
         states: Sequence[Sequence[Hashable]] | None = None,
-    ) -> None:
-        entries: Floats = np.asarray(array, np.float64)
+    ) -> LabeledTable:
+        try:
+            entries: Floats = np.asarray(an_array("a table", array, DataError), np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise DataError(f"a table is made of numbers, not of {quoted(array)}") from None
         if entries.flags.writeable:
             entries = entries.copy()
             entries.flags.writeable = False
-        axes = tuple(names)
-        if len(axes) != entries.ndim or len(set(axes)) < len(axes):
-            raise DataError(f"a table of shape {entries.shape} needs as many different names, not {axes}")
-        labels = tuple(map(tuple, [range(size) for size in entries.shape] if states is None else states))
-        if tuple(map(len, labels)) != entries.shape or any(len(set(each)) < len(each) for each in labels):
+        axes = different_names("names", tuple(names) if isinstance(names, str) else names, DataError)
+        if len(axes) != entries.ndim:
+            raise DataError(f"a table of shape {entries.shape} needs as many different names, not {quoted(axes)}")
+        labels = tuple(range(size) for size in entries.shape) if states is None else _labels(states, entries.shape)
+        if labels is None:
             raise DataError(
-                f"a table of shape {entries.shape} over {axes} needs as many different labels of states along each "
-                f"axis, not {labels}"
+                f"a table of shape {entries.shape} over {quoted(axes)} needs as many different labels of states "
+                f"along each axis, not {quoted(states)}"
             )
-        object.__setattr__(self, "array", entries)
-        object.__setattr__(self, "names", axes)
-        object.__setattr__(self, "states", labels)
+        return cls.answer(entries, axes, labels)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Through the constructor, because a copied or unpickled array would be writeable.
-        return type(self), (self.array, self.names, self.states)
-
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
-        if copy:
-            return np.array(self.array, dtype)
-        return np.asarray(self.array, dtype)
-
-    def __float__(self) -> float:
-        return float(self.array)
-
-    def __len__(self) -> int:
-        return len(self.array)
+    @classmethod
+    def answer(cls, array: Floats, names: Sequence[str], states: Sequence[Sequence[Hashable]]) -> LabeledTable:
+        """Return numbers that were just computed as a table: neither checked nor copied, and as free to change."""
+        made = np.asarray(array).view(cls)
+        made._names, made._states, made._labeled = tuple(names), tuple(states), True
+        return made
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The number of states along each axis."""
-        return self.array.shape
+    def names(self) -> tuple[str, ...]:
+        """The variable of each axis; empty for what numpy made of a table."""
+        return self._names
+
+    @property
+    def states(self) -> tuple[Sequence[Hashable], ...]:
+        """The labels of the states along each axis."""
+        return self._states
+
+    @property
+    def array(self) -> Floats:
+        """The numbers alone."""
+        return self.view(np.ndarray)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if not self._labeled:
+            return np.array, (self.array,)
+        return _rebuilt, (self.array, self._names, self._states, bool(self.flags.writeable))
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return self.__reduce__()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        rebuild, parts = self.__reduce__()
+        return rebuild(*parts)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
+        if out := settings.get("out"):
+            settings["out"] = tuple(_bare(each) for each in out)
+        made = getattr(ufunc, method)(*map(_bare, inputs), **settings)
+        # An operation in place leaves its table a table.
+        return inputs[0] if out and out[0] is inputs[0] else made
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.array[key]
 
     def at(self, given: Mapping[str, Hashable] | None = None, /, **states: Hashable) -> LabeledTable:
         """Return the part of the table where some variables have the states given; their axes go.
@@ -125,7 +154,7 @@ class LabeledTable:
             A label for each variable.
         """
         wanted = {**(given or {}), **states}
-        picks: list[int | slice] = [slice(None)] * len(self.names)
+        picks: list[int | slice] = [slice(None)] * self.ndim
         for name, state in wanted.items():
             if name not in self.names:
                 raise DataError(
@@ -159,14 +188,39 @@ class LabeledTable:
         index = above[0] if len(above) == 1 else pandas.MultiIndex.from_product(above)
         return pandas.DataFrame(self.array.reshape(len(index), -1), index, last)
 
+    def to_polars(self) -> Any:
+        """Return a polars frame: one column per state of the last variable, after one for each of the others."""
+        try:
+            import polars
+        except ImportError:
+            raise EigentreeError("to_polars needs polars: pip install polars") from None
+        if not self.names:
+            raise DataError("a single number makes no frame; use float(table)")
+        *above, last = self.states
+        rows = math.prod(self.shape[:-1])
+        places = np.indices(self.shape[:-1]).reshape(len(above), rows)
+        index = {
+            name: [labels[k] for k in at.tolist()]
+            for name, labels, at in zip(self.names[:-1], above, places, strict=True)
+        }
+        flat = self.array.reshape(rows, len(last))
+        return polars.DataFrame(index | {str(label): flat[:, k] for k, label in enumerate(last)}, strict=False)
+
+    def __str__(self) -> str:
+        return repr(self)
+
     def __repr__(self) -> str:
+        if not self._labeled:
+            return repr(self.array)
         lines = self._cells()
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         return "\n".join(
             "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines
         )
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
+        if not self._labeled:
+            return None
         head, *body = ([html.escape(cell) for cell in line] for line in self._cells())
         lines = ["".join(f"<th>{cell}</th>" for cell in head)]
         for line in body:
@@ -187,11 +241,39 @@ class LabeledTable:
             if row < 0:
                 shown.append(["…"] * len(shown[0]))
                 continue
-            place = np.unravel_index(row, tuple(above)) if above else ()
+            place = [int(k) for k in np.unravel_index(row, tuple(above))] if above else []
             labels = [str(self.states[axis][k]) for axis, k in enumerate(place)]
             numbers = [f"{flat[row, k]:.{decimals}f}" for k in columns if k >= 0]
             shown.append([*labels, *_gapped(numbers, columns)])
         return shown
+
+
+def _labels(states: Any, shape: tuple[int, ...]) -> tuple[tuple[Hashable, ...], ...] | None:
+    """Return the labels along each axis, once they are as many as there are places and all different; else None."""
+    if not isinstance(states, Collection) or len(states) != len(shape):
+        return None
+    found = []
+    for labels, size in zip(states, shape, strict=True):
+        if not isinstance(labels, Collection) or len(labels) != size:
+            return None
+        try:
+            found.append(tuple(labels))
+            if len(set(found[-1])) < size:
+                return None
+        except TypeError:
+            return None
+    return tuple(found)
+
+
+def _rebuilt(array: Floats, names: Sequence[str], states: Sequence[Any], writeable: bool) -> LabeledTable:
+    """Return a table as it was before it was copied or pickled."""
+    own = np.array(array)
+    own.flags.writeable = writeable
+    return LabeledTable.answer(own, names, states)
+
+
+def _bare(value: Any) -> Any:
+    return value.array if isinstance(value, LabeledTable) else value
 
 
 def _ends(count: int, most: int) -> list[int]:
@@ -207,6 +289,6 @@ def _gapped(cells: list[str], places: list[int]) -> list[str]:
     return ["…" if place < 0 else next(left) for place in places]
 
 
-def _in_short(labels: tuple[Hashable, ...]) -> str:
+def _in_short(labels: Sequence[Hashable]) -> str:
     shown = ", ".join(repr(label) for label in labels[:8])
     return f"{shown}, … ({len(labels)} in all)" if len(labels) > 8 else shown

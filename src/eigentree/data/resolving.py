@@ -1,38 +1,62 @@
-"""The graph of a model: given as it is, or built by a template for the columns of the data."""
+"""The graph of a model and its columns: given as they are, or made for the columns of the data."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from eigentree.data.columns import Columns
-from eigentree.errors import GraphError
+from eigentree.data.rows import Rows
+from eigentree.structures.given import as_structure, require_structure
 from eigentree.structures.graph import LatentGraph
-from eigentree.structures.templates import Template
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["graph_over", "resolve_structure"]
+    from eigentree.data.columns import UnknownRule
+    from eigentree.data.states import Categories, NumericRule
+    from eigentree.structures.templates import Template
+
+__all__ = ["graph_over", "resolved"]
 
 
-def resolve_structure(structure: LatentGraph | Template, X: ArrayLike | Any) -> LatentGraph:
-    """Return the graph of a model: the given one, or the one that a template builds for the columns of X."""
+def resolved(
+    structure: LatentGraph | Template | Any,
+    X: ArrayLike | Any,
+    categories: Categories | None = None,
+    numeric: NumericRule = "error",
+    unknown: UnknownRule = "error",
+    sample_weight: ArrayLike | None = None,
+) -> tuple[LatentGraph, Columns]:
+    """Return the graph of a model, given or made by `as_structure` for the columns of X, and these columns.
+
+    Rows that were read already know theirs.
+    """
+    require_structure(structure)
+    if isinstance(X, Rows):
+        return graph_over(structure, X.columns), X.columns
     if isinstance(structure, LatentGraph):
-        return structure
-    _check_template(structure)
-    return graph_over(structure, Columns.learned(X))
+        return structure, Columns.of(structure).fitted_to(X, categories, numeric, unknown, sample_weight)
+    learned = Columns.learned(X, categories, numeric, unknown, sample_weight)
+    graph = as_structure(structure, learned.states, learned.names if learned.named else None)
+    columns = _arranged(learned, graph)
+    return graph, columns or Columns.of(graph).fitted_to(X, categories, numeric, unknown, sample_weight)
 
 
-def graph_over(structure: LatentGraph | Template, columns: Columns) -> LatentGraph:
-    """Return the graph of a model: the given one, or the one that a template builds for some columns."""
-    if isinstance(structure, LatentGraph):
-        return structure
-    _check_template(structure)
-    return structure.build(columns.states, columns.names)
+def graph_over(structure: LatentGraph | Template | Any, columns: Columns) -> LatentGraph:
+    """Return the graph of a model: the given one, or the one that `as_structure` makes for some columns."""
+    return as_structure(structure, columns.states, columns.names)
 
 
-def _check_template(structure: Any) -> None:
-    if not isinstance(structure, Template):
-        raise GraphError(
-            f"the structure is a LatentGraph or a template such as zoo.HMM(order=2), not {type(structure).__name__}"
-        )
+def _arranged(columns: Columns, graph: LatentGraph) -> Columns | None:
+    """Return columns in the order of a graph that was made for them; None where it tells other names or states."""
+    wanted = Columns.of(graph)
+    # Columns without names of their own are those of the graph in turn.
+    names = columns.names if columns.named else wanted.names
+    if set(names) != set(wanted.names):
+        return None
+    order = [names.index(name) for name in wanted.names]
+    if tuple(columns.states[place] for place in order) != wanted.states:
+        return None
+    meanings = tuple(columns.meanings[place] for place in order)
+    return replace(columns, names=wanted.names, states=wanted.states, meanings=meanings)

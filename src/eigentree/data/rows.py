@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.cells import cells_of
+from eigentree.data.cells import Factored
+from eigentree.data.labels import MISSING, UNKNOWN
+from eigentree.data.table import table_of
 from eigentree.errors import DataError
 from eigentree.kernels.codes import copy_codes, encode_column
 
@@ -16,8 +18,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from eigentree.arrays import Codes
+    from eigentree.arrays import Booleans, Codes
+    from eigentree.data.cells import Cells
     from eigentree.data.columns import Columns
+    from eigentree.data.labels import Meaning
 
 __all__ = ["Rows", "rows_at_a_time"]
 
@@ -47,29 +51,48 @@ class Rows:
 
     @classmethod
     def of(cls, X: ArrayLike | Any, columns: Columns) -> Rows:
-        """Return the rows of an array, a list of lists, or a data frame.
+        """Return the rows of an array, a list of rows, rows of letters, or a data frame.
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), or a pandas, polars or pyarrow frame
-            Integer codes. Missing cells are -1, NaN or null. The columns of an array stand in the order of
-            ``columns.names``; those of a frame are found by name.
+        X : array-like of shape (rows, columns), a data frame, or rows of letters
+            Cells are labels of their columns, or codes where these have no labels. Missing cells are None, NaN,
+            null, or -1. The columns of an array stand in the order of ``columns.names``; those of a frame are found
+            by name. `Rows` of these columns stay as they are.
         columns : Columns
 
         Raises
         ------
         DataError
-            When there are no rows, columns are missing or too many, or a column does not hold numbers.
+            When there are no rows, columns are missing or too many, or a cell is no label of its column and
+            ``columns.unknown`` does not call it missing.
         """
-        cells = cells_of(X, columns.names)
-        if type(X) is np.ndarray and X.flags.f_contiguous and X.dtype == columns.code_type:
-            return cls(columns, cells, X)
-        return cls(columns, cells)
+        if isinstance(X, Rows):
+            return X
+        table = table_of(X)
+        lenient = columns.unknown == "missing"
+        cells = []
+        for place, name, meaning, states in zip(
+            table.places(columns.names), columns.names, columns.meanings, columns.states, strict=True
+        ):
+            column = table.column(place, name)
+            if meaning is None:
+                cells.append(_numbers(column, states, name, lenient))
+            else:
+                cells.append(_coded(column, meaning, name, lenient))
+        whole = X if type(X) is np.ndarray and X.dtype == columns.code_type and X.flags.f_contiguous else None
+        return cls(columns, tuple(cells), whole if columns.plain and not lenient else None)
 
     @property
     def count(self) -> int:
         """Number of rows."""
         return len(self.cells[0])
+
+    def missing(self, place: int) -> Booleans:
+        """Return where the cells of a column are missing."""
+        cells = self.cells[place]
+        absent: Booleans = cells == MISSING
+        return absent | (cells != cells) if cells.dtype.kind == "f" else absent
 
     def encode(self, start: int = 0, stop: int | None = None) -> Codes:
         """Return the codes of some rows, shape (stop - start, columns), column-major; by default of all.
@@ -99,7 +122,7 @@ class Rows:
                 name = self.columns.names[j]
                 raise DataError(
                     f"row {start + bad}, column {name!r} holds {column[start + bad].item()!r}, "
-                    f"but {name!r} has the codes 0 to {count - 1} (-1, NaN or null for a missing cell)"
+                    f"but {name!r} has the codes 0 to {count - 1} (-1, NaN or null for a missing cell); {_WIDEN}"
                 )
         return codes
 
@@ -108,6 +131,46 @@ class Rows:
         size = size or rows_at_a_time(len(self.cells))
         for start in range(0, self.count, size):
             yield start, self.encode(start, start + size)
+
+
+_WIDEN = "widen them with categories=, or take what is unknown as missing with unknown='missing'"
+
+
+def _numbers(cells: Cells, states: int, name: str, lenient: bool) -> NDArray[Any]:
+    """Return the cells of a column whose codes stand for themselves, NaN or -1 where one is missing."""
+    if isinstance(cells, Factored):
+        codes = [label if isinstance(label, int) else UNKNOWN for label in cells.labels]
+        if not lenient and UNKNOWN in codes:
+            odd = codes.index(UNKNOWN)
+            row = np.flatnonzero(cells.places == odd)
+            where = f"row {row[0]}, column {name!r}" if len(row) else f"column {name!r}"
+            raise DataError(
+                f"{where} holds {cells.labels[odd]!r}, but {name!r} has the integer codes 0 to {states - 1}; fit "
+                f"on labels, or give them as categories={{{name!r}: [...]}}"
+            )
+        cells = np.array([*codes, MISSING], np.int64)[cells.places]
+    elif cells.dtype.kind == "b":
+        cells = cells.astype(np.uint8)
+    if lenient:
+        with np.errstate(invalid="ignore"):
+            known = (cells >= 0) & (cells < states) & (cells == np.floor(cells))
+        if not known.all():
+            cells = np.where(known, cells, MISSING).astype(np.int64)
+    return cells
+
+
+def _coded(cells: Cells, meaning: Meaning, name: str, lenient: bool) -> NDArray[Any]:
+    """Return the codes of a column of labels or numbers, -1 where a cell is missing."""
+    codes = meaning.encode(cells)
+    if (unknown := codes == UNKNOWN).any():
+        if not lenient:
+            row = int(unknown.argmax())
+            cell = cells.labels[cells.places[row]] if isinstance(cells, Factored) else cells[row].item()
+            raise DataError(
+                f"row {row}, column {name!r} holds {cell!r}, but {name!r} has {meaning.told()}; {_WIDEN}"
+            )
+        codes[unknown] = MISSING
+    return codes.astype(np.min_scalar_type(-1 - len(meaning.labels)))
 
 
 def rows_at_a_time(cells: int) -> int:

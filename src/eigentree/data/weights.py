@@ -6,36 +6,49 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.errors import DataError
+from eigentree.errors import DataError, quoted
+from eigentree.notices import notice
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Floats
 
-__all__ = ["MOST_WEIGHT", "checked_weights", "positive_weights"]
+__all__ = ["LIGHT", "MOST_WEIGHT", "checked_weights", "positive_weights", "warn_of_few"]
 
 MOST_WEIGHT = 2.0**53
 """Largest sum of weights; beyond it doubles no longer tell whole numbers apart."""
+
+LEAST_WEIGHT = 1e-100
+"""Smallest weight of a row that counts at all: products of smaller ones are no longer exact."""
+
+FEW = 0.1
+"""Weights that add up to less than this share of the number of rows that have some are likely a mistake."""
+
+LIGHT = "sample_weight adds up to"
+"""How the warning begins that weights are such."""
 
 
 def checked_weights(sample_weight: ArrayLike | None, rows: int) -> NDArray[Any] | None:
     """Return the weights as an array, or None; raise `DataError` where they do not fit the rows."""
     if sample_weight is None:
         return None
-    try:
-        weights = np.asarray(sample_weight)
-    except ValueError:
-        weights = np.empty(0, object)
+    weights = _as_array(sample_weight, rows)
     if weights.shape != (rows,) or weights.dtype.kind not in "iufb":
         raise DataError(
             f"sample_weight needs one number per row, shape ({rows},), not {weights.shape} {weights.dtype}"
         )
     if np.ma.is_masked(sample_weight) or not np.isfinite(weights).all() or (weights < 0).any():
         raise DataError("sample_weight holds negative, infinite or missing numbers")
-    total = weights.sum(dtype=np.float64)
+    with np.errstate(over="ignore"):
+        total = weights.sum(dtype=np.float64)
     if total > MOST_WEIGHT:
         raise DataError(f"sample_weight adds up to {total:.3g}, too much to count by ones; divide it by a constant")
+    if ((weights > 0) & (weights < LEAST_WEIGHT)).any():
+        raise DataError(
+            f"sample_weight holds {weights[weights > 0].min():.3g}, too small to count; multiply it by a constant, "
+            f"or give 0 for rows that are to be left out"
+        )
     return weights
 
 
@@ -45,5 +58,29 @@ def positive_weights(sample_weight: ArrayLike | None, rows: int) -> Floats:
     if weights is None:
         return np.ones(rows)
     if not weights.any():
-        raise DataError("all rows have weight 0; there is nothing to count")
+        raise DataError("the weight of all rows is zero; there is nothing to learn from or to judge by")
     return weights.astype(np.float64)
+
+
+def warn_of_few(weights: NDArray[Any] | None) -> None:
+    """Warn where rows that are learned from have weights that add up to far less than their number."""
+    if weights is None:
+        return
+    total, rows = weights.sum(dtype=np.float64), np.count_nonzero(weights)
+    if total < FEW * rows:
+        notice(
+            f"{LIGHT} {total:.3g} for {rows} rows: the model would believe that it saw hardly any row; multiply "
+            f"the weights so that they add up to the number of rows that they stand for"
+        )
+
+
+def _as_array(sample_weight: Any, rows: int) -> NDArray[Any]:
+    # What is of another length, or of none, is not looked at: numpy would put all that it yields into an array.
+    try:
+        kind = type(sample_weight)
+        if (hasattr(kind, "__array__") and not hasattr(kind, "__len__")) or len(sample_weight) == rows:
+            return np.asarray(sample_weight)
+        given = f"{len(sample_weight)} of them"
+    except (TypeError, ValueError, OverflowError):
+        given = quoted(sample_weight)
+    raise DataError(f"sample_weight needs one number per row, shape ({rows},), not {given}")

@@ -1,5 +1,7 @@
 """Real data that come with the package, with where they are from and what may be done with them."""
 
+from eigentree.datasets.dataset import Dataset
 from eigentree.datasets.splice import CLASS_NAMES, LETTERS, Splice, load_splice
+from eigentree.datasets.uci import load_mushrooms, load_votes
 
-__all__ = ["CLASS_NAMES", "LETTERS", "Splice", "load_splice"]
+__all__ = ["CLASS_NAMES", "LETTERS", "Dataset", "Splice", "load_mushrooms", "load_splice", "load_votes"]

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import lzma
 from dataclasses import dataclass
-from importlib.resources import files
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from eigentree.errors import DataError, ParameterError
+from eigentree import checks
+from eigentree.datasets.dataset import Dataset, LabeledCells, check_switches
+from eigentree.datasets.packaged import Packaged
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "AMBIGUOUS",
-    "ATTRIBUTION_FILE",
-    "CHECKSUM",
-    "CLASS_NAMES",
-    "FILE",
-    "LETTERS",
-    "Splice",
-    "load_splice",
-    "parsed",
-]
+__all__ = ["AMBIGUOUS", "CLASS_NAMES", "LETTERS", "SPLICE", "Splice", "load_splice", "parsed"]
 
 LETTERS = "ACGT"
 """The bases in the order of their codes: A is 0, C is 1, G is 2, T is 3."""
@@ -36,16 +25,15 @@ CLASS_NAMES = ("EI", "IE", "N")
 AMBIGUOUS = "DNRS"
 """Letters for a base that was not told for certain: D is A, G or T; N is any; R is A or G; S is C or G."""
 
-FILE = "splice.txt.xz"
-ATTRIBUTION_FILE = "splice-attribution.txt"
+SPLICE = Packaged("splice", "acd4a4f88d476f390bfb8b1f7e7bced1a56f7e9295a30929ece45824aa5e9693")
 
-CHECKSUM = "acd4a4f88d476f390bfb8b1f7e7bced1a56f7e9295a30929ece45824aa5e9693"
-"""SHA-256 of the uncompressed text, which every version of the compressor must give back."""
+HALF = 30
+"""Bases on either side of the place that may be a junction."""
 
 
-@dataclass(frozen=True, eq=False)
-class Splice:
-    """The splice-junction data.
+@dataclass(frozen=True, eq=False, repr=False)
+class Splice(Dataset):
+    """The splice-junction data, by letters as any `Dataset`, and by codes.
 
     Attributes
     ----------
@@ -60,18 +48,41 @@ class Splice:
 
     codes: NDArray[np.int8]
     classes: NDArray[np.int8]
-    class_names: tuple[str, ...]
-    attribution: str
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The classes in the order of their codes; `target_names` by another name."""
+        return self.target_names
+
+    @property
+    def attribution(self) -> str:
+        """Where the data are from, and their licence; `DESCR` by another name."""
+        return self.DESCR
 
 
-def load_splice(ambiguous: Literal["missing", "drop"] = "missing") -> Splice:
+@overload
+def load_splice(
+    ambiguous: Literal["missing", "drop"] = "missing", *, return_X_y: Literal[False] = False, as_frame: bool = False
+) -> Splice: ...
+@overload
+def load_splice(
+    ambiguous: Literal["missing", "drop"] = "missing", *, return_X_y: Literal[True], as_frame: bool = False
+) -> tuple[Any, Any]: ...
+def load_splice(
+    ambiguous: Literal["missing", "drop"] = "missing", *, return_X_y: bool = False, as_frame: bool = False
+) -> Splice | tuple[Any, Any]:
     """Return the splice-junction data, with ambiguous letters as missing cells or their rows left out.
 
     Parameters
     ----------
     ambiguous : {"missing", "drop"}
-        What to do with the 15 sequences that hold one of the letters D, N, R, S: keep them, with -1 in those cells,
-        or drop them.
+        What to do with the 15 sequences that hold one of the letters D, N, R, S: keep them, with missing cells in
+        those places, or drop them.
+    return_X_y : bool
+        Whether to return only ``(data, target)``.
+    as_frame : bool
+        Whether data and target are a pandas frame and series, of categories. The columns are called base-30 to
+        base-1 before the place that may be a junction, and base+1 to base+30 after it.
 
     Raises
     ------
@@ -85,11 +96,13 @@ def load_splice(ambiguous: Literal["missing", "drop"] = "missing") -> Splice:
     ((3190, 60), ('EI', 'IE', 'N'))
     >>> load_splice(ambiguous="drop").codes.shape
     (3175, 60)
+    >>> X, y = load_splice(return_X_y=True)
+    >>> "".join(X[0]), str(y[0])
+    ('AGACCCGCCGGGAGGCGGAGGACCTGCAGGGTGAGCCCCACCGCCCCTCCGTGCCCCCGC', 'EI')
     """
-    if ambiguous not in ("missing", "drop"):
-        raise ParameterError(f"ambiguous is 'missing' or 'drop', not {ambiguous!r}")
-    here = files("eigentree.datasets")
-    labels, sequences = parsed(here.joinpath(FILE).read_bytes())
+    checks.one_of("ambiguous", ambiguous, ("missing", "drop"))
+    check_switches(return_X_y=return_X_y, as_frame=as_frame)
+    labels, sequences = parsed(SPLICE.lines())
     code_of = np.full(256, -1, np.int8)
     for code, letter in enumerate(LETTERS):
         code_of[ord(letter)] = code
@@ -99,16 +112,15 @@ def load_splice(ambiguous: Literal["missing", "drop"] = "missing") -> Splice:
     if ambiguous == "drop":
         clear = (codes >= 0).all(axis=1)
         codes, classes = codes[clear], classes[clear]
-    return Splice(codes, classes, CLASS_NAMES, here.joinpath(ATTRIBUTION_FILE).read_text("utf-8"))
+    # The code -1 picks the last one.
+    cells = np.array([*LETTERS, None], object)[codes]
+    names = [f"base{place:+d}" for place in range(-HALF, HALF + 1) if place]
+    labeled = LabeledCells(cells, np.array(CLASS_NAMES)[classes], names)
+    found = Splice(**labeled.fields(as_frame, SPLICE.attribution), codes=codes, classes=classes)
+    return (found.data, found.target) if return_X_y else found
 
 
-def parsed(compressed: bytes) -> tuple[list[str], list[str]]:
-    """Return the class and the letters of each row of the packed file, once its checksum has been verified."""
-    try:
-        text = lzma.decompress(compressed)
-    except (lzma.LZMAError, EOFError):
-        text = b""
-    if hashlib.sha256(text).hexdigest() != CHECKSUM:
-        raise DataError(f"the file {FILE} of the package eigentree is damaged (wrong checksum); install it again")
-    rows = [line.split(" ") for line in text.decode("ascii").splitlines()]
+def parsed(lines: list[str]) -> tuple[list[str], list[str]]:
+    """Return the class and the letters of each line of the packed text."""
+    rows = [line.split(" ") for line in lines]
     return [label for label, _ in rows], [sequence for _, sequence in rows]

@@ -5,23 +5,22 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from eigentree.checks import whole_number
-from eigentree.data.columns import Columns
+from eigentree.checks import MOST_THREADS, our_arithmetic, whole_number
 from eigentree.data.labeled_table import LabeledTable
 from eigentree.data.rows import Rows
 from eigentree.data.weights import positive_weights
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.expectation import Expectation
-from eigentree.errors import DataError
+from eigentree.errors import DataError, quoted
+from eigentree.exact.network import LatentNetwork
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from eigentree.exact.network import LatentNetwork
-
 __all__ = ["expected_counts"]
 
 
+@our_arithmetic
 def expected_counts(
     network: LatentNetwork, X: ArrayLike | Any, sample_weight: ArrayLike | None = None, n_jobs: int = 1
 ) -> dict[Any, LabeledTable]:
@@ -33,8 +32,8 @@ def expected_counts(
     Parameters
     ----------
     network : LatentNetwork
-    X : array-like of shape (rows, columns), or a data frame
-        Codes; -1, NaN or null for a missing cell.
+    X : array-like of shape (rows, columns), a data frame, or rows of letters
+        Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
     sample_weight : array-like of shape (rows,), optional
         How often each row counts.
     n_jobs : int
@@ -53,14 +52,16 @@ def expected_counts(
     Examples
     --------
     >>> from eigentree import LatentNetwork, zoo
-    >>> network = LatentNetwork.random(zoo.mixture(columns=3, components=2), seed=0)
+    >>> network = LatentNetwork.random(zoo.mixture(columns=3, hidden_states=2), seed=0)
     >>> counts = expected_counts(network, [[0, 1, 1], [0, 0, -1]])
     >>> counts["x0"].array.sum(axis=0).round(6).tolist()
     [2.0, 0.0]
     """
-    whole_number("n_jobs", n_jobs)
+    whole_number("n_jobs", n_jobs, most=MOST_THREADS)
+    if not isinstance(network, LatentNetwork):
+        raise DataError(f"expected counts are those of a LatentNetwork, not of {quoted(network)}")
     graph = network.graph
-    rows = Rows.of(X, Columns.of(graph))
+    rows = Rows.of(X, network.columns)
     weights = positive_weights(sample_weight, rows.count)
     distinct = DistinctRows.of(rows.encode(), rows.columns.states, weights)
     expectation = Expectation.of(graph, columns_with_gaps(distinct.codes, graph), len(distinct.codes))
@@ -76,5 +77,7 @@ def expected_counts(
     for key in layout.learnable:
         start, shape = layout.starts[key], layout.shapes[key]
         table = counts[start : start + math.prod(shape)].reshape(shape)
-        found[key[0] if graph.directed else key] = LabeledTable(table, layout.axes[key])
+        found[key[0] if graph.directed else key] = LabeledTable(
+            table, layout.axes[key], [network.labels(name) for name in layout.axes[key]]
+        )
     return found

@@ -35,7 +35,7 @@ class StartOutcome:
     Examples
     --------
     >>> import eigentree as et
-    >>> truth = et.LatentNetwork.random(et.zoo.mixture(columns=6, components=2, observed_states=3), seed=0)
+    >>> truth = et.LatentNetwork.random(et.zoo.mixture(columns=6, hidden_states=2, observed_states=3), seed=0)
     >>> model = et.EMJunctionTree(truth.graph, init="mixture", restarts=2, random_state=0)
     >>> model.fit(truth.sample(300, seed=1)).start_.name
     'mixture'

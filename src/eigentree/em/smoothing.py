@@ -6,8 +6,8 @@ the data: tables with even rows want several pseudo-counts, tables with peaked o
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -17,9 +17,12 @@ from eigentree.em.climbing import Stopping, climbed
 from eigentree.em.distinct import DistinctRows
 from eigentree.em.fitting import fitted
 from eigentree.em.frozen import softened
+from eigentree.em.progress import shown_progress
 from eigentree.em.racing import part_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from eigentree.arrays import Floats
     from eigentree.em.entrants import Kind
     from eigentree.em.racing import Course
@@ -62,7 +65,10 @@ SOFTENED = 1e-4
 
 
 def chosen_pseudo_counts(
-    course: Course, init: LatentNetwork | Literal["race"] | Kind, random: np.random.Generator
+    course: Course,
+    init: LatentNetwork | Literal["race"] | Kind,
+    random: np.random.Generator,
+    verbose: int = 0,
 ) -> float:
     """Return the pseudo-counts under which rows that were held out are likeliest.
 
@@ -76,13 +82,21 @@ def chosen_pseudo_counts(
         Where that fit starts; for a race, from a mixture.
     random : Generator
         Deals out the rows, and draws starts.
+    verbose : int
+        Show progress if positive, as the fit itself does.
     """
     rows = float(course.rows.weights.sum())
     if not FEWEST_ROWS <= rows <= ROWS_PER_PARAMETER * int(course.whole.layout.learned.sum()):
         return FEW_PSEUDO_COUNTS
     # A prior is a matter of the tables and not of how many rows there are: some tell it, and cost less.
     some = part_of(course.rows, MOST_ROWS, random).rows if len(course.rows.weights) > MOST_ROWS else course.rows
-    trials = [_tried(course, some, init, random) for _ in range(SPLITS if rows <= FEW_ROWS else 1)]
+    splits = SPLITS if rows <= FEW_ROWS else 1
+    with shown_progress(verbose, "pseudo-counts", splits * (1 + len(STRENGTHS)) * STEPS) as report:
+        steps = itertools.count(1)
+        trials = [
+            _tried(course, some, init, random, lambda objective: report(next(steps), objective))
+            for _ in range(splits)
+        ]
     known = [trial for trial in trials if trial is not None]
     if not known:
         return FEW_PSEUDO_COUNTS
@@ -94,7 +108,11 @@ def chosen_pseudo_counts(
 
 
 def _tried(
-    course: Course, rows: DistinctRows, init: LatentNetwork | Literal["race"] | Kind, random: np.random.Generator
+    course: Course,
+    rows: DistinctRows,
+    init: LatentNetwork | Literal["race"] | Kind,
+    random: np.random.Generator,
+    report: Callable[[float], None],
 ) -> tuple[DistinctRows, list[Floats]] | None:
     """Return rows that were held out, and their log probabilities with each number of pseudo-counts."""
     rest, held = split(rows, HELD_OUT, random)
@@ -102,7 +120,8 @@ def _tried(
         return None
     part = replace(course, rows=rest, pseudo_counts=FEW_PSEUDO_COUNTS, max_iter=STEPS, validation=None)
     # A whole race would cost more than the rest of the fit; for a prior one good start is enough.
-    (standing,) = deque(fitted(part, "mixture" if init == "race" else init, 1, random), maxlen=1)
+    for standing in fitted(part, "mixture" if init == "race" else init, 1, random):
+        report(standing.objective)
     here = max((climb for _, climb in standing.climbs), key=lambda climb: climb.score).parameters
     scores = []
     for strength in STRENGTHS:
@@ -110,6 +129,7 @@ def _tried(
         here = softened(problem.layout, here, SOFTENED)
         for climb in climbed(problem, here, Stopping("gain", GOOD_ENOUGH), STEPS, accelerate=True):
             here = climb.here.parameters
+            report(climb.here.objective)
         scores.append(problem.layout.network(here).model.score(held.codes)[0])
     return held, scores
 

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from eigentree.checks import different_names, generator
+from eigentree.data.handing import drawn_rows, filled_rows
+from eigentree.data.labeled_table import LabeledTable
+from eigentree.data.rows import Rows
 from eigentree.notices import notice
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Hashable, Sequence
 
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Floats, Integers
+    from eigentree.arrays import Floats
     from eigentree.checks import Seed
+    from eigentree.data.columns import Columns
     from eigentree.engine.model import Model
 
-__all__ = ["Answers", "warn_helped"]
+__all__ = ["Answers", "by_row", "warn_helped"]
 
 
 class Answers(ABC):
@@ -25,9 +31,14 @@ class Answers(ABC):
     @property
     @abstractmethod
     def _model(self) -> Model:
-        """The model that answers."""
+        """The model that answers, in codes."""
 
-    def predict_proba(self, X: ArrayLike | Any, target: str) -> Floats:
+    @property
+    @abstractmethod
+    def _columns(self) -> Columns:
+        """The columns, which know what codes stand for."""
+
+    def predict_proba(self, X: ArrayLike | Any, target: str) -> LabeledTable:
         """Return P(target | the other cells) of each row, shape (rows, states of the target).
 
         The target's own cell is not looked at. It is always a distribution: where no state has a positive
@@ -35,61 +46,90 @@ class Answers(ABC):
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), or a data frame
-            Codes; -1, NaN or null for a missing cell.
+        X : array-like of shape (rows, columns), a data frame, or rows of letters
+            Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
         target : str
             The name of a column.
         """
-        proba, undefined = self._model.predict(X, target)
+        proba, undefined = self._model.predict(self._rows(X), target)
         warn_helped(undefined, f"rows {self._model.undefined}; their column's marginal was used")
-        return proba
+        return by_row(proba, target, self._columns.labels(target))
 
     def impute(
         self,
         X: ArrayLike | Any,
         method: Literal["mode", "sample"] = "mode",
         seed: Seed = None,
-    ) -> Integers:
+    ) -> Any:
         """Return the rows with their missing cells filled, by the likeliest state or by a joint draw.
+
+        They are handed back as they came: a frame as a frame of the same library, words as words, anything else as
+        an array. Known cells stay as they are; a number that was cut into bins is filled in by one inside its bin.
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), or a data frame
-            Codes; -1, NaN or null for a missing cell.
+        X : array-like of shape (rows, columns), a data frame, or rows of letters
+            Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
         method : {"mode", "sample"}
             "mode" puts the likeliest state of each missing cell given the known cells of its row; "sample" draws
             all missing cells of a row together.
         seed : int or Generator, optional
             For "sample".
         """
-        filled, undefined = self._model.impute(X, method, seed)
+        rows, random = self._rows(X), generator(seed)
+        filled, undefined = self._model.impute(rows, method, random)
         warn_helped(undefined, f"missing cells {self._model.undefined}; their column's marginal was used")
-        return filled
+        return filled_rows(X, rows, self._columns, filled, random if method == "sample" else None)
 
     def sample(
         self,
         n: int = 1,
         seed: Seed = None,
-        given: Mapping[str, int] | None = None,
-    ) -> Integers:
-        """Return rows drawn from the model, shape (n, columns), hidden variables left out.
+        given: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Return rows drawn from the model, hidden variables left out.
+
+        Rows of labels come as those did that were learned from: in a frame of the same library, as words, or in an
+        array of shape (n, columns).
 
         Parameters
         ----------
         n : int
         seed : int or Generator, optional
-        given : mapping of str to int, optional
-            Values of some observed variables; the others are drawn given these.
+        given : mapping of str to label, optional
+            The states of some observed variables; the others are drawn given these.
         """
-        return self._model.draw(n, seed, given)[0]
+        random = generator(seed)
+        codes = self._model.draw(n, random, None if given is None else self._codes(given))[0]
+        return drawn_rows(self._columns, codes, random)
 
-    def joint(self, names: Sequence[str]) -> Floats:
+    def joint(self, names: Sequence[str]) -> LabeledTable:
         """Return the table of some observed variables, axes in the order of the names; it adds up to 1."""
-        return self._model.joint(names)
+        asked = different_names("names", names)
+        return self._labeled(self._model.joint(asked), asked)
 
-    def conditional(self, names: Sequence[str], given: Mapping[str, int]) -> Floats:
+    def conditional(self, names: Sequence[str], given: Mapping[str, Any]) -> LabeledTable:
         """Return the table P(names | given), axes in the order of the names."""
-        return self._model.conditional(names, given)
+        asked = different_names("names", names)
+        return self._labeled(self._model.conditional(asked, self._codes(given)), asked)
+
+    def _rows(self, X: ArrayLike | Any) -> Rows:
+        return Rows.of(X, self._columns)
+
+    def _codes(self, given: Mapping[str, Any]) -> Mapping[str, int]:
+        """Return evidence as codes."""
+        # The graph knows hidden names too, and says so of one.
+        for name in given if isinstance(given, Mapping) else ():
+            self._model.graph.column(name)
+        return self._columns.given_codes(given)
+
+    def _labeled(self, table: Floats, names: Sequence[str]) -> LabeledTable:
+        return LabeledTable.answer(table, names, [self._columns.labels(name) for name in names])
+
+
+def by_row(proba: Floats, target: str, labels: Sequence[Hashable]) -> LabeledTable:
+    """Return distributions of a variable, one per row, with its states named."""
+    return LabeledTable.answer(proba, ("row" if target != "row" else "of row", target), (range(len(proba)), labels))
 
 
 def warn_helped(count: int, what: str) -> None:

@@ -7,20 +7,20 @@ positive probability) it helps itself and says, beside the answer, how often.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from eigentree.checks import Seed, generator, one_of, whole_number
+from eigentree.checks import Seed, check_cells, different_names, generator, one_of, our_arithmetic, whole_number
 from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows, rows_at_a_time
 from eigentree.errors import DataError, GraphError, in_short
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -63,6 +63,7 @@ class Model:
         """Names and states of the columns."""
         return Columns.of(self.graph)
 
+    @our_arithmetic
     def log_prob(self, X: ArrayLike | Any) -> tuple[Floats, int]:
         """Return the log probability of each row, missing cells summed out, and for how many it was replaced.
 
@@ -83,16 +84,19 @@ class Model:
             replaced += count
         return log_prob, replaced
 
+    @our_arithmetic
     def score(self, codes: Codes) -> tuple[Floats, int]:
         """Return the log probability of rows of codes, and for how many it was replaced: as it is, and for none."""
         return self.operators.log_prob(codes)[0], 0
 
+    @our_arithmetic
     def joint(self, names: Sequence[str]) -> Floats:
         """Return the table of some observed variables, axes in the order of the names."""
         columns = self._positions(names)
         self._shape_of(columns)
         return self.operators.joint(columns)
 
+    @our_arithmetic
     def conditional(self, names: Sequence[str], given: Mapping[str, int]) -> Floats:
         """Return the table P(names | given), axes in the order of the names.
 
@@ -128,6 +132,7 @@ class Model:
             log_prob[part], _ = self.score(codes)
         return log_prob.reshape(shape)
 
+    @our_arithmetic
     def predict(self, X: ArrayLike | Any, target: str) -> tuple[Floats, int]:
         """Return P(target | the other cells) for each row, and for how many rows it was undefined.
 
@@ -148,6 +153,7 @@ class Model:
             undefined += int(lost.sum())
         return proba, undefined
 
+    @our_arithmetic
     def impute(
         self,
         X: ArrayLike | Any,
@@ -179,6 +185,7 @@ class Model:
             filled[start : start + len(codes)] = codes
         return filled, undefined
 
+    @our_arithmetic
     def draw(
         self,
         n: int,
@@ -190,10 +197,10 @@ class Model:
         A cell without any state of positive probability is drawn from its column alone and counts; so does evidence
         that has probability zero itself.
         """
-        check_count(n)
+        check_count(n, len(self.columns.names))
         random = generator(seed)
         drawn = np.empty((n, len(self.columns.states)), np.int64)
-        evidence = self._evidence(given or {})
+        evidence = self._evidence({} if given is None else given)
         undefined = int(self.operators.log_prob(evidence)[1][0] == 0)
         step = rows_at_a_time(evidence.shape[1])
         for start in range(0, n, step):
@@ -236,13 +243,7 @@ class Model:
         return found
 
     def _positions(self, names: Iterable[str]) -> list[int]:
-        if isinstance(names, str) or not isinstance(names, Iterable):
-            raise GraphError(f"names is a list of variables, such as [{self.columns.names[0]!r}], not {names!r}")
-        columns = [self.graph.column(name) for name in names]
-        if len(set(columns)) < len(columns):
-            named = [self.columns.names[column] for column in columns]
-            raise GraphError(f"each variable may be named once, not as in {named}")
-        return columns
+        return [self.graph.column(name) for name in different_names("names", names)]
 
     def _shape_of(self, columns: Sequence[int]) -> list[int]:
         """Return the shape of the table of some columns, unless it is too large."""
@@ -261,6 +262,7 @@ class Model:
         return self.columns.evidence(given)
 
 
-def check_count(n: int) -> None:
-    """Raise `DataError` unless n is a whole number of rows, at least one."""
+def check_count(n: int, columns: int) -> None:
+    """Raise `DataError` unless n is a whole number of rows, at least one, that memory may hold."""
     whole_number("the number of rows to sample", n, error=DataError)
+    check_cells(f"a sample of {n:,} rows of {columns} columns", n * columns, "draw fewer rows at a time")

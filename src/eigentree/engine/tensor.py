@@ -4,21 +4,36 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from itertools import permutations, product
-from math import prod
-from numbers import Integral
+from itertools import islice, permutations, product
+from math import factorial, prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.errors import TensorError, did_you_mean
+from eigentree.checks import (
+    MOST_CELLS,
+    a_mapping,
+    an_array,
+    check_cells,
+    finite_number,
+    one_by_one,
+    our_arithmetic,
+    whole_number,
+)
+from eigentree.errors import TensorError, did_you_mean, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     import numpy.typing as npt
 
 __all__ = ["LabeledTensor"]
+
+MOST_MODES = 32
+"""Most modes of a tensor."""
+
+MOST_ALIGNMENTS = 10_000
+"""Most permutations of modes that are tried to make two tensors equal."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +75,9 @@ class LabeledTensor:
     def __init__(self, array: npt.ArrayLike, labels: Iterable[str]) -> None:
         names = _names(labels)
         try:
-            entries = np.asarray(array).astype(np.float64, order="C", casting="same_kind")
-        except (TypeError, ValueError) as error:
+            given = an_array(f"what has the labels {names}", array, TensorError)
+            entries = given.astype(np.float64, order="C", casting="same_kind")
+        except (TypeError, OverflowError) as error:
             raise TensorError(f"the array for labels {names} must hold real numbers: {error}") from None
         if len(names) != entries.ndim:
             raise TensorError(
@@ -96,10 +112,12 @@ class LabeledTensor:
         Its labels are (X_1, …, X_K, X_1, …, X_K); the first K modes flattened to rows and the last K to
         columns are the identity matrix.
         """
-        names, counts = _names(labels), tuple(sizes)
+        names = _names(labels)
+        counts = _at_most_modes("sizes", sizes, "whole numbers, one per label")
         if len(names) != len(counts):
             raise TensorError(f"{len(names)} labels {names} need as many sizes, not {len(counts)}")
         shape = tuple(_whole(f"the size of {x!r}", size, 1) for x, size in zip(names, counts, strict=True))
+        _check_shape("this identity", shape + shape)
         return cls(np.eye(prod(shape)).reshape(shape + shape), names + names)
 
     @property
@@ -114,8 +132,9 @@ class LabeledTensor:
 
     def size_of(self, label: str) -> int:
         """Return the size of the modes with this label: the number of values of the variable."""
-        return self.shape[self._positions((label,))[0]]
+        return self.shape[self._positions(_names((label,)))[0]]
 
+    @our_arithmetic
     def multiply(self, other: LabeledTensor, over: Iterable[str]) -> LabeledTensor:
         """Return the product A ×_σ B over shared labels σ (Eq. 2 and 3); over no labels, the outer product.
 
@@ -138,16 +157,24 @@ class LabeledTensor:
                 )
         labels = [label for mode, label in enumerate(self.labels) if mode not in mine]
         labels += [label for mode, label in enumerate(other.labels) if mode not in theirs]
+        kept = [self.shape[mode] for mode in range(self.order) if mode not in mine]
+        _check_shape(
+            "the product", (*kept, *(other.shape[mode] for mode in range(other.order) if mode not in theirs))
+        )
         return LabeledTensor(np.tensordot(self.array, other.array, axes=(mine, theirs)), labels)
 
+    @our_arithmetic
     def equivalent(self, other: LabeledTensor, atol: float = 1e-10) -> bool:
         """Return whether some permutation of modes that aligns labels makes the tensors equal (Eq. 1).
 
         Entries that differ by no more than `atol` are equal. Modes of one label may be permuted in any way.
         """
         _require_tensor(other)
+        finite_number("atol", atol, 0.0, TensorError)
         if Counter(self.labels) != Counter(other.labels):
             return False
+        if prod(factorial(times) for times in Counter(self.labels).values()) > MOST_ALIGNMENTS:
+            raise TensorError(f"{self} has too many modes of one label to try all their orders; rename some")
         distinct = sorted(set(self.labels))
         mine = self.array.transpose([mode for label in distinct for mode in self._modes(label)])
         for groups in product(*(permutations(other._modes(label)) for label in distinct)):
@@ -168,6 +195,7 @@ class LabeledTensor:
             raise TensorError(f"the order {names} leaves out {ordered.labels[len(names) :]}; name every mode")
         return ordered
 
+    @our_arithmetic
     def matrix(self, rows: Iterable[str]) -> npt.NDArray[np.float64]:
         """Return the matricised tensor, read-only: the given labels flattened to rows, the rest to columns.
 
@@ -177,6 +205,7 @@ class LabeledTensor:
         ordered = self._with_first(names)
         return ordered.array.reshape(prod(ordered.shape[: len(names)]), -1)
 
+    @our_arithmetic
     def inverse(self, over: Iterable[str], tolerance: float | None = None) -> tuple[LabeledTensor, int]:
         """Return the mode-specific (pseudo-)inverse F^-1 with respect to ω (Eq. 5), and the rank of F.
 
@@ -196,14 +225,17 @@ class LabeledTensor:
         flat = self.matrix(names)
         if tolerance is None:
             tolerance = max(flat.shape) * float(np.finfo(np.float64).eps)
-        if not 0 <= tolerance < 1:
-            raise TensorError(f"tolerance must be at least 0 and less than 1, not {tolerance!r}")
+        if not finite_number("tolerance", tolerance, 0.0, TensorError) < 1:
+            raise TensorError(f"tolerance must be at least 0 and less than 1, not {quoted(tolerance)}")
         if not np.isfinite(flat).all():
             raise TensorError(f"{self} has no inverse over {names}: remove its NaN or infinite entries")
         left, singular, right = np.linalg.svd(flat, full_matrices=False)
         rank = int(np.count_nonzero(singular > tolerance * singular[0]))
         # Transposed against numpy's pinv, since a product over labels makes rows meet rows.
-        inverse = left[:, :rank] / singular[:rank] @ right[:rank]
+        with np.errstate(over="ignore", invalid="ignore"):
+            inverse = left[:, :rank] / singular[:rank] @ right[:rank]
+        if not np.isfinite(inverse).all():
+            raise TensorError(f"{self} has no inverse over {names}: its entries are too small; multiply them")
         ordered = self._with_first(names)
         return LabeledTensor(inverse.reshape(ordered.shape), ordered.labels).transpose(self.labels), rank
 
@@ -215,12 +247,13 @@ class LabeledTensor:
         Eq. 9: 0 sums its mode out, and a label not mentioned stays as it is.
         """
         summed = self
-        for name, count in repeats.items():
+        for name, count in a_mapping("repeats", repeats, "{'A': 2}", TensorError).items():
             self._sole_position(name)
-            if _whole(f"the number of repeats of {name!r}", count, 0) == 0:
+            if _whole(f"the number of repeats of {name!r}", count, 0, MOST_MODES) == 0:
                 summed = summed.sum(name)
         modes = [mode for mode, label in enumerate(summed.labels) for _ in range(repeats.get(label, 1))]
         grids = np.indices(summed.shape, sparse=True)
+        _check_shape("this embedding", [summed.shape[mode] for mode in modes])
         embedded = np.zeros([summed.shape[mode] for mode in modes])
         embedded[tuple(grids[mode] for mode in modes)] = summed.array
         return LabeledTensor(embedded, [summed.labels[mode] for mode in modes])
@@ -231,17 +264,18 @@ class LabeledTensor:
         A label that is fixed must have one mode only; the result is without it.
         """
         index: list[int | slice] = [slice(None)] * self.order
-        for name, value in assignments.items():
+        for name, value in a_mapping("assignments", assignments, "{'A': 0}", TensorError).items():
             mode = self._sole_position(name)
             index[mode] = _whole(f"the value of {name!r}", value, 0)
             if value >= self.shape[mode]:
-                raise TensorError(f"{name!r} has {self.shape[mode]} values, counted from 0; none is {value}")
+                raise TensorError(f"{name!r} has {self.shape[mode]} values, counted from 0, but no {quoted(value)}")
         labels = [label for label in self.labels if label not in assignments]
         return LabeledTensor(self.array[tuple(index)], labels)
 
+    @our_arithmetic
     def sum(self, label: str) -> LabeledTensor:
         """Return the tensor with one mode of this label, the first, summed out: P(⊘_2 B) becomes P(B)."""
-        mode = self._positions((label,))[0]
+        mode = self._positions(_names((label,)))[0]
         return LabeledTensor(self.array.sum(axis=mode), self.labels[:mode] + self.labels[mode + 1 :])
 
     def _modes(self, label: str) -> list[int]:
@@ -252,7 +286,7 @@ class LabeledTensor:
         positions = []
         for name in names:
             if name not in free:
-                raise TensorError(f"{self} has no mode {name!r}{did_you_mean(name, self.labels)}")
+                raise TensorError(f"{self} has no mode {quoted(name)}{did_you_mean(name, self.labels)}")
             if not free[name]:
                 raise TensorError(f"{names} names {name!r} more often than {self} has modes for it")
             positions.append(free[name].pop(0))
@@ -264,24 +298,36 @@ class LabeledTensor:
         return LabeledTensor(self.array.transpose(order), [self.labels[mode] for mode in order])
 
     def _sole_position(self, name: str) -> int:
-        position = self._positions((name,))[0]
+        position = self._positions(_names((name,)))[0]
         if self.labels.count(name) > 1:
             raise TensorError(f"select or repeat {name!r} while it has one mode only, not several as in {self}")
         return position
 
 
 def _names(labels: Iterable[str]) -> tuple[str, ...]:
-    names = (labels,) if isinstance(labels, str) else tuple(labels)
+    names = (labels,) if isinstance(labels, str) else _at_most_modes("labels", labels, "strings")
     for name in names:
         if not isinstance(name, str) or not name:
-            raise TensorError(f"labels are non-empty strings, not {name!r}")
+            raise TensorError(f"labels are non-empty strings, not {quoted(name)}")
+    if len(names) > MOST_MODES:
+        raise TensorError(f"a tensor has at most {MOST_MODES} modes, but more labels are given")
     return names
 
 
-def _whole(what: str, number: object, least: int) -> int:
-    if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
-        raise TensorError(f"{what} must be a whole number, at least {least}, not {number!r}")
-    return int(number)
+def _at_most_modes(argument: str, value: Iterable[Any], members: str) -> tuple[Any, ...]:
+    """Return what a list holds, as far as modes could have it."""
+    return tuple(islice(one_by_one(argument, value, members, TensorError), MOST_MODES + 1))
+
+
+def _whole(what: str, number: object, least: int, most: int = MOST_CELLS) -> int:
+    return whole_number(what, number, least, TensorError, most)
+
+
+def _check_shape(what: str, shape: Sequence[int]) -> None:
+    """Raise `TensorError` where a tensor of this shape would be too large."""
+    if len(shape) > MOST_MODES:
+        raise TensorError(f"{what} would have {len(shape)} modes (the limit is {MOST_MODES})")
+    check_cells(what, prod(shape), "use fewer or smaller modes", TensorError)
 
 
 def _require_tensor(other: object) -> None:

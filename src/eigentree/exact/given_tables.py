@@ -7,17 +7,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.errors import NetworkError
+from eigentree.checks import an_array
+from eigentree.data.columns import Columns
+from eigentree.errors import NetworkError, quoted
 from eigentree.structures.elimination import check_families
-from eigentree.structures.graph import LatentGraph
+from eigentree.structures.graph import check_graph
 from eigentree.structures.junction_tree import JunctionTree
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Floats, Integers
+    from eigentree.structures.graph import LatentGraph
 
-__all__ = ["check_own_tree", "checked_keys", "checked_order", "checked_table", "checked_tree", "dirichlet", "shown"]
+__all__ = [
+    "check_own_tree",
+    "checked_columns",
+    "checked_keys",
+    "checked_order",
+    "checked_table",
+    "checked_tree",
+    "dirichlet",
+    "shown",
+]
 
 ROW_SUM_TOLERANCE = 1e-6
 """How far from 1 a distribution may sum to and still be taken for one; it is then divided by its sum."""
@@ -29,15 +41,14 @@ ROUNDING = 1e-12
 def check_own_tree(graph: LatentGraph, tree: JunctionTree) -> None:
     """Raise `NetworkError` unless the tree was built from this graph."""
     if not isinstance(tree, JunctionTree):
-        raise NetworkError(f"a tree is a JunctionTree, made by JunctionTree.build(graph), not {tree!r}")
+        raise NetworkError(f"a tree is a JunctionTree, made by JunctionTree.build(graph), not {quoted(tree)}")
     if tree.graph != graph:
         raise NetworkError("the junction tree belongs to another graph; build it from network.graph")
 
 
 def checked_tree(graph: LatentGraph, tree: JunctionTree | None) -> JunctionTree | None:
     """Return the tree given, or one that the tables need, once it is sure that no table is too large."""
-    if not isinstance(graph, LatentGraph):
-        raise NetworkError(f"a network needs a LatentGraph, not {graph!r}")
+    check_graph(graph, NetworkError)
     if tree is not None:
         check_own_tree(graph, tree)
         return tree
@@ -45,6 +56,17 @@ def checked_tree(graph: LatentGraph, tree: JunctionTree | None) -> JunctionTree 
         return JunctionTree.of(graph)
     check_families(graph)
     return None
+
+
+def checked_columns(graph: LatentGraph, columns: Columns | None) -> Columns:
+    """Return the columns given, once they are those of the graph; plain codes where none are given."""
+    check_graph(graph, NetworkError)
+    plain = Columns.of(graph)
+    if columns is None:
+        return plain
+    if not isinstance(columns, Columns) or (columns.names, columns.states) != (plain.names, plain.states):
+        raise NetworkError(f"columns are those of the graph's observed variables, {plain}, not {columns!r}")
+    return columns
 
 
 def checked_keys(tables: Mapping[Any, ArrayLike], graph: LatentGraph) -> dict[tuple[str, ...], ArrayLike]:
@@ -58,18 +80,20 @@ def checked_keys(tables: Mapping[Any, ArrayLike], graph: LatentGraph) -> dict[tu
     for key, table in tables.items():
         names = (key,) if isinstance(key, str) else key
         if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
-            raise NetworkError(f"a table is given for {key!r}; tables go by names or by tuples of names")
+            raise NetworkError(f"a table is given for {quoted(key)}; tables go by names or by tuples of names")
         given[names] = table
     return given
 
 
 def checked_table(key: tuple[str, ...], axes: tuple[str, ...], table: ArrayLike, graph: LatentGraph) -> Floats:
     """Return a table as a read-only array, once its shape, its numbers and its sums are what they must be."""
+    given = an_array(f"the table of {shown(key)}", table, NetworkError)
     try:
-        if np.iscomplexobj(table):
+        if np.iscomplexobj(given):
             raise TypeError
-        array = np.array(table, dtype=np.float64)
-    except (TypeError, ValueError):
+        # Row by row: the last bits of sums depend on the order in memory, which files do not keep.
+        array = np.array(given, dtype=np.float64, order="C")
+    except (TypeError, ValueError, OverflowError):
         raise NetworkError(f"the table of {shown(key)} is not an array of numbers") from None
     shape = tuple(graph.states[name] for name in axes)
     if array.shape != shape:
@@ -99,9 +123,11 @@ def checked_order(name: str, order: ArrayLike, graph: LatentGraph) -> Integers:
     if name not in graph.hidden:
         raise NetworkError(f"{name!r} is observed: its states are those of the data; relabel hidden variables only")
     states = graph.states[name]
-    found = np.asarray(order)
+    found = an_array(f"the order of {name!r}", order, NetworkError)
     if found.dtype.kind not in "iu" or sorted(found.ravel().tolist()) != list(range(states)) or found.ndim != 1:
-        raise NetworkError(f"the order of {name!r} lists the states 0 to {states - 1}, each once, not {order!r}")
+        raise NetworkError(
+            f"the order of {name!r} lists the states 0 to {states - 1}, each once, not {quoted(order)}"
+        )
     return found.astype(np.int64)
 
 

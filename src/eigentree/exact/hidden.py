@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from eigentree.checks import Seed, generator
-from eigentree.data.rows import Rows, rows_at_a_time
-from eigentree.engine.answers import Answers, warn_helped
+from eigentree.checks import Seed, different_names, generator, our_arithmetic
+from eigentree.data.handing import frame_like
+from eigentree.data.labeled_table import LabeledTable
+from eigentree.data.rows import rows_at_a_time
+from eigentree.engine.answers import Answers, by_row, warn_helped
 from eigentree.errors import DataError, GraphError
 from eigentree.exact.decoding import Decoded
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Booleans, Codes, Floats, Integers
+    from eigentree.arrays import Booleans, Codes, Floats
     from eigentree.data.columns import Columns
     from eigentree.engine.model import Model
     from eigentree.exact.decoding import Decoder
@@ -84,7 +86,7 @@ class HiddenAnswers(Answers):
     def _tables(self) -> Tables:
         """The network whose tables are known."""
 
-    def predict_proba(self, X: ArrayLike | Any, target: str) -> Floats:
+    def predict_proba(self, X: ArrayLike | Any, target: str) -> LabeledTable:
         """Return P(target | the other cells) of each row, shape (rows, states of the target).
 
         The target's own cell is not looked at. A hidden target gets its posterior given all cells of the row. It is
@@ -92,24 +94,28 @@ class HiddenAnswers(Answers):
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), or a data frame
-            Codes; -1, NaN or null for a missing cell.
+        X : array-like of shape (rows, columns), a data frame, or rows of letters
+            Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
         target : str
             The name of a variable, observed or hidden.
         """
+        self._model.graph.require(target)
         if target not in self._model.graph.hidden:
             return super().predict_proba(X, target)
         found, lost = self._marginals(X, (target,))
         warn_helped(lost, f"rows {self._model.undefined}; the marginal of {target!r} was used")
-        return found[target]
+        return by_row(found[target], target, range(found[target].shape[1]))
 
-    def posterior(self, X: ArrayLike | Any, names: Sequence[str] | None = None) -> dict[str, Floats] | Floats:
+    @our_arithmetic
+    def posterior(
+        self, X: ArrayLike | Any, names: Sequence[str] | None = None
+    ) -> dict[str, LabeledTable] | LabeledTable:
         """Return the posterior of hidden variables given each row.
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), or a data frame
-            Codes; -1, NaN or null for a missing cell.
+        X : array-like of shape (rows, columns), a data frame, or rows of letters
+            Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
         names : sequence of str, optional
             Hidden variables whose joint posterior is wanted, shape (rows, states of each…). By default the
             posterior of each hidden variable by itself, as a dict of name to array of shape (rows, states).
@@ -117,7 +123,7 @@ class HiddenAnswers(Answers):
         if names is None:
             found, lost = self._marginals(X, self._model.graph.hidden)
             warn_helped(lost, f"rows {self._model.undefined}; the marginals of the hidden variables were used")
-            return found
+            return {name: by_row(proba, name, range(proba.shape[1])) for name, proba in found.items()}
         asked = self._hidden_names(names)
         revealed = self._tables.reveal(asked)
         places = revealed.places
@@ -127,7 +133,7 @@ class HiddenAnswers(Answers):
                 f"the joint posterior of {list(asked)} has {math.prod(shape):,} states (the limit is "
                 f"{MOST_POSTERIOR_STATES:,}); ask for fewer variables at a time, or for each by itself"
             )
-        rows = Rows.of(X, self._model.columns)
+        rows = self._rows(X)
         log_joint = np.empty((rows.count, math.prod(shape)))
         for start, codes in rows.chunks(rows_at_a_time(len(revealed.model.columns.names))):
             wide = revealed.extended(codes)
@@ -136,26 +142,31 @@ class HiddenAnswers(Answers):
                 log_joint[start : start + len(codes), cell] = revealed.model.score(wide)[0]
         impossible = ~np.isfinite(log_joint).any(axis=1)
         if impossible.any():
-            log_joint[impossible] = np.log(revealed.model.joint(asked)).ravel()
+            with np.errstate(divide="ignore"):
+                log_joint[impossible] = np.log(revealed.model.joint(asked)).ravel()
         count = int(impossible.sum())
         warn_helped(count, f"rows {self._model.undefined}; the hidden variables' own distribution was used")
         joint = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
-        return np.asarray((joint / joint.sum(axis=1, keepdims=True)).reshape(-1, *shape))
+        joint = (joint / joint.sum(axis=1, keepdims=True)).reshape(-1, *shape)
+        row = "row" if "row" not in asked else "of row"
+        return LabeledTable.answer(joint, (row, *asked), [range(size) for size in joint.shape])
 
+    @our_arithmetic
     def decode(self, X: ArrayLike | Any) -> Decoded:
         """Return the jointly likeliest states of all hidden variables given each row, and their log probability.
 
         A missing cell is summed out; but where other variables depend on its column, its likeliest state is found
-        together with the hidden ones.
+        together with the hidden ones. For a frame the states are a frame of the same library, one column per hidden
+        variable.
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), or a data frame
-            Codes; -1, NaN or null for a missing cell.
+        X : array-like of shape (rows, columns), a data frame, or rows of letters
+            Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
         """
         hidden = self._hidden_names(self._model.graph.hidden)
         decoder = self._tables.decoder
-        rows = Rows.of(X, self._model.columns)
+        rows = self._rows(X)
         states = np.empty((rows.count, len(hidden)), np.int64)
         log_prob = np.empty(rows.count)
         for start, codes in rows.chunks(rows_at_a_time(len(decoder.tree.nodes))):
@@ -163,12 +174,17 @@ class HiddenAnswers(Answers):
             states[part], log_prob[part] = decoder.decode(codes)
         impossible = int(np.isneginf(log_prob).sum())
         warn_helped(impossible, "rows are impossible under this model; their hidden states are -1")
-        return Decoded(states, log_prob)
+        framed = frame_like(X, dict(zip(hidden, states.T, strict=True)))
+        return Decoded(states if framed is None else framed, log_prob)
 
-    def sample_hidden(self, X: ArrayLike | Any, seed: Seed = None) -> Integers:
-        """Return one joint draw of all hidden variables given each row, shape (rows, hidden variables)."""
+    @our_arithmetic
+    def sample_hidden(self, X: ArrayLike | Any, seed: Seed = None) -> Any:
+        """Return one joint draw of all hidden variables given each row, shape (rows, hidden variables).
+
+        For a frame it is a frame of the same library.
+        """
         revealed = self._tables.reveal(self._hidden_names(self._model.graph.hidden))
-        rows = Rows.of(X, self._model.columns)
+        rows = self._rows(X)
         random = generator(seed)
         drawn = np.empty((rows.count, len(revealed.names)), np.int64)
         undefined = 0
@@ -177,12 +193,14 @@ class HiddenAnswers(Answers):
             undefined += revealed.model.operators.draw(wide, random)
             drawn[start : start + len(codes)] = wide[:, revealed.places]
         warn_helped(undefined, f"cells {self._model.undefined}; they were drawn from their own distribution")
-        return drawn
+        framed = frame_like(X, dict(zip(revealed.names, drawn.T, strict=True)))
+        return drawn if framed is None else framed
 
+    @our_arithmetic
     def _marginals(self, X: ArrayLike | Any, names: tuple[str, ...]) -> tuple[dict[str, Floats], int]:
         """Return the posterior of each variable by itself, and how many rows are impossible."""
         revealed = self._tables.reveal(self._hidden_names(names))
-        rows = Rows.of(X, self._model.columns)
+        rows = self._rows(X)
         states = [revealed.model.columns.states[place] for place in revealed.places]
         found = {name: np.empty((rows.count, size)) for name, size in zip(names, states, strict=True)}
         lost: Booleans = np.zeros(rows.count, np.bool_)
@@ -197,14 +215,13 @@ class HiddenAnswers(Answers):
     def _hidden_names(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the names, once each is that of a hidden variable and there is at least one."""
         graph = self._model.graph
-        if isinstance(names, str):
-            raise GraphError(f"names is a list of hidden variables, such as [{names!r}], not {names!r}")
-        for name in names:
+        asked = different_names("names", names)
+        for name in asked:
             graph.require(name)
             if name not in graph.hidden:
                 raise GraphError(f"{name!r} is observed; the hidden variables are {', '.join(graph.hidden)}")
-        if not names or len(set(names)) < len(names):
+        if not asked:
             raise GraphError(
                 f"name each hidden variable once, and at least one; the graph has {list(graph.hidden)}"
             )
-        return tuple(names)
+        return asked

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from eigentree.checks import Seed, generator
+from eigentree.checks import Seed, generator, our_arithmetic
 from eigentree.data.rows import rows_at_a_time
 from eigentree.engine.model import Model, check_count
 from eigentree.errors import DataError
@@ -49,6 +49,7 @@ class NetworkModel(Model):
         log_prob, _ = super().score(codes)
         return log_prob, int(np.isneginf(log_prob).sum())
 
+    @our_arithmetic
     def draw(
         self,
         n: int,
@@ -68,7 +69,7 @@ class NetworkModel(Model):
                 raise DataError(f"the evidence {dict(given)} has probability zero under this model")
             return drawn, 0
         # Without evidence no message need be passed: each node is drawn given its separator alone.
-        check_count(n)
+        check_count(n, len(self.columns.names))
         random = generator(seed)
         rows = np.empty((n, len(self.columns.names)), np.int64)
         step = rows_at_a_time(len(self.tree.nodes))

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.checks import Seed, generator
+from eigentree.checks import Seed, a_mapping, as_float, generator, our_arithmetic
 from eigentree.data.labeled_table import LabeledTable
+from eigentree.data.whole_files import write_whole
 from eigentree.engine.calibration import Factor, calibrated
 from eigentree.engine.operators import NodeOperator, TreeOperators
 from eigentree.engine.tables import flat_index, homes, learnable_tables, marginal, table_axes
 from eigentree.engine.tensor import LabeledTensor
-from eigentree.errors import NetworkError, did_you_mean
+from eigentree.errors import NetworkError, did_you_mean, quoted
 from eigentree.exact.decoding import Decoder
+from eigentree.exact.exchange import as_bif, as_pgmpy, as_pyagrum, bif_parts
 from eigentree.exact.given_tables import (
     check_own_tree,
+    checked_columns,
     checked_keys,
     checked_order,
     checked_table,
@@ -33,11 +35,13 @@ from eigentree.structures.graph import LatentGraph
 from eigentree.structures.junction_tree import JunctionTree, TreeNode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    import os
+    from collections.abc import Hashable, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Floats
+    from eigentree.data.columns import Columns
 
 __all__ = ["LatentNetwork"]
 
@@ -56,6 +60,8 @@ class LatentNetwork(HiddenAnswers):
     tree : JunctionTree, optional
         The tree that questions are answered on, made from the same graph, for example with another limit on the
         size of its cliques; by default ``JunctionTree.build(graph)``.
+    columns : Columns, optional
+        What the states of the observed variables are called; by default codes stand for themselves.
 
     Raises
     ------
@@ -73,10 +79,16 @@ class LatentNetwork(HiddenAnswers):
     [[0.425, 0.125], [0.125, 0.325]]
     """
 
+    @our_arithmetic
     def __init__(
-        self, graph: LatentGraph, tables: Mapping[Any, ArrayLike], tree: JunctionTree | None = None
+        self,
+        graph: LatentGraph,
+        tables: Mapping[Any, ArrayLike],
+        tree: JunctionTree | None = None,
+        columns: Columns | None = None,
     ) -> None:
         self._graph = graph
+        self._known_columns = checked_columns(graph, columns)
         self._given_tree = checked_tree(graph, tree)
         self._axes = table_axes(graph, self._given_tree)
         given = checked_keys(tables, graph)
@@ -92,12 +104,17 @@ class LatentNetwork(HiddenAnswers):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, because a copied or unpickled array would be writeable.
-        return type(self), (self._graph, self.tables, self._given_tree)
+        return type(self), (self._graph, self.tables, self._given_tree, self._known_columns)
 
     @property
     def graph(self) -> LatentGraph:
         """The graph that the tables belong to."""
         return self._graph
+
+    @property
+    def given_tree(self) -> JunctionTree | None:
+        """The junction tree that was given or that the tables hang on; None where the graph's own is to be used."""
+        return self._given_tree
 
     @property
     def tables(self) -> dict[Any, Floats]:
@@ -107,10 +124,31 @@ class LatentNetwork(HiddenAnswers):
         return dict(self._factors)
 
     @property
+    def columns(self) -> Columns:
+        """The observed variables, and what their states are called."""
+        return self._known_columns
+
+    @property
+    def _columns(self) -> Columns:
+        return self._known_columns
+
+    def with_columns(self, columns: Columns) -> LatentNetwork:
+        """Return the same network with other names for the states of its observed variables."""
+        return type(self)(self._graph, self.tables, self._given_tree, columns)
+
+    def labels(self, name: str) -> Sequence[Hashable]:
+        """Return what the states of a variable are called; those of a hidden one are 0, 1, …."""
+        self._graph.require(name)
+        return range(self._graph.states[name]) if name in self._graph.hidden else self.columns.labels(name)
+
+    @property
     def labeled_tables(self) -> dict[Any, LabeledTable]:
         """The tables with their axes and states named, by the same keys."""
         axes = {key[0] if self._graph.directed else key: names for key, names in self._axes.items()}
-        return {key: LabeledTable(table, axes[key]) for key, table in self.tables.items()}
+        return {
+            key: LabeledTable(table, axes[key], [self.labels(name) for name in axes[key]])
+            for key, table in self.tables.items()
+        }
 
     @property
     def n_parameters(self) -> int:
@@ -125,6 +163,7 @@ class LatentNetwork(HiddenAnswers):
     def __repr__(self) -> str:
         return f"<LatentNetwork over {self._graph!r}>"
 
+    @our_arithmetic
     def relabelled(self, orders: Mapping[str, ArrayLike]) -> LatentNetwork:
         """Return the network with the states of some hidden variables in another order.
 
@@ -133,15 +172,17 @@ class LatentNetwork(HiddenAnswers):
         orders : mapping of str to sequence of int
             The old states of a hidden variable in their new order, each once. Data look the same.
         """
-        checked = {name: checked_order(name, order, self._graph) for name, order in orders.items()}
+        given = a_mapping("orders", orders, "{'h': [1, 0]}", NetworkError)
+        checked = {name: checked_order(name, order, self._graph) for name, order in given.items()}
         tables = {}
         for key, table in self._factors.items():
             for axis, name in enumerate(self._axes[key]):
                 if name in checked:
                     table = table.take(checked[name], axis)
             tables[key] = table
-        return type(self)(self._graph, tables, self._given_tree)
+        return type(self)(self._graph, tables, self._given_tree, self._known_columns)
 
+    @our_arithmetic
     def ordered(self) -> LatentNetwork:
         """Return the same network with the states of hidden variables in their canonical order.
 
@@ -159,6 +200,7 @@ class LatentNetwork(HiddenAnswers):
         return self.relabelled(canonical_orders(self))
 
     @classmethod
+    @our_arithmetic
     def random(
         cls,
         graph: LatentGraph,
@@ -178,9 +220,8 @@ class LatentNetwork(HiddenAnswers):
             As in the constructor.
         """
         # Below the smallest normal numbers, logarithms divided by the concentration overflow.
-        known = isinstance(concentration, Real) and not isinstance(concentration, bool)
-        if not known or not 1e-300 < concentration < math.inf:
-            raise NetworkError(f"concentration must be a positive, finite number, not {concentration!r}")
+        if not 1e-300 < as_float(concentration) < math.inf:
+            raise NetworkError(f"concentration must be a positive, finite number, not {quoted(concentration)}")
         tree = checked_tree(graph, tree)
         random = generator(seed)
         tables: dict[tuple[str, ...], Floats] = {}
@@ -226,12 +267,68 @@ class LatentNetwork(HiddenAnswers):
             tables[name] = _reordered(cpt.toarray(), list(cpt.names)[::-1], (*graph.parents(name), name))
         return cls(graph, tables)
 
+    @classmethod
+    def from_bif(cls, source: str | os.PathLike[str], hidden: Sequence[str]) -> LatentNetwork:
+        """Return the network of a text in the Interchange Format (BIF), given the names that are hidden.
+
+        Parameters
+        ----------
+        source : str or PathLike
+            The path of a file, or the text itself. The names of the states of observed variables become labels,
+            whole numbers where all names of a variable are such.
+        hidden : sequence of str
+
+        Raises
+        ------
+        FileError
+            When there is no such file, or the text is malformed; names the line.
+        """
+        graph, tables, columns = bif_parts(source, hidden)
+        return cls(graph, tables, columns=columns)
+
+    def to_bif(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the network as a text in the Interchange Format (BIF), and write it to a file if a path is given.
+
+        Numbers are written to the last bit, and states by their labels. The format does not say which variables are
+        hidden. Names with spaces or signs in them stand in quotes, which some other programs do not read.
+
+        Raises
+        ------
+        NetworkError
+            When the graph is undirected, or a name cannot be written.
+        """
+        text = as_bif(self)
+        if path is not None:
+            write_whole(path, lambda file: file.write(text.encode("utf-8")))
+        return text
+
+    def to_pgmpy(self) -> Any:
+        """Return the network as pgmpy's ``DiscreteBayesianNetwork``, hidden variables as its latents."""
+        return as_pgmpy(self)
+
+    def to_pyagrum(self) -> Any:
+        """Return the network as pyagrum's ``BayesNet``, which does not say which variables are hidden."""
+        return as_pyagrum(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the network into a file (safetensors), whole or not at all; `eigentree.load` gives it back.
+
+        Raises
+        ------
+        FileError
+            When the file cannot be written; one that was there is as it was.
+        """
+        from eigentree.exact.stored_network import save_network
+
+        save_network(self, path)
+
     @cached_property
     def tree(self) -> JunctionTree:
         """The junction tree that questions are answered on."""
         return self._given_tree or JunctionTree.of(self._graph)
 
     @cached_property
+    @our_arithmetic
     def _beliefs(self) -> list[Floats]:
         """The marginal of each maximal clique of the tree, axes in the order of the clique."""
         return calibrated(self.tree, [Factor(self._axes[key], table) for key, table in self._factors.items()])
@@ -243,6 +340,7 @@ class LatentNetwork(HiddenAnswers):
         return [marginal(self._beliefs[home], cliques[home], family) for home, family in found]
 
     @cached_property
+    @our_arithmetic
     def operators(self) -> TreeOperators:
         """The clique tensors of the tree, ready for message passing."""
         return self.embed(self.tree)
@@ -281,6 +379,7 @@ class LatentNetwork(HiddenAnswers):
     def _revealed(self) -> dict[tuple[str, ...], Revealed]:
         return {}
 
+    @our_arithmetic
     def conditional_table(self, tree: JunctionTree, node: int) -> Floats:
         """Return P(R_i | S_i) of a tree's node, axes (separator…, remainder…) (Eq. 6).
 
@@ -290,10 +389,9 @@ class LatentNetwork(HiddenAnswers):
 
     def _own_node(self, tree: JunctionTree, node: int) -> TreeNode:
         check_own_tree(self._graph, tree)
-        if not 0 <= node < len(tree.nodes):
-            raise NetworkError(f"the tree has the nodes 0 to {len(tree.nodes) - 1}, but no {node!r}")
-        return tree.nodes[node]
+        return tree.nodes[tree.checked_node(node, NetworkError)]
 
+    @our_arithmetic
     def _conditional(self, node: TreeNode) -> Floats:
         clique = self.tree.cliques[node.origin]
         table = marginal(self._beliefs[node.origin], clique, node.clique)
@@ -301,6 +399,7 @@ class LatentNetwork(HiddenAnswers):
         conditional: Floats = np.divide(table, given, out=np.zeros_like(table), where=given > 0)
         return conditional
 
+    @our_arithmetic
     def clique_tensor(self, tree: JunctionTree, node: int) -> LabeledTensor:
         """Return P(C_i) with the modes of its incident separators duplicated (Eq. 9-10).
 
@@ -318,6 +417,7 @@ class LatentNetwork(HiddenAnswers):
         incident = [this.separator, *(tree.nodes[child].separator for child in this.children)]
         return conditional.diagonal({name: sum(name in s for s in incident) for name in this.clique})
 
+    @our_arithmetic
     def embed(self, tree: JunctionTree) -> TreeOperators:
         """Return the operators of a rooted junction tree of this graph: Eq. 10, kept sparse."""
         check_own_tree(self._graph, tree)
@@ -353,10 +453,10 @@ class LatentNetwork(HiddenAnswers):
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), or a data frame
-            Codes; -1, NaN or null for a missing cell.
+        X : array-like of shape (rows, columns), a data frame, or rows of letters
+            Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
         """
-        return self.model.log_prob(X)[0]
+        return self.model.log_prob(self._rows(X))[0]
 
 
 def _with_columns(graph: LatentGraph, names: tuple[str, ...]) -> LatentGraph:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 from zlib import crc32
@@ -241,7 +241,13 @@ def stratified_prefix(classes: NDArray[np.int8], rows: Integers, count: int | No
 def _splice(ambiguous: Literal["missing", "drop"], columns: int) -> Splice:
     data = load_splice(ambiguous)
     start = (data.codes.shape[1] - columns) // 2
-    return Splice(data.codes[:, start : start + columns], data.classes, data.class_names, data.attribution)
+    middle = slice(start, start + columns)
+    return replace(
+        data,
+        data=data.data[:, middle],
+        codes=data.codes[:, middle],
+        feature_names=data.feature_names[middle],
+    )
 
 
 @lru_cache(maxsize=2)

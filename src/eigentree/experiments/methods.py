@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from eigentree.errors import ParameterError
 from eigentree.experiments.baselines import IndependentColumns, MarkovChain
-from eigentree.models.em import EMJunctionTree, OnlineEMJunctionTree
+from eigentree.models.em import EMJunctionTree
+from eigentree.models.online_em import OnlineEMJunctionTree
 from eigentree.models.spectral import SpectralJunctionTree
 
 if TYPE_CHECKING:

@@ -1,25 +1,27 @@
-"""Classes told apart by one model each: Bayes' rule over latent junction trees."""
+"""Classes told apart by Bayes' rule: one latent junction tree per class, or one with the class as a column."""
 
 from __future__ import annotations
 
-import warnings
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
+from eigentree.checks import one_of, our_arithmetic
 from eigentree.counting.statistics import Statistics
-from eigentree.data.cells import is_marked_missing
-from eigentree.data.columns import Columns
-from eigentree.data.resolving import resolve_structure
+from eigentree.data.resolving import resolved
 from eigentree.data.rows import Rows
-from eigentree.data.weights import checked_weights
-from eigentree.errors import DataError, ParameterError
-from eigentree.kernels.compiling import announced
-from eigentree.models.em import EMJunctionTree, OnlineEMJunctionTree
-from eigentree.models.parameters import Parameters
+from eigentree.data.table import table_of
+from eigentree.data.weights import LIGHT, checked_weights, positive_weights, warn_of_few
+from eigentree.errors import DataError
+from eigentree.models.class_column import ClassColumn, column_of_class
+from eigentree.models.face import require_face
+from eigentree.models.features import Features
+from eigentree.models.parameters import cloned, learns
 from eigentree.models.spectral import SpectralJunctionTree
-from eigentree.notices import notice
+from eigentree.models.targets import Targets, label_array, shown_label
+from eigentree.notices import kept_notices, notice
 from eigentree.spectral.shrinkage import choose_class_shrinkage
 
 if TYPE_CHECKING:
@@ -27,49 +29,64 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.arrays import Codes, Floats
+    from eigentree.data.columns import Columns
+    from eigentree.models.em import EMJunctionTree
+    from eigentree.models.online_em import OnlineEMJunctionTree
     from eigentree.structures.graph import LatentGraph
 
-    Estimator = SpectralJunctionTree | EMJunctionTree | OnlineEMJunctionTree
+    Estimator: TypeAlias = SpectralJunctionTree | EMJunctionTree | OnlineEMJunctionTree
 
 __all__ = ["JunctionTreeClassifier"]
 
-E = TypeVar("E", bound="Estimator")
 
-
-class JunctionTreeClassifier(Parameters):
-    """A classifier with one latent junction tree per class: the class of highest prior times likelihood.
+class JunctionTreeClassifier(Features):
+    """A classifier by latent junction trees: the class of highest joint probability with the row.
 
     Parameters
     ----------
     estimator : SpectralJunctionTree, EMJunctionTree or OnlineEMJunctionTree
-        What is fitted to the rows of each class; it stays unfitted itself. A template as its structure is built
-        once, from the columns of all rows, so that all classes have the same states.
+        What is fitted to the rows; it stays unfitted itself. A template as its structure is built once, from the
+        columns of all rows, so that all classes have the same states.
+    class_as : {"models", "column"}
+        "models" fits one model to the rows of each class. "column" fits one model to all rows, with the class as
+        one more column: a template has it as its last column (a leaf of a mixture or a tree, the last step of a
+        chain), called "class"; in a graph it is the one observed variable that is no column of the data, which for
+        data without names is the one called "class", or else the last. Rows whose class is not known (None, NaN)
+        are then learned from too.
 
     Attributes
     ----------
     classes_ : array, shape (classes,)
         The labels, sorted.
     class_prior_ : array, shape (classes,)
-        The share of each class in the rows, by weight.
+        The share of each class in the rows whose class is known, by weight.
     estimators_ : list
-        The fitted model of each class.
+        With "models": the fitted model of each class.
     shrinkage_ : float
-        The shrinkage of all models, where they are spectral.
+        The shrinkage of all of them, where they are spectral.
     tried_ : dict of float to float
         The mean held-out log P(class | row) of each shrinkage that "auto" tried.
+    estimator_ : SpectralJunctionTree, EMJunctionTree or OnlineEMJunctionTree
+        With "column": the fitted model of the columns and the class.
+    class_column_ : ClassColumn
+        What the class is called there, and among which columns it stands.
+    columns_ : Columns
+        The columns: their names, and what their states are called.
     n_features_in_ : int
+    feature_names_in_ : array of str
+        The names of the columns, where a frame names them.
 
     Notes
     -----
-    For a `SpectralJunctionTree` with ``shrinkage="auto"``, one shrinkage is chosen for all classes together, by
-    log P(class | row) of held-out rows in three folds of the training data. Likelihood alone would choose each
-    model's by how well it describes its own class, but what helps there is mostly the same in all classes and
-    cancels, while the noise in the difference of several models does not: telling classes apart wants more
-    shrinkage. Of the values within half a standard error of the best, the largest is taken; the sum of the weights
-    counts as the number of rows. Infinite shrinkage is naive Bayes, with 1/2 added to each count where all columns
-    have the same number of states, so dependence between columns is used as far as held-out rows show that it
-    helps. The choice depends on the rows, not on their order.
+    For a `SpectralJunctionTree` per class with ``shrinkage="auto"``, one shrinkage is chosen for all classes
+    together, by log P(class | row) of held-out rows in three folds of the training data. Likelihood alone would
+    choose each model's by how well it describes its own class, but what helps there is mostly the same in all
+    classes and cancels, while the noise in the difference of several models does not: telling classes apart wants
+    more shrinkage. Of the values within half a standard error of the best, the largest is taken; the sum of the
+    weights counts as the number of rows. Infinite shrinkage is naive Bayes, with 1/2 added to each count where all
+    columns have the same number of states, so dependence between columns is used as far as held-out rows show that
+    it helps. The choice depends on the rows, not on their order.
 
     Examples
     --------
@@ -88,59 +105,78 @@ class JunctionTreeClassifier(Parameters):
 
     classes_: NDArray[Any]
     class_prior_: Floats
+    columns_: Columns
     estimators_: list[Estimator]
     shrinkage_: float
     tried_: dict[float, float]
+    estimator_: Estimator
+    class_column_: ClassColumn
 
-    def __init__(self, estimator: Estimator) -> None:
+    def __init__(self, estimator: Estimator, class_as: Literal["models", "column"] = "models") -> None:
         self.estimator = estimator
+        self.class_as = class_as
 
-    @announced
+    @property
+    def _columns(self) -> Columns:
+        self._require_fit()
+        return replace(self.columns_, unknown=self.estimator.unknown)
+
+    @learns
     def fit(self, X: ArrayLike | Any, y: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> Self:
         """Return the classifier learned from labelled rows.
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), or a data frame
-            Codes; -1, NaN or null for a missing cell.
+        X : array-like of shape (rows, columns), a data frame, or rows of letters
+            Labels or codes; None, NaN, null or -1 for a missing cell.
         y : array-like of shape (rows,)
-            The class of each row: labels of any type that can be sorted.
+            The class of each row: labels of any type that can be sorted. With ``class_as="column"``, None or NaN
+            where it is not known.
         sample_weight : array-like of shape (rows,), optional
-            How often each row counts, for its class's model and for the prior.
+            How often each row counts, for models and for the prior.
         """
-        if not isinstance(self.estimator, SpectralJunctionTree | EMJunctionTree | OnlineEMJunctionTree):
-            raise ParameterError(
-                f"estimator is a SpectralJunctionTree, an EMJunctionTree or an OnlineEMJunctionTree, "
-                f"not {self.estimator!r}"
-            )
-        graph = resolve_structure(self.estimator.structure, X)
-        rows = Rows.of(X, Columns.of(graph))
+        require_face(self.estimator)
+        one_of("class_as", self.class_as, ("models", "column"))
+        if self.class_as == "column":
+            return self._fit_column(X, y, sample_weight)
+        settings = self.estimator
+        graph, columns = resolved(
+            settings.structure, X, settings.categories, settings.numeric, settings.unknown, sample_weight
+        )
+        rows = Rows.of(X, columns)
         weights = checked_weights(sample_weight, rows.count)
-        classes, labels = _labels(y, rows.count)
-        totals = np.bincount(labels, weights, len(classes))
-        if not totals.all():
-            raise DataError(
-                f"all rows of the class {_shown(classes[totals == 0])} have weight 0; leave them out or give one "
-                f"of them a weight"
-            )
-        parts = _by_class(rows, labels, weights, [_shown(classes[k : k + 1]) for k in range(len(classes))])
-        fitted = {
-            "classes_": classes,
-            "class_prior_": totals / totals.sum(),
-            "n_features_in_": len(graph.observed),
-        }
+        warn_of_few(weights)
+        targets = Targets.of(y, rows.count)
+        fitted = _told(targets, weights) | {"columns_": columns}
+        parts = _by_class(rows, targets, weights)
         if isinstance(self.estimator, SpectralJunctionTree):
-            return self._become(fitted | _spectral_models(self.estimator, graph, parts))
-        return self._become(fitted | {"estimators_": _other_models(self.estimator, graph, parts)})
+            return self._become(fitted | _spectral_models(self.estimator, graph, columns, parts))
+        return self._become(fitted | {"estimators_": _other_models(self.estimator, graph, columns, parts)})
 
+    def _fit_column(self, X: ArrayLike | Any, y: ArrayLike | Any, sample_weight: ArrayLike | None) -> Self:
+        """Return the classifier after fitting one model to the columns and the class."""
+        count = table_of(X).count
+        weights = checked_weights(sample_weight, count)
+        targets = Targets.of(y, count, partly=True)
+        fitted = _told(targets, weights)
+        graph, column = column_of_class(self.estimator, X, targets.classes, weights)
+        rows = column.rows(Rows.of(X, column.others), targets.codes)
+        estimator = cloned(self.estimator, structure=graph).fit(rows, sample_weight=weights)
+        return self._become(fitted | {"columns_": column.others, "estimator_": estimator, "class_column_": column})
+
+    @our_arithmetic
     def predict_joint_log_proba(self, X: ArrayLike | Any) -> Floats:
         """Return log P(row, class), shape (rows, classes), missing cells summed out.
 
         A model learned by EM without pseudo-counts, or spectral without a floor, can call a row impossible: -inf.
         """
-        self._require_fit()
+        rows = Rows.of(X, self._columns)
+        if "class_column_" in vars(self):
+            log_joint = self.class_column_.log_joint(self.estimator_.model_, rows)
+            if impossible := int((~np.isfinite(log_joint).any(axis=1)).sum()):
+                notice(f"all classes: {impossible} of {rows.count} rows {self.estimator_.model_.replaced}")
+            return log_joint
         models = [estimator.model_ for estimator in self.estimators_]
-        rows = Rows.of(X, models[0].columns)
         log_prob = np.empty((rows.count, len(models)))
         replaced = [0] * len(models)
         for start, codes in rows.chunks():
@@ -152,69 +188,50 @@ class JunctionTreeClassifier(Parameters):
                 notice(f"class {label!r}: {count} of {rows.count} rows {model.replaced}")
         return np.asarray(log_prob + np.log(self.class_prior_))
 
+    @our_arithmetic
     def predict_log_proba(self, X: ArrayLike | Any) -> Floats:
         """Return log P(class | row), shape (rows, classes); the prior where a row is impossible in all classes."""
         log_joint = self.predict_joint_log_proba(X)
         log_joint[~np.isfinite(log_joint).any(axis=1)] = np.log(self.class_prior_)
         return np.asarray(log_joint - np.logaddexp.reduce(log_joint, axis=1, keepdims=True))
 
+    @our_arithmetic
     def predict_proba(self, X: ArrayLike | Any) -> Floats:
         """Return P(class | row), shape (rows, classes)."""
-        return np.exp(self.predict_log_proba(X))
+        return np.asarray(np.exp(self.predict_log_proba(X)))
 
+    @our_arithmetic
     def predict(self, X: ArrayLike | Any) -> NDArray[Any]:
         """Return the likeliest class of each row."""
         best = self.predict_log_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags
+
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags = ClassifierTags()
+        tags.target_tags.required = True
+        return tags
+
     def score(self, X: ArrayLike | Any, y: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the share of rows, by weight, whose likeliest class is theirs."""
         predicted = self.predict(X)
-        given = _label_array(y, len(predicted))
-        return float(np.average(predicted == given, weights=checked_weights(sample_weight, len(predicted))))
+        given = label_array(y, len(predicted))
+        return float(np.average(predicted == given, weights=positive_weights(sample_weight, len(predicted))))
 
 
-def _label_array(y: Any, rows: int) -> NDArray[Any]:
-    """Return the labels as an array that keeps them apart, whatever their types."""
-    if y is None:
-        raise DataError("y is missing; give one label per row")
-    if np.ma.is_masked(y):
-        labels = np.ma.getdata(y).astype(object)
-        labels[np.ma.getmaskarray(y)] = None
-        y = labels
-    try:
-        given = np.asarray(y)
-    except ValueError:
-        raise DataError(f"y needs one label per row, shape ({rows},), not lists of different lengths") from None
-    if given.shape != (rows,):
-        raise DataError(f"y needs one label per row, shape ({rows},), not {given.shape}")
-    # numpy would turn the numbers of a mixed list into strings, and so merge 1 and "1".
-    if given.dtype.kind in "US" and isinstance(y, list | tuple) and not all(isinstance(each, str) for each in y):
-        given = np.array([*y, None], object)[:-1]
-    return given
-
-
-def _labels(y: Any, rows: int) -> tuple[NDArray[Any], Integers]:
-    """Return the classes, sorted, and the number of each row's class."""
-    given = _label_array(y, rows)
-    if given.dtype.kind == "O":
-        absent: Any = [is_marked_missing(label) or bool(label != label) for label in given]
-    else:
-        absent = given != given
-    if len(missing := np.flatnonzero(absent)):
-        raise DataError(f"row {missing[0]} has no label; leave out rows whose class is unknown")
-    try:
-        classes, labels = np.unique(given, return_inverse=True)
-    except TypeError:
-        kinds = sorted({type(label).__name__ for label in given.tolist()})
-        raise DataError(f"y mixes labels that have no common order: {', '.join(kinds)}; use one type") from None
-    if len(classes) < 2:
-        raise DataError(f"y holds one class only, {_shown(classes)}; a classifier needs at least two")
-    return classes, labels
-
-
-def _shown(classes: NDArray[Any]) -> str:
-    return repr(classes[:1].tolist()[0])
+def _told(targets: Targets, weights: NDArray[Any] | None) -> dict[str, Any]:
+    """Return the classes and their shares of the rows, by weight, as fitted attributes."""
+    known = targets.codes >= 0
+    own = None if weights is None else weights[known]
+    totals = np.bincount(targets.codes[known], own, len(targets.classes))
+    if not totals.all():
+        raise DataError(
+            f"the weight of all rows of the class {shown_label(targets.classes[totals == 0][0])} is zero; leave "
+            f"them out or give one of them a weight"
+        )
+    return {"classes_": targets.classes, "class_prior_": totals / totals.sum()}
 
 
 class _ClassRows(NamedTuple):
@@ -225,59 +242,57 @@ class _ClassRows(NamedTuple):
     weights: NDArray[Any] | None
 
 
-def _by_class(rows: Rows, labels: Integers, weights: NDArray[Any] | None, shown: Sequence[str]) -> list[_ClassRows]:
+def _by_class(rows: Rows, targets: Targets, weights: NDArray[Any] | None) -> list[_ClassRows]:
     codes = rows.encode()
-    chosen = [labels == label for label in range(len(shown))]
+    chosen = [targets.codes == label for label in range(len(targets.classes))]
     return [
-        _ClassRows(label, np.asfortranarray(codes[own]), None if weights is None else weights[own])
-        for label, own in zip(shown, chosen, strict=True)
+        _ClassRows(shown_label(label), np.asfortranarray(codes[own]), None if weights is None else weights[own])
+        for label, own in zip(targets.classes.tolist(), chosen, strict=True)
     ]
 
 
 def _spectral_models(
-    estimator: SpectralJunctionTree, graph: LatentGraph, parts: Sequence[_ClassRows]
+    estimator: SpectralJunctionTree, graph: LatentGraph, columns: Columns, parts: Sequence[_ClassRows]
 ) -> dict[str, Any]:
     """Return the fitted model of each class, with one shrinkage for all, and what was tried to find it."""
     plan = estimator.plan(graph)
-    statistics = [Statistics.empty(plan).count(iter([(part.codes, part.weights)])) for part in parts]
+    statistics = [Statistics.empty(plan, columns).count(iter([(part.codes, part.weights)])) for part in parts]
     shrinkage: float | str = estimator.shrinkage
     tried: dict[float, float] = {}
     if shrinkage == "auto":
         shrinkage, tried = choose_class_shrinkage(
             plan, statistics, estimator.scaling, None if estimator.floor == "auto" else float(estimator.floor)
         )
-    models = [_cloned(estimator, structure=graph, shrinkage=shrinkage) for _ in parts]
+    models = [cloned(estimator, structure=graph, shrinkage=shrinkage) for _ in parts]
     for model, own, part in zip(models, statistics, parts, strict=True):
         with _named(part.label):
             model.fit_statistics(own)
     return {"estimators_": models, "shrinkage_": float(shrinkage), "tried_": tried}
 
 
-def _other_models(estimator: Estimator, graph: LatentGraph, parts: Sequence[_ClassRows]) -> list[Estimator]:
+def _other_models(
+    estimator: Estimator, graph: LatentGraph, columns: Columns, parts: Sequence[_ClassRows]
+) -> list[Estimator]:
     """Return the fitted model of each class."""
-    models = [_cloned(estimator, structure=graph) for _ in parts]
-    states = np.array(Columns.of(graph).states)
+    models = [cloned(estimator, structure=graph) for _ in parts]
+    states = np.array(columns.states)
     for model, part in zip(models, parts, strict=True):
         signed = part.codes.astype(np.min_scalar_type(-int(states.max())))
         signed[part.codes == states] = -1
         with _named(part.label):
-            model.fit(signed, sample_weight=part.weights)
+            model.fit(Rows(columns, tuple(signed.T)), sample_weight=part.weights)
     return models
-
-
-def _cloned(estimator: E, **settings: Any) -> E:
-    """Return an unfitted estimator with the same parameters, but for some."""
-    return type(estimator)(**(estimator.get_params(deep=False) | settings))
 
 
 @contextmanager
 def _named(label: str) -> Iterator[None]:
     """Put the class before whatever is said of its rows, be it a warning or an error."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with kept_notices() as kept:
         try:
             yield
         except DataError as error:
             raise DataError(f"class {label}: {error}") from None
-    for one in caught:
-        notice(f"class {label}: {one.message}")
+    for message in kept:
+        # Of light weights was said of all rows.
+        if not message.startswith(LIGHT):
+            notice(f"class {label}: {message}")

@@ -1,71 +1,49 @@
-"""EM and stepwise online EM for latent junction trees: what the paper compares with (section 9).
-
-Both climb the likelihood of the tables of a `LatentNetwork`, by the E-step and the steps of `eigentree.em`.
-"""
+"""`EMJunctionTree`: tables learned by EM, from the start that wins a race (section 9)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from eigentree.checks import finite_number, generator, one_of, whole_number
-from eigentree.data.columns import Columns
-from eigentree.data.resolving import resolve_structure
-from eigentree.data.rows import Rows
-from eigentree.data.weights import checked_weights
-from eigentree.em.climbing import USUAL_TOLERANCES, Problem, Stopping, has_converged
+from eigentree.checks import finite_number, flag, generator, one_of, whole_number
+from eigentree.em.climbing import USUAL_TOLERANCES, Problem, Stopping
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.entrants import KINDS
 from eigentree.em.fitting import fitted
-from eigentree.em.online import Learner
 from eigentree.em.outcome import StartOutcome
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.progress import shown_progress
 from eigentree.em.racing import Course
 from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, chosen_pseudo_counts
-from eigentree.errors import DataError, NetworkError, ParameterError
+from eigentree.errors import DataError, NetworkError, ParameterError, quoted
 from eigentree.exact.network import LatentNetwork
-from eigentree.kernels.compiling import announced
-from eigentree.models.tables_face import TablesFace
-from eigentree.notices import notice
+from eigentree.models.parameters import learns
+from eigentree.models.steps_face import StepsFace, checked_init, encoded, warn_interrupted
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Codes, Floats
+    from eigentree.arrays import Floats
     from eigentree.checks import Seed
+    from eigentree.data.columns import Columns, UnknownRule
+    from eigentree.data.states import Categories, NumericRule
     from eigentree.em.climbing import Rule
     from eigentree.em.entrants import Kind
     from eigentree.em.racing import Standing
     from eigentree.structures.graph import LatentGraph
     from eigentree.structures.templates import Template
 
-__all__ = ["EMJunctionTree", "OnlineEMJunctionTree"]
+__all__ = ["EMJunctionTree"]
 
 
-class _TablesFace(TablesFace):
-    """The face of an estimator whose fit leaves tables, step by step."""
-
-    pseudo_counts: Any
-    _pseudo_count_rules: ClassVar[tuple[str, ...]] = ()
-    history_: Floats
-    n_iter_: int
-    converged_: bool
-
-    def _check_shared(self) -> None:
-        whole_number("n_jobs", self.n_jobs)
-        if not (isinstance(self.pseudo_counts, str) and self.pseudo_counts in self._pseudo_count_rules):
-            finite_number("pseudo_counts", self.pseudo_counts, 0.0)
-
-
-class EMJunctionTree(_TablesFace):
+class EMJunctionTree(StepsFace):
     """Tables learned by expectation maximisation.
 
     Parameters
     ----------
-    structure : LatentGraph or Template
+    structure : LatentGraph, Template, or a graph of networkx, pgmpy or pyagrum
         A graph, or a template such as ``zoo.HMM(order=2)`` that builds one from the columns of the data.
     restarts : int
         How many starts to climb from, where `init` names their kind; the best end is kept. In a race, how many may
@@ -101,6 +79,12 @@ class EMJunctionTree(_TablesFace):
         Threads that share the rows.
     verbose : int
         Show progress if positive, where rich is installed and stderr is a terminal.
+    categories : mapping of str to sequence of labels, or one sequence, optional
+        All labels of some columns by name, or those of every column; by default those that occur or are declared.
+    unknown : {"error", "missing"}
+        What a label is that its column does not have: a mistake, or a missing cell.
+    numeric : {"error", "quantiles"}
+        What a column of measurements is: a mistake, or cut into bins with about equally many rows.
 
     Attributes
     ----------
@@ -135,8 +119,8 @@ class EMJunctionTree(_TablesFace):
     Examples
     --------
     >>> from eigentree import zoo
-    >>> truth = LatentNetwork.random(zoo.mixture(columns=4, components=2, observed_states=3), seed=0)
-    >>> model = EMJunctionTree(zoo.Mixture(components=2), random_state=0).fit(truth.sample(500, seed=1))
+    >>> truth = LatentNetwork.random(zoo.mixture(columns=4, hidden_states=2, observed_states=3), seed=0)
+    >>> model = EMJunctionTree(zoo.Mixture(hidden_states=2), random_state=0).fit(truth.sample(500, seed=1))
     >>> model.network_.tables["x0"].shape
     (2, 3)
     >>> model.converged_
@@ -154,7 +138,7 @@ class EMJunctionTree(_TablesFace):
 
     def __init__(
         self,
-        structure: LatentGraph | Template,
+        structure: LatentGraph | Template | Any,
         restarts: int = 5,
         tol: float | None = None,
         max_iter: int = 1000,
@@ -167,6 +151,9 @@ class EMJunctionTree(_TablesFace):
         random_state: Seed = None,
         n_jobs: int = 1,
         verbose: int = 0,
+        categories: Categories | None = None,
+        unknown: UnknownRule = "error",
+        numeric: NumericRule = "error",
     ) -> None:
         self.structure = structure
         self.restarts = restarts
@@ -180,8 +167,11 @@ class EMJunctionTree(_TablesFace):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.categories = categories
+        self.unknown = unknown
+        self.numeric = numeric
 
-    @announced
+    @learns
     def fit(
         self,
         X: ArrayLike | Any,
@@ -193,12 +183,12 @@ class EMJunctionTree(_TablesFace):
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), or a data frame
-            Codes; -1, NaN or null for a missing cell.
+        X : array-like of shape (rows, columns), a data frame, or rows of letters
+            Labels or codes; None, NaN, null or -1 for a missing cell.
         y : ignored
         sample_weight : array-like of shape (rows,), optional
             How often each row counts; need not be whole.
-        validation : array-like of shape (rows, columns), or a data frame, optional
+        validation : array-like of shape (rows, columns), a data frame, or rows of letters, optional
             Other rows, to stop by as `validation_fraction` says; in place of a share of `X`.
 
         Warns
@@ -207,15 +197,15 @@ class EMJunctionTree(_TablesFace):
             When the fit was interrupted (Ctrl-C) and the best so far is kept.
         """
         self._check_arguments(validation)
-        graph = resolve_structure(self.structure, X)
+        graph, columns = self._resolved(X, sample_weight)
         random = generator(self.random_state)
-        course = self._course(graph, X, sample_weight, validation, random)
-        init = _checked_init(self.init, graph) if isinstance(self.init, LatentNetwork) else self.init
+        course = self._course(graph, columns, X, sample_weight, validation, random)
+        init = checked_init(self.init, graph) if isinstance(self.init, LatentNetwork) else self.init
         most = self.max_iter * (self.restarts if init == "random" else 1)
         # Draws of their own, made in any case, so that the same number given leads to the same fit.
         (draws,) = random.spawn(1)
         if self.pseudo_counts == "auto":
-            course = replace(course, pseudo_counts=chosen_pseudo_counts(course, init, draws))
+            course = replace(course, pseudo_counts=chosen_pseudo_counts(course, init, draws, self.verbose))
         standing: Standing | None = None
         try:
             with shown_progress(self.verbose, "EM", most) as report:
@@ -227,16 +217,17 @@ class EMJunctionTree(_TablesFace):
             if standing is None:
                 raise
             standing = standing.rescued(course)
-            _warn_interrupted(f"{standing.steps} steps on all rows")
-        return self._published(course, standing)
+            warn_interrupted(f"{standing.steps} steps on all rows")
+        return self._published(course, standing, columns)
 
-    def _published(self, course: Course, standing: Standing) -> Self:
+    def _published(self, course: Course, standing: Standing, columns: Columns) -> Self:
         best = max((climb for _, climb in standing.climbs), key=lambda climb: climb.score)
-        network = self._in_order(course.whole.layout.network(best.parameters))
+        network = self._in_order(course.whole.layout.network(best.parameters)).with_columns(columns)
         held = course.validation.weight if course.validation else 1.0
         return self._become(
             {
                 "model_": network.model,
+                "columns_": columns,
                 "network_": network,
                 "pseudo_counts_": course.pseudo_counts,
                 "start_": StartOutcome.of(standing, course.whole.weight),
@@ -251,11 +242,12 @@ class EMJunctionTree(_TablesFace):
     def _check_arguments(self, validation: object) -> None:
         whole_number("restarts", self.restarts)
         whole_number("max_iter", self.max_iter)
+        flag("accelerate", self.accelerate)
         one_of("stopping", self.stopping, tuple(USUAL_TOLERANCES))
         if not isinstance(self.init, LatentNetwork):
             one_of("init", self.init, ("race", *KINDS), NetworkError)
         if not finite_number("validation_fraction", self.validation_fraction, 0.0) < 1:
-            raise ParameterError(f"validation_fraction is less than 1, not {self.validation_fraction!r}")
+            raise ParameterError(f"validation_fraction is less than 1, not {quoted(self.validation_fraction)}")
         if validation is not None and self.validation_fraction:
             raise ParameterError("validation rows are given, so validation_fraction must be 0")
         if self.tol is not None:
@@ -265,16 +257,17 @@ class EMJunctionTree(_TablesFace):
     def _course(
         self,
         graph: LatentGraph,
+        columns: Columns,
         X: ArrayLike | Any,
         sample_weight: ArrayLike | None,
         validation: ArrayLike | Any | None,
         random: np.random.Generator,
     ) -> Course:
         """Return the rows to climb on, with those to validate by, and how to climb."""
-        codes, states, weights = _encoded(X, graph, sample_weight)
+        codes, states, weights = encoded(X, columns, sample_weight)
         held: DistinctRows | None = None
         if validation is not None:
-            held = DistinctRows.of(*_encoded(validation, graph, None))
+            held = DistinctRows.of(*encoded(validation, columns, None))
         elif self.validation_fraction:
             order = random.permutation(len(codes))
             kept, out = np.split(order, [len(codes) - round(self.validation_fraction * len(codes))])
@@ -300,200 +293,3 @@ class EMJunctionTree(_TablesFace):
         return Course(
             graph, rows, gaps, pseudo_counts, stopping, self.max_iter, self.accelerate, self.n_jobs, checked
         )
-
-
-class OnlineEMJunctionTree(_TablesFace):
-    """Tables learned by stepwise online EM (Liang and Klein, 2009).
-
-    Expected counts per row are kept as a running average, in which mini-batch k = 0, 1, … has the weight
-    (k + 2) ** -stepsize; the tables follow after each mini-batch.
-
-    Parameters
-    ----------
-    structure : LatentGraph or Template
-        A graph, or a template such as ``zoo.HMM(order=2)`` that builds one from the columns of the first data.
-    stepsize : float
-        More than 0.5 and at most 1; the smaller, the faster old mini-batches are forgotten.
-    batch_size : int
-        Rows of a mini-batch.
-    passes : int
-        Most passes of `fit` over the data, each in a new order.
-    tol : float
-        `fit` ends when the objective f of the passes satisfies |f(t) - f(t-1)| <= tol · (|f(t)| + |f(t-1)|) / 2.
-    init : LatentNetwork, optional
-        Where to start; a random network by default.
-    pseudo_counts : float
-        Added to every expected count over all rows seen (a symmetric Dirichlet prior).
-    random_state : int, Generator or None
-        For the start, and for the order of rows in `fit`.
-    n_jobs : int
-        Threads that share the rows of a mini-batch.
-    verbose : int
-        Show progress if positive, where rich is installed and stderr is a terminal.
-
-    Attributes
-    ----------
-    network_ : LatentNetwork
-    graph_ : LatentGraph
-    history_ : array
-        For each pass of `fit`, or each call of `partial_fit`, the log-likelihood of its rows, each under the tables
-        just before its mini-batch was learned from.
-    n_iter_ : int
-        Mini-batches so far.
-    converged_ : bool
-        Whether `fit` ended by `tol`.
-    learner_ : Learner
-        The running average of expected counts, from which `partial_fit` goes on.
-    n_features_in_ : int
-
-    Examples
-    --------
-    >>> from eigentree import zoo
-    >>> graph = zoo.hmm(length=5, hidden_states=2, observed_states=3)
-    >>> rows = LatentNetwork.random(graph, seed=0).sample(400, seed=1)
-    >>> model = OnlineEMJunctionTree(graph, batch_size=50, random_state=0)
-    >>> model.partial_fit(rows[:200]).partial_fit(rows[200:]).n_iter_
-    8
-    """
-
-    learner_: Learner
-
-    def __init__(
-        self,
-        structure: LatentGraph | Template,
-        stepsize: float = 0.7,
-        batch_size: int = 256,
-        passes: int = 10,
-        tol: float = 1e-4,
-        *,
-        init: LatentNetwork | None = None,
-        pseudo_counts: float = 0.0,
-        random_state: Seed = None,
-        n_jobs: int = 1,
-        verbose: int = 0,
-    ) -> None:
-        self.structure = structure
-        self.stepsize = stepsize
-        self.batch_size = batch_size
-        self.passes = passes
-        self.tol = tol
-        self.init = init
-        self.pseudo_counts = pseudo_counts
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    @announced
-    def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Return the estimator after learning from rows of codes, in several passes; what it knew is forgotten.
-
-        Parameters
-        ----------
-        X : array-like of shape (rows, columns), or a data frame
-            Codes; -1, NaN or null for a missing cell.
-        y : ignored
-        sample_weight : array-like of shape (rows,), optional
-
-        Warns
-        -----
-        RuntimeWarning
-            When the fit was interrupted (Ctrl-C) and the tables so far are kept.
-        """
-        self._check_arguments()
-        graph = resolve_structure(self.structure, X)
-        codes, _, weights = _encoded(X, graph, sample_weight)
-        random = generator(self.random_state)
-        learner = self._learner(graph, random)
-        history: list[float] = []
-        converged = False
-        try:
-            with shown_progress(self.verbose, "online EM", self.passes) as report:
-                while len(history) < self.passes and not converged:
-                    order = random.permutation(len(codes))
-                    log_likelihood = 0.0
-                    for lesson in learner.lessons(codes[order], weights[order], order):
-                        learner = lesson.learner
-                        log_likelihood += lesson.log_likelihood
-                    history.append(log_likelihood)
-                    report(len(history), history[-1])
-                    converged = len(history) > 1 and has_converged(history[-2], history[-1], self.tol)
-        except KeyboardInterrupt:
-            if not learner.batches:
-                raise
-            _warn_interrupted(f"pass {len(history) + 1} of {self.passes}")
-        return self._published(learner, history, converged)
-
-    @announced
-    def partial_fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Return the estimator after learning from more rows, in their order and once.
-
-        Parameters are as in `fit`.
-        """
-        known = "learner_" in vars(self)
-        if not known:
-            self._check_arguments()
-        graph = self.learner_.graph if known else resolve_structure(self.structure, X)
-        codes, _, weights = _encoded(X, graph, sample_weight)
-        learner = self.learner_ if known else self._learner(graph, generator(self.random_state))
-        history = self.history_.tolist() if known else []
-        log_likelihood = 0.0
-        for lesson in learner.lessons(codes, weights, np.arange(len(codes))):
-            learner = lesson.learner
-            log_likelihood += lesson.log_likelihood
-        return self._published(learner, [*history, log_likelihood], False)
-
-    def _check_arguments(self) -> None:
-        if not 0.5 < finite_number("stepsize", self.stepsize, 0.0) <= 1:
-            raise ParameterError(f"stepsize is more than 0.5 and at most 1, not {self.stepsize!r}")
-        whole_number("batch_size", self.batch_size)
-        whole_number("passes", self.passes)
-        finite_number("tol", self.tol, 0.0)
-        self._check_shared()
-
-    def _learner(self, graph: LatentGraph, random: np.random.Generator) -> Learner:
-        if self.init is None:
-            (seed,) = random.spawn(1)
-            start = LatentNetwork.random(graph, seed=seed)
-        else:
-            start = _checked_init(self.init, graph)
-        stepsize, pseudo_counts = float(self.stepsize), float(self.pseudo_counts)
-        return Learner.of(graph, start, stepsize, self.batch_size, pseudo_counts, self.n_jobs)
-
-    def _published(self, learner: Learner, history: list[float], converged: bool) -> Self:
-        network = self._in_order(learner.network)
-        return self._become(
-            {
-                "model_": network.model,
-                "network_": network,
-                "learner_": learner,
-                "history_": np.array(history),
-                "n_iter_": learner.batches,
-                "converged_": converged,
-            }
-        )
-
-
-def _checked_init(init: LatentNetwork, graph: LatentGraph) -> LatentNetwork:
-    if not isinstance(init, LatentNetwork):
-        raise NetworkError(f"init is a LatentNetwork, not {type(init).__name__}")
-    if init.graph != graph:
-        raise NetworkError("init belongs to another graph than the structure; build it on the same one")
-    return init
-
-
-def _encoded(
-    X: ArrayLike | Any, graph: LatentGraph, sample_weight: ArrayLike | None
-) -> tuple[Codes, tuple[int, ...], Floats]:
-    """Return the codes of all rows, the numbers of states of their columns, and their weights."""
-    rows = Rows.of(X, Columns.of(graph))
-    codes = rows.encode()
-    weights = checked_weights(sample_weight, rows.count)
-    if weights is None:
-        return codes, rows.columns.states, np.ones(rows.count)
-    if not weights.any():
-        raise DataError("there are no rows, or all rows have weight 0; there is nothing to learn from")
-    return codes, rows.columns.states, weights.astype(np.float64)
-
-
-def _warn_interrupted(where: str) -> None:
-    notice(f"the fit was interrupted in {where}; the best so far is kept")

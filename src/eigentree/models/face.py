@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from eigentree.engine.answers import Answers, warn_helped
-from eigentree.models.parameters import Parameters
+from eigentree.errors import ParameterError, quoted
+from eigentree.models.features import Features
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Floats
+    from eigentree.data.columns import Columns, UnknownRule
     from eigentree.engine.model import Model
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["Face"]
+__all__ = ["Face", "require_face"]
 
 
-class Face(Parameters, Answers):
+class Face(Features, Answers):
     """What users ask of a fitted estimator; `fit` leaves a model, and the model answers.
 
     Attributes
     ----------
     model_ : Model
+    columns_ : Columns
+        The columns: their names, and what their states are called.
+    unknown : {"error", "missing"}
     """
 
     model_: Model
+    columns_: Columns
+    unknown: UnknownRule
 
     @property
     def _model(self) -> Model:
@@ -33,14 +43,18 @@ class Face(Parameters, Answers):
         return self.model_
 
     @property
+    def _columns(self) -> Columns:
+        self._require_fit()
+        return replace(self.columns_, unknown=self.unknown)
+
+    @property
     def graph_(self) -> LatentGraph:
         """The graph that was fitted."""
         return self._model.graph
 
-    @property
-    def n_features_in_(self) -> int:
-        """How many columns the data have."""
-        return len(self._model.columns.names)
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
+        """Return the names of the columns that `impute` and `sample` give; `input_features` is ignored."""
+        return np.array(self._columns.names, object)
 
     def score_samples(self, X: ArrayLike | Any) -> Floats:
         """Return the log probability of each row, hidden variables and missing cells summed out.
@@ -49,15 +63,24 @@ class Face(Parameters, Answers):
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), or a data frame
-            Codes; -1, NaN or null for a missing cell.
+        X : array-like of shape (rows, columns), a data frame, or rows of letters
+            Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
         """
-        log_prob, replaced = self._model.log_prob(X)
+        log_prob, replaced = self._model.log_prob(self._rows(X))
         warn_helped(replaced, f"of {len(log_prob)} rows {self._model.replaced}")
         return log_prob
 
     def score(self, X: ArrayLike | Any, y: object = None) -> float:
         """Return the mean log probability of the rows; `y` is ignored."""
-        log_prob, replaced = self._model.log_prob(X)
+        log_prob, replaced = self._model.log_prob(self._rows(X))
         warn_helped(replaced, f"of {len(log_prob)} rows {self._model.replaced}")
         return float(log_prob.mean())
+
+
+def require_face(estimator: object) -> None:
+    """Raise `ParameterError` unless this is an estimator that another one can fit to rows of its own."""
+    if not isinstance(estimator, Face):
+        raise ParameterError(
+            f"estimator is a SpectralJunctionTree, an EMJunctionTree or an OnlineEMJunctionTree, "
+            f"not {quoted(estimator)}"
+        )

@@ -7,23 +7,32 @@ is imported when it is asked for, and then scikit-learn is there already or the 
 
 from __future__ import annotations
 
+import functools
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 
-from eigentree.errors import ParameterError, did_you_mean
+from eigentree.checks import flag, our_arithmetic
+from eigentree.errors import ParameterError, did_you_mean, quoted
+from eigentree.kernels.compiling import announced
+from eigentree.structures.templates import Template
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    import os
+    from collections.abc import Callable, Mapping
 
-__all__ = ["Parameters"]
+__all__ = ["Parameters", "cloned", "learns"]
+
+Arguments = ParamSpec("Arguments")
+P = TypeVar("P", bound="Parameters")
+T = TypeVar("T")
 
 
 class Parameters:
     """An object whose constructor's arguments are its parameters, and whose attributes with a ``_`` are fitted."""
 
-    _estimator_type: ClassVar[str] = "density_estimator"
+    _estimator_type: ClassVar[str | None] = "density_estimator"
 
     @classmethod
     def _signature(cls) -> dict[str, Parameter]:
@@ -31,16 +40,19 @@ class Parameters:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; if `deep`, also those of each that has some, as ``outer__inner``."""
+        flag("deep", deep)
         found: dict[str, Any] = {}
         for name in sorted(self._signature()):
             value = getattr(self, name)
             found[name] = value
-            if deep and hasattr(value, "get_params") and not isinstance(value, type):
-                found.update((f"{name}__{inner}", kept) for inner, kept in value.get_params().items())
+            if deep:
+                found.update((f"{name}__{inner}", kept) for inner, kept in _own_parameters(value).items())
         return found
 
     def set_params(self, **parameters: Any) -> Self:
         """Return the estimator with some parameters set; ``outer__inner`` sets one of a parameter's own.
+
+        A template never changes: its place is taken by another one, so nobody who holds the first notices.
 
         Raises
         ------
@@ -56,20 +68,47 @@ class Parameters:
                 raise ParameterError(f"{type(self).__name__} has no parameter {name!r}{hint}")
             if inner:
                 nested.setdefault(name, {})[inner] = parameters[key]
+        plain = {key: value for key, value in parameters.items() if "__" not in key}
+        owners = {name: plain.get(name, getattr(self, name)) for name in nested}
         for name, settings in nested.items():
-            owner = parameters.get(name, getattr(self, name))
-            known_inside = owner.get_params() if hasattr(owner, "get_params") else {}
+            known_inside = _own_parameters(owners[name])
             for inner in settings:
-                if inner not in known_inside:
-                    raise ParameterError(
-                        f"{name}={owner!r} has no parameter {inner!r}{did_you_mean(inner, known_inside)}"
-                    )
-        for key, value in parameters.items():
-            if "__" not in key:
-                setattr(self, key, value)
+                # What stands deeper is for the owner to know, once it has been given what is new.
+                if inner.partition("__")[0] not in known_inside:
+                    hint = did_you_mean(inner, known_inside)
+                    raise ParameterError(f"{name}={quoted(owners[name])} has no parameter {inner!r}{hint}")
+        # Parameters of parameters first: what they refuse is found out before anything is set here.
         for name, settings in nested.items():
-            getattr(self, name).set_params(**settings)
+            if isinstance(owners[name], Template):
+                plain[name] = owners[name].changed(**settings)
+        for name, settings in nested.items():
+            if not isinstance(owners[name], Template):
+                owners[name].set_params(**settings)
+        for name, value in plain.items():
+            setattr(self, name, value)
         return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the estimator into a file (safetensors), fitted or not, whole or not at all.
+
+        `eigentree.load` gives it back, with the same answers to the last bit. A `random_state` that is a Generator
+        is saved as None: where it stands is no part of the estimator. A graph of another library is saved as the
+        `LatentGraph` that was made of it.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            An old file there is replaced once the new one is complete.
+
+        Raises
+        ------
+        FileError
+            When the file cannot be written, or a parameter is of a kind that a file cannot hold; one that was
+            there is as it was.
+        """
+        from eigentree.models.files import save_estimator
+
+        save_estimator(self, path)
 
     def __repr__(self) -> str:
         changed = [
@@ -80,14 +119,12 @@ class Parameters:
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+        from sklearn.utils import InputTags, Tags, TargetTags
 
-        classifies = self._estimator_type == "classifier"
         return Tags(
             estimator_type=self._estimator_type,
-            target_tags=TargetTags(required=classifies),
-            classifier_tags=ClassifierTags() if classifies else None,
-            input_tags=InputTags(allow_nan=True, categorical=True),
+            target_tags=TargetTags(required=False),
+            input_tags=InputTags(allow_nan=True, categorical=True, string=True),
         )
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -109,6 +146,38 @@ class Parameters:
         }
         self.__dict__ = kept | dict(fitted)
         return self
+
+
+def cloned(estimator: P, **settings: Any) -> P:
+    """Return an unfitted estimator with the same parameters, but for some."""
+    return type(estimator)(**(estimator.get_params(deep=False) | settings))
+
+
+def _own_parameters(value: Any) -> Mapping[str, Any]:
+    if isinstance(value, type) or not hasattr(value, "get_params"):
+        return {}
+    found: Mapping[str, Any] = value.get_params()
+    return found
+
+
+def learns(method: Callable[Concatenate[P, Arguments], T]) -> Callable[Concatenate[P, Arguments], T]:
+    """Return a method that learns all or nothing: where it ends early, the estimator is what it was before.
+
+    Whatever ends it, be it an error, a warning that is one, or Ctrl-C, even after all was put in place.
+    """
+    announcing: Callable[Concatenate[P, Arguments], T] = announced(our_arithmetic(method))
+
+    @functools.wraps(method)
+    def whole(self: P, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> T:
+        # `_become` puts another dictionary in place, and leaves this one as it is.
+        before = self.__dict__
+        try:
+            return announcing(self, *args, **kwargs)
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    return whole
 
 
 def _same(value: Any, default: Any) -> bool:

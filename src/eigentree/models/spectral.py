@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
-import numpy as np
-
-from eigentree.checks import finite_number, generator, one_of, whole_number
+from eigentree.checks import as_float, finite_number, generator, one_of, our_arithmetic, whole_number
 from eigentree.counting.counts import Counts
 from eigentree.counting.row_sample import RowSample
 from eigentree.counting.statistics import Statistics, check_counts
-from eigentree.data.resolving import graph_over, resolve_structure
-from eigentree.data.rows import Rows
-from eigentree.data.weights import checked_weights
+from eigentree.data.columns import Columns
+from eigentree.data.resolving import graph_over, resolved
+from eigentree.data.weights import positive_weights, warn_of_few
 from eigentree.em.distinct import DistinctRows
 from eigentree.em.finishing import finished
-from eigentree.errors import DataError, GraphError, ParameterError
+from eigentree.errors import DataError, GraphError, ParameterError, quoted
+from eigentree.exact.network import LatentNetwork
 from eigentree.kernels.compiling import announced
 from eigentree.models.face import Face
+from eigentree.models.parameters import learns
+from eigentree.planning.search import Wishes
 from eigentree.planning.views import ViewPlan
 from eigentree.recovery.recovery import Recovery, recovered
 from eigentree.spectral.diagnostics import Clipping, SpectralReport
@@ -28,16 +28,18 @@ from eigentree.spectral.marginals import exact_marginals
 from eigentree.spectral.model import SpectralModel
 from eigentree.spectral.shrinkage import choose
 from eigentree.spectral.sources import ExactTables
+from eigentree.structures.given import as_structure
 from eigentree.structures.templates import Template
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Floats
     from eigentree.checks import Seed
     from eigentree.counting.counts import MomentSource
+    from eigentree.data.columns import UnknownRule
+    from eigentree.data.labeled_table import LabeledTable
+    from eigentree.data.states import Categories, NumericRule
     from eigentree.engine.operators import TreeOperators
-    from eigentree.exact.network import LatentNetwork
     from eigentree.structures.graph import LatentGraph
 
 __all__ = ["SpectralJunctionTree"]
@@ -48,7 +50,7 @@ class SpectralJunctionTree(Face):
 
     Parameters
     ----------
-    structure : LatentGraph or Template
+    structure : LatentGraph, Template, or a graph of networkx, pgmpy or pyagrum
         The graph, or a template such as ``zoo.HMM(order=2, hidden_states=2)`` that builds one from the columns.
     views : int
         How many outside views of an edge are combined; 1 is the paper's Eq. 22 alone.
@@ -66,6 +68,12 @@ class SpectralJunctionTree(Face):
         The share of its column's own distribution that every cell has at least, given those before it. "auto"
         chooses it with the shrinkage; where a shrinkage is given it is 10 over the number of rows and at most
         0.001, and 0 where that is 0. With 0, rows can be impossible.
+    categories : mapping of str to sequence of labels, or one sequence, optional
+        All labels of some columns by name, or those of every column; by default those that occur or are declared.
+    unknown : {"error", "missing"}
+        What a label is that its column does not have: a mistake, or a missing cell.
+    numeric : {"error", "quantiles"}
+        What a column of measurements is: a mistake, or cut into bins with about equally many rows.
 
     Attributes
     ----------
@@ -109,13 +117,17 @@ class SpectralJunctionTree(Face):
 
     def __init__(
         self,
-        structure: LatentGraph | Template,
+        structure: LatentGraph | Template | Any,
         views: int = 6,
         scaling: Literal["variance"] | None = "variance",
         shrinkage: float | Literal["auto"] = "auto",
         max_rank: int | None = None,
         when_short: Literal["raise", "warn"] = "raise",
         floor: float | Literal["auto"] = "auto",
+        *,
+        categories: Categories | None = None,
+        unknown: UnknownRule = "error",
+        numeric: NumericRule = "error",
     ) -> None:
         self.structure = structure
         self.views = views
@@ -124,6 +136,9 @@ class SpectralJunctionTree(Face):
         self.max_rank = max_rank
         self.when_short = when_short
         self.floor = floor
+        self.categories = categories
+        self.unknown = unknown
+        self.numeric = numeric
 
     @property
     def operators_(self) -> TreeOperators:
@@ -156,23 +171,26 @@ class SpectralJunctionTree(Face):
             raise AttributeError("this model was learned from population moments; there are no counts")
         return self.statistics_.counts
 
-    @announced
+    @learns
     def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the model learned from rows.
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), or a data frame
-            Codes; -1, NaN or null for a missing cell. A row counts wherever the cells that are needed are present.
+        X : array-like of shape (rows, columns), a data frame, or rows of letters
+            Labels or codes; None, NaN, null or -1 for a missing cell. A row counts wherever the cells that are
+            needed are present.
         y : None
             Ignored, for scikit-learn.
         sample_weight : array-like of shape (rows,), optional
             How often each row counts; may be fractional.
         """
-        plan = self.plan(resolve_structure(self.structure, X))
-        return self._learn(plan, Statistics.empty(plan).update(X, sample_weight))
+        self._check_parameters()
+        graph, columns = resolved(self.structure, X, self.categories, self.numeric, self.unknown, sample_weight)
+        plan = self.plan(graph)
+        return self._learn(plan, Statistics.empty(plan, columns).update(X, sample_weight))
 
-    @announced
+    @learns
     def partial_fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the model learned from these rows and all that were given before.
 
@@ -181,9 +199,9 @@ class SpectralJunctionTree(Face):
         if "statistics_" not in vars(self):
             return self.fit(X, y, sample_weight)
         self._check_parameters()
-        return self._learn(self.plan_, self.statistics_.update(X, sample_weight))
+        return self._learn(self.plan_, self.statistics_.update(self._rows(X), sample_weight))
 
-    @announced
+    @learns
     def fit_statistics(self, statistics: Statistics) -> Self:
         """Return the model learned from statistics, wherever their rows were counted.
 
@@ -198,12 +216,12 @@ class SpectralJunctionTree(Face):
             When they are of other columns, or columns that this model needs together were not counted together.
         """
         if not isinstance(statistics, Statistics):
-            raise DataError(f"fit_statistics takes Statistics, as Statistics.of makes them, not {statistics!r}")
+            raise DataError(f"fit_statistics takes what Statistics.of makes, not {quoted(statistics)}")
         plan = self.plan(graph_over(self.structure, statistics.columns))
         check_counts(plan, statistics.counts)
         return self._learn(plan, statistics)
 
-    @announced
+    @learns
     def fit_moments(self, source: MomentSource) -> Self:
         """Return the model learned from joint tables.
 
@@ -218,7 +236,7 @@ class SpectralJunctionTree(Face):
             raise ParameterError(
                 "fit_moments needs a LatentGraph as structure; a template is built from columns of data"
             )
-        plan = self.plan(self.structure)
+        plan = self.plan(as_structure(self.structure))
         if isinstance(source, Counts):
             check_counts(plan, source)
             return self._learn(plan, Statistics(source, RowSample.unknown(len(source.columns.names))))
@@ -226,10 +244,12 @@ class SpectralJunctionTree(Face):
         return self._become(
             {
                 "model_": SpectralModel.of(fit, 0.0, 0.0, exact_marginals(source, plan.graph)),
+                "columns_": source.columns if isinstance(source, LatentNetwork) else Columns.of(plan.graph),
                 "report_": SpectralReport.of(fit, math.inf, 0.0, {}),
             }
         )
 
+    @our_arithmetic
     def recover(self) -> Recovery:
         """Return the tables that the fit tells: which hidden variables were resolved and how well, and which not.
 
@@ -247,6 +267,7 @@ class SpectralJunctionTree(Face):
         return recovered(self.model_.fit)
 
     @announced
+    @our_arithmetic
     def to_network(
         self,
         X: ArrayLike | Any | None = None,
@@ -289,18 +310,19 @@ class SpectralJunctionTree(Face):
         """
         recovery = self.recover()
         if X is None:
-            return recovery.network
+            return recovery.network.with_columns(self.columns_)
         whole_number("steps", steps)
         finite_number("pseudo_counts", pseudo_counts, 0.0)
-        rows = Rows.of(X, self.model_.columns)
-        given = checked_weights(sample_weight, rows.count)
-        weights = np.ones(rows.count) if given is None else given.astype(np.float64)
-        if not weights.any():
-            raise DataError("there are no rows, or all rows have weight 0; there is nothing to learn from")
+        rows = self._rows(X)
+        weights = positive_weights(sample_weight, rows.count)
+        warn_of_few(weights)
         distinct = DistinctRows.of(rows.encode(), rows.columns.states, weights)
-        return finished(self.graph_, distinct, recovery.hints, steps, generator(random_state), float(pseudo_counts))
+        network = finished(
+            self.graph_, distinct, recovery.hints, steps, generator(random_state), float(pseudo_counts)
+        )
+        return network.with_columns(self.columns_)
 
-    def predict_proba(self, X: ArrayLike | Any, target: str) -> Floats:
+    def predict_proba(self, X: ArrayLike | Any, target: str) -> LabeledTable:
         """Return P(target | the other cells) of each row, shape (rows, states of the target).
 
         The target's own cell is not looked at. It is always a distribution: where no state has a positive
@@ -308,11 +330,12 @@ class SpectralJunctionTree(Face):
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), or a data frame
-            Codes; -1, NaN or null for a missing cell.
+        X : array-like of shape (rows, columns), a data frame, or rows of letters
+            Labels or codes; None, NaN, null or -1 for a missing cell.
         target : str
             The name of a column; of a hidden variable, ask the network that `to_network` makes.
         """
+        self.graph_.require(target)
         if target in self.graph_.hidden:
             self._refuse(f"{target!r} is hidden")
         return super().predict_proba(X, target)
@@ -348,18 +371,17 @@ class SpectralJunctionTree(Face):
         return ViewPlan.build(graph, self.views, self.max_rank, self.when_short)
 
     def _check_parameters(self) -> None:
-        whole_number("views", self.views)
+        Wishes.checked(self.views, self.max_rank, self.when_short)
         one_of("scaling", self.scaling, ("variance", None))
         _auto_or_number("shrinkage", self.shrinkage, math.inf)
         _auto_or_number("floor", self.floor, 1.0)
-        if self.max_rank is not None:
-            whole_number("max_rank", self.max_rank)
-        one_of("when_short", self.when_short, ("raise", "warn"))
+        one_of("unknown", self.unknown, ("error", "missing"))
+        one_of("numeric", self.numeric, ("error", "quantiles"))
 
     def _learn(self, plan: ViewPlan, statistics: Statistics) -> Self:
         """Return the model with all that was learned put in place at once, after it was all computed."""
         if not statistics.rows > 0:
-            raise DataError("there are no rows, or all rows have weight 0; there is nothing to learn from")
+            raise DataError("there are no rows, or the weight of all rows is zero; there is nothing to learn from")
         given = [None if isinstance(value, str) else float(value) for value in (self.shrinkage, self.floor)]
         choice = choose(plan, statistics, self.scaling, *given)
         model = SpectralModel.of(choice.fit, choice.shrinkage, choice.floor, choice.marginals)
@@ -372,12 +394,13 @@ class SpectralJunctionTree(Face):
             Clipping.of(model, statistics.sample),
         )
         report.warn()
-        return self._become({"model_": model, "statistics_": statistics, "report_": report})
+        return self._become(
+            {"model_": model, "columns_": statistics.columns, "statistics_": statistics, "report_": report}
+        )
 
 
 def _auto_or_number(name: str, given: object, most: float) -> None:
     """Raise `ParameterError` unless a parameter is "auto" or a number within its range."""
-    number = isinstance(given, Real) and not isinstance(given, bool | np.bool_) and 0 <= float(given) <= most
-    if not number and not (isinstance(given, str) and given == "auto"):
+    if not 0 <= as_float(given) <= most and not (isinstance(given, str) and given == "auto"):
         range_ = "of at least 0" if math.isinf(most) else f"from 0 to {most:g}"
-        raise ParameterError(f"{name} is 'auto' or a number {range_}, not {given!r}")
+        raise ParameterError(f"{name} is 'auto' or a number {range_}, not {quoted(given)}")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eigentree.exact.network import LatentNetwork
-from eigentree.models.em import EMJunctionTree, OnlineEMJunctionTree
+from eigentree.models.em import EMJunctionTree
+from eigentree.models.online_em import OnlineEMJunctionTree
 from eigentree.models.spectral import SpectralJunctionTree
 from eigentree.structures.zoo import hmm
 

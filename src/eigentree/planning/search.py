@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from eigentree.checks import one_of, whole_number
 from eigentree.engine.schedule import downward, upward
 from eigentree.errors import RankError
 from eigentree.planning.looks import NOTHING, Incoming, Look, Sizes, combined, leaf_look, nearest_groups
@@ -75,6 +76,13 @@ class Wishes(NamedTuple):
     views: int
     max_rank: int | None
     when_short: Literal["raise", "warn"]
+
+    @classmethod
+    def checked(cls, views: Any, max_rank: Any, when_short: Any) -> Wishes:
+        """Return what a user wants, or raise `ParameterError`."""
+        one_of("when_short", when_short, ("raise", "warn"))
+        views = whole_number("views", views)
+        return cls(views, None if max_rank is None else whole_number("max_rank", max_rank), when_short)
 
 
 def plan_edges(tree: JunctionTree, spans: Spans, ranks: Sequence[int], wishes: Wishes, work: Work) -> PlannedEdges:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from eigentree.checks import our_arithmetic
 from eigentree.engine.threads import one_thread
 from eigentree.errors import RankError
 from eigentree.notices import notice
@@ -14,6 +15,7 @@ from eigentree.planning.ranks import Dimensions, Spans
 from eigentree.planning.search import PlannedEdges, Wishes, plan_edges
 from eigentree.planning.work import OverworkError, Work
 from eigentree.structures.derived import Derived
+from eigentree.structures.graph import check_graph
 from eigentree.structures.junction_tree import JunctionTree
 
 if TYPE_CHECKING:
@@ -102,6 +104,7 @@ class ViewPlan(Derived):
     hubs: tuple[Hub, ...] = ()
 
     @classmethod
+    @our_arithmetic
     def build(
         cls,
         graph: LatentGraph,
@@ -130,7 +133,10 @@ class ViewPlan(Derived):
             Where no view reaches the rank, or where finding out would take too long. Names the separator, what it
             needs and what to do.
         """
-        plan = graph.derived(_planned, Wishes(views, max_rank, when_short), root)
+        check_graph(graph)
+        if root is not None:
+            graph.require(root)
+        plan = graph.derived(_planned, Wishes.checked(views, max_rank, when_short), root)
         for message in plan.short:
             notice(message)
         return plan

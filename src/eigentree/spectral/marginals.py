@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eigentree.spectral.sources import CountedTables
+from eigentree.spectral.sources import CountedTables, joint_of
 
 if TYPE_CHECKING:
     from eigentree.arrays import Floats
@@ -33,5 +33,5 @@ def counted_marginals(counts: Counts, added: float) -> tuple[Floats, ...]:
 
 def exact_marginals(source: MomentSource, graph: LatentGraph) -> tuple[Floats, ...]:
     """Return the distribution of each column as a source knows it."""
-    tables = (np.maximum(np.asarray(source.joint([name]), np.float64), 0.0) for name in graph.observed)
+    tables = (np.maximum(joint_of(source, [name]), 0.0) for name in graph.observed)
     return tuple(table / table.sum() for table in tables)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from eigentree.checks import generator
+from eigentree.checks import Seed, generator, our_arithmetic
 from eigentree.data.rows import rows_at_a_time
 from eigentree.engine.model import Model, check_count
 from eigentree.engine.walking import floor_of
@@ -66,6 +66,7 @@ class SpectralModel(Model):
     def _floor(self) -> Floor:
         return floor_of(self.floor, self.marginals)
 
+    @our_arithmetic
     def score(self, codes: Codes) -> tuple[Floats, int]:
         """Return the log probability of rows of codes, and how many are impossible, for want of a floor."""
         log_prob = self.walked(codes).log_prob
@@ -75,11 +76,13 @@ class SpectralModel(Model):
         """Return the log probability of rows of codes, and what was clipped on the way."""
         return self.fit.walker.log_prob(self._values, self._floor, codes)
 
+    @our_arithmetic
     def joint(self, names: Sequence[str]) -> Floats:
         """Return the table of some observed variables, axes in the order of the names."""
         columns = self._positions(names)
         return np.asarray(np.exp(self._log_table(columns, self.columns.missing(1))))
 
+    @our_arithmetic
     def draw(self, n: int, seed: Seed = None, given: Mapping[str, int] | None = None) -> tuple[Integers, int]:
         """Return rows drawn from P(other columns | given), shape (n, columns), and that it was never undefined.
 
@@ -88,9 +91,9 @@ class SpectralModel(Model):
         DataError
             When what is given has probability zero.
         """
-        check_count(n)
+        check_count(n, len(self.columns.names))
         random = generator(seed)
-        evidence = self._evidence(given or {})
+        evidence = self._evidence({} if given is None else given)
         if given and np.isneginf(self.score(evidence)[0][0]):
             raise DataError(f"the evidence {dict(given)} has no positive probability under this model")
         drawn = np.empty((n, len(self.columns.states)), np.int64)

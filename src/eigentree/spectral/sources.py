@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from eigentree.counting.joint_table import JointTable
-from eigentree.errors import DataError
+from eigentree.errors import DataError, EigentreeError, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,13 +20,27 @@ if TYPE_CHECKING:
     from eigentree.counting.features import ColumnFeatures
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["CountedTables", "ExactTables", "Tables"]
+__all__ = ["CountedTables", "ExactTables", "Tables", "joint_of"]
 
 UNEVEN = 1e-6
 """By how much the sum of a joint distribution may differ from 1."""
 
 ROUNDING = 1e-12
 """How far below 0 rounding may put a probability."""
+
+
+def joint_of(source: MomentSource, names: list[str]) -> Floats:
+    """Return a joint table as a source gives it, once it is an array of numbers; raise `DataError` else."""
+    if not callable(getattr(source, "joint", None)) or isinstance(source, type):
+        raise DataError(
+            f"moments come from a LatentNetwork, Counts or anything with joint(names), not {quoted(source)}"
+        )
+    try:
+        return np.asarray(source.joint(names), np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, EigentreeError):
+            raise
+        raise DataError(f"joint({names}) of the moments is no array of numbers: {error}") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +56,7 @@ class ExactTables:
         """Return the joint distribution of some columns, as the source gives it."""
         names = [self.graph.observed[column] for column in columns]
         shape = tuple(self.graph.states[name] for name in names)
-        array = np.asarray(self.source.joint(names), np.float64)
+        array = joint_of(self.source, names)
         if array.shape != shape:
             raise DataError(f"joint({names}) of the moments has the shape {array.shape}, but {shape} is expected")
         total = float(array.sum())

@@ -272,4 +272,7 @@ def _some(names: Sequence[str], most: int = 12) -> str:
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
     """Return a key that sorts x2 before x10, and is total on different names."""
     parts = re.split(r"(\d+)", name)
-    return (*((1, int(p), "") if p.isdigit() and p.isascii() else (0, 0, p) for p in parts), (2, 0, name))
+    # By the number of digits and then the digits: Python reads no number of more than 4,300 of them.
+    digits = [p.lstrip("0") if p.isdigit() and p.isascii() else None for p in parts]
+    keys = ((0, 0, p) if d is None else (1, len(d), d) for p, d in zip(parts, digits, strict=True))
+    return (*keys, (2, 0, name))

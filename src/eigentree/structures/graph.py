@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from numbers import Integral
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, Self
 
-from eigentree.errors import GraphError, did_you_mean
+from eigentree.checks import MOST_VARIABLES, check_variables, different_names, flag, one_by_one, whole_number
+from eigentree.errors import EigentreeError, GraphError, did_you_mean, quoted
 from eigentree.structures.derived import Derived
 from eigentree.structures.interop import networkx_parts, pgmpy_parts, pyagrum_parts
 
-__all__ = ["LatentGraph"]
+__all__ = ["LatentGraph", "check_graph"]
+
+PAIRS = "names with their numbers of states, or a mapping such as {'x': 2}"
 
 
 class LatentGraph(Derived):
@@ -76,8 +79,7 @@ class LatentGraph(Derived):
         hidden: Iterable[str] = (),
         directed: bool = True,
     ) -> None:
-        if not isinstance(directed, bool):
-            raise GraphError(f"directed is True or False, not {directed!r}")
+        directed = flag("directed", directed, GraphError)
         table = _checked_states(states)
         pairs = _checked_edges(edges, table, directed)
         concealed = _checked_hidden(hidden, table)
@@ -144,7 +146,7 @@ class LatentGraph(Derived):
     def require(self, name: str) -> None:
         """Raise `GraphError` unless the graph has a variable of this name."""
         if not isinstance(name, str) or name not in self.states:
-            raise GraphError(f"the graph has no variable {name!r}{did_you_mean(name, self.names)}")
+            raise GraphError(f"the graph has no variable {quoted(name)}{did_you_mean(name, self.names)}")
 
     def column(self, name: str) -> int:
         """Return the column that holds an observed variable.
@@ -205,42 +207,41 @@ class LatentGraph(Derived):
         return cls(*pyagrum_parts(net, hidden))
 
 
+def check_graph(graph: object, error: type[EigentreeError] = GraphError) -> None:
+    """Raise an error unless this is a `LatentGraph`."""
+    if not isinstance(graph, LatentGraph):
+        raise error(f"a LatentGraph is needed, not {quoted(graph)}")
+
+
 def _checked_states(states: Mapping[str, int] | Iterable[tuple[str, int]]) -> dict[str, int]:
-    if not isinstance(states, Iterable):
-        raise GraphError(f"states is a mapping of names to numbers of states, such as {{'x': 2}}, not {states!r}")
-    pairs = list(states.items()) if isinstance(states, Mapping) else list(states)
+    pairs = states.items() if isinstance(states, Mapping) else states
     table: dict[str, int] = {}
-    for pair in pairs:
+    for pair in islice(one_by_one("states", pairs, PAIRS, GraphError), MOST_VARIABLES + 1):
         if not _is_pair(pair):
-            raise GraphError(f"states is a mapping or pairs of a name and a number, not {pair!r}")
+            raise GraphError(f"states is a mapping or pairs of a name and a number, not {quoted(pair)}")
         name, count = pair
         if not isinstance(name, str) or not name:
-            raise GraphError(f"variable names are non-empty strings, not {name!r}")
+            raise GraphError(f"variable names are non-empty strings, not {quoted(name)}")
         if name in table:
-            raise GraphError(f"variable {name!r} is given twice; names must differ")
-        if isinstance(count, bool) or not isinstance(count, Integral):
-            raise GraphError(f"variable {name!r} needs a whole number of states, not {count!r}")
-        if count < 1:
-            raise GraphError(f"variable {name!r} needs at least 1 state, not {count}")
-        table[name] = int(count)
+            raise GraphError(f"variable {quoted(name)} is given twice; names must differ")
+        table[name] = whole_number(f"the number of states of {quoted(name)}", count, error=GraphError)
+    check_variables("this graph", len(table))
     return table
 
 
 def _checked_edges(
     edges: Iterable[tuple[str, str]], states: Mapping[str, int], directed: bool
 ) -> tuple[tuple[str, str], ...]:
-    if isinstance(edges, str) or not isinstance(edges, Iterable):
-        raise GraphError(f"edges is a list of pairs of names, such as [('h', 'x')], not {edges!r}")
     pairs: list[tuple[str, str]] = []
     seen: set[tuple[str, str]] = set()
-    for edge in edges:
+    for edge in one_by_one("edges", edges, "pairs of names, such as [('h', 'x')]", GraphError):
         if not _is_pair(edge):
-            raise GraphError(f"an edge is a pair of names, not {edge!r}")
+            raise GraphError(f"an edge is a pair of names, not {quoted(edge)}")
         source, target = edge
         for end in (source, target):
             if not isinstance(end, str) or end not in states:
                 raise GraphError(
-                    f"edge {(source, target)!r} names {end!r}, which is not in states{did_you_mean(end, states)}"
+                    f"edge {quoted(edge)} names {quoted(end)}, which is not in states{did_you_mean(end, states)}"
                 )
         if source == target:
             raise GraphError(f"edge {(source, target)!r} is a self-loop; a variable cannot be its own neighbour")
@@ -253,17 +254,10 @@ def _checked_edges(
 
 
 def _checked_hidden(hidden: Iterable[str], states: Mapping[str, int]) -> set[str]:
-    if isinstance(hidden, str):
-        raise GraphError(f"hidden is a list of names; write hidden=[{hidden!r}]")
-    if not isinstance(hidden, Iterable):
-        raise GraphError(f"hidden is a list of names, not {hidden!r}; write hidden=[] if there are none")
-    concealed: set[str] = set()
-    for name in hidden:
-        if not isinstance(name, str) or name not in states:
-            raise GraphError(f"hidden names {name!r}, which is not in states{did_you_mean(name, states)}")
-        if name in concealed:
-            raise GraphError(f"hidden names {name!r} twice")
-        concealed.add(name)
+    concealed = set(different_names("hidden", hidden))
+    for name in concealed:
+        if name not in states:
+            raise GraphError(f"hidden names {quoted(name)}, which is not in states{did_you_mean(name, states)}")
     if len(concealed) == len(states):
         raise GraphError("the graph has no observed variable; leave at least one name out of hidden")
     return concealed
@@ -278,7 +272,7 @@ def _check_acyclic(sources: Mapping[str, list[str]]) -> None:
 
 
 def _is_pair(item: object) -> bool:
-    return isinstance(item, Sequence) and not isinstance(item, str) and len(item) == 2
+    return isinstance(item, Sequence) and not isinstance(item, str | bytes) and len(item) == 2
 
 
 def _listed(names: tuple[str, ...], most: int = 8, between: str = ", ") -> str:

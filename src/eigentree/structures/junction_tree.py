@@ -11,8 +11,10 @@ from functools import cached_property
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
-from eigentree.errors import TreewidthError, in_short
+from eigentree.checks import different_names, whole_number
+from eigentree.errors import EigentreeError, GraphError, TreewidthError, in_short
 from eigentree.structures.elimination import MAX_CLIQUE_STATES, CliqueTree, clique_tree, natural_key
+from eigentree.structures.graph import check_graph
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -94,6 +96,7 @@ class JunctionTree:
         TreewidthError
             As `build` does.
         """
+        check_graph(graph)
         return graph.derived(cls.build)
 
     @classmethod
@@ -118,6 +121,8 @@ class JunctionTree:
         TreewidthError
             When there would be more joint states than that. Nothing large is allocated before.
         """
+        check_graph(graph)
+        whole_number("max_clique_states", max_clique_states, error=GraphError)
         if root is not None:
             graph.require(root)
         names = sorted(graph.names, key=natural_key)
@@ -154,7 +159,11 @@ class JunctionTree:
 
     def subtree(self, node: int) -> range:
         """Return the positions of a node and of all nodes below it."""
-        return range(node, self._ends[node])
+        return range(node, self._ends[self.checked_node(node)])
+
+    def checked_node(self, node: int, error: type[EigentreeError] = GraphError) -> int:
+        """Return the position of a node, or raise an error where the tree has none there."""
+        return whole_number("the number of a node", node, 0, error, len(self.nodes) - 1)
 
     def inside(self, node: int) -> frozenset[str]:
         """Return the observed variables in the subtree of a node (O_i)."""
@@ -168,7 +177,14 @@ class JunctionTree:
     def states_of(self, names: Iterable[str]) -> tuple[int, ...]:
         """Return the numbers of states of some variables, as the shape of a table over them."""
         states = self.graph.states
-        return tuple([states[name] for name in names])
+        # Asked in every inner loop, so names are looked at one by one only where they are not plainly listed.
+        listed = names if isinstance(names, tuple | list) else different_names("names", names)
+        try:
+            return tuple([states[name] for name in listed])
+        except (KeyError, TypeError):
+            for name in listed:
+                self.graph.require(name)
+            raise
 
     def __repr__(self) -> str:
         return f"<JunctionTree: {len(self.nodes)} nodes, treewidth {self.width}, over {self.graph!r}>"

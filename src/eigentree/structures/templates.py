@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import islice, pairwise
 from math import ceil
+from typing import Any, Self
 
 from eigentree import checks
-from eigentree.errors import GraphError
+from eigentree.errors import GraphError, ParameterError, did_you_mean, quoted
+from eigentree.notices import renamed, renamed_argument
 from eigentree.structures.derived import Derived
 from eigentree.structures.graph import LatentGraph
 
 __all__ = [
     "HMM",
-    "BalancedTree",
     "FactorialHMM",
+    "LatentTree",
     "Mixture",
     "SemiHiddenMarkov",
     "Template",
@@ -31,7 +33,39 @@ whole_number = partial(checks.whole_number, error=GraphError)
 
 
 class Template(Derived, ABC):
-    """A structure that is known up to its columns."""
+    """A structure that is known up to its columns.
+
+    A template is a frozen dataclass whose fields are its sizes, the main one called `hidden_states`. Estimators
+    show them among their parameters, such as ``structure__hidden_states``, and set one by taking another template.
+    """
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the sizes by name; `deep` is there for scikit-learn, since no size has parameters of its own."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def changed(self, **sizes: Any) -> Self:
+        """Return the template with some sizes changed; this one stays as it is.
+
+        Examples
+        --------
+        >>> HMM(order=2).changed(hidden_states=4)
+        HMM(order=2, hidden_states=4)
+        """
+        known = self.get_params()
+        for name in sizes:
+            if name not in known:
+                hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
+                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}{hint}")
+        return replace(self, **sizes)  # type: ignore[type-var]
+
+    def __sklearn_clone__(self) -> Self:
+        # What never changes can be shared, and the graphs that it built with it.
+        return self
+
+    def _settle(self, **sizes: Any) -> None:
+        """Put checked sizes in the place of those that were given."""
+        for name, size in sizes.items():
+            object.__setattr__(self, name, size)
 
     def build(self, states: Sequence[int], names: Sequence[str] | None = None) -> LatentGraph:
         """Return the graph over columns with these numbers of states.
@@ -39,17 +73,22 @@ class Template(Derived, ABC):
         The columns are named x0, x1, … unless `names` are given. Where a hidden variable would have the
         name of a column, the names of all hidden variables get the prefix ``hidden_``.
         """
-        if not isinstance(states, Iterable):
-            raise GraphError(f"states must be a sequence of whole numbers, not {states!r}")
-        counts = [whole_number(f"states[{place}]", count) for place, count in enumerate(states)]
+        given = enumerate(islice(_numbers("states", states), checks.MOST_VARIABLES + 1))
+        counts = [whole_number(f"states[{place}]", count) for place, count in given]
+        checks.check_variables("this graph", len(counts))
         if not counts:
             raise GraphError("states must give the number of states of at least one column, and is empty")
         if names is None:
             names = [f"x{column}" for column in range(len(counts))]
-        if isinstance(names, str) or len(names) != len(counts) or len(set(names)) != len(names):
-            raise GraphError(f"names must be {len(counts)} different names, one per column, not {names!r}")
+        expected = f"{len(counts)} different names, one per column"
+        named = list(islice(checks.one_by_one("names", names, expected, GraphError), len(counts) + 1))
+        for name in named:
+            if not isinstance(name, str) or not name:
+                raise GraphError(f"variable names are non-empty strings, not {quoted(name)}")
+        if len(named) != len(counts) or len(set(named)) != len(named):
+            raise GraphError(f"names is a list of {expected}, not {quoted(names)}")
         # The same columns give the same graph, which remembers its plan: a structure is planned once per template.
-        return self.derived(_graph_over, tuple(zip(names, counts, strict=True)))
+        return self.derived(_graph_over, tuple(zip(named, counts, strict=True)))
 
     @abstractmethod
     def _over(self, columns: Mapping[str, int]) -> LatentGraph:
@@ -68,11 +107,14 @@ class HMM(Template):
     hidden_states: int = 2
 
     def __post_init__(self) -> None:
-        whole_number("order", self.order)
-        whole_number("hidden_states", self.hidden_states)
+        self._settle(
+            order=whole_number("order", self.order),
+            hidden_states=whole_number("hidden_states", self.hidden_states),
+        )
 
     def _over(self, columns: Mapping[str, int]) -> LatentGraph:
         hidden = apart([f"h{t}" for t in range(len(columns))], columns)
+        checks.check_variables("the edges of this graph", len(columns) * min(self.order, len(columns)))
         states: dict[str, int] = {}
         edges: list[tuple[str, str]] = []
         for t, (column, count) in enumerate(columns.items()):
@@ -84,15 +126,23 @@ class HMM(Template):
 
 @dataclass(frozen=True)
 class FactorialHMM(Template):
-    """A factorial hidden Markov model, one step per column; see `factorial_hmm`."""
+    """A factorial hidden Markov model, one step per column; see `factorial_hmm`.
+
+    Examples
+    --------
+    >>> FactorialHMM(levels=2, hidden_states=[2, 2]).changed(levels=3)
+    FactorialHMM(levels=3, hidden_states=2)
+    """
 
     levels: int = 2
     hidden_states: int | Sequence[int] = 2
 
     def __post_init__(self) -> None:
-        counts = each_count("hidden_states", self.hidden_states, whole_number("levels", self.levels), "level")
-        # A list would make the template unhashable.
-        object.__setattr__(self, "hidden_states", counts)
+        levels = whole_number("levels", self.levels)
+        counts = each_count("hidden_states", self.hidden_states, levels, "level")
+        # One number where all levels are alike, so that another number of levels can be asked for; no list, which
+        # would make the template unhashable.
+        self._settle(levels=levels, hidden_states=counts if len(set(counts)) > 1 else counts[0])
 
     def _over(self, columns: Mapping[str, int]) -> LatentGraph:
         counts = each_count("hidden_states", self.hidden_states, self.levels, "level")
@@ -104,15 +154,25 @@ class FactorialHMM(Template):
 class Mixture(Template):
     """A mixture of products, one hidden variable above all columns; see `mixture`."""
 
-    components: int = 2
+    hidden_states: int = 2
 
     def __post_init__(self) -> None:
-        whole_number("components", self.components)
+        self._settle(hidden_states=whole_number("hidden_states", self.hidden_states))
+
+    @property
+    def components(self) -> int:
+        """What `hidden_states` was called in 0.1.0."""
+        renamed("Mixture.components", "hidden_states")
+        return self.hidden_states
 
     def _over(self, columns: Mapping[str, int]) -> LatentGraph:
         (hidden,) = apart(["h"], columns)
         edges = [(hidden, column) for column in columns]
-        return LatentGraph({hidden: self.components, **columns}, edges, [hidden])
+        return LatentGraph({hidden: self.hidden_states, **columns}, edges, [hidden])
+
+
+# The constructor is written by the dataclass, so it can only be decorated here.
+Mixture.__init__ = renamed_argument("components", "hidden_states")(Mixture.__init__)  # type: ignore[method-assign]
 
 
 @dataclass(frozen=True)
@@ -123,8 +183,10 @@ class SemiHiddenMarkov(Template):
     max_duration: int = 3
 
     def __post_init__(self) -> None:
-        whole_number("hidden_states", self.hidden_states)
-        whole_number("max_duration", self.max_duration)
+        self._settle(
+            hidden_states=whole_number("hidden_states", self.hidden_states),
+            max_duration=whole_number("max_duration", self.max_duration),
+        )
 
     def _over(self, columns: Mapping[str, int]) -> LatentGraph:
         hidden = {"s": self.hidden_states, "d": self.max_duration}
@@ -132,15 +194,15 @@ class SemiHiddenMarkov(Template):
 
 
 @dataclass(frozen=True)
-class BalancedTree(Template):
-    """A latent tree whose leaves are the columns, all equally far from the root.
+class LatentTree(Template):
+    """A balanced tree of hidden variables whose leaves are the columns, all equally far from the root.
 
     Level by level, neighbours are put under one hidden variable, at most `branching` at a time and in
-    groups as equal as can be, until one root is left.
+    groups as equal as can be, until one root is left. See `latent_tree` for one of another shape.
 
     Examples
     --------
-    >>> BalancedTree(branching=3).build([2] * 5).edges[2:]
+    >>> LatentTree(branching=3).build([2] * 5).edges[2:]
     (('h1', 'x0'), ('h1', 'x1'), ('h1', 'x2'), ('h2', 'x3'), ('h2', 'x4'))
     """
 
@@ -148,8 +210,10 @@ class BalancedTree(Template):
     branching: int = 2
 
     def __post_init__(self) -> None:
-        whole_number("hidden_states", self.hidden_states)
-        whole_number("branching", self.branching, least=2)
+        self._settle(
+            hidden_states=whole_number("hidden_states", self.hidden_states),
+            branching=whole_number("branching", self.branching, least=2),
+        )
 
     def _over(self, columns: Mapping[str, int]) -> LatentGraph:
         widths = [len(columns)]
@@ -173,6 +237,7 @@ def chain(
     between: list[tuple[str, str]],
 ) -> LatentGraph:
     """Return the graph of a chain; a slice has the hidden variables and one column, the "x" of `within`."""
+    checks.check_variables("this graph", len(columns) * (1 + len(hidden)))
     names = apart([at_step(name, t) for t in range(len(columns)) for name in hidden], columns)
     supply = iter(names)
     slices: list[dict[str, str]] = []
@@ -208,11 +273,17 @@ def apart(hidden: list[str], columns: Mapping[str, int]) -> list[str]:
     return hidden
 
 
+def _numbers(argument: str, value: object) -> Iterator[object]:
+    return checks.one_by_one(argument, value, "whole numbers", GraphError)
+
+
 def each_count(argument: str, value: object, count: int, unit: str) -> tuple[int, ...]:
     """Return `count` whole numbers, from one number for all or from one for each."""
-    if not isinstance(value, Iterable):
+    checks.check_variables("this graph", count)
+    if isinstance(value, str) or not isinstance(value, Iterable):
         return (whole_number(argument, value),) * count
-    numbers = tuple(whole_number(f"{argument}[{place}]", number) for place, number in enumerate(value))
+    given = enumerate(islice(_numbers(argument, value), checks.MOST_VARIABLES + 1))
+    numbers = tuple(whole_number(f"{argument}[{place}]", number) for place, number in given)
     if len(numbers) != count:
         raise GraphError(f"{argument} must be one number or {count}, one per {unit}, but {len(numbers)} are given")
     return numbers

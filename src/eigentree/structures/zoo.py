@@ -1,19 +1,22 @@
 """Ready-made latent graphs, all directed: the structures of the paper's section 9.1 and their relatives.
 
 A function such as `hmm` takes sizes and returns a graph. A template such as `HMM` leaves the columns open
-and builds the graph once they are known. `observed_states` is one number for all columns, or one per column.
+and builds the graph once they are known. `hidden_states` is the main size of each; `observed_states` is one number
+for all columns, or one per column.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eigentree.errors import GraphError, did_you_mean
+from eigentree.checks import MOST_VARIABLES, a_mapping, check_variables, different_names, one_by_one
+from eigentree.errors import GraphError, did_you_mean, quoted
+from eigentree.notices import renamed, renamed_argument
 from eigentree.structures.graph import LatentGraph
 from eigentree.structures.templates import (
     HMM,
-    BalancedTree,
     FactorialHMM,
+    LatentTree,
     Mixture,
     SemiHiddenMarkov,
     Template,
@@ -28,8 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HMM",
-    "BalancedTree",
     "FactorialHMM",
+    "LatentTree",
     "Mixture",
     "SemiHiddenMarkov",
     "Template",
@@ -69,9 +72,10 @@ def factorial_hmm(
     return FactorialHMM(levels, hidden_states).build(_observed(observed_states, whole_number("length", length)))
 
 
-def mixture(columns: int, components: int = 2, observed_states: int | Sequence[int] = 2) -> LatentGraph:
+@renamed_argument("components", "hidden_states")
+def mixture(columns: int, hidden_states: int = 2, observed_states: int | Sequence[int] = 2) -> LatentGraph:
     """Return a latent class model (naive Bayes with a hidden class): h above x0, x1, …."""
-    return Mixture(components).build(_observed(observed_states, whole_number("columns", columns)))
+    return Mixture(hidden_states).build(_observed(observed_states, whole_number("columns", columns)))
 
 
 def semi_hidden_markov(
@@ -111,11 +115,13 @@ def latent_tree(
     ('fern', 'cat')
     """
     if (depth is None) == (edges is None):
-        raise GraphError(f"give either depth or edges, not depth={depth!r} and edges={edges!r}")
+        raise GraphError(f"give either depth or edges, not depth={quoted(depth)} and edges={quoted(edges)}")
     if edges is not None:
         return _tree_of_edges(_pairs("edges", edges), hidden_states, observed_states)
-    template = BalancedTree(hidden_states, branching)
-    return template.build(_observed(observed_states, branching ** whole_number("depth", depth)))
+    template = LatentTree(hidden_states, branching)
+    # A deeper tree, even with two branches, has too many leaves; how many need not be worked out.
+    levels = whole_number("depth", depth, most=MOST_VARIABLES.bit_length())
+    return template.build(_observed(observed_states, branching**levels))
 
 
 def dynamic_bayes_net(
@@ -144,17 +150,18 @@ def dynamic_bayes_net(
     >>> graph.parents("x2")
     ('x1', 'h2')
     """
-    if isinstance(hidden, str):
-        raise GraphError(f"hidden is a list of names; write hidden=[{hidden!r}]")
-    concealed, inside, across = list(hidden), _pairs("within", within), _pairs("between", between)
+    concealed = different_names("hidden", hidden)
+    inside, across = _pairs("within", within), _pairs("between", between)
+    a_mapping("states", states, "{'h': 2, 'x': 4}")
     _check_known("hidden", concealed, states)
     _check_known("within", [name for edge in inside for name in edge], states)
     _check_known("between", [name for edge in across for name in edge], states)
     for name, count in states.items():
         if not isinstance(name, str) or not name:
-            raise GraphError(f"states must have non-empty strings as names, not {name!r}")
-        whole_number(f"states[{name!r}]", count)
-    slices = [{name: at_step(name, t) for name in states} for t in range(whole_number("length", length))]
+            raise GraphError(f"states must have non-empty strings as names, not {quoted(name)}")
+        whole_number(f"states[{quoted(name)}]", count)
+    check_variables("this graph", whole_number("length", length) * max(1, len(states)))
+    slices = [{name: at_step(name, t) for name in states} for t in range(length)]
     return LatentGraph(
         # Pairs and not a mapping, so that two variables that unroll to one name are found out.
         [(now[name], count) for now in slices for name, count in states.items()],
@@ -195,6 +202,13 @@ def paper_junction_tree(hidden_states: int = 2, observed_states: int | Sequence[
     )
 
 
+def __getattr__(name: str) -> type[Template]:
+    if name == "BalancedTree":
+        renamed("zoo.BalancedTree", "zoo.LatentTree")
+        return LatentTree
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{did_you_mean(name, __all__)}")
+
+
 def _tree_of_edges(
     edges: list[tuple[str, str]], hidden_states: int, observed_states: int | Sequence[int]
 ) -> LatentGraph:
@@ -202,7 +216,7 @@ def _tree_of_edges(
     inner = {parent for parent, _ in edges}
     leaves = [name for name in names if name not in inner]
     if not leaves:
-        raise GraphError(f"edges must form a tree with at least one leaf, not {edges!r}")
+        raise GraphError(f"edges must form a tree with at least one leaf, not {quoted(edges)}")
     counts = _observed(observed_states, len(leaves))
     states = dict.fromkeys(names, whole_number("hidden_states", hidden_states))
     graph = LatentGraph(states | dict(zip(leaves, counts, strict=True)), edges, inner)
@@ -220,14 +234,16 @@ def _observed(observed_states: object, columns: int) -> tuple[int, ...]:
 
 
 def _pairs(argument: str, edges: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    pairs = list(edges)
-    for edge in pairs:
-        if isinstance(edge, str) or len(edge) != 2:
-            raise GraphError(f"{argument} must hold pairs of names, not {edge!r}")
+    pairs: list[tuple[str, str]] = []
+    for edge in one_by_one(argument, edges, "pairs of names", GraphError):
+        named = isinstance(edge, tuple | list) and len(edge) == 2 and all(isinstance(name, str) for name in edge)
+        if not named:
+            raise GraphError(f"{argument} must hold pairs of names, not {quoted(edge)}")
+        pairs.append((edge[0], edge[1]))
     return pairs
 
 
 def _check_known(argument: str, names: Iterable[str], states: Mapping[str, int]) -> None:
     for name in names:
         if name not in states:
-            raise GraphError(f"{argument} names {name!r}, which is not in states{did_you_mean(name, states)}")
+            raise GraphError(f"{argument} names {quoted(name)}, which is not in states{did_you_mean(name, states)}")

@@ -1,0 +1,129 @@
+"""Which states a column has: those that a user gave, those that were declared, or those that occur."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from eigentree.data.cells import Factored, plain_label
+from eigentree.data.labels import Bins, Labels, in_order, looks_continuous
+from eigentree.errors import DataError, did_you_mean, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from eigentree.data.cells import Cells, Label
+    from eigentree.data.labels import Meaning
+
+__all__ = [
+    "Categories",
+    "NumericRule",
+    "are_codes",
+    "checked_labels",
+    "given_labels",
+    "known_numbers",
+    "learned_meaning",
+    "without_codes",
+]
+
+MOST_LABELS = 2**20
+"""Of a column."""
+
+NumericRule: TypeAlias = Literal["error", "quantiles"]
+"""What a column of measurements is: a mistake, or cut into bins that hold equally many rows."""
+
+Categories: TypeAlias = "Mapping[str, Iterable[Label]] | Iterable[Label]"
+"""The labels of some columns by name, or those of every column."""
+
+
+def given_labels(categories: Categories | None, names: Sequence[str]) -> dict[str, Labels]:
+    """Return the labels that a user gave for columns, by name."""
+    if categories is None:
+        return {}
+    if not isinstance(categories, Mapping):
+        if not isinstance(categories, Iterable):
+            raise DataError(
+                f"categories are labels for all columns, or a mapping of names to labels, not {quoted(categories)}"
+            )
+        return dict.fromkeys(names, checked_labels(categories, "each column"))
+    for name in categories:
+        if name not in names:
+            raise DataError(f"categories name {quoted(name)}, which is no column{did_you_mean(name, names)}")
+    return {name: checked_labels(labels, name) for name, labels in categories.items()}
+
+
+def checked_labels(labels: Any, name: str) -> Labels:
+    """Return labels in the order given; raise `DataError` unless they are different and at least one."""
+    if isinstance(labels, Mapping) or not isinstance(labels, Iterable):
+        raise DataError(f"categories of {name!r} are a list of labels, not {quoted(labels)}")
+    # What is given may never end.
+    listed = list(islice(labels, MOST_LABELS + 1))
+    if len(listed) > MOST_LABELS:
+        raise DataError(
+            f"categories of {name!r} are more than {MOST_LABELS:,} labels; a column cannot have so many"
+        )
+    values = tuple(plain_label(label, name) for label in listed)
+    if not values or len(set(values)) < len(values):
+        raise DataError(f"categories of {name!r} are different labels, at least one, not {quoted(labels)}")
+    if any(value != value for value in values):
+        raise DataError(f"categories of {name!r} hold NaN, which marks a missing cell")
+    return Labels(values)
+
+
+def learned_meaning(cells: Cells, name: str, numeric: NumericRule, weights: NDArray[Any] | None = None) -> Meaning:
+    """Return what the states of a column are, as its cells tell; weights count for bins alone."""
+    if isinstance(cells, Factored):
+        labels = cells.labels if cells.declared else in_order(cells.labels)
+        if not labels:
+            raise _without_cells(name)
+        return Labels(labels, cells.declared, cells.ordered)
+    if cells.dtype.kind == "b":
+        return Labels((False, True))
+    known = known_numbers(cells)
+    if not len(known):
+        raise _without_cells(name)
+    if not np.isfinite(known).all():
+        raise DataError(
+            f"column {name!r} holds {known[~np.isfinite(known)][0]}, which is no state; mark missing cells as NaN"
+        )
+    if looks_continuous(known):
+        if numeric == "quantiles":
+            present = cells == cells
+            return Bins.of(cells[present], None if weights is None else weights[present])
+        example = next((cell for cell in known.tolist() if cell % 1), known.tolist()[0])
+        raise DataError(
+            f"column {name!r} looks continuous: {len(np.unique(known))} different numbers in {len(known)} rows, "
+            f"such as {example!r}; cut it into bins with numeric='quantiles', or yourself as with pandas.qcut, or "
+            f"give its values as categories={{{name!r}: [...]}} if they are labels"
+        )
+    return Labels(tuple(plain_label(number, name) for number in np.unique(known).tolist()))
+
+
+def _without_cells(name: str) -> DataError:
+    return DataError(
+        f"column {name!r} has no known cell, so its states are unknown; give them as "
+        f"categories={{{name!r}: [...]}}, or a LatentGraph"
+    )
+
+
+def known_numbers(cells: NDArray[Any]) -> NDArray[Any]:
+    """Return the known cells of a column of numbers: -1 marks a missing one, unless others are negative too."""
+    known: NDArray[Any] = cells[cells == cells]
+    return known if (known < -1).any() else known[known != -1]
+
+
+def are_codes(cells: Factored, states: int) -> bool:
+    """Return whether labels are whole numbers that the states of a graph have."""
+    return all(isinstance(label, int) and 0 <= label < states for label in cells.labels)
+
+
+def without_codes(labels: Labels) -> tuple[int, Labels | None]:
+    """Return the number of states, and the labels unless they are the codes themselves."""
+    states = len(labels.values)
+    same = all(type(value) is int and value == code for code, value in enumerate(labels.values))
+    return states, None if same and not labels.declared else labels

@@ -1,0 +1,115 @@
+"""What EM leaves beside its tables, in files: which start won, and what stepwise EM goes on from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from eigentree.data.documents import Section, number, plain, texts, whole
+from eigentree.em.online import Learner
+from eigentree.em.outcome import StartOutcome
+from eigentree.em.parameters import ParameterLayout
+from eigentree.em.racing import Heat
+from eigentree.errors import FileError
+from eigentree.structures.elimination import check_families
+
+if TYPE_CHECKING:
+    from eigentree.data.stores import Reader, Writer
+
+__all__ = ["learner_content", "outcome_content", "read_learner", "read_outcome"]
+
+NUMBERS = ("stepsize", "pseudo_counts")
+WHOLES = ("batch_size", "threads", "batches", "rows")
+
+
+def outcome_content(outcome: StartOutcome) -> dict[str, Any]:
+    """Return the document of the start that won."""
+    return {
+        "name": outcome.name,
+        "objective": plain(outcome.objective, "an objective"),
+        "lead": plain(outcome.lead, "a lead"),
+        "heats": [
+            [heat.rows, heat.steps, [[name, plain(end, "an objective")] for name, end in heat.standings]]
+            for heat in outcome.heats
+        ],
+        "absent": [list(pair) for pair in outcome.absent],
+    }
+
+
+def read_outcome(content: Any) -> StartOutcome:
+    """Return the start that won, of a document.
+
+    Raises
+    ------
+    FileError
+        When it is none.
+    """
+    entry = Section(content, "a start", ("name", "objective", "lead", "heats", "absent"))
+    absent = [texts(pair, entry.at("absent")) for pair in entry.items("absent")]
+    if any(len(pair) != 2 for pair in absent):
+        raise FileError("an absent start has a name and a reason")
+    return StartOutcome(
+        entry.text("name"),
+        entry.number("objective"),
+        entry.number("lead"),
+        tuple(_heat(each) for each in entry.items("heats")),
+        tuple((name, reason) for name, reason in absent),
+    )
+
+
+def _heat(content: Any) -> Heat:
+    if type(content) is not list or len(content) != 3 or type(content[2]) is not list:
+        raise FileError("a heat has rows, steps and standings")
+    rows, steps, lines = content
+    standings = []
+    for line in lines:
+        if type(line) is not list or len(line) != 2 or type(line[0]) is not str:
+            raise FileError("a standing of a heat is a name and an objective")
+        standings.append((line[0], number(line[1], "an objective")))
+    return Heat(whole(rows, "the rows of a heat"), whole(steps, "the steps of a heat"), tuple(standings))
+
+
+def learner_content(writer: Writer, learner: Learner) -> dict[str, Any]:
+    """Return the document of what stepwise EM knows, after putting its arrays into the file."""
+    writer.array("parameters", learner.parameters)
+    writer.array("average", learner.average)
+    return {
+        "graph": writer.graph(learner.graph),
+        "missing": sorted(learner.missing),
+        **{name: plain(getattr(learner, name), name) for name in (*NUMBERS, *WHOLES)},
+    }
+
+
+def read_learner(reader: Reader, content: Any) -> Learner:
+    """Return what stepwise EM knows, of a document and the arrays of the file.
+
+    Raises
+    ------
+    FileError, NetworkError
+        When it is nothing that it could know.
+    """
+    entry = Section(content, "a learner", ("graph", "missing", *NUMBERS, *WHOLES))
+    graph = reader.graph(entry["graph"])
+    check_families(graph)
+    size = ParameterLayout.of(graph).size
+    stepsize, pseudo_counts = (entry.number(name) for name in NUMBERS)
+    batch_size, threads, batches, rows = (entry.whole(name) for name in WHOLES)
+    learner = Learner(
+        graph,
+        stepsize,
+        batch_size,
+        pseudo_counts,
+        threads,
+        reader.floats("parameters", size),
+        reader.floats("average", size),
+        frozenset(entry.texts("missing")),
+        batches,
+        rows,
+    )
+    if not 0.5 < stepsize <= 1 or not 0 <= pseudo_counts < float("inf") or min(batch_size, threads) < 1:
+        raise FileError("a learner has a step size, pseudo-counts or mini-batches out of range")
+    if (learner.average < 0).any() or not learner.missing <= set(graph.observed):
+        raise FileError("a learner has negative counts, or columns that its graph does not have")
+    # The tables themselves are checked where they are made a network.
+    if learner.network.graph is not graph:
+        raise FileError("a learner has tables of another graph")
+    return learner

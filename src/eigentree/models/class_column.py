@@ -1,0 +1,159 @@
+"""The class as one more column: where it stands among the columns of the data, and rows that have it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigentree.data.cells import plain_label
+from eigentree.data.columns import Columns
+from eigentree.data.labels import Labels
+from eigentree.data.resolving import graph_over
+from eigentree.data.rows import Rows
+from eigentree.data.states import without_codes
+from eigentree.data.table import table_of
+from eigentree.errors import DataError
+from eigentree.structures.given import as_structure, require_structure
+from eigentree.structures.graph import LatentGraph
+from eigentree.structures.templates import Template
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from eigentree.arrays import Floats, Integers
+    from eigentree.engine.model import Model
+
+__all__ = ["CLASS", "ClassColumn", "column_of_class"]
+
+CLASS = "class"
+"""What the column is called, unless the data have a column of that name."""
+
+
+@dataclass(frozen=True)
+class ClassColumn:
+    """The place of the class among the columns of the data.
+
+    Attributes
+    ----------
+    columns : Columns
+        All columns, the class among them.
+    name : str
+        That of the class.
+    """
+
+    columns: Columns
+    name: str
+
+    @property
+    def others(self) -> Columns:
+        """The columns of the data."""
+        place = self.columns.position(self.name)
+        kept = (self.columns.names, self.columns.states, self.columns.meanings)
+        names, states, meanings = (_without(each, place) for each in kept)
+        return replace(self.columns, names=names, states=states, meanings=meanings)
+
+    def rows(self, own: Rows, classes: Integers) -> Rows:
+        """Return rows with their classes, -1 where one is not known."""
+        place = self.columns.position(self.name)
+        return Rows(self.columns, (*own.cells[:place], classes, *own.cells[place:]))
+
+    def log_joint(self, model: Model, own: Rows) -> Floats:
+        """Return log P(row, class), shape (rows, classes)."""
+        place = self.columns.position(self.name)
+        found = np.empty((own.count, self.columns.states[place]))
+        for start, codes in self.rows(own, np.full(own.count, -1)).chunks():
+            for label in range(found.shape[1]):
+                codes[:, place] = label
+                found[start : start + len(codes), label], _ = model.score(codes)
+        return found
+
+
+def column_of_class(
+    settings: Any, X: ArrayLike | Any, classes: NDArray[Any], sample_weight: ArrayLike | None
+) -> tuple[LatentGraph, ClassColumn]:
+    """Return the graph of a model of the data and their class, and where the class stands among the columns.
+
+    Parameters
+    ----------
+    settings : estimator
+        What says how the data are read, and the structure. A template is built for the columns and, last, the
+        class. A graph has one observed variable that is no column of the data, and that is the class; where these
+        have no names, it is the one called "class", or else the last. One of another library calls it "class".
+    X : array-like of shape (rows, columns), a data frame, or rows of letters
+    classes : array, shape (classes,)
+    sample_weight : array-like of shape (rows,), optional
+
+    Raises
+    ------
+    DataError
+        When a graph has no such variable, or not with as many states as there are classes.
+    """
+    reading = (settings.categories, settings.numeric, settings.unknown, sample_weight)
+    structure = settings.structure
+    require_structure(structure)
+    if not isinstance(structure, LatentGraph | Template):
+        learned = Columns.learned(X, *reading)
+        names = (*learned.names, CLASS) if learned.named else None
+        structure = as_structure(structure, (*learned.states, len(classes)), names)
+    if isinstance(structure, LatentGraph):
+        name = _class_variable(structure, X)
+        if structure.states[name] != len(classes):
+            raise DataError(
+                f"the class is the variable {name!r}, which has {structure.states[name]} states in the graph, but "
+                f"y has {len(classes)} classes"
+            )
+        place = structure.observed.index(name)
+        every = Columns.of(structure)
+        own = Columns(_without(every.names, place), _without(every.states, place)).fitted_to(X, *reading)
+    else:
+        own = Columns.learned(X, *reading)
+        place, name = len(own.names), CLASS
+        while name in own.names:
+            name += "_"
+    states, labels = _labels(classes)
+    columns = replace(
+        own,
+        names=_with(own.names, place, name),
+        states=_with(own.states, place, states),
+        meanings=_with(own.meanings, place, labels),
+    )
+    return graph_over(structure, columns), ClassColumn(columns, name)
+
+
+def _class_variable(graph: LatentGraph, X: ArrayLike | Any) -> str:
+    """Return the observed variable of a graph that is no column of the data."""
+    table = table_of(X)
+    if table.names is None:
+        if table.width != len(graph.observed) - 1:
+            raise DataError(
+                f"X has {table.width} features, but eigentree is expecting {len(graph.observed) - 1} features as "
+                f"input: one per observed variable of the graph but the class"
+            )
+        return CLASS if CLASS in graph.observed else graph.observed[-1]
+    others = [name for name in graph.observed if name not in table.names]
+    if len(others) != 1:
+        found = f"{len(others)} are: {', '.join(others[:6])}" if others else "all are columns"
+        raise DataError(
+            f"the class is the one observed variable of the graph that is no column of X, but {found}; rename, "
+            f"drop or add a variable"
+        )
+    return others[0]
+
+
+def _labels(classes: NDArray[Any]) -> tuple[int, Labels | None]:
+    """Return how many classes there are, and what a column calls them."""
+    values = tuple(plain_label(label, CLASS, any_kind=True) for label in classes.tolist())
+    # Labels of any kind are told apart by their text where they can.
+    return without_codes(Labels(values)) if len(set(values)) == len(values) else (len(values), None)
+
+
+def _with(values: Sequence[Any], place: int, value: Any) -> tuple[Any, ...]:
+    return (*values[:place], value, *values[place:])
+
+
+def _without(values: Sequence[Any], place: int) -> tuple[Any, ...]:
+    return (*values[:place], *values[place + 1 :])

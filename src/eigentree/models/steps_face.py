@@ -1,0 +1,73 @@
+"""The face of estimators that climb to their tables step by step, and what their fits share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from eigentree.checks import MOST_THREADS, finite_number, one_of, whole_number
+from eigentree.data.resolving import resolved
+from eigentree.data.rows import Rows
+from eigentree.data.weights import positive_weights, warn_of_few
+from eigentree.errors import NetworkError
+from eigentree.exact.network import LatentNetwork
+from eigentree.models.tables_face import TablesFace
+from eigentree.notices import notice
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from eigentree.arrays import Codes, Floats
+    from eigentree.data.columns import Columns
+    from eigentree.structures.graph import LatentGraph
+
+__all__ = ["StepsFace", "checked_init", "encoded", "warn_interrupted"]
+
+
+class StepsFace(TablesFace):
+    """The face of an estimator whose fit leaves tables, step by step."""
+
+    structure: Any
+    categories: Any
+    numeric: Any
+    pseudo_counts: Any
+    verbose: int
+    _pseudo_count_rules: ClassVar[tuple[str, ...]] = ()
+    history_: Floats
+    n_iter_: int
+    converged_: bool
+
+    def _resolved(self, X: ArrayLike | Any, sample_weight: ArrayLike | None) -> tuple[LatentGraph, Columns]:
+        return resolved(self.structure, X, self.categories, self.numeric, self.unknown, sample_weight)
+
+    def _check_shared(self) -> None:
+        whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
+        whole_number("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
+        one_of("unknown", self.unknown, ("error", "missing"))
+        one_of("numeric", self.numeric, ("error", "quantiles"))
+        if not (isinstance(self.pseudo_counts, str) and self.pseudo_counts in self._pseudo_count_rules):
+            finite_number("pseudo_counts", self.pseudo_counts, 0.0)
+
+
+def checked_init(init: LatentNetwork, graph: LatentGraph) -> LatentNetwork:
+    """Return the network to start from, once it is one of the graph."""
+    if not isinstance(init, LatentNetwork):
+        raise NetworkError(f"init is a LatentNetwork, not {type(init).__name__}")
+    if init.graph != graph:
+        raise NetworkError("init belongs to another graph than the structure; build it on the same one")
+    return init
+
+
+def encoded(
+    X: ArrayLike | Any, columns: Columns, sample_weight: ArrayLike | None
+) -> tuple[Codes, tuple[int, ...], Floats]:
+    """Return the codes of all rows, the numbers of states of their columns, and their weights."""
+    rows = Rows.of(X, columns)
+    codes = rows.encode()
+    weights = positive_weights(sample_weight, rows.count)
+    warn_of_few(weights)
+    return codes, rows.columns.states, weights
+
+
+def warn_interrupted(where: str) -> None:
+    """Say that a fit was interrupted, and where."""
+    notice(f"the fit was interrupted in {where}; the best so far is kept")

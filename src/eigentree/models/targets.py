@@ -1,0 +1,110 @@
+"""The classes that rows are told to be of: what users give as y."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from eigentree.data.cells import is_marked_missing
+from eigentree.errors import DataError
+from eigentree.notices import notice
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from eigentree.arrays import Integers
+
+__all__ = ["Targets", "label_array", "shown_label"]
+
+FEW_ROWS_EACH = 5
+"""Fractions of which there are fewer rows each than this, on average, are no classes."""
+
+
+class Targets(NamedTuple):
+    """The class of each row.
+
+    Attributes
+    ----------
+    classes : array, shape (classes,)
+        The labels, sorted.
+    codes : array of int, shape (rows,)
+        The place of each row's class among them; -1 where it is not known.
+    """
+
+    classes: NDArray[Any]
+    codes: Integers
+
+    @classmethod
+    def of(cls, y: Any, rows: int, partly: bool = False) -> Targets:
+        """Return the classes that labels name; None, NaN and the like, where `partly`, name none.
+
+        Raises
+        ------
+        DataError
+            When there is not one label per row, or there are fewer than two classes, or no classes at all but
+            measurements.
+        """
+        given = label_array(y, rows)
+        absent = _absent(given)
+        if absent.any() and not partly:
+            raise DataError(
+                f"row {absent.argmax()} has no label; leave out rows whose class is unknown, or learn from them "
+                f"too with class_as='column'"
+            )
+        try:
+            classes, found = np.unique(given[~absent], return_inverse=True)
+        except TypeError:
+            kinds = sorted({type(label).__name__ for label in given.tolist()})
+            raise DataError(f"y mixes labels that have no common order: {', '.join(kinds)}; use one type") from None
+        if classes.dtype.kind == "f" and (classes % 1 != 0).any() and FEW_ROWS_EACH * len(classes) > len(found):
+            raise DataError(
+                f"y looks continuous: {len(classes)} different numbers in {len(found)} rows; a classifier tells "
+                f"classes apart, so cut y into bins, as with pandas.qcut, or turn it into text if these are labels"
+            )
+        if len(classes) < 2:
+            named = f"one class only, {shown_label(classes[0])}" if len(classes) else "no class at all"
+            raise DataError(f"y holds {named}; a classifier needs at least two")
+        codes = np.full(rows, -1)
+        codes[~absent] = found
+        return cls(classes, codes)
+
+
+def label_array(y: Any, rows: int) -> NDArray[Any]:
+    """Return labels as an array, shape (rows,), that keeps them apart, whatever their types."""
+    if y is None:
+        raise DataError("a classifier requires y to be passed, but the target y is None; give one label per row")
+    if np.ma.is_masked(y):
+        labels = np.ma.getdata(y).astype(object)
+        labels[np.ma.getmaskarray(y)] = None
+        y = labels
+    try:
+        given = np.asarray(y)
+    except ValueError:
+        raise DataError(f"y needs one label per row, shape ({rows},), not lists of different lengths") from None
+    if given.shape == (rows, 1):
+        from sklearn.exceptions import DataConversionWarning
+
+        notice(
+            "A column-vector y was passed when a 1d array was expected; its one column is taken, as by y.ravel()",
+            DataConversionWarning,
+        )
+        return given[:, 0]
+    if given.shape != (rows,):
+        raise DataError(f"y needs one label per row, shape ({rows},), not {given.shape}")
+    # numpy would turn the numbers of a mixed list into strings, and so merge 1 and "1".
+    if given.dtype.kind in "US" and isinstance(y, list | tuple) and not all(isinstance(each, str) for each in y):
+        given = np.array([*y, None], object)[:-1]
+    return given
+
+
+def shown_label(label: Any) -> str:
+    """Return a label as it stands in a message."""
+    return repr(label.item() if isinstance(label, np.generic) else label)
+
+
+def _absent(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which labels stand for a class that is not known."""
+    if labels.dtype.kind == "O":
+        return np.array([is_marked_missing(label) or bool(label != label) for label in labels], np.bool_)
+    return np.asarray(labels != labels)

@@ -1,0 +1,165 @@
+"""Plans in files: read back only if they are plans of their graph, whoever wrote them.
+
+A plan is stored, not found again: finding it can take seconds, and a later version may look for other views than
+those that the operators beside it were learned from.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from eigentree.data.documents import Section, texts, whole
+from eigentree.errors import FileError
+from eigentree.exact.stored_tree import children_of
+from eigentree.planning.hubs import Branch, Hub
+from eigentree.planning.views import PlanNode, ViewPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eigentree.data.stores import Reader, Writer
+    from eigentree.structures.graph import LatentGraph
+
+__all__ = ["plan_content", "read_plan"]
+
+NODE = ("parent", "observed", "separator", "passed", "generic_rank", "rank", "inside", "outside", "bound")
+HUB = ("separator", "nodes", "rooted", "branches", "circles")
+
+
+def plan_content(writer: Writer, plan: ViewPlan) -> dict[str, Any]:
+    """Return the document of a plan."""
+    return {
+        "graph": writer.graph(plan.graph),
+        "nodes": [{name: getattr(node, name) for name in NODE} for node in plan.nodes],
+        "short": list(plan.short),
+        "hubs": [{name: getattr(hub, name) for name in HUB} for hub in plan.hubs],
+    }
+
+
+def read_plan(reader: Reader, content: Any) -> ViewPlan:
+    """Return the plan of a document.
+
+    Raises
+    ------
+    FileError
+        When it is none.
+    """
+    entry = Section(content, "a plan", ("graph", "nodes", "short", "hubs"))
+    graph = reader.graph(entry["graph"])
+    reading = _Reading(graph)
+    lines = [Section(each, "a node of a plan", NODE) for each in entry.items("nodes")]
+    below = children_of([line.whole("parent", -1, len(lines) - 1) for line in lines])
+    nodes = tuple(reading.node(line, children) for line, children in zip(lines, below, strict=True))
+    _check_leaves(nodes, graph)
+    _check_views(nodes)
+    hubs = tuple(reading.hub(each, nodes) for each in entry.items("hubs"))
+    return ViewPlan(graph, nodes, entry.texts("short"), hubs)
+
+
+class _Reading:
+    """What turns documents into parts of a plan, once their names are those of its graph."""
+
+    def __init__(self, graph: LatentGraph) -> None:
+        self.states = graph.states
+        self.names = frozenset(graph.names)
+        self.observed = frozenset(graph.observed)
+
+    def node(self, line: Section, children: tuple[int, ...]) -> PlanNode:
+        """Return a node of the plan."""
+        separator = _variables(line["separator"], self.names)
+        return PlanNode(
+            parent=line.whole("parent", -1),
+            children=children,
+            observed=None if line["observed"] is None else line.text("observed"),
+            separator=separator,
+            passed=tuple(_variables(each, self.names) for each in line.items("passed")),
+            states=math.prod(self.states[name] for name in separator),
+            generic_rank=line.whole("generic_rank", 1),
+            rank=line.whole("rank", 1),
+            inside=_variables(line["inside"], self.observed),
+            outside=tuple(_variables(each, self.observed) for each in line.items("outside")),
+            bound=line.text("bound"),
+        )
+
+    def hub(self, content: Any, nodes: Sequence[PlanNode]) -> Hub:
+        """Return a hub of the plan."""
+        entry = Section(content, "a hub", HUB)
+        separator = _variables(entry.texts("separator"), self.names - self.observed)
+        places = entry.wholes("nodes", 0, len(nodes) - 1)
+        branches = tuple(self._branch(each, len(nodes)) for each in entry.items("branches"))
+        circles = tuple(_circle(each, len(branches)) for each in entry.items("circles"))
+        states = math.prod(self.states[name] for name in separator)
+        hub = Hub(separator, states, places, entry.flag("rooted"), branches, circles)
+        _check_hub(hub, nodes)
+        return hub
+
+    def _branch(self, content: Any, nodes: int) -> Branch:
+        if type(content) is not list or len(content) != 2:
+            raise FileError("a branch of a hub is a node and columns")
+        columns = _variables(content[1], self.observed)
+        if not columns:
+            raise FileError("no column speaks for a branch of a hub")
+        return Branch(whole(content[0], "the node of a branch", 0, nodes - 1), columns)
+
+
+def _circle(content: Any, branches: int) -> tuple[int, ...]:
+    if type(content) is not list:
+        raise FileError("a circle of a hub is a list of branches")
+    return tuple(whole(each, "a branch of a circle", 0, branches - 1) for each in content)
+
+
+def _variables(content: Any, known: frozenset[str]) -> tuple[str, ...]:
+    names = texts(content, "the names of variables") if type(content) is list else content
+    if type(names) is not tuple or len(set(names)) != len(names) or not known.issuperset(names):
+        raise FileError("a plan names a variable twice, or one that its graph does not have")
+    return names
+
+
+def _check_leaves(nodes: Sequence[PlanNode], graph: LatentGraph) -> None:
+    """Raise `FileError` unless there is one leaf per column, other nodes branch, and ranks are possible."""
+    if sorted(node.observed for node in nodes if node.observed is not None) != sorted(graph.observed):
+        raise FileError("each column has one leaf in a plan")
+    for node in nodes:
+        if (node.observed is None) != bool(node.children) or len(node.children) == 1:
+            raise FileError("leaves of a plan, and they alone, hold a column; other nodes branch")
+        if not 1 <= node.rank <= node.generic_rank <= node.states or (node.parent < 0 and node.rank > 1):
+            raise FileError("the rank of a node is more than its separator allows")
+        if node.passed[:1] != (node.separator,):
+            raise FileError("an edge of a plan passes its own separator first")
+
+
+def _check_views(nodes: Sequence[PlanNode]) -> None:
+    """Raise `FileError` unless each edge has views, and they look at its two sides."""
+    place = {node.observed: i for i, node in enumerate(nodes)}
+    # In preorder, a subtree is one piece.
+    ends = list(range(1, len(nodes) + 1))
+    for i in reversed(range(1, len(nodes))):
+        ends[nodes[i].parent] = max(ends[nodes[i].parent], ends[i])
+    if nodes[0].inside or nodes[0].outside:
+        raise FileError("the root of a plan has no views")
+    for i, node in enumerate(nodes[1:], start=1):
+        if not node.inside or not node.outside or not all(node.outside):
+            raise FileError("an edge has no view")
+        below = range(i, ends[i])
+        elsewhere = all(place[name] not in below for group in node.outside for name in group)
+        if not elsewhere or not all(place[name] in below for name in node.inside):
+            raise FileError("a view looks at the wrong side of its edge")
+
+
+def _check_hub(hub: Hub, nodes: Sequence[PlanNode]) -> None:
+    """Raise `FileError` unless a hub is made of connected nodes, and its branches are all that leaves them."""
+    places = set(hub.nodes)
+    leaving = sorted(child for k in places for child in nodes[k].children if child not in places)
+    if (
+        len(places) != len(hub.nodes)
+        or not places
+        or any(nodes[k].observed is not None for k in places)
+        or any(nodes[k].parent not in places for k in hub.nodes[1:])
+        or hub.rooted != (hub.nodes[0] == 0)
+        or sorted(branch.position for branch in hub.below) != leaving
+        or [branch.position for branch in hub.branches[len(leaving) :]] != list(hub.nodes[: 1 - hub.rooted])
+        or not hub.anchors
+        or len(set(hub.anchors)) != len(hub.anchors)
+    ):
+        raise FileError("a hub is not made of nodes of its plan, or its branches do not leave them")

@@ -1,0 +1,270 @@
+"""Saved files, corrupted at random: each must load as something that answers, or be refused by one of our errors.
+
+``python tests/corruptions.py 5000`` tries so many; a seed may follow.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+import tempfile
+import traceback
+import warnings
+from collections import Counter
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import eigentree as et
+
+JUNK = [
+    None,
+    True,
+    -1,
+    0,
+    1,
+    3,
+    2**31,
+    2**70,
+    10**400,
+    0.5,
+    -1e308,
+    1e999,
+    "",
+    "x0",
+    "h0",
+    "\ud800",
+    [],
+    {},
+    [[]],
+    {"a": 1},
+]
+NUMBERS = [np.nan, np.inf, -1.0, 0.0, 1e308, 5e-324, 2.0]
+
+
+def header_of(raw: bytes) -> tuple[dict[str, Any], bytes]:
+    length = int.from_bytes(raw[:8], "little")
+    return json.loads(raw[8 : 8 + length]), raw[8 + length :]
+
+
+def with_header(header: dict[str, Any], data: bytes) -> bytes:
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data
+
+
+def resealed(header: dict[str, Any], data: bytes) -> bytes:
+    """The file with the digest that it would have had, had it been written so."""
+    index = []
+    for name, entry in header.items():
+        if name != "__metadata__" and isinstance(entry, dict):
+            offsets = entry.get("data_offsets")
+            placed = isinstance(offsets, list) and len(offsets) == 2
+            index.append([name, entry.get("dtype"), entry.get("shape"), *(offsets if placed else [0, 0])])
+    with suppress(TypeError):
+        index.sort(key=lambda line: (line[3], line[4]))
+    sealed = json.dumps([header["__metadata__"]["eigentree"], index], separators=(",", ":")).encode()
+    header["__metadata__"]["sha256"] = sha256(sealed + data).hexdigest()
+    return with_header(header, data)
+
+
+def places_in(content: Any) -> list[tuple[Any, Any]]:
+    """Every (container, key) of a JSON value."""
+    found = []
+    stack = [content]
+    while stack:
+        here = stack.pop()
+        keys = list(here) if isinstance(here, dict) else range(len(here)) if isinstance(here, list) else []
+        for key in keys:
+            found.append((here, key))
+            stack.append(here[key])
+    return found
+
+
+def mutated(content: Any, random: np.random.Generator) -> None:
+    """Change one place of a JSON value."""
+    places = places_in(content)
+    here, key = places[random.integers(len(places))]
+    kind = random.integers(6)
+    if kind == 0:
+        del here[key]
+    elif kind == 1 and isinstance(here, list):
+        here.insert(key, copy.deepcopy(here[key]))
+    elif kind == 2 and isinstance(here, dict):
+        here[f"{key}_new"] = here[key]
+    elif kind == 3:
+        there, other = places[random.integers(len(places))]
+        here[key] = copy.deepcopy(there[other])
+    elif kind == 4 and type(here[key]) is int:
+        here[key] += int(random.integers(-3, 4))
+    else:
+        here[key] = JUNK[random.integers(len(JUNK))]
+
+
+def corrupted(raw: bytes, others: list[bytes], random: np.random.Generator) -> tuple[str, bytes]:
+    """How a file was corrupted, and the corrupted file."""
+    kind = ["flip", "cut", "splice", "length", "header", "places", "document", "document", "numbers"][
+        random.integers(9)
+    ]
+    changed = bytearray(raw)
+    if kind == "flip":
+        for _ in range(random.integers(1, 4)):
+            changed[random.integers(len(raw))] ^= 1 << random.integers(8)
+    elif kind == "cut":
+        changed = changed[: random.integers(len(raw))]
+    elif kind == "splice":
+        other = others[random.integers(len(others))]
+        start, size = random.integers(len(raw)), random.integers(1, 400)
+        place = random.integers(len(other))
+        changed[start : start + size * random.integers(2)] = other[place : place + size]
+    elif kind == "length":
+        length = [
+            0,
+            1,
+            2,
+            7,
+            len(raw),
+            len(raw) - 8,
+            2**20,
+            2**31,
+            2**60,
+            2**64 - 1,
+            int(random.integers(len(raw))),
+        ]
+        changed[:8] = length[random.integers(len(length))].to_bytes(8, "little")
+    else:
+        header, data = header_of(raw)
+        if kind == "header":
+            mutated(header, random)
+            return kind, with_header(header, data)
+        if kind == "places":
+            mutated({name: entry for name, entry in header.items() if name != "__metadata__"}, random)
+        elif kind == "document":
+            document = json.loads(header["__metadata__"]["eigentree"])
+            for _ in range(random.integers(1, 3)):
+                mutated(document, random)
+            header["__metadata__"]["eigentree"] = json.dumps(document, separators=(",", ":"))
+        else:
+            names = [name for name in header if name != "__metadata__" and header[name]["dtype"] in ("F64", "I64")]
+            start, stop = header[names[random.integers(len(names))]]["data_offsets"]
+            if stop > start:
+                place = start + 8 * random.integers((stop - start) // 8)
+                number = np.float64(NUMBERS[random.integers(len(NUMBERS))]).tobytes()
+                data = data[:place] + number + data[place + 8 :]
+        return kind, resealed(header, data)
+    return kind, bytes(changed)
+
+
+def asked(thing: Any, rows: np.ndarray) -> None:
+    """Ask a loaded thing what its kind answers."""
+    if getattr(thing, "numeric", None) == "quantiles":
+        rows = labelled(rows)
+    if isinstance(thing, et.Statistics):
+        thing.update(rows)
+    elif isinstance(thing, et.JunctionTreeImputer):
+        thing.transform(rows)
+    elif isinstance(thing, et.JunctionTreeClassifier):
+        thing.predict(rows)
+    elif isinstance(thing, et.LatentNetwork):
+        thing.log_prob(rows)
+        thing.decode(rows)
+        thing.sample(3, seed=0)
+    else:
+        thing.score_samples(rows)
+        thing.sample(3, seed=0)
+        repr(thing)
+        if hasattr(thing, "partial_fit"):
+            thing.partial_fit(rows)
+        if isinstance(thing, et.SpectralJunctionTree):
+            thing.recover()
+        str(vars(thing).get("report_", vars(thing).get("start_")))
+
+
+def outcome(path: Path, rows: np.ndarray) -> str:
+    """ "loaded" or "refused"; anything else that happens passes through."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            thing = et.load(path)
+    except et.FileError:
+        return "refused"
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            asked(thing, rows)
+    except et.EigentreeError:
+        return "refused later"
+    return "loaded"
+
+
+def labelled(rows: np.ndarray) -> np.ndarray:
+    """The rows with labels in one column, and measurements in another."""
+    found = rows.astype(object)
+    found[:, 0] = np.array(["a", "b", None], object)[rows[:, 0]]
+    found[:, 1] = np.random.default_rng(0).random(len(rows))
+    return found
+
+
+def saved_files(folder: Path) -> tuple[list[bytes], np.ndarray]:
+    """One small file of each kind, and rows that all of them can be asked about."""
+    graph = et.zoo.hmm(5, 1, 2, 3)
+    rows = et.LatentNetwork.random(graph, seed=0).sample(120, seed=1)
+    rows[::9, 2] = -1
+    labels, weights = np.repeat(["a", "b"], 60), np.linspace(0.5, 2, 120)
+    loop = et.LatentGraph(
+        {"h": 2, "k": 2, **{f"x{t}": 3 for t in range(5)}},
+        [("h", "x0"), ("h", "x1"), ("h", "k"), ("k", "x2"), ("k", "x3"), ("x1", "x2"), ("x3", "x4")],
+        ["h", "k"],
+        directed=False,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        things = [
+            et.SpectralJunctionTree(et.zoo.HMM(order=1)).fit(rows),
+            et.SpectralJunctionTree(et.zoo.Mixture(), shrinkage=0.4).fit(rows, sample_weight=weights),
+            et.EMJunctionTree(loop, init=et.LatentNetwork.random(loop, seed=1), max_iter=5).fit(rows),
+            et.EMJunctionTree(graph, random_state=0, max_iter=5, pseudo_counts=0.1).fit(rows),
+            et.OnlineEMJunctionTree(graph, passes=1, random_state=0).fit(rows),
+            et.JunctionTreeClassifier(et.SpectralJunctionTree(graph)).fit(rows, labels),
+            et.LatentNetwork.random(loop, seed=2),
+            et.LatentNetwork.random(graph, seed=2),
+            et.Statistics.of(rows, graph),
+            et.JunctionTreeClassifier(et.SpectralJunctionTree(et.zoo.HMM()), class_as="column").fit(rows, labels),
+            et.JunctionTreeImputer(et.SpectralJunctionTree(graph)).fit(rows),
+            et.SpectralJunctionTree(et.zoo.Mixture(), numeric="quantiles", unknown="missing").fit(labelled(rows)),
+        ]
+    files = []
+    for k, thing in enumerate(things):
+        path = folder / f"{k}.eigentree"
+        thing.save(path)
+        files.append(path.read_bytes())
+    return files, rows[:20]
+
+
+def main(count: int = 1000, seed: int = 0) -> int:
+    random = np.random.default_rng(seed)
+    found: Counter[str] = Counter()
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        files, rows = saved_files(Path(folder))
+        path = Path(folder) / "corrupted.eigentree"
+        for number in range(count):
+            kind, raw = corrupted(files[random.integers(len(files))], files, random)
+            path.write_bytes(raw)
+            try:
+                found[f"{kind}: {outcome(path, rows)}"] += 1
+            except BaseException:
+                failures += 1
+                print(f"corruption {number}, {kind}:\n{traceback.format_exc()}")
+                if failures > 20:
+                    break
+    print(*(f"{what}: {times}" for what, times in sorted(found.items())), sep="\n")
+    print(f"{sum(found.values())} corrupted files, {failures} foreign exceptions")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:3])))

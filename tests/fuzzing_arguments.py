@@ -1,0 +1,502 @@
+"""What the fuzzer makes calls on and with: a pool of good objects, and how each argument is drawn."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import hostile_values
+import networkx as nx
+import numpy as np
+
+import eigentree as et
+from eigentree import zoo
+
+ESTIMATORS = ("SpectralJunctionTree", "EMJunctionTree", "OnlineEMJunctionTree")
+
+
+WRAPPERS = ("JunctionTreeClassifier", "JunctionTreeImputer")
+
+
+class Pool:
+    """Good objects to make calls on and to give as arguments; made once."""
+
+    @cached_property
+    def graphs(self) -> list[et.LatentGraph]:
+        undirected = et.LatentGraph(
+            {"x0": 2, "h0": 2, "x1": 3, "x2": 2},
+            [("x0", "h0"), ("h0", "x1"), ("h0", "x2")],
+            ["h0"],
+            directed=False,
+        )
+        return [zoo.hmm(3, observed_states=3), zoo.mixture(4, 2, (2, 3, 2, 2)), undirected, zoo.latent_tree(2)]
+
+    @cached_property
+    def networks(self) -> list[et.LatentNetwork]:
+        sure = {"h": [1.0, 0.0], **{f"x{k}": np.eye(2, n) for k, n in enumerate((2, 3, 2, 2))}}
+        return [
+            *(et.LatentNetwork.random(graph, seed=0) for graph in self.graphs),
+            et.LatentNetwork(self.graphs[1], sure),
+        ]
+
+    @cached_property
+    def fitted(self) -> dict[str, list[Any]]:
+        """Estimators by the name of their class: fitted on each graph, and one that is not."""
+        made: dict[str, list[Any]] = {}
+        for name, settings in (
+            ("SpectralJunctionTree", {}),
+            ("EMJunctionTree", {"init": "random", "restarts": 1, "max_iter": 3, "random_state": 0}),
+            ("OnlineEMJunctionTree", {"batch_size": 10, "passes": 2, "random_state": 0}),
+        ):
+            kind = getattr(et, name)
+            made[name] = [kind(n.graph, **settings).fit(n.sample(30, seed=1)) for n in self.networks[:4]]
+            made[name].append(kind(self.graphs[0], **settings))
+        rows = self.networks[0].sample(30, seed=1)
+        made["JunctionTreeClassifier"] = [
+            et.JunctionTreeClassifier(made[name][0]).fit(rows, np.arange(30) % 2) for name in ESTIMATORS
+        ]
+        made["JunctionTreeImputer"] = [et.JunctionTreeImputer(made[name][0]).fit(rows) for name in ESTIMATORS]
+        return made
+
+    @cached_property
+    def tensors(self) -> list[et.LabeledTensor]:
+        random = np.random.default_rng(0)
+        shapes = {"AB": (2, 3), "AAB": (2, 2, 3), "B": (3,), "": (), "ABC": (2, 3, 2)}
+        return [et.LabeledTensor(random.random(shape), list(labels)) for labels, shape in shapes.items()]
+
+    @cached_property
+    def statistics(self) -> list[et.Statistics]:
+        return [et.Statistics.of(n.sample(20, seed=2), n.graph) for n in self.networks[:4]]
+
+    @cached_property
+    def counts(self) -> list[et.Counts]:
+        return [one.counts for one in self.statistics]
+
+    @cached_property
+    def foreign(self) -> list[Any]:
+        """Graphs of other libraries."""
+        with warnings.catch_warnings():
+            # SWIG's builtin types warn while pyagrum loads; as an error that would crash the interpreter.
+            warnings.simplefilter("ignore")
+            from pgmpy.models import DiscreteBayesianNetwork
+            from pyagrum import fastBN
+
+        good = nx.DiGraph([("h", "x0"), ("h", "x1")])
+        nx.set_node_attributes(good, {"h": True}, "hidden")
+        nx.set_node_attributes(good, 2, "states")
+        odd = nx.Graph([(1, 2)])
+        nx.set_node_attributes(odd, "many", "states")
+        bare = DiscreteBayesianNetwork([("h", "x0")])
+        return [
+            good,
+            odd,
+            nx.MultiGraph([("a", "b")]),
+            nx.DiGraph(),
+            bare,
+            fastBN("h->x0;h->x1"),
+            fastBN("a->b->c"),
+        ]
+
+    @cached_property
+    def objects(self) -> dict[str, list[Any]]:
+        """What methods are called on, by the name of the class."""
+        return {
+            "Counts": self.counts,
+            "JunctionTree": [et.JunctionTree.of(graph) for graph in self.graphs],
+            "LabeledTable": [table for n in self.networks[:2] for table in n.labeled_tables.values()],
+            "LabeledTensor": self.tensors,
+            "LatentGraph": self.graphs,
+            "LatentNetwork": self.networks,
+            "Statistics": self.statistics,
+            **self.fitted,
+        }
+
+
+POOL = Pool()
+
+Kind = Callable[["Draw"], Any]
+
+
+@dataclass
+class Draw:
+    """One call while its arguments are drawn.
+
+    Attributes
+    ----------
+    random : Generator
+    graph : LatentGraph
+        The graph that the call is about.
+    table : array or None
+        The codes of the data that were drawn last, if their meaning is that of plain codes.
+    """
+
+    random: np.random.Generator
+    graph: et.LatentGraph
+    table: np.ndarray | None = None
+    rows: int = field(default=0)
+
+    def choice(self, *options: Any) -> Any:
+        return options[self.random.integers(len(options))]
+
+    def some(self, names: tuple[str, ...], most: int = 3) -> list[str]:
+        count = int(self.random.integers(1, min(most, len(names)) + 1))
+        return [names[k] for k in self.random.permutation(len(names))[:count]]
+
+
+def data(draw: Draw) -> Any:
+    states = tuple(draw.graph.states[name] for name in draw.graph.observed)
+    draw.rows = int(draw.random.integers(1, 25))
+    draw.table = hostile_values.codes(draw.random, states, draw.rows)
+    if draw.random.random() < 0.7:
+        return draw.choice(*hostile_values.DRESSES)(draw.random, draw.table)
+    spoiled = draw.choice(*hostile_values.SPOILED)(draw.random, draw.table)
+    draw.table = None
+    return spoiled
+
+
+def other_data(draw: Draw) -> Any:
+    return data(replace(draw)) if draw.random.random() < 0.3 else None
+
+
+def weights(draw: Draw) -> Any:
+    return hostile_values.weights(draw.random, draw.rows) if draw.random.random() < 0.6 else None
+
+
+def labels(draw: Draw) -> Any:
+    rows = max(draw.rows, 1)
+    return draw.choice(
+        np.arange(rows) % 2,
+        [["a", "b"][k % 2] for k in range(rows)],
+        np.zeros(rows),
+        [None] * rows,
+        [1, "a"] * rows,
+    )
+
+
+def seed(draw: Draw) -> Any:
+    return draw.choice(None, 0, 5, np.random.default_rng(0), np.random.RandomState(0), 2**100, 2**200)
+
+
+def names(draw: Draw) -> Any:
+    return draw.choice(
+        draw.some(draw.graph.observed), tuple(draw.some(draw.graph.observed)), list(draw.graph.names)
+    )
+
+
+def hidden_names(draw: Draw) -> Any:
+    return draw.choice(None, draw.some(draw.graph.hidden), draw.some(draw.graph.names))
+
+
+def given(draw: Draw) -> Any:
+    return {name: int(draw.random.integers(-1, 3)) for name in draw.some(draw.graph.observed, 2)}
+
+
+def of(*options: Any) -> Kind:
+    return lambda draw: draw.choice(*options)
+
+
+def pooled(find: Callable[[], list[Any]]) -> Kind:
+    return lambda draw: draw.choice(*find())
+
+
+def tables(draw: Draw) -> Any:
+    network = next(n for n in POOL.networks if n.graph == draw.graph)
+    found: dict[Any, Any] = dict(network.tables)
+    spoiled = draw.choice(*found)
+    if draw.random.random() < 0.5:
+        found[spoiled] = draw.choice(found[spoiled] * 2, found[spoiled].tolist(), hostile_values.junk(draw.random))
+    if draw.random.random() < 0.2:
+        del found[spoiled]
+    return found
+
+
+def labels_of_tensor(draw: Draw) -> Any:
+    return list(draw.choice("A", "B", "AB", "BA", "AAB", "", "AAA", "C", "ABC"))
+
+
+def array(draw: Draw) -> Any:
+    shape = draw.choice((2, 3), (2,), (), (2, 2, 3), (0,), (1,) * 40)
+    scale = draw.choice(1.0, 1e300, 1e-320, np.nan, np.inf)
+    return draw.random.random(shape) * scale
+
+
+LABELS: dict[str, Kind] = {
+    "categories": of(None, None, None, {"x0": [0, 1, 2]}, {"x0": ["a", "b"]}),
+    "unknown": of("error", "missing"),
+    "numeric": of("error", "quantiles"),
+}
+
+SHARED: dict[str, Kind] = LABELS | {
+    "structure": lambda draw: draw.choice(draw.graph, draw.graph, zoo.Mixture(2), zoo.HMM()),
+    "random_state": seed,
+    "n_jobs": of(1, 2),
+    "verbose": of(0, 1),
+}
+
+PARAMETERS: dict[str, dict[str, Kind]] = {
+    "SpectralJunctionTree": LABELS
+    | {
+        "structure": SHARED["structure"],
+        "views": of(1, 6),
+        "scaling": of("variance", None),
+        "shrinkage": of("auto", 0, 0.4, np.inf),
+        "max_rank": of(None, 1, 2),
+        "when_short": of("warn", "raise"),
+        "floor": of("auto", 0, 1, 0.5),
+    },
+    "EMJunctionTree": SHARED
+    | {
+        "restarts": of(1, 2),
+        "tol": of(None, 1e-3),
+        "max_iter": of(1, 3),
+        "stopping": of("gain", "paper"),
+        "init": lambda draw: draw.choice("random", "mixture", "copy", "spectral", *POOL.networks),
+        "accelerate": of(True, False),
+        "validation_fraction": of(0.0, 0.3),
+        "pseudo_counts": of(0, 0.1, 1e-300, 1e9),
+    },
+    "OnlineEMJunctionTree": SHARED
+    | {
+        "stepsize": of(0.7, 1),
+        "batch_size": of(1, 256),
+        "passes": of(1, 2),
+        "tol": of(0, 0.1),
+        "init": lambda draw: draw.choice(None, *POOL.networks),
+        "pseudo_counts": of(0, 0.1, 1e9),
+    },
+}
+"""How the parameters of estimators are drawn: such that a fit is short."""
+
+
+def settings(draw: Draw, kind: str) -> dict[str, Any]:
+    """Return some parameters of an estimator, one of them junk now and then."""
+    drawn = {name: one(draw) for name, one in PARAMETERS[kind].items()}
+    chosen = {name: value for name, value in drawn.items() if name == "structure" or draw.random.random() < 0.5}
+    if kind == "EMJunctionTree":
+        # A whole race, and a choice of pseudo-counts, would take a second.
+        chosen = {"init": "random", "restarts": 1, "max_iter": 3, "pseudo_counts": 0.1} | chosen
+    for name in chosen:
+        if draw.random.random() < 0.04:
+            chosen[name] = _not_endless(hostile_values.junk(draw.random))
+    return chosen
+
+
+def _not_endless(value: Any) -> Any:
+    # A million steps are a good number, but nothing for a fuzzer.
+    return 3 if isinstance(value, int | float) and 1000 < value < 2**53 else value
+
+
+ARGUMENTS: dict[str, dict[str, Kind]] = {
+    "score_samples": {"X": data},
+    "score": {"X": data, "y": of(None)},
+    "log_prob": {"X": data},
+    "predict_proba": {"X": data, "target": lambda draw: draw.choice(*draw.graph.names)},
+    "impute": {"X": data, "method": of("mode", "sample"), "seed": seed},
+    "sample": {"n": of(1, 5, 20, 10**12), "seed": seed, "given": lambda draw: draw.choice(None, given(draw))},
+    "joint": {"names": names},
+    "conditional": {"names": names, "given": given},
+    "posterior": {"X": data, "names": hidden_names},
+    "decode": {"X": data},
+    "sample_hidden": {"X": data, "seed": seed},
+    "expected_counts": {"X": data, "sample_weight": weights},
+    "bic": {"X": data, "sample_weight": weights},
+    "aic": {"X": data, "sample_weight": weights},
+    "get_params": {"deep": of(True, False)},
+    "set_params": {},
+    "fit": {"X": data, "y": of(None), "sample_weight": weights},
+    "partial_fit": {"X": data, "y": of(None), "sample_weight": weights},
+    "EMJunctionTree.fit": {
+        "X": data,
+        "y": of(None),
+        "sample_weight": weights,
+        "validation": other_data,
+    },
+    "fit_statistics": {"statistics": pooled(lambda: POOL.statistics)},
+    "fit_moments": {"source": pooled(lambda: [*POOL.networks, *POOL.counts, _Moments()])},
+    "plan": {"graph": pooled(lambda: POOL.graphs)},
+    "recover": {},
+    "to_network": {
+        "X": data,
+        "steps": of(1, 2),
+        "sample_weight": weights,
+        "pseudo_counts": of(0, 0.1),
+        "random_state": seed,
+    },
+    "JunctionTreeClassifier": {
+        "estimator": pooled(lambda: [POOL.fitted[name][0] for name in ESTIMATORS]),
+        "class_as": of("models", "column"),
+    },
+    "JunctionTreeImputer": {
+        "estimator": pooled(lambda: [None, *(POOL.fitted[name][0] for name in ESTIMATORS)]),
+        "method": of("mode", "sample"),
+        "random_state": seed,
+    },
+    "fit_transform": {"X": data, "y": of(None), "sample_weight": weights},
+    "transform": {"X": data},
+    "set_output": {"transform": of(None, "default", "pandas", "polars")},
+    "get_feature_names_out": {"input_features": of(None, ["x0", "x1", "x2"])},
+    "labels": {"name": lambda draw: draw.choice(*draw.graph.names)},
+    "to_pgmpy": {},
+    "to_pyagrum": {},
+    "to_polars": {},
+    "JunctionTreeClassifier.fit": {"X": data, "y": labels, "sample_weight": weights},
+    "JunctionTreeClassifier.score": {"X": data, "y": labels, "sample_weight": weights},
+    "JunctionTreeClassifier.predict_proba": {"X": data},
+    "predict": {"X": data},
+    "predict_log_proba": {"X": data},
+    "predict_joint_log_proba": {"X": data},
+    "Counts": {"graph": pooled(lambda: POOL.graphs), "groups": lambda draw: [draw.some(draw.graph.observed)]},
+    "table": {"names": names},
+    "empty": {},
+    "update": {"X": data, "sample_weight": weights},
+    "Statistics": {"counts": pooled(lambda: POOL.counts), "sample": lambda d: d.choice(*POOL.statistics).sample},
+    "of": {
+        "X": data,
+        "structure": lambda draw: draw.choice(draw.graph, zoo.Mixture()),
+        "views": of(1, 6),
+        "max_rank": of(None, 1),
+        "when_short": of("warn", "raise"),
+        "sample_weight": weights,
+        **LABELS,
+    },
+    "Statistics.empty": {
+        "plan": lambda d: et.SpectralJunctionTree(d.graph).plan(d.graph),
+        "columns": lambda d: d.choice(None, None, *(each.columns for each in POOL.statistics)),
+    },
+    "arrays": {},
+    "from_arrays": {"arrays": lambda draw: _spoiled_arrays(draw)},
+    "JunctionTree.build": {
+        "graph": pooled(lambda: POOL.graphs),
+        "root": lambda d: d.choice(None, *d.graph.names),
+        "max_clique_states": of(1, 10**6),
+    },
+    "JunctionTree.of": {"graph": pooled(lambda: POOL.graphs)},
+    **{name: {"node": of(0, 1, 100)} for name in ("inside", "outside", "subtree", "checked_node")},
+    "states_of": {"names": names},
+    **{
+        name: {"name": lambda d: d.choice(*d.graph.names)} for name in ("column", "parents", "neighbors", "require")
+    },
+    "LatentGraph": {
+        "states": lambda d: d.choice(dict(d.graph.states), list(d.graph.states.items()), {"a": 10**400, "b": 2}),
+        "edges": lambda d: d.choice(d.graph.edges, [*d.graph.edges, ("x0", "x1")], [("x0",)], [("x0", "x0")]),
+        "hidden": lambda d: d.choice(d.graph.hidden, d.graph.names, d.some(d.graph.names)),
+        "directed": of(True, False),
+    },
+    "from_networkx": {
+        "graph": pooled(lambda: POOL.foreign),
+        "hidden": of(None, ["h"]),
+        "states": of(None, {"h": 2, "x0": 2, "x1": 2}, {1: 2, 2: 2}),
+    },
+    "LatentGraph.from_pgmpy": {
+        "model": pooled(lambda: POOL.foreign),
+        "hidden": of(None, ["h"]),
+        "states": of(None, {"h": 2, "x0": 2}),
+    },
+    "LatentNetwork.from_pgmpy": {"model": pooled(lambda: POOL.foreign), "hidden": of(None, ["h"])},
+    "from_pyagrum": {"net": pooled(lambda: POOL.foreign), "hidden": of(["h"], [], ["b"])},
+    "LatentNetwork": {
+        "graph": lambda d: d.graph,
+        "tables": tables,
+        "tree": lambda d: d.choice(None, _tree(d)),
+        "columns": of(None),
+    },
+    "random": {
+        "graph": pooled(lambda: POOL.graphs),
+        "concentration": of(1.0, 0.01, 1e-299, 1e300),
+        "seed": seed,
+        "tree": lambda d: d.choice(None, _tree(d)),
+    },
+    "relabelled": {"orders": lambda d: {name: d.choice([1, 0], [0, 1], [0, 0]) for name in d.some(d.graph.names)}},
+    "ordered": {},
+    "clique_tensor": {"tree": lambda d: _tree(d), "node": of(0, 1, 99)},
+    "conditional_table": {"tree": lambda d: _tree(d), "node": of(0, 1, 99)},
+    "embed": {"tree": lambda d: _tree(d)},
+    "LabeledTensor": {"array": array, "labels": labels_of_tensor},
+    "identity": {"labels": labels_of_tensor, "sizes": lambda d: [d.choice(1, 2, 3, 10**6)] * d.choice(0, 1, 2)},
+    "size_of": {"label": of("A", "B")},
+    "sum": {"label": of("A", "B", "C")},
+    "multiply": {"other": pooled(lambda: POOL.tensors), "over": labels_of_tensor},
+    "equivalent": {"other": pooled(lambda: POOL.tensors), "atol": of(1e-10, 0)},
+    "transpose": {"labels": labels_of_tensor},
+    "matrix": {"rows": labels_of_tensor},
+    "inverse": {"over": labels_of_tensor, "tolerance": of(None, 0, 0.5)},
+    "diagonal": {"repeats": lambda d: {d.choice("A", "B", "C"): d.choice(0, 1, 2, 40, 10**12)}},
+    "select": {"assignments": lambda d: {d.choice("A", "B", "C"): d.choice(0, 1, 5)}},
+    "LabeledTable": {"array": array, "names": labels_of_tensor, "states": of(None, [["a", "b"], [1, 2, 3]])},
+    "at": {"given": of(None, {"h": 0}, {"x0": 1})},
+    "to_pandas": {},
+    "expected_counts()": {
+        "network": pooled(lambda: POOL.networks),
+        "X": data,
+        "sample_weight": weights,
+        "n_jobs": of(1, 2),
+    },
+    **{f"{name}()": {} for name in ("+", "-")},
+    "hmm": {"length": of(1, 3, 10**12), "order": of(1, 2, 10**9), "hidden_states": of(2), "observed_states": of(2)},
+    "factorial_hmm": {
+        "length": of(1, 3),
+        "levels": of(1, 2, 10**12),
+        "hidden_states": of(2, [2, 3]),
+        "observed_states": of(2),
+    },
+    "mixture": {"columns": of(1, 3, 10**12), "hidden_states": of(1, 2), "observed_states": of(2, [2, 2, 3])},
+    "semi_hidden_markov": {
+        "length": of(2, 10**12),
+        "hidden_states": of(2),
+        "max_duration": of(3),
+        "observed_states": of(2),
+    },
+    "latent_tree": {
+        "depth": of(1, 2, 40, 10**12, None),
+        "branching": of(2, 3),
+        "hidden_states": of(2),
+        "observed_states": of(2, [2, 3]),
+        "edges": of(None, None, [("a", "b")], [("a", "b"), ("c", "b")]),
+    },
+    "dynamic_bayes_net": {
+        "length": of(2, 10**12),
+        "states": of({"h": 2, "x": 2}),
+        "within": of([("h", "x")]),
+        "between": of([("h", "h")], [("x", "y")]),
+        "hidden": of(["h"]),
+    },
+    "paper_junction_tree": {"hidden_states": of(2), "observed_states": of(2, 16)},
+    "HMM": {"order": of(1, 10**12), "hidden_states": of(2)},
+    "FactorialHMM": {"levels": of(1, 2, 10**12), "hidden_states": of(2, [2, 3])},
+    "Mixture": {"hidden_states": of(2)},
+    "SemiHiddenMarkov": {"hidden_states": of(2), "max_duration": of(3)},
+    "LatentTree": {"hidden_states": of(2), "branching": of(2, 10**12)},
+    "build": {"states": of([2, 3, 2]), "names": of(None, ["a", "b", "c"], ["a", "a", "b"])},
+}
+"""How the arguments of functions and methods are drawn, by their names, or by those with the class before a dot."""
+
+
+class _Moments:
+    """A source of moments that lies."""
+
+    def joint(self, names: Any) -> Any:
+        shapes = {1: [2.0], 2: [[0.1, -5.0]], 3: "x"}
+        return shapes.get(len(names))
+
+
+def _tree(draw: Draw) -> et.JunctionTree:
+    return et.JunctionTree.of(draw.choice(*POOL.graphs))
+
+
+def _spoiled_arrays(draw: Draw) -> Any:
+    arrays: dict[str, Any] = dict(draw.choice(*POOL.statistics).arrays())
+    key = draw.choice(*arrays)
+    change = draw.random.integers(6)
+    if change == 0:
+        del arrays[key]
+    elif change == 1:
+        arrays[key] = hostile_values.junk(draw.random)
+    elif change == 2:
+        arrays[key] = arrays[key][:-1] if arrays[key].ndim else arrays[key] - 100
+    elif change == 3 and arrays[key].dtype.kind in "iuf":
+        with np.errstate(over="ignore"):
+            arrays[key] = arrays[key].astype(np.float64) * draw.choice(-1, 1e300, np.nan)
+    return arrays

@@ -1,0 +1,192 @@
+"""What every answer must be, whatever the question: sums, shapes, permuted rows, parts that add up, pickles."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import eigentree as et
+
+
+@dataclass(frozen=True)
+class Question:
+    """A call that is to be made.
+
+    Attributes
+    ----------
+    label : str
+        The name of what is called, with its class.
+    call : callable
+    arguments : dict
+    owner : object
+        What it is called on.
+    table : array or None
+        The codes that the data mean, where they are good.
+    """
+
+    label: str
+    call: Callable[[], Any]
+    arguments: dict[str, Any]
+    owner: Any = None
+    table: np.ndarray | None = None
+
+    @property
+    def name(self) -> str:
+        return self.label.rpartition(".")[2]
+
+    def state(self) -> dict[str, int]:
+        """What an estimator holds, by identity: a refused call leaves it as it was."""
+        if not hasattr(self.owner, "get_params"):
+            return {}
+        return {name: id(value) for name, value in vars(self.owner).items()}
+
+    def again(self, X: Any) -> Any:
+        """The same question about other rows; None where it cannot be asked again."""
+        return getattr(self.owner, self.name)(**(self.arguments | {"X": X}))
+
+
+class Laws:
+    """Laws by the name of the method whose answers they are about."""
+
+    def __init__(self) -> None:
+        self._laws: dict[str, list[Callable[[Question, Any], None]]] = {}
+
+    def of(self, *names: str) -> Callable[[Callable[[Question, Any], None]], Callable[[Question, Any], None]]:
+        def add(law: Callable[[Question, Any], None]) -> Callable[[Question, Any], None]:
+            for name in names:
+                self._laws.setdefault(name, []).append(law)
+            return law
+
+        return add
+
+    def check(self, question: Question, answer: Any) -> None:
+        """Raise an `AssertionError` where an answer breaks a law."""
+        for law in [*self._laws.get(question.name, []), *self._laws.get(question.label, [])]:
+            law(question, answer)
+
+
+LAWS = Laws()
+
+
+def _adds_up(tables: Any) -> None:
+    assert (tables >= 0).all(), "a probability is negative"
+    np.testing.assert_allclose(tables.sum(axis=-1), 1, rtol=1e-9)
+
+
+@LAWS.of("joint", "conditional")
+def _is_a_distribution(question: Question, answer: Any) -> None:
+    names = question.arguments["names"]
+    if isinstance(names, list | tuple):
+        assert answer.ndim == len(names)
+    _adds_up(answer.ravel())
+
+
+@LAWS.of("predict_proba")
+def _rows_are_distributions(question: Question, answer: Any) -> None:
+    _adds_up(answer)
+
+
+@LAWS.of("posterior")
+def _posteriors_are_distributions(question: Question, answer: Any) -> None:
+    for table in answer.values() if isinstance(answer, dict) else [answer]:
+        _adds_up(table.reshape(len(table), -1))
+
+
+@LAWS.of("score_samples", "log_prob", "predict_proba", "predict_log_proba", "predict_joint_log_proba", "predict")
+def _follows_the_rows(question: Question, answer: Any) -> None:
+    """Rows in another order have the answers in that order; so have the same cells in another dress."""
+    if question.table is None:
+        return
+    order = np.random.default_rng(0).permutation(len(question.table))
+    assert len(answer) == len(order)
+    if answer.dtype.kind == "f":
+        assert not np.isnan(answer).any()
+        np.testing.assert_allclose(question.again(question.table[order]), answer[order], rtol=1e-12, atol=1e-12)
+    else:
+        assert (question.again(question.table[order]) == answer[order]).all()
+
+
+@LAWS.of("score_samples", "log_prob")
+def _log_probabilities(question: Question, answer: Any) -> None:
+    assert (answer <= 1e-12).all(), "a probability is above 1"
+
+
+@LAWS.of("impute")
+def _fills_what_is_missing_only(question: Question, answer: Any) -> None:
+    assert (answer >= 0).all()
+    if question.table is not None:
+        known = question.table >= 0
+        assert (answer[known] == question.table[known]).all()
+
+
+@LAWS.of("sample")
+def _draws_what_is_given(question: Question, answer: Any) -> None:
+    graph = getattr(question.owner, "graph_", None) or question.owner.graph
+    assert answer.shape == (question.arguments["n"], len(graph.observed))
+    assert (answer >= 0).all()
+    assert (answer < [graph.states[name] for name in graph.observed]).all()
+    for name, state in (question.arguments["given"] or {}).items():
+        assert state == -1 or (answer[:, graph.column(name)] == state).all()
+
+
+@LAWS.of("fit", "partial_fit", "fit_statistics", "fit_moments")
+def _fitted_models_are_pickled_whole(question: Question, answer: Any) -> None:
+    assert answer is question.owner
+    if question.table is not None:
+        ask = {et.JunctionTreeClassifier: "predict_proba", et.JunctionTreeImputer: "transform"}
+        asked = ask.get(type(answer), "score_samples")
+        scores = getattr(answer, asked)(question.table)
+        assert not np.isnan(scores).any()
+        copy = pickle.loads(pickle.dumps(answer))
+        np.testing.assert_array_equal(getattr(copy, asked)(question.table), scores)
+
+
+def _same_statistics(one: et.Statistics, other: et.Statistics) -> None:
+    mine, theirs = one.arrays(), other.arrays()
+    assert mine.keys() - {"residual"} == theirs.keys() - {"residual"}
+    for name, array in mine.items():
+        if name in theirs:
+            np.testing.assert_array_equal(array, theirs[name])
+        else:
+            assert not array.any()
+
+
+@LAWS.of("Statistics.of")
+def _parts_add_up(question: Question, answer: Any) -> None:
+    if question.table is None or question.arguments["sample_weight"] is not None:
+        return
+    settings = {name: value for name, value in question.arguments.items() if name != "X"}
+    if isinstance(settings["structure"], et.zoo.Template):
+        return
+    half = len(question.table) // 2
+    if half:
+        first, rest = (
+            et.Statistics.of(part, **settings) for part in (question.table[:half], question.table[half:])
+        )
+        _same_statistics(first + rest, answer)
+        _same_statistics(answer - rest, first)
+
+
+@LAWS.of("Statistics.arrays")
+def _arrays_tell_all(question: Question, answer: Any) -> None:
+    _same_statistics(et.Statistics.from_arrays(answer), question.owner)
+
+
+@LAWS.of("LabeledTensor.transpose")
+def _transposed_is_equivalent(question: Question, answer: Any) -> None:
+    assert answer.equivalent(question.owner)
+
+
+@LAWS.of("LatentNetwork.ordered", "LatentNetwork.relabelled")
+def _data_look_the_same(question: Question, answer: Any) -> None:
+    names = list(answer.graph.observed)
+    np.testing.assert_allclose(answer.joint(names), question.owner.joint(names), atol=1e-12)
+
+
+@LAWS.of("LatentNetwork.random", "new.LatentNetwork")
+def _networks_are_distributions(question: Question, answer: Any) -> None:
+    _adds_up(answer.joint(list(answer.graph.observed)).ravel())
