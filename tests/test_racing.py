@@ -148,6 +148,24 @@ def test_the_race_is_at_least_as_good_as_one_random_start() -> None:
     assert f"{race.start_.name} start" in repr(race.start_)
 
 
+def test_where_two_starts_agree_no_more_enter_and_a_kind_that_is_asked_for_enters_at_once() -> None:
+    truth = et.LatentNetwork.random(et.zoo.mixture(10, 2, 4), seed=0)
+    rows = truth.sample(6_000, seed=1)
+    race = et.EMJunctionTree(truth.graph, pseudo_counts=0.0, random_state=0).fit(rows)
+    assert race.start_.heats[0].rows > 2_000
+    assert max(len(heat.standings) for heat in race.start_.heats) == 2
+    asked = et.EMJunctionTree(truth.graph, 5, init="mixture", pseudo_counts=0.0, random_state=0).fit(rows)
+    assert len(asked.start_.heats[0].standings) == 5
+    assert_allclose(race.history_[-1], asked.history_[-1], rtol=1e-6)
+
+
+def test_the_usual_tolerance_is_a_share_of_chance_error_only_where_many_rows_differ() -> None:
+    for count, weight, tol in ((1_000, 1.0, 4e-6), (40_000, 1.0, 0.005 * 300 / 80_000), (40_000, 1e3, 4e-6)):
+        rows = DistinctRows(np.zeros((count, 1)), np.full(count, weight), np.arange(count))
+        assert_allclose(Stopping.usual("gain", rows, 300).tol, tol)
+        assert Stopping.usual("paper", rows, 300).tol == 1e-4
+
+
 def test_what_is_called_converged_has_hardly_anything_left_to_gain() -> None:
     """But for a saddle here and there, which no rule tells from a summit."""
     left, tol = [], 1e-5

@@ -68,7 +68,7 @@ FASTEST_RATE, SLOWEST_RATE = 0.5, 0.99
 USUAL_TOLERANCES = {"gain": 4e-6, "paper": 1e-4}
 """The tolerance of each rule of stopping where none is given."""
 
-DEAR_ROWS, SHARE_OF_ERROR = 32_000, 0.02
+DEAR_ROWS, SHARE_OF_ERROR = 32_000, 0.005
 """With so many rows that differ steps are dear, and such a share of chance error is not climbed for."""
 
 PATIENCE = 15

@@ -49,7 +49,7 @@ class EMJunctionTree(StepsFace):
         How many starts to climb from, where `init` names their kind; the best end is kept. In a race, how many may
         be climbed to the end.
     tol : float, optional
-        Of `stopping`: unless given, 1e-4 for "paper", and for "gain" 4e-6 nats per row, or a fiftieth of the error
+        Of `stopping`: unless given, 1e-4 for "paper", and for "gain" 4e-6 nats per row, or 1/200 of the error
         that chance makes (p / 2n for p entries of tables and n rows) where that is more and 32,000 rows differ.
     max_iter : int
         Most steps of a climb.
