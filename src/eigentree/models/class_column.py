@@ -96,9 +96,7 @@ def column_of_class(
     structure = settings.structure
     require_structure(structure)
     if not isinstance(structure, LatentGraph | Template):
-        learned = Columns.learned(X, *reading)
-        names = (*learned.names, CLASS) if learned.named else None
-        structure = as_structure(structure, (*learned.states, len(classes)), names)
+        structure = _graph_of_others(structure, X, Columns.learned(X, *reading), len(classes))
     if isinstance(structure, LatentGraph):
         name = _class_variable(structure, X)
         if structure.states[name] != len(classes):
@@ -122,6 +120,16 @@ def column_of_class(
         meanings=_with(own.meanings, place, labels),
     )
     return graph_over(structure, columns), ClassColumn(columns, name)
+
+
+def _graph_of_others(structure: Any, X: ArrayLike | Any, learned: Columns, classes: int) -> LatentGraph:
+    """Return the graph of another library over the columns of the data and the class."""
+    last = (*learned.states, classes)
+    if learned.named:
+        return as_structure(structure, last, (*learned.names, CLASS))
+    # Columns without names are the observed nodes in turn, among which the class may stand anywhere.
+    name = _class_variable(graph := as_structure(structure, last), X)
+    return as_structure(structure, _with(learned.states, graph.observed.index(name), classes))
 
 
 def _class_variable(graph: LatentGraph, X: ArrayLike | Any) -> str:
