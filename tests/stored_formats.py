@@ -17,11 +17,12 @@ import eigentree as et
 from eigentree.data.stores import FORMAT
 
 STORED = Path(__file__).parent / "stored"
+LABELS = ("no", "perhaps", "yes")
 
 
 def labelled_rows() -> np.ndarray:
     rows = et.LatentNetwork.random(et.zoo.mixture(4, 2, 3), seed=0).sample(60, seed=1)
-    return np.array([["no", "perhaps", "yes"][cell] for cell in rows.ravel()], object).reshape(rows.shape)
+    return np.array([LABELS[cell] for cell in rows.ravel()], object).reshape(rows.shape)
 
 
 def things() -> dict[str, Any]:
@@ -39,6 +40,12 @@ def things() -> dict[str, Any]:
         "classifier": et.JunctionTreeClassifier(et.SpectralJunctionTree(et.zoo.HMM())).fit(
             rows, np.repeat(["a", "b"], 30)
         ),
+        "class_column": et.JunctionTreeClassifier(
+            et.EMJunctionTree(et.zoo.Mixture(), random_state=0, max_iter=20), class_as="column"
+        ).fit(rows[:, :3], [None, *rows[1:, 3]]),
+        "imputer": et.JunctionTreeImputer(et.SpectralJunctionTree(et.zoo.HMM()))
+        .set_output(transform="pandas")
+        .fit(rows),
         "network": et.LatentNetwork.random(loop, seed=0),
         "statistics": et.Statistics.of(rows, et.zoo.HMM()),
     }
@@ -51,7 +58,9 @@ def answers(thing: Any) -> list[float]:
     if isinstance(thing, et.Statistics):
         thing = et.SpectralJunctionTree(et.zoo.HMM(), shrinkage=0.4, when_short="warn").fit_statistics(thing)
     if isinstance(thing, et.JunctionTreeClassifier):
-        return np.ravel(thing.predict_proba(rows)).tolist()
+        return np.ravel(thing.predict_proba(rows[:, : thing.n_features_in_])).tolist()
+    if isinstance(thing, et.JunctionTreeImputer):
+        return [float(LABELS.index(cell)) for cell in thing.transform(rows).to_numpy().ravel()]
     if isinstance(thing, et.LatentNetwork):
         return thing.log_prob(thing.sample(4, seed=0) * 0 + np.arange(4)[:, None] % 3).tolist()
     return thing.score_samples(rows).tolist()

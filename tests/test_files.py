@@ -25,7 +25,7 @@ from safetensors import safe_open
 from stored_formats import STORED
 
 import eigentree as et
-from eigentree.data.stores import FORMAT
+from eigentree.data.stores import FORMAT, Writer
 from eigentree.structures.junction_tree import JunctionTree
 from eigentree.structures.templates import Template
 
@@ -353,6 +353,31 @@ def test_a_class_that_is_a_column_and_an_imputer(estimator: Any, tmp_path: Path)
     assert_same_estimator(imputer.estimator_, reloaded(imputer, tmp_path).estimator_)
     unfitted = reloaded(et.JunctionTreeImputer(), tmp_path)
     assert (unfitted.estimator, unfitted.method) == (None, "mode")
+
+
+@pytest.mark.parametrize("output", ["default", "pandas", "polars"])
+def test_an_imputer_hands_out_what_it_was_told_to(output: Any, tmp_path: Path) -> None:
+    imputer = et.JunctionTreeImputer(et.SpectralJunctionTree(CHAIN))
+    assert reloaded(imputer, tmp_path).output is None
+    assert reloaded(imputer.set_output(transform=output), tmp_path).output == output, "fitted or not"
+    frame = pd.DataFrame(rows_of(CHAIN), columns=CHAIN.observed)
+    fitted(imputer, frame)
+    again = reloaded(imputer, tmp_path)
+    assert set(vars(again)) == set(vars(imputer))
+    assert type(again.transform(frame)) is (pl.DataFrame if output == "polars" else pd.DataFrame)
+    assert type(again.transform(frame)) is type(imputer.transform(frame))
+
+
+@pytest.mark.parametrize("output", ["dask", 3, ["pandas"], "pandas "])
+def test_frames_that_an_imputer_cannot_hand_out_are_no_setting(output: Any, tmp_path: Path) -> None:
+    path = tmp_path / "thing.eigentree"
+    content = {"parameters": {}, "fitted": None, "output": output}
+    Writer().save(path, "JunctionTreeImputer", content)
+    with pytest.raises(et.FileError, match="output"):
+        et.load(path)
+    Writer().save(path, "EMJunctionTree", content | {"output": "pandas"})
+    with pytest.raises(et.FileError, match="'output'"):
+        et.load(path)
 
 
 def test_labels_that_no_file_holds_are_refused(tmp_path: Path) -> None:

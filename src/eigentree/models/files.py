@@ -20,7 +20,7 @@ from eigentree.exact.stored_network import network_content, read_network
 from eigentree.models.class_column import ClassColumn
 from eigentree.models.classifier import JunctionTreeClassifier
 from eigentree.models.em import EMJunctionTree
-from eigentree.models.imputer import JunctionTreeImputer
+from eigentree.models.imputer import OUTPUTS, JunctionTreeImputer
 from eigentree.models.online_em import OnlineEMJunctionTree
 from eigentree.models.spectral import SpectralJunctionTree
 from eigentree.models.stored_labels import labels_content, read_labels
@@ -130,7 +130,11 @@ def _content(writer: Writer, estimator: Any, graph: LatentGraph | None = None) -
         name: _parameter_content(writer.within(name), name, value, graph)
         for name, value in estimator.get_params(deep=False).items()
     }
-    return {"parameters": parameters, "fitted": _fitted_content(writer, estimator) if known else None}
+    content: dict[str, Any] = {"parameters": parameters}
+    content["fitted"] = _fitted_content(writer, estimator) if known else None
+    if isinstance(estimator, JunctionTreeImputer) and estimator.output is not None:
+        content["output"] = estimator.output
+    return content
 
 
 def _models(estimator: Any) -> list[Any]:
@@ -144,18 +148,27 @@ def _read(reader: Reader, kind: str, content: Any) -> Estimator:
     if kind not in ESTIMATORS:
         raise UnknownEntryError(f"it holds a {kind[:60]!r}, which is not known")
     made = ESTIMATORS[kind]
-    entry = Section(content, kind, ("parameters", "fitted"))
+    entry = Section(content, kind, ("parameters", "fitted"), ("output",) if made is JunctionTreeImputer else ())
     known = signature(made).parameters
     required = [name for name, each in known.items() if each.default is Parameter.empty]
     # A parameter that a later version has added has its default there.
     given = Section(entry["parameters"], f"{kind}: parameters", required, tuple(known))
     parameters = {name: _read_parameter(reader.within(name), name, given[name]) for name in given.content}
     estimator = made(**parameters)
+    if isinstance(estimator, JunctionTreeImputer) and entry.has("output"):
+        estimator.set_output(transform=_read_output(entry))
     if entry.has("fitted"):
         if isinstance(estimator, JunctionTreeClassifier) and type(estimator.estimator).__name__ not in ESTIMATORS:
             raise FileError("a classifier that was fitted has an estimator")
         vars(estimator).update(_read_fitted(reader, kind, entry["fitted"]))
     return estimator
+
+
+def _read_output(entry: Section) -> Any:
+    output = entry.text("output")
+    if output not in OUTPUTS:
+        raise UnknownEntryError(f"{entry.at('output')} is {' or '.join(OUTPUTS)}, not {output[:60]!r}")
+    return output
 
 
 def _parameter_content(writer: Writer, name: str, value: Any, graph: LatentGraph | None) -> dict[str, Any]:

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from eigentree.checks import Seed
     from eigentree.data.columns import Columns
 
-__all__ = ["JunctionTreeImputer"]
+__all__ = ["OUTPUTS", "JunctionTreeImputer"]
+
+OUTPUTS = ("default", "pandas", "polars")
+"""What `set_output` takes: rows as they came, or frames of a library."""
 
 USUAL_CLASSES = 16
 """How many hidden states the mixture has that is fitted where no estimator is given."""
@@ -158,18 +161,23 @@ class JunctionTreeImputer(Features):
         transform : {"default", "pandas", "polars"}, optional
             "default" hands rows out as they came.
         """
-        one_of("transform", transform, ("default", "pandas", "polars", None))
+        one_of("transform", transform, (*OUTPUTS, None))
         if transform is not None:
             # The name under which scikit-learn's clone looks for it.
             self._sklearn_output_config = {"transform": transform}
         return self
 
+    @property
+    def output(self) -> str | None:
+        """What `set_output` has said; None where it was never called."""
+        set_here: dict[str, str] = vars(self).get("_sklearn_output_config", {})
+        return set_here.get("transform")
+
     def _library(self) -> str | None:
         """Return the library of the frames to hand out, by `set_output` or scikit-learn's own setting, if any."""
         # Nobody has set anything of a library that nobody has imported.
         sklearn = sys.modules.get("sklearn")
-        shared = {} if sklearn is None else {"transform": sklearn.get_config()["transform_output"]}
-        chosen = (shared | vars(self).get("_sklearn_output_config", {})).get("transform", "default")
+        chosen = self.output or ("default" if sklearn is None else sklearn.get_config()["transform_output"])
         return None if chosen == "default" else str(chosen)
 
     def __sklearn_tags__(self) -> Any:
