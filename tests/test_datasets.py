@@ -17,6 +17,7 @@ from shared_files import shared_file
 import eigentree as et
 from eigentree.datasets import CLASS_NAMES, LETTERS, load_mushrooms, load_splice, load_votes, splice, uci
 from eigentree.datasets.packaged import Packaged
+from eigentree.errors import quoted
 
 PACKAGED = [splice.SPLICE, uci.MUSHROOMS, uci.VOTES]
 LOADERS = [load_splice, load_mushrooms, load_votes]
@@ -162,7 +163,7 @@ def test_the_source_and_the_licence_come_with_the_data(load: Any) -> None:
 
 
 @each_loader
-@pytest.mark.parametrize("wrong", ["yes", 1, None, np.array([True, False])], ids=str)
+@pytest.mark.parametrize("wrong", ["yes", 1, None, np.array([True, False]), 10**5000], ids=quoted)
 def test_switches_are_true_or_false(load: Any, wrong: Any) -> None:
     with pytest.raises(et.ParameterError, match="return_X_y is True or False, not"):
         load(return_X_y=wrong)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eigentree.errors import EigentreeError, ParameterError
+from eigentree.errors import EigentreeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-__all__ = ["Dataset", "LabeledCells", "check_switches"]
+__all__ = ["Dataset", "LabeledCells"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,13 +84,6 @@ class LabeledCells(NamedTuple):
             "target_names": tuple(np.unique(self.classes).tolist()),
             "DESCR": description,
         }
-
-
-def check_switches(**switches: Any) -> None:
-    """Raise `ParameterError` unless each is True or False."""
-    for name, value in switches.items():
-        if not isinstance(value, bool | np.bool_):
-            raise ParameterError(f"{name} is True or False, not {value!r}")
 
 
 def _pandas() -> Any:

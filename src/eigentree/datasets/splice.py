@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from eigentree import checks
-from eigentree.datasets.dataset import Dataset, LabeledCells, check_switches
+from eigentree.datasets.dataset import Dataset, LabeledCells
 from eigentree.datasets.packaged import Packaged
 
 if TYPE_CHECKING:
@@ -101,7 +101,8 @@ def load_splice(
     ('AGACCCGCCGGGAGGCGGAGGACCTGCAGGGTGAGCCCCACCGCCCCTCCGTGCCCCCGC', 'EI')
     """
     checks.one_of("ambiguous", ambiguous, ("missing", "drop"))
-    check_switches(return_X_y=return_X_y, as_frame=as_frame)
+    checks.flag("return_X_y", return_X_y)
+    checks.flag("as_frame", as_frame)
     labels, sequences = parsed(SPLICE.lines())
     code_of = np.full(256, -1, np.int8)
     for code, letter in enumerate(LETTERS):

@@ -6,7 +6,8 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from eigentree.datasets.dataset import Dataset, LabeledCells, check_switches
+from eigentree import checks
+from eigentree.datasets.dataset import Dataset, LabeledCells
 from eigentree.datasets.packaged import Packaged
 
 __all__ = ["MUSHROOMS", "VOTES", "load_mushrooms", "load_votes"]
@@ -127,7 +128,8 @@ def load_votes(*, return_X_y: bool = False, as_frame: bool = False) -> Dataset |
 def _loaded(
     packaged: Packaged, columns: tuple[str, ...], return_X_y: bool, as_frame: bool
 ) -> Dataset | tuple[Any, Any]:
-    check_switches(return_X_y=return_X_y, as_frame=as_frame)
+    checks.flag("return_X_y", return_X_y)
+    checks.flag("as_frame", as_frame)
     table = np.array([line.split(",") for line in packaged.lines()])
     cells = table[:, 1:].astype(object)
     cells[cells == "?"] = None
