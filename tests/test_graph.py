@@ -144,6 +144,13 @@ def test_an_unknown_name_in_an_edge_is_refused_with_a_hint(edge: tuple[str, str]
         LatentGraph(STATES, [edge])
 
 
+def test_a_name_in_other_letters_is_a_hint() -> None:
+    for name in ("H", "Straße"):
+        graph = LatentGraph({name: 2, "Hh": 2})
+        with pytest.raises(GraphError, match=rf"has no variable '{name.swapcase()}'; did you mean '{name}'\?"):
+            graph.require(name.swapcase())
+
+
 def test_no_hint_where_nothing_is_close() -> None:
     with pytest.raises(GraphError, match=r"names 'weather', which is not in states$"):
         LatentGraph(STATES, [("h0", "weather")])
