@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import networkx as nx
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from brute_force import observed_table, probability
 from numpy.testing import assert_allclose, assert_array_equal
@@ -175,6 +177,53 @@ def test_graphs_of_other_libraries_have_a_class_too() -> None:
     found = column(em(graph)).fit(frame, Y)
     own = column(em(et.zoo.Mixture(3))).fit(frame, Y)
     assert_allclose(found.predict_proba(frame), own.predict_proba(frame))
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_a_class_stands_anywhere_among_nodes_of_another_library(place: int) -> None:
+    names = [*"abcd"]
+    names.insert(place, "class")
+    graph = nx.DiGraph()
+    graph.add_nodes_from(names)
+    graph.add_node("h", hidden=True, states=2)
+    graph.add_edges_from([("class", "h"), *(("h", name) for name in "abcd")])
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    by_name, by_position = column(em(graph)).fit(frame, Y), column(em(graph)).fit(X, Y)
+    assert by_position.estimator_.graph_.states == {"h": 2, "class": 3, "a": 3, "b": 2, "c": 4, "d": 2}
+    assert by_position.estimator_.graph_.observed.index("class") == place
+    assert_array_equal(by_position.predict_proba(X), by_name.predict_proba(frame))
+
+
+def held_by_libraries(labels: list[Any]) -> dict[str, Any]:
+    return {
+        "list": labels,
+        "column": np.array(labels, object)[:, None],
+        "polars": pl.Series(labels),
+        "pandas": pd.Series(labels),
+        "nullable": pd.Series(labels).convert_dtypes(),
+        "nullable array": pd.array(labels),
+        "categories": pd.Categorical(labels),
+        "pyarrow": pa.array(labels),
+        "chunks": pa.chunked_array([labels]),
+        "behind pandas": pd.Series(labels, dtype=pd.ArrowDtype(pa.array(labels).type)),
+    }
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
+@pytest.mark.parametrize("labels", [[0, 1], [False, True], [0.5, 1.5], [2**53, 2**53 + 1]], ids=str)
+def test_classes_are_the_same_whatever_library_holds_them(labels: list[Any]) -> None:
+    given = [None if place % 7 == 0 else labels[place % 2] for place in range(len(X))]
+    for name, held in held_by_libraries(given).items():
+        if labels[0] == 2**53 and name in ("pandas", "nullable", "categories"):
+            continue  # pandas itself has made floats of them, which are one.
+        model = column(ESTIMATORS["spectral"]).fit(X, held)
+        assert model.classes_.dtype == np.array(labels).dtype, name
+        assert model.classes_.tolist() == labels, name
+        right = model.predict(X) == np.array(given, object)
+        assert model.score(X, held) == right.mean(), "what is not known is not right"
+    if labels == [0, 1]:
+        floats = column(ESTIMATORS["spectral"]).fit(X, np.array(given, float))
+        assert floats.classes_.dtype == np.int64
 
 
 def test_names_of_classes_and_the_order_of_rows_do_not_matter() -> None:

@@ -283,6 +283,48 @@ def test_a_truth_value_is_no_rank(rank: object) -> None:
         et.SpectralJunctionTree(GRAPH, max_rank=rank).fit(ROWS)
 
 
+@pytest.mark.parametrize("rule", ["bogus", None, np.array(["error"])], ids=["bogus", "none", "array"])
+def test_a_rule_for_unknown_labels_that_is_none_is_refused_after_a_fit_too(estimator: Face, rule: object) -> None:
+    model = estimator.fit(ROWS).set_params(unknown=rule)
+    for ask in (model.score, model.score_samples, model.impute):
+        with pytest.raises(et.ParameterError, match="unknown is 'error' or 'missing', not"):
+            ask(ROWS)
+    assert model.set_params(unknown="missing").score(ROWS) == model.set_params(unknown="error").score(ROWS)
+
+
+def test_what_a_classifier_was_told_since_its_fit_is_checked() -> None:
+    model = et.JunctionTreeClassifier(et.SpectralJunctionTree(GRAPH)).fit(MIXED, LABELS)
+    with pytest.raises(et.ParameterError, match="unknown is 'error' or 'missing', not 'bogus'"):
+        model.set_params(estimator__unknown="bogus").predict(MIXED)
+    with pytest.raises(et.ParameterError, match=r"estimator is a SpectralJunctionTree, .* not None"):
+        model.set_params(estimator=None).predict(MIXED)
+
+
+@pytest.mark.parametrize("class_as", ["models", "column"])
+def test_a_class_of_thousands_of_digits_is_named_in_short(class_as: str) -> None:
+    model = et.JunctionTreeClassifier(et.SpectralJunctionTree(et.zoo.HMM()), class_as)
+    huge = 10**5000
+    with pytest.raises(et.DataError, match="one class only, a whole number of about 5000 digits; a classifier"):
+        model.fit(ROWS, [huge] * 400)
+    for other in (1, 1.5):
+        if class_as == "column":
+            with pytest.raises(et.DataError, match="'class' holds a whole number of about 5000 digits, a number"):
+                model.fit(MIXED, [other] * 200 + [huge] * 200)
+        else:
+            model.fit(MIXED, [other] * 200 + [huge] * 200)
+            assert model.classes_.tolist() == [other, huge]
+            assert model.score(MIXED, [other] * 200 + [huge] * 200) > 0.5
+
+
+def test_an_impossible_row_names_a_class_of_thousands_of_digits_in_short() -> None:
+    estimator = et.EMJunctionTree(
+        et.zoo.mixture(2, 2, 3), init="random", restarts=1, max_iter=3, pseudo_counts=0, random_state=0
+    )
+    model = et.JunctionTreeClassifier(estimator).fit([[0, 0], [1, 1]] * 20, [1, 10**5000] * 20)
+    with pytest.warns(RuntimeWarning, match="class a whole number of about 5000 digits: 1 of 1 rows"):
+        model.predict([[0, 0]])
+
+
 def test_labels_of_several_types_are_not_merged() -> None:
     model = et.JunctionTreeClassifier(et.SpectralJunctionTree(GRAPH))
     with pytest.raises(et.DataError, match="mixes labels that have no common order: int, str"):

@@ -119,6 +119,8 @@ class JunctionTreeClassifier(Features):
     @property
     def _columns(self) -> Columns:
         self._require_fit()
+        require_face(self.estimator)
+        one_of("unknown", self.estimator.unknown, ("error", "missing"))
         return replace(self.columns_, unknown=self.estimator.unknown)
 
     @learns
@@ -185,7 +187,7 @@ class JunctionTreeClassifier(Features):
                 replaced[k] += count
         for label, model, count in zip(self.classes_.tolist(), models, replaced, strict=True):
             if count:
-                notice(f"class {label!r}: {count} of {rows.count} rows {model.replaced}")
+                notice(f"class {shown_label(label)}: {count} of {rows.count} rows {model.replaced}")
         return np.asarray(log_prob + np.log(self.class_prior_))
 
     @our_arithmetic

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eigentree.checks import one_of
 from eigentree.engine.answers import Answers, warn_helped
 from eigentree.errors import ParameterError, quoted
 from eigentree.models.features import Features
@@ -45,6 +46,8 @@ class Face(Features, Answers):
     @property
     def _columns(self) -> Columns:
         self._require_fit()
+        # It may have been set since the fit.
+        one_of("unknown", self.unknown, ("error", "missing"))
         return replace(self.columns_, unknown=self.unknown)
 
     @property
@@ -72,9 +75,7 @@ class Face(Features, Answers):
 
     def score(self, X: ArrayLike | Any, y: object = None) -> float:
         """Return the mean log probability of the rows; `y` is ignored."""
-        log_prob, replaced = self._model.log_prob(self._rows(X))
-        warn_helped(replaced, f"of {len(log_prob)} rows {self._model.replaced}")
-        return float(log_prob.mean())
+        return float(self.score_samples(X).mean())
 
 
 def require_face(estimator: object) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from eigentree.data.cells import is_marked_missing
-from eigentree.errors import DataError
+from eigentree.errors import DataError, quoted
 from eigentree.notices import notice
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ __all__ = ["Targets", "label_array", "shown_label"]
 FEW_ROWS_EACH = 5
 """Fractions of which there are fewer rows each than this, on average, are no classes."""
 
+MOST_WHOLE = 2**53
+"""Beyond, floats no longer tell whole numbers apart."""
+
 
 class Targets(NamedTuple):
     """The class of each row.
@@ -27,7 +31,8 @@ class Targets(NamedTuple):
     Attributes
     ----------
     classes : array, shape (classes,)
-        The labels, sorted.
+        The labels, sorted. Numbers among which some were missing are whole if they can be, as in columns of cells,
+        whatever the library that held them has made of them.
     codes : array of int, shape (rows,)
         The place of each row's class among them; -1 where it is not known.
     """
@@ -53,7 +58,7 @@ class Targets(NamedTuple):
                 f"too with class_as='column'"
             )
         try:
-            classes, found = np.unique(given[~absent], return_inverse=True)
+            classes, found = np.unique(_as_numbers(given[~absent]) if absent.any() else given, return_inverse=True)
         except TypeError:
             kinds = sorted({type(label).__name__ for label in given.tolist()})
             raise DataError(f"y mixes labels that have no common order: {', '.join(kinds)}; use one type") from None
@@ -71,7 +76,7 @@ class Targets(NamedTuple):
 
 
 def label_array(y: Any, rows: int) -> NDArray[Any]:
-    """Return labels as an array, shape (rows,), that keeps them apart, whatever their types."""
+    """Return labels as an array, shape (rows,), that keeps them apart, of whatever types; None or NaN for none."""
     if y is None:
         raise DataError("a classifier requires y to be passed, but the target y is None; give one label per row")
     if np.ma.is_masked(y):
@@ -82,6 +87,7 @@ def label_array(y: Any, rows: int) -> NDArray[Any]:
         given = np.asarray(y)
     except ValueError:
         raise DataError(f"y needs one label per row, shape ({rows},), not lists of different lengths") from None
+    given = _unmerged(y, given)
     if given.shape == (rows, 1):
         from sklearn.exceptions import DataConversionWarning
 
@@ -89,22 +95,44 @@ def label_array(y: Any, rows: int) -> NDArray[Any]:
             "A column-vector y was passed when a 1d array was expected; its one column is taken, as by y.ravel()",
             DataConversionWarning,
         )
-        return given[:, 0]
+        given = given[:, 0]
     if given.shape != (rows,):
         raise DataError(f"y needs one label per row, shape ({rows},), not {given.shape}")
     # numpy would turn the numbers of a mixed list into strings, and so merge 1 and "1".
     if given.dtype.kind in "US" and isinstance(y, list | tuple) and not all(isinstance(each, str) for each in y):
         given = np.array([*y, None], object)[:-1]
+    if given.dtype.kind == "O":
+        # Comparisons with the marks that pandas has have no truth.
+        given = np.array([*(None if is_marked_missing(label) else label for label in given), None], object)[:-1]
     return given
 
 
 def shown_label(label: Any) -> str:
     """Return a label as it stands in a message."""
-    return repr(label.item() if isinstance(label, np.generic) else label)
+    return quoted(label.item() if isinstance(label, np.generic) else label)
+
+
+def _unmerged(y: Any, labels: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as their library holds them, where numpy was given floats only since some are missing."""
+    listed = getattr(y, "to_pylist", None) or getattr(y, "to_list", None)
+    if listed is None or labels.ndim != 1 or labels.dtype.kind != "f" or not np.isnan(labels).any():
+        return labels
+    return np.array([*listed(), None], object)[:-1]
+
+
+def _as_numbers(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as an array of numbers, of whole ones if they can be; as they are where some are no numbers."""
+    if labels.dtype.kind == "O" and all(isinstance(label, Real | np.bool_) for label in labels):
+        numbers = np.array(labels.tolist())
+        # Floats would merge whole numbers of many digits.
+        labels = numbers if (numbers == labels).all() else labels
+    if labels.dtype.kind == "f" and (np.rint(labels) == labels).all() and (np.abs(labels) < MOST_WHOLE).all():
+        return labels.astype(np.int64)
+    return labels
 
 
 def _absent(labels: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which labels stand for a class that is not known."""
     if labels.dtype.kind == "O":
-        return np.array([is_marked_missing(label) or bool(label != label) for label in labels], np.bool_)
+        return np.array([label is None or bool(label != label) for label in labels], np.bool_)
     return np.asarray(labels != labels)
