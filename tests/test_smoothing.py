@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -50,6 +51,20 @@ def test_the_choice_leads_where_the_same_number_given_does(init: object) -> None
     again = fitted(rows, init=init)
     assert again.pseudo_counts_ == auto.pseudo_counts_
     assert_array_equal(again.score_samples(rows), auto.score_samples(rows))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_order_of_the_columns_of_a_frame_does_not_matter(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    codes = random.random((300, 5)) < np.where(random.random((300, 1)) < 0.5, 0.85, 0.15)
+    frame = pd.DataFrame(np.where(codes, "y", "n"), columns=["a", "b", "c", "d", "long"])
+    frame = frame.mask(random.random((300, 5)) < 0.1)
+    model = et.EMJunctionTree(et.zoo.Mixture(2), init="random", restarts=1, random_state=0)
+    found, scores = model.fit(frame).pseudo_counts_, model.score_samples(frame)
+    for columns in (["long", "d", "c", "b", "a"], ["c", "long", "a", "d", "b"]):
+        turned = frame[columns]
+        assert model.fit(turned).pseudo_counts_ == found
+        assert_allclose(model.score_samples(turned), scores, atol=1e-5)
 
 
 def test_held_out_rows_are_likelier_than_with_next_to_no_pseudo_counts() -> None:
