@@ -5,6 +5,8 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -117,6 +119,8 @@ def _log_probabilities(question: Question, answer: Any) -> None:
 
 @LAWS.of("impute")
 def _fills_what_is_missing_only(question: Question, answer: Any) -> None:
+    assert len(answer.shape) == 2
+    answer = np.asarray(answer, np.float64)
     assert (answer >= 0).all()
     if question.table is not None:
         known = question.table >= 0
@@ -141,8 +145,12 @@ def _fitted_models_are_pickled_whole(question: Question, answer: Any) -> None:
         asked = ask.get(type(answer), "score_samples")
         scores = getattr(answer, asked)(question.table)
         assert not np.isnan(scores).any()
-        copy = pickle.loads(pickle.dumps(answer))
-        np.testing.assert_array_equal(getattr(copy, asked)(question.table), scores)
+        with TemporaryDirectory() as folder:
+            file = Path(folder) / "model"
+            answer.save(file)
+            copies = [pickle.loads(pickle.dumps(answer)), et.load(file)]
+        for copy in copies:
+            np.testing.assert_array_equal(getattr(copy, asked)(question.table), scores)
 
 
 def _same_statistics(one: et.Statistics, other: et.Statistics) -> None:

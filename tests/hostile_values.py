@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 from numpy.random import Generator
 
 
@@ -166,6 +168,11 @@ DRESSES: list[Callable[[Generator, np.ndarray], Any]] = [
     lambda _, table: np.array(_with_holes(table, None), object),
     lambda _, table: np.array(_with_holes(table, pd.NA), object),
     lambda _, table: np.ma.masked_array(np.where(table < 0, 0, table), table < 0),
+    lambda _, table: pd.DataFrame(table),
+    lambda _, table: pd.DataFrame(np.where(table < 0, np.nan, table)),
+    lambda _, table: pd.DataFrame(table).mask(table < 0).astype("Int64"),
+    lambda _, table: pd.DataFrame(table).mask(table < 0).astype("Int64").astype("category"),
+    lambda _, table: pd.DataFrame(_with_holes(table, None), index=np.arange(len(table))[::-1], dtype=object),
 ]
 """Ways to write a table of codes, -1 for a missing cell, that mean the same."""
 
@@ -196,6 +203,13 @@ SPOILED: list[Callable[[Generator, np.ndarray], Any]] = [
     lambda _, table: [*table.tolist(), [0]],
     lambda _, table: iter(table),
     lambda _, table: {"x0": table[:, 0]},
+    lambda random, table: pd.DataFrame(_with_cell(random, table, junk(random))),
+    lambda random, table: pd.DataFrame(table, columns=random.permutation(table.shape[1])),
+    lambda _, table: pl.DataFrame(table),
+    lambda _, table: pl.DataFrame(table, schema=[f"x{place}" for place in range(table.shape[1])]).cast(pl.Utf8),
+    lambda _, table: pa.table({f"x{place}": pa.array([[0]] * len(table)) for place in range(table.shape[1])}),
+    lambda _, table: pd.DataFrame(table).astype("datetime64[s]"),
+    lambda _, table: ["".join(map(str, row)) for row in np.abs(table)],
     lambda _, table: table.astype(np.uint64),
     lambda random, _: junk(random),
 ]

@@ -422,7 +422,9 @@ def test_progress_shows_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "rich.progress", progress)
     graph = et.zoo.mixture(3, 2, 3)
     rows = et.LatentNetwork.random(graph, seed=0).sample(50, seed=1)
-    model = et.EMJunctionTree(graph, restarts=2, max_iter=5, tol=0, init="random", verbose=1, random_state=0)
+    model = et.EMJunctionTree(
+        graph, restarts=2, max_iter=5, tol=0, init="random", verbose=1, random_state=0, pseudo_counts=0.1
+    )
     model.fit(rows)
     assert not shown
     terminal = io.StringIO()

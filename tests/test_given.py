@@ -133,7 +133,11 @@ def test_graphs_and_templates_are_what_they_were() -> None:
             "'sleep' has no number of states, and no data are there to tell it",
         ),
         (of_networkx(hidden=True, states=2), ([2, 2],), "3 observed nodes, but the data 2 columns; .*'hidden'"),
-        (of_networkx(hidden=True, states=0), COLUMNS, "variable 'mood' needs at least 1 state, not 0"),
+        (
+            of_networkx(hidden=True, states=0),
+            COLUMNS,
+            "the number of states of 'mood' is a whole number of at least 1, not 0",
+        ),
         (nx.MultiDiGraph([("energy", "sleep")]), COLUMNS, "a networkx multigraph has parallel edges"),
         (nx.DiGraph([(0, 1)]), ([2, 2],), "variable names are non-empty strings, not 0"),
         (nx.DiGraph(), ([2, 2],), "0 observed nodes, but the data 2 columns"),

@@ -226,7 +226,7 @@ def test_a_fold_may_miss_a_state() -> None:
     rows = [["a", "x"], ["b", "y"]] * 6 + [["c", "x"]]
     strict = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0, max_iter=5)
     strict.fit(rows[:12])
-    with pytest.raises(et.DataError, match="holds 'c', but 'x0' has the labels 'a', 'b'; widen them with"):
+    with pytest.raises(et.DataError, match="holds 'c', but 'x0' has the labels 'a', 'b'; fit with all of them as"):
         strict.score(rows)
     # Also after the fit.
     assert math.isfinite(strict.set_params(unknown="missing").score(rows))
@@ -260,7 +260,7 @@ def test_statistics_of_labels_add_up() -> None:
     assert model.columns_.labels("x0") == COLOURS
     again = et.Statistics.from_arrays(parts[0].arrays())
     assert again.columns == parts[0].columns
-    with pytest.raises(et.DataError, match="same groups of the same variables"):
+    with pytest.raises(et.DataError, match="columns have the same labels, but 'x0' has"):
         parts[0] + et.Statistics.of(
             [["pink", *row[1:]] for row in LISTS], structure, categories={"x0": ["pink", 1, 2]}
         )
@@ -368,6 +368,9 @@ def test_a_drawn_number_falls_into_its_own_bin(cells: list[float], seed: int) ->
 
 
 def test_negative_numbers() -> None:
+    signs = [[-1, 1], [1, -1], [1, 1]]
+    assert Columns.learned(signs).labels("x0") == (-1, 1)
+    assert_array_equal(model_of(np.array(signs * 20)).impute(signs), signs)
     likert = [[-2, 0], [-1, 1], [0, 0], [1, 1], [2, 0]]
     assert Columns.learned(likert).labels("x0") == (-2, -1, 0, 1, 2)
     marked = [[-1, 0], [0, 1], [1, 0]]
@@ -385,8 +388,8 @@ def test_negative_numbers() -> None:
         (LISTS, {"categories": {"x0": ["red", "red"]}}, "categories of 'x0' are different labels"),
         (LISTS, {"categories": {"x0": 3}}, "categories of 'x0' are a list of labels, not 3"),
         (LISTS, {"categories": 3}, "categories are labels for all columns"),
-        (LISTS, {"categories": {"x0": [None]}}, "holds None"),
-        (LISTS, {"categories": {"x0": [math.nan]}}, "hold NaN"),
+        (LISTS, {"categories": {"x0": [None]}}, "hold None or NaN"),
+        (LISTS, {"categories": {"x0": [math.nan]}}, "hold None or NaN"),
         (LISTS, {"unknown": "ignore"}, "unknown is 'error' or 'missing', not 'ignore'"),
         (LISTS, {"numeric": "bins"}, "numeric is 'error' or 'quantiles', not 'bins'"),
         (LISTS, {"categories": {"x0": ["red", "blue"]}}, "row 1[0-9]*, column 'x0' holds 'green'|holds 'green'"),
@@ -442,3 +445,86 @@ def test_a_network_made_of_labels_keeps_them() -> None:
         assert_array_equal(network.log_prob(pandas_frame()), model.score_samples(pandas_frame()))
     with pytest.raises(et.NetworkError, match="columns are those of the graph's observed variables"):
         NETWORK.with_columns(model.columns_)
+
+
+# What a fresh reader found
+
+
+def test_numbers_as_names_of_columns_are_names_unless_they_count() -> None:
+    frame = pd.DataFrame(np.maximum(CODES, 0))
+    model = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0, max_iter=3).fit(frame)
+    with pytest.raises(et.DataError, match="the frame has no column 'x0'"):
+        model.score_samples(frame[[3, 2, 1, 0]])
+    years = frame.set_axis([2018, 2019, 2020, 2021], axis=1)
+    model = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0, max_iter=3).fit(years)
+    assert_array_equal(model.score_samples(years[[2021, 2020, 2019, 2018]]), model.score_samples(years))
+    with pytest.raises(et.DataError, match="the frame has two columns '1'"):
+        Columns.learned(pd.DataFrame([[0, 1]], columns=[1, "1"]))
+    unnamed = model_of(np.array(LISTS, object))
+    with pytest.raises(et.DataError, match=r"fitted on columns without names, so give X.to_numpy\(\)"):
+        unnamed.score_samples(pandas_frame())
+
+
+def test_one_and_its_text_are_two_labels() -> None:
+    frame = pd.DataFrame({"a": pd.Categorical([1, "1"] * 100, categories=[1, "1"]), "b": ["x", "y"] * 100})
+    model = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0).fit(frame)
+    holed = pd.DataFrame({"a": pd.Categorical([None, None], categories=[1, "1"]), "b": ["x", "y"]})
+    assert model.impute(holed)["a"].tolist() == [1, "1"]
+    mixed = np.array([[True, "a"], ["1", "b"], [1, "a"], [None, "b"]] * 20, object)
+    assert [type(cell) for cell in model_of(mixed).impute(mixed)[:3, 0]] == [bool, str, int]
+    assert model.joint(["b", "a"]).to_polars().columns == ["b", "a=1", "a='1'"]
+
+
+def test_what_is_filled_fits_its_column_or_changes_its_type() -> None:
+    frame = pd.DataFrame({"a": [0.5, 2, 0.5, 0.5, 2] * 30, "b": ["x", "y", "x", "x", "y"] * 30})
+    model = model_of(frame, categories={"a": [0.5, 2]})
+    holed = pd.DataFrame({"a": [-1, -1, 2], "b": ["x", "y", "x"]})
+    for X in (holed, pl.from_pandas(holed), pa.Table.from_pandas(holed)):
+        assert list(model.impute(X)["a"].to_numpy()) == [0.5, 2.0, 2.0]
+
+
+def test_large_whole_numbers_stay_apart_beside_missing_cells() -> None:
+    large = pd.DataFrame({"id": pd.array([2**53, 2**53 + 1, None] * 20, "Int64"), "b": ["x", "y", "x"] * 20})
+    for X in (large, pl.from_pandas(large), pa.Table.from_pandas(large), large.to_numpy()):
+        model = model_of(X)
+        assert model.columns_.labels(model.columns_.names[0]) == (2**53, 2**53 + 1)
+        assert as_lists(model.impute(X))[:2] == [[2**53, "x"], [2**53 + 1, "y"]]
+
+
+def test_a_number_that_marks_missing_cells_does_so_among_text() -> None:
+    marked = [["y", -1], ["n", "y"], [-1, "n"]] * 20
+    plain = [[None if cell == -1 else cell for cell in row] for row in marked]
+    assert Columns.learned(marked) == Columns.learned(plain)
+    assert_array_equal(model_of(marked).score_samples(marked), model_of(plain).score_samples(plain))
+
+
+def test_rows_keep_their_index_and_a_target_need_not_be_there() -> None:
+    frame = pandas_frame().set_axis(np.arange(300) * 10)
+    model = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0, max_iter=5).fit(frame)
+    proba = model.predict_proba(frame[5:8], "colour")
+    assert proba.to_pandas().index.tolist() == [50, 60, 70]
+    assert model.posterior(frame[5:8])["h"].states[0] == [50, 60, 70]
+    for X in (frame, polars_frame(), arrow_table()):
+        without = X.drop(columns="colour") if isinstance(X, pd.DataFrame) else None
+        without = X.drop("colour") if isinstance(X, pl.DataFrame) else without
+        without = X.drop_columns("colour") if without is None else without
+        assert_array_equal(model.predict_proba(without, "colour"), model.predict_proba(X, "colour"))
+
+
+def test_evidence_is_given_as_the_user_has_it() -> None:
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": pd.cut(random.normal(size=100), 3), "b": random.integers(0, 2, 100)})
+    model = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0, max_iter=5).fit(frame)
+    interval = frame["age"].iloc[0]
+    assert set(model.sample(5, seed=0, given={"age": interval})["age"]) == {str(interval)}
+    numbers = frame.assign(age=random.normal(size=100))
+    model = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0, max_iter=5, numeric="quantiles").fit(numbers)
+    name = model.columns_.labels("age")[0]
+    lowest = model.conditional(["b"], given={"age": numbers["age"].min()})
+    for low in (name, -(10**400), -1e9):
+        assert_array_equal(model.conditional(["b"], given={"age": low}), lowest)
+    with pytest.raises(et.DataError, match="row 1 is None, others are words"):
+        Columns.learned(["ab", None])
+    for categories in (iter("ab"), frame):
+        with pytest.raises(et.DataError, match="categories of 'each column' are a list of labels"):
+            Columns.learned(frame, categories)

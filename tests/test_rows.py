@@ -44,7 +44,7 @@ ROWS = np.array([[0, 1, 2], [3, -1, 0]])
             pl.DataFrame({"x0": [0], "x1": ["A"], "x2": [2]}),
             r"row 0, column 'x1' holds 'A', but 'x1' has the",
         ),
-        (np.array([[0, 10**400, 1]], dtype=object), r"column 'x1' holds a number beyond all floats"),
+        (np.array([[0, 10**400, 1]], dtype=object), r"column 'x1' holds a whole number of about 400 digits"),
         (np.array([[0, 1j, 1]]), r"column 'x0' holds complex numbers"),
         (pd.DataFrame(ROWS, columns=["x0", "x1", "x1"]), r"the frame has two columns 'x1'; drop or rename one"),
         (pd.DataFrame(ROWS, columns=["x0", "x1", 2]), r"the frame has no column 'x2'"),

@@ -1,9 +1,13 @@
-"""Warnings that point at the user's own line, however deep in the package their cause is."""
+"""Warnings that point at the user's own line, however deep in the package their cause is, and signs of life."""
 
 from __future__ import annotations
 
 import contextlib
 import inspect
+import os
+import sys
+import threading
+import time
 import warnings
 from contextvars import ContextVar
 from functools import wraps
@@ -13,7 +17,11 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["kept_notices", "notice", "renamed", "renamed_argument"]
+__all__ = ["kept_notices", "notice", "on_terminal", "renamed", "renamed_argument", "signs_of_life"]
+
+PATIENCE = 30.0
+"""Seconds after which, and then again and again, long work says that it is under way."""
+
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -21,6 +29,8 @@ R = TypeVar("R")
 _PACKAGE = str(Path(__file__).parent)
 
 _KEPT: ContextVar[list[str] | None] = ContextVar("kept", default=None)
+
+_AT_WORK: ContextVar[bool] = ContextVar("at_work", default=False)
 
 
 def notice(message: str, category: type[Warning] = RuntimeWarning) -> None:
@@ -69,3 +79,32 @@ def renamed_argument(old: str, new: str) -> Callable[[Callable[P, R]], Callable[
         return taking_both
 
     return decorated
+
+
+def on_terminal() -> bool:
+    """Return whether somebody reads standard error as it is written; tests do not count."""
+    return sys.stderr is not None and sys.stderr.isatty() and "PYTEST_CURRENT_TEST" not in os.environ
+
+
+@contextlib.contextmanager
+def signs_of_life(what: str, hint: str) -> Iterator[None]:
+    """Say on a terminal, every half minute, that work is still under way; of work inside work, the outer does."""
+    if _AT_WORK.get() or not on_terminal():
+        yield
+        return
+    over, start = threading.Event(), time.monotonic()
+
+    def tell() -> None:
+        while not over.wait(PATIENCE):
+            spent = time.monotonic() - start
+            print(f"eigentree: {what} has been at work for {spent:.0f} s{hint}", file=sys.stderr, flush=True)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    token = _AT_WORK.set(True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()
+        _AT_WORK.reset(token)

@@ -157,7 +157,7 @@ class Counts:
         if not isinstance(other, Counts):
             raise DataError(f"Counts add up with Counts, not with {quoted(other)}")
         if self.groups != other.groups or self.columns != other.columns:
-            raise DataError("counts add up only when they count the same groups of the same variables")
+            raise DataError(_not_the_same(self.columns, other.columns))
         return Counts.laid_out(self.columns, self.layout, self.tally.plus(other.tally, sign))
 
     def _table(self, g: int) -> JointTable:
@@ -261,3 +261,16 @@ def weighted_chunks(rows: Rows, weights: NDArray[Any] | None) -> Iterator[tuple[
 def _layout(graph: LatentGraph, groups: tuple[tuple[str, ...], ...]) -> CountLayout:
     numbered = [tuple(sorted(graph.column(name) for name in group)) for group in groups]
     return CountLayout.of(numbered, Columns.of(graph).states)
+
+
+def _not_the_same(one: Columns, other: Columns) -> str:
+    """Return why counts of some columns and of others do not add up."""
+    if one.names == other.names:
+        for name in one.names:
+            here, there = quoted(one.labels(name)), quoted(other.labels(name))
+            if one.labels(name) != other.labels(name):
+                return (
+                    f"counts add up only when their columns have the same labels, but {name!r} has {here} in one "
+                    f"and {there} in the other; give all of them as categories="
+                )
+    return "counts add up only when they count the same groups of the same variables"

@@ -107,12 +107,19 @@ def frame_cells(series: Any, name: str) -> Cells:
         holes = bool(series.is_null().any())
         if holes and dtype == nw.Boolean:
             return _object_cells(series.to_list(), name)
-        return array_cells((series.cast(nw.Float64) if holes else series).to_numpy(), name)
+        if not holes:
+            return array_cells(series.to_numpy(), name)
+        if dtype.is_float():
+            return array_cells(series.cast(nw.Float64).to_numpy(), name)
+        numbers = series.fill_null(0).to_numpy()
+        if numbers.max() > 2**53 or numbers.min() < -(2**53):
+            return _object_cells(series.to_list(), name)
+        return np.where(series.is_null().to_numpy(), np.nan, numbers.astype(np.float64))
     if dtype in (nw.Categorical, nw.Enum, nw.String):
         return _factored_series(series, name)
     if dtype in (nw.Object, nw.Unknown) or dtype.is_numeric():
         return _object_cells(series.to_list(), name)
-    raise DataError(f"column {name!r} holds {dtype} cells, which have no states; {_AS_TEXT}")
+    raise DataError(f"column {name!r} holds {type(dtype).__name__} cells, which have no states; {_AS_TEXT}")
 
 
 def _factored_series(series: Any, name: str) -> Factored:
@@ -164,19 +171,40 @@ def _declared(
 
 
 def _object_cells(cells: list[Any], name: str) -> Cells:
-    """Return a column of any objects: truth values or numbers where all are, else labels."""
-    if any(isinstance(cell, bool) for cell in cells) and all(isinstance(c, bool) or is_missing(c) for c in cells):
-        return Factored(np.array([-1 if is_missing(cell) else int(cell) for cell in cells]), (False, True))
-    if all(isinstance(cell, Real) or is_missing(cell) for cell in cells):
-        try:
-            return np.array([math.nan if is_missing(cell) else float(cell) for cell in cells], np.float64)
-        except OverflowError:
-            raise DataError(f"column {name!r} holds a number beyond all floats, which is no code") from None
+    """Return a column of any objects: truth values or numbers where all are, else labels.
+
+    Among text the number -1 marks a missing cell, as it does among codes.
+    """
+    try:
+        # Each different cell is looked at once.
+        different = list(dict.fromkeys(cells))
+    except TypeError:
+        different = cells
+    known = [cell for cell in different if not is_missing(cell)]
+    if known and all(isinstance(cell, bool | np.bool_) for cell in known):
+        places = {cell: -1 if is_missing(cell) else int(cell) for cell in different}
+        return Factored(_looked_up(places, cells), (False, True))
+    if all(isinstance(cell, Real) for cell in known) and not any(_too_large(cell) for cell in known):
+        return np.array([math.nan if is_missing(cell) else float(cell) for cell in cells], np.float64)
+    among_text = any(isinstance(cell, str | bytes) for cell in known)
     labels: dict[Label, int] = {}
-    places = np.empty(len(cells), np.int64)
-    for row, cell in enumerate(cells):
-        places[row] = -1 if is_missing(cell) else labels.setdefault(plain_label(cell, name), len(labels))
-    return Factored(places, tuple(labels))
+    places = {}
+    for cell in different:
+        if is_missing(cell) or (among_text and isinstance(cell, Real) and cell == -1):
+            places[cell] = -1
+        else:
+            label = plain_label(cell, name)
+            places[cell] = labels.setdefault(label, len(labels))
+    return Factored(_looked_up(places, cells), tuple(labels))
+
+
+def _looked_up(places: dict[Any, int], cells: list[Any]) -> Integers:
+    return np.fromiter(map(places.__getitem__, cells), np.int64, len(cells))
+
+
+def _too_large(cell: Any) -> bool:
+    """Return whether a whole number is one that floats do not tell from its neighbours."""
+    return isinstance(cell, Integral) and not -(2**53) <= int(cell) <= 2**53
 
 
 def is_marked_missing(cell: Any) -> bool:

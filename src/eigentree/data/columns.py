@@ -102,7 +102,8 @@ class Columns:
 
         The columns of a frame keep their names; those of anything else are called x0, x1, …. The labels of a column
         are, in this order: those given, those declared by a categorical, the truth values, and else those that
-        occur, sorted. Whole numbers 0, 1, … without a gap are codes, and stand for themselves.
+        occur, sorted. Whole numbers 0, 1, … without a gap are codes, and stand for themselves. The number -1 marks
+        a missing cell where the other numbers of its column begin at 0, or are labels of text.
 
         Parameters
         ----------

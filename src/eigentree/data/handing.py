@@ -8,7 +8,7 @@ import numpy as np
 
 from eigentree.data.cells import Factored, is_missing
 from eigentree.data.labels import Bins, Labels
-from eigentree.data.table import ARRAY, TEXT, frame_of, table_of
+from eigentree.data.table import ARRAY, TEXT, Table, frame_of, table_of
 from eigentree.errors import DataError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from eigentree.data.labels import Meaning
     from eigentree.data.rows import Rows
 
-__all__ = ["arranged", "as_frame", "drawn_rows", "filled_rows", "frame_like"]
+__all__ = ["arranged", "as_frame", "drawn_rows", "filled_rows", "frame_like", "row_labels"]
 
 
 def filled_rows(
@@ -51,7 +51,7 @@ def filled_rows(
             filled[at] = holes, _decoded(columns.meanings[place], codes[holes, place], random)
     if frame is not None:
         return _filled_frame(frame, filled)
-    cells = [_array_column(table.column(at, ""), filled.get(at)) for at in range(table.width)]
+    cells = [_array_column(table, at, filled.get(at)) for at in range(table.width)]
     if table.container == TEXT and _are_letters(cells):
         words = ["".join(letters) for letters in zip(*cells, strict=True)]
         return np.array(words) if isinstance(X, np.ndarray) else words
@@ -87,6 +87,15 @@ def frame_like(X: Any, columns: Mapping[str, NDArray[Any]]) -> Any | None:
     if frame.implementation.is_pandas_like():
         made.index = frame.to_native().index
     return made
+
+
+def row_labels(X: Any, count: int) -> Sequence[Any]:
+    """Return what rows are called: by the index of a pandas frame, else 0, 1, …."""
+    frame = frame_of(X)
+    if frame is None or not frame.implementation.is_pandas_like():
+        return range(count)
+    found: list[Any] = frame.to_native().index.tolist()
+    return found if len(set(found)) == count else range(count)
 
 
 def arranged(X: Any, columns: Columns) -> Any:
@@ -135,17 +144,20 @@ def _label_array(labels: Sequence[Any]) -> NDArray[Any]:
         return np.array(labels, np.bool_)
     if kinds <= {int, float} and all(abs(label) < 2**63 for label in labels):
         return np.array(labels)
-    array = np.empty(len(labels), object)
-    array[:] = labels
+    return _object_array(labels)
+
+
+def _object_array(cells: Sequence[Any]) -> NDArray[Any]:
+    array = np.empty(len(cells), object)
+    array[:] = cells
     return array
 
 
-def _array_column(cells: Any, filled: tuple[Booleans, NDArray[Any]] | None) -> NDArray[Any]:
+def _array_column(table: Table, place: int, filled: tuple[Booleans, NDArray[Any]] | None) -> NDArray[Any]:
     """Return a column of an array with its holes filled."""
-    if isinstance(cells, Factored):
-        column: NDArray[Any] = np.array([*cells.labels, None], object)[cells.places]
-    else:
-        column = cells
+    column = table.column(place, "")
+    if isinstance(column, Factored):
+        column = _object_array(table.cells(place))
     if filled is None:
         return column
     holes, values = filled
@@ -193,22 +205,28 @@ def _filled_frame(frame: Any, filled: Mapping[int, tuple[Booleans, NDArray[Any]]
 
 def _filled_pandas(column: Any, holes: Booleans, values: NDArray[Any]) -> Any:
     """Return a pandas column with its holes filled, of the same type where that can hold the labels."""
+    filled = column.copy()
     if hasattr(column, "cat"):
-        # Labels of any kind of category are known by their text.
-        category = {str(label): label for label in column.cat.categories}
-        values = _label_array([category.get(str(value), value) for value in values.tolist()])
-        missing = [value for value in dict.fromkeys(values.tolist()) if value not in column.cat.categories]
-        column = column.cat.add_categories(missing)
-    whole = column.astype(object)
-    whole[holes] = values.tolist()
+        categories = column.cat.categories.tolist()
+        # Categories of any kind are known by their text, but 1 and "1" are two.
+        by_text = {str(label): label for label in reversed(categories)}
+        known = set(categories)
+        wanted = [value if value in known else by_text.get(str(value), value) for value in values.tolist()]
+        filled = filled.cat.add_categories([value for value in dict.fromkeys(wanted) if value not in known])
+        filled[holes] = wanted
+        return filled
+    wanted = values.tolist()
     try:
-        return whole.astype(column.dtype)
+        filled[holes] = wanted
     except (TypeError, ValueError):
-        return whole.infer_objects()
+        filled = column.astype(object)
+        filled[holes] = wanted
+        return filled.infer_objects()
+    return filled
 
 
 def _filled_series(series: Any, name: str, holes: Booleans, values: NDArray[Any]) -> Any:
-    """Return a narwhals series with its holes filled, of the same type where that can hold the labels, or text."""
+    """Return a narwhals series with its holes filled, of the same type where that can hold the labels."""
     import narwhals as nw
 
     cells = series.to_list()
@@ -220,11 +238,28 @@ def _filled_series(series: Any, name: str, holes: Booleans, values: NDArray[Any]
             # narwhals has one kind of dictionary, pyarrow many.
             native = series.implementation.to_native_namespace()
             held = native.chunked_array([native.array(cells, series.to_native().type)])
-            return nw.from_native(held, series_only=True).alias(name)
-        return nw.new_series(name, cells, series.dtype, backend=series.implementation)
+            made = nw.from_native(held, series_only=True).alias(name)
+        else:
+            made = nw.new_series(name, cells, series.dtype, backend=series.implementation)
+        # Some cut off what does not fit.
+        if made.to_list() == cells or series.dtype.is_float():
+            return made
     except Exception:  # whatever the library of the frame raises where a label does not fit its type
-        texts = [None if is_missing(cell) else str(cell) for cell in cells]
-        return nw.new_series(name, texts, nw.String, backend=series.implementation)
+        pass
+    return _new_series(name, cells, series.implementation)
+
+
+def _new_series(name: str, cells: list[Any], library: Any) -> Any:
+    """Return cells as a narwhals series: of numbers or truth values where all are of a kind, else of text."""
+    import narwhals as nw
+
+    known = [cell for cell in cells if not is_missing(cell)]
+    kinds = {type(cell) for cell in known}
+    if kinds == {int, float}:
+        return nw.new_series(name, [None if is_missing(cell) else float(cell) for cell in cells], backend=library)
+    if len(kinds) > 1:
+        cells = [None if is_missing(cell) else str(cell) for cell in cells]
+    return nw.new_series(name, cells, backend=library)
 
 
 def _new_frame(columns: Columns, cells: Sequence[NDArray[Any]]) -> Any:
@@ -240,8 +275,8 @@ def _new_frame(columns: Columns, cells: Sequence[NDArray[Any]]) -> Any:
         ) from None
     made = {}
     for name, values, meaning in zip(columns.names, cells, columns.meanings, strict=True):
-        series = nw.new_series(name, values.tolist(), backend=library)
-        if isinstance(meaning, Labels) and meaning.declared:
+        series = _new_series(name, values.tolist(), library)
+        if isinstance(meaning, Labels) and meaning.declared and len({type(label) for label in meaning.values}) == 1:
             series = nw.from_native(_categorical(native, name, values, meaning, library), series_only=True)
         made[name] = series
     return nw.from_dict(made).to_native()

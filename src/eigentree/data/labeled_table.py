@@ -162,7 +162,7 @@ class LabeledTable(np.ndarray[Any, np.dtype[np.float64]]):
                 )
             axis = self.names.index(name)
             if state not in self.states[axis]:
-                raise DataError(f"{name!r} has no state {state!r}; it has {_in_short(self.states[axis])}")
+                raise DataError(f"{name!r} has no state {quoted(state)}; it has {_in_short(self.states[axis])}")
             picks[axis] = self.states[axis].index(state)
         kept = [axis for axis, name in enumerate(self.names) if name not in wanted]
         return LabeledTable(
@@ -204,7 +204,10 @@ class LabeledTable(np.ndarray[Any, np.dtype[np.float64]]):
             for name, labels, at in zip(self.names[:-1], above, places, strict=True)
         }
         flat = self.array.reshape(rows, len(last))
-        return polars.DataFrame(index | {str(label): flat[:, k] for k, label in enumerate(last)}, strict=False)
+        heads = [str(label) for label in last]
+        if len({*heads, *index}) < len(heads) + len(index):
+            heads = [f"{self.names[-1]}={label!r}" for label in last]
+        return polars.DataFrame(index | {head: flat[:, k] for k, head in enumerate(heads)}, strict=False)
 
     def __str__(self) -> str:
         return repr(self)

@@ -98,7 +98,8 @@ class Labels:
     def code(self, cell: Any) -> int:
         """Return the code of one label; `UNKNOWN` where it has none."""
         try:
-            return self._places.get(plain_label(cell, "given"), UNKNOWN)
+            # Categories of any kind, such as the intervals of pandas, are known by their text.
+            return self._places.get(plain_label(cell, "given", any_kind=True), UNKNOWN)
         except DataError:
             return UNKNOWN
 
@@ -166,10 +167,13 @@ class Bins:
         return codes
 
     def code(self, cell: Any) -> int:
-        """Return the bin of one number; `UNKNOWN` for anything else."""
+        """Return the bin of one number, or of its own name; `UNKNOWN` for anything else."""
+        if isinstance(cell, str) and cell in self.labels:
+            return self.labels.index(cell)
         if not isinstance(cell, Real) or is_missing(cell):
             return UNKNOWN
-        return bisect_right(self.edges, float(cell))
+        # Not as a float, which does not hold every whole number.
+        return bisect_right(self.edges, cell)
 
     def told(self) -> str:
         """Return what cells can be, for a message."""

@@ -50,7 +50,7 @@ class Rows:
     whole: NDArray[Any] | None = None
 
     @classmethod
-    def of(cls, X: ArrayLike | Any, columns: Columns) -> Rows:
+    def of(cls, X: ArrayLike | Any, columns: Columns, absent: str | None = None) -> Rows:
         """Return the rows of an array, a list of rows, rows of letters, or a data frame.
 
         Parameters
@@ -60,6 +60,8 @@ class Rows:
             null, or -1. The columns of an array stand in the order of ``columns.names``; those of a frame are found
             by name. `Rows` of these columns stay as they are.
         columns : Columns
+        absent : str, optional
+            A column that a frame need not have; its cells are missing then.
 
         Raises
         ------
@@ -73,8 +75,15 @@ class Rows:
         lenient = columns.unknown == "missing"
         cells = []
         for place, name, meaning, states in zip(
-            table.places(columns.names), columns.names, columns.meanings, columns.states, strict=True
+            table.places(columns.names, absent, columns.named),
+            columns.names,
+            columns.meanings,
+            columns.states,
+            strict=True,
         ):
+            if place < 0:
+                cells.append(np.full(table.count, MISSING, np.int8))
+                continue
             column = table.column(place, name)
             if meaning is None:
                 cells.append(_numbers(column, states, name, lenient))
@@ -133,7 +142,7 @@ class Rows:
             yield start, self.encode(start, start + size)
 
 
-_WIDEN = "widen them with categories=, or take what is unknown as missing with unknown='missing'"
+_WIDEN = "fit with all of them as categories=, or take what is unknown as missing with unknown='missing'"
 
 
 def _numbers(cells: Cells, states: int, name: str, lenient: bool) -> NDArray[Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from eigentree.data.cells import Factored, plain_label
+from eigentree.data.cells import Factored, is_missing, plain_label
 from eigentree.data.labels import Bins, Labels, in_order, looks_continuous
 from eigentree.errors import DataError, did_you_mean, quoted
 
@@ -59,7 +59,7 @@ def given_labels(categories: Categories | None, names: Sequence[str]) -> dict[st
 
 def checked_labels(labels: Any, name: str) -> Labels:
     """Return labels in the order given; raise `DataError` unless they are different and at least one."""
-    if isinstance(labels, Mapping) or not isinstance(labels, Iterable):
+    if isinstance(labels, Mapping | Iterator) or not isinstance(labels, Iterable) or hasattr(labels, "columns"):
         raise DataError(f"categories of {name!r} are a list of labels, not {quoted(labels)}")
     # What is given may never end.
     listed = list(islice(labels, MOST_LABELS + 1))
@@ -67,11 +67,11 @@ def checked_labels(labels: Any, name: str) -> Labels:
         raise DataError(
             f"categories of {name!r} are more than {MOST_LABELS:,} labels; a column cannot have so many"
         )
+    if any(is_missing(label) for label in listed):
+        raise DataError(f"categories of {name!r} hold None or NaN, which mark a missing cell; leave it out")
     values = tuple(plain_label(label, name) for label in listed)
     if not values or len(set(values)) < len(values):
         raise DataError(f"categories of {name!r} are different labels, at least one, not {quoted(labels)}")
-    if any(value != value for value in values):
-        raise DataError(f"categories of {name!r} hold NaN, which marks a missing cell")
     return Labels(values)
 
 
@@ -112,9 +112,13 @@ def _without_cells(name: str) -> DataError:
 
 
 def known_numbers(cells: NDArray[Any]) -> NDArray[Any]:
-    """Return the known cells of a column of numbers: -1 marks a missing one, unless others are negative too."""
+    """Return the known cells of a column of numbers.
+
+    Among codes, which begin at 0, the number -1 marks a missing cell; among other numbers it is one of them.
+    """
     known: NDArray[Any] = cells[cells == cells]
-    return known if (known < -1).any() else known[known != -1]
+    others: NDArray[Any] = known[known != -1]
+    return others if not len(others) or others.min() == 0 else known
 
 
 def are_codes(cells: Factored, states: int) -> bool:

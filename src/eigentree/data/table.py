@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sized
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eigentree.checks import check_cells
 from eigentree.data.cells import Cells, Factored, array_cells, frame_cells
-from eigentree.errors import DataError, did_you_mean
+from eigentree.errors import DataError, did_you_mean, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,15 +46,25 @@ class Table(ABC):
     count: int
     width: int
     names: tuple[str, ...] | None = None
-    one_alphabet: ClassVar[bool] = False
-    """Whether all columns have the same labels."""
 
     @abstractmethod
     def column(self, place: int, name: str) -> Cells:
         """Return the cells of a column; its name is for messages."""
 
-    def places(self, names: Sequence[str]) -> Sequence[int]:
+    def cells(self, place: int) -> list[Any]:
+        """Return the cells of a column as the user gave them."""
+        raise NotImplementedError(f"frames keep their own cells: {self.container}")
+
+    def places(self, names: Sequence[str], absent: str | None = None, named: bool = True) -> Sequence[int]:
         """Return where the columns of some names stand: by position, unless the table has names of its own.
+
+        Parameters
+        ----------
+        names : sequence of str
+        absent : str, optional
+            A column that a frame need not have; its place is -1 then.
+        named : bool
+            Whether the names are those of a frame, or a graph's.
 
         Raises
         ------
@@ -70,9 +80,14 @@ class Table(ABC):
                 )
             return range(self.width)
         place = {name: at for at, name in enumerate(self.names)}
+        if absent is not None and absent in names:
+            place.setdefault(absent, -1)
         for name in names:
             if name not in place:
-                raise DataError(f"the frame has no column {name!r}{did_you_mean(name, self.names)}")
+                hint = did_you_mean(name, self.names)
+                if not named and not hint:
+                    hint = "; the model was fitted on columns without names, so give X.to_numpy()"
+                raise DataError(f"the frame has no column {name!r}{hint}")
         if len(place) > len(names):
             wanted = set(names)
             extra = next(name for name in self.names if name not in wanted)
@@ -91,13 +106,16 @@ class _Array(Table):
     def column(self, place: int, name: str) -> Cells:
         return array_cells(self.array[:, place], name)
 
+    def cells(self, place: int) -> list[Any]:
+        found: list[Any] = self.array[:, place].tolist()
+        return found
+
 
 @dataclass(eq=False)
 class _Text(Table):
     """Words of equally many letters, one per row."""
 
     words: Sequence[str]
-    one_alphabet: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self.container = TEXT
@@ -118,6 +136,9 @@ class _Text(Table):
     def column(self, place: int, name: str) -> Cells:
         return Factored(self.letters[:, place], self.alphabet)
 
+    def cells(self, place: int) -> list[Any]:
+        return [word[place] for word in self.words]
+
 
 @dataclass(eq=False)
 class _Frame(Table):
@@ -127,12 +148,10 @@ class _Frame(Table):
         self.container = self.frame.implementation.value
         self.count, self.width = self.frame.shape
         given = _given_names(self.frame.to_native())
-        if twice := [name for name, times in Counter(given).items() if times > 1]:
-            raise DataError(f"the frame has two columns {twice[0]!r}; drop or rename one")
         if any(isinstance(name, tuple) for name in given):
             raise DataError(f"the frame's columns have several levels, such as {given[0]!r}; give each one name")
-        # A frame made from a plain array has numbers for names: its columns count by position.
-        if any(isinstance(name, str) for name in given):
+        # A frame made from a plain array has the numbers 0, 1, … for names: its columns count by position.
+        if not all(type(name) is int and name == place for place, name in enumerate(given)):
             self.names = tuple(map(str, given))
 
     def column(self, place: int, name: str) -> Cells:
@@ -166,13 +185,13 @@ def frame_of(X: Any) -> Any | None:
         return None
     import narwhals as nw
 
-    twice = [name for name, times in Counter(_given_names(X)).items() if times > 1]
-    if twice:
-        raise DataError(f"the frame has two columns {twice[0]!r}; drop or rename one")
     try:
+        twice = [name for name, times in Counter(map(str, _given_names(X))).items() if times > 1]
+        if twice:
+            raise DataError(f"the frame has two columns {twice[0]!r}; drop or rename one")
         return nw.from_native(X, eager_only=True)
     except TypeError:
-        raise DataError(f"data are an array, rows in a list or a data frame, not {type(X).__name__}") from None
+        raise DataError(f"data are an array, rows in a list or a data frame, not {quoted(X)}") from None
 
 
 def _unnamed(X: Any) -> Table:
@@ -189,6 +208,9 @@ def _unnamed(X: Any) -> Table:
         raise DataError("the data are an array of records; make a frame of it, as with pandas.DataFrame(X)")
     if array.ndim == 1 and len(array) and (words := _words(array)):
         return _Text(words)
+    if array.ndim == 1 and any(isinstance(cell, str) for cell in array.tolist()):
+        odd = next(row for row, cell in enumerate(array.tolist()) if not isinstance(cell, str))
+        raise DataError(f"row {odd} is {quoted(array[odd])}, others are words; give words alone, or rows of cells")
     if array.ndim != 2:
         hint = "; Reshape your data: for one row, write X[None, :]" if array.ndim == 1 and len(array) else ""
         if not array.shape or not array.shape[0]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from eigentree.checks import different_names, generator
-from eigentree.data.handing import drawn_rows, filled_rows
+from eigentree.data.handing import drawn_rows, filled_rows, row_labels
 from eigentree.data.labeled_table import LabeledTable
 from eigentree.data.rows import Rows
 from eigentree.notices import notice
@@ -41,8 +41,9 @@ class Answers(ABC):
     def predict_proba(self, X: ArrayLike | Any, target: str) -> LabeledTable:
         """Return P(target | the other cells) of each row, shape (rows, states of the target).
 
-        The target's own cell is not looked at. It is always a distribution: where no state has a positive
-        probability given the other cells, it is the target's marginal, and a warning says how often.
+        The target's own cell is not looked at, and a frame need not have its column. It is always a distribution:
+        where no state has a positive probability given the other cells, it is the target's marginal, and a warning
+        says how often.
 
         Parameters
         ----------
@@ -51,9 +52,11 @@ class Answers(ABC):
         target : str
             The name of a column.
         """
-        proba, undefined = self._model.predict(self._rows(X), target)
+        self._model.graph.column(target)
+        rows = Rows.of(X, self._columns, absent=target)
+        proba, undefined = self._model.predict(rows, target)
         warn_helped(undefined, f"rows {self._model.undefined}; their column's marginal was used")
-        return by_row(proba, target, self._columns.labels(target))
+        return by_row(X, proba, target, self._columns.labels(target))
 
     def impute(
         self,
@@ -127,9 +130,10 @@ class Answers(ABC):
         return LabeledTable.answer(table, names, [self._columns.labels(name) for name in names])
 
 
-def by_row(proba: Floats, target: str, labels: Sequence[Hashable]) -> LabeledTable:
-    """Return distributions of a variable, one per row, with its states named."""
-    return LabeledTable.answer(proba, ("row" if target != "row" else "of row", target), (range(len(proba)), labels))
+def by_row(X: Any, proba: Floats, target: str, labels: Sequence[Hashable]) -> LabeledTable:
+    """Return distributions of a variable, one per row of X and called as there, with its states named."""
+    rows = row_labels(X, len(proba))
+    return LabeledTable.answer(proba, ("row" if target != "row" else "of row", target), (rows, labels))
 
 
 def warn_helped(count: int, what: str) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from eigentree.checks import Seed, different_names, generator, our_arithmetic
-from eigentree.data.handing import frame_like
+from eigentree.data.handing import frame_like, row_labels
 from eigentree.data.labeled_table import LabeledTable
 from eigentree.data.rows import rows_at_a_time
 from eigentree.engine.answers import Answers, by_row, warn_helped
@@ -104,7 +104,7 @@ class HiddenAnswers(Answers):
             return super().predict_proba(X, target)
         found, lost = self._marginals(X, (target,))
         warn_helped(lost, f"rows {self._model.undefined}; the marginal of {target!r} was used")
-        return by_row(found[target], target, range(found[target].shape[1]))
+        return by_row(X, found[target], target, range(found[target].shape[1]))
 
     @our_arithmetic
     def posterior(
@@ -123,7 +123,7 @@ class HiddenAnswers(Answers):
         if names is None:
             found, lost = self._marginals(X, self._model.graph.hidden)
             warn_helped(lost, f"rows {self._model.undefined}; the marginals of the hidden variables were used")
-            return {name: by_row(proba, name, range(proba.shape[1])) for name, proba in found.items()}
+            return {name: by_row(X, proba, name, range(proba.shape[1])) for name, proba in found.items()}
         asked = self._hidden_names(names)
         revealed = self._tables.reveal(asked)
         places = revealed.places
@@ -149,7 +149,8 @@ class HiddenAnswers(Answers):
         joint = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
         joint = (joint / joint.sum(axis=1, keepdims=True)).reshape(-1, *shape)
         row = "row" if "row" not in asked else "of row"
-        return LabeledTable.answer(joint, (row, *asked), [range(size) for size in joint.shape])
+        own = [range(size) for size in shape]
+        return LabeledTable.answer(joint, (row, *asked), [row_labels(X, len(joint)), *own])
 
     @our_arithmetic
     def decode(self, X: ArrayLike | Any) -> Decoded:

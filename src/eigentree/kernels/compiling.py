@@ -16,7 +16,6 @@ other files call has to touch these files as well, or their entries go on with t
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
@@ -26,6 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 from numba import get_num_threads, njit
 from numba.core import event as compiler_events
+
+from eigentree.notices import on_terminal
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -58,7 +59,7 @@ class _Announcer(ContextDecorator, compiler_events.Listener):
         if self._nested > 1 or not module.startswith("eigentree."):
             return
         self._started = time.perf_counter()
-        if not self._announced and _on_terminal():
+        if not self._announced and on_terminal():
             self._announced = True
             often = "once per installation" if self.kept else "in each process, as numba finds no cache directory"
             print(f"eigentree: compiling kernels, {often} …", file=sys.stderr, flush=True)
@@ -100,11 +101,6 @@ compiler_events.register("numba:compile", announced)  # type: ignore[no-untyped-
 def thread_count() -> int:
     """Return how many threads may share the work, as numba's settings say."""
     return int(get_num_threads())
-
-
-def _on_terminal() -> bool:
-    """Return whether somebody reads standard error as it is written; tests do not count."""
-    return sys.stderr is not None and sys.stderr.isatty() and "PYTEST_CURRENT_TEST" not in os.environ
 
 
 def _decorator(**options: Any) -> Any:

@@ -8,6 +8,7 @@ is imported when it is asked for, and then scikit-learn is there already or the 
 from __future__ import annotations
 
 import functools
+from contextlib import nullcontext
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
@@ -16,6 +17,7 @@ import numpy as np
 from eigentree.checks import flag, our_arithmetic
 from eigentree.errors import ParameterError, did_you_mean, quoted
 from eigentree.kernels.compiling import announced
+from eigentree.notices import signs_of_life
 from eigentree.structures.templates import Template
 
 if TYPE_CHECKING:
@@ -171,8 +173,13 @@ def learns(method: Callable[Concatenate[P, Arguments], T]) -> Callable[Concatena
     def whole(self: P, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> T:
         # `_become` puts another dictionary in place, and leaves this one as it is.
         before = self.__dict__
+        verbose = vars(self).get("verbose")
+        hint = "; verbose=1 shows how far it is" if verbose == 0 else ""
+        # What shows its progress needs no other sign.
+        alive = nullcontext() if verbose else signs_of_life(f"{type(self).__name__}.{method.__name__}", hint)
         try:
-            return announcing(self, *args, **kwargs)
+            with alive:
+                return announcing(self, *args, **kwargs)
         except BaseException:
             self.__dict__ = before
             raise
