@@ -70,7 +70,7 @@ def did_you_mean(name: object, candidates: Iterable[str]) -> str:
     """Return a hint such as ``"; did you mean 'x1'?"``, or an empty string when nothing is close."""
     if not isinstance(name, str):
         return ""
-    known, folded = list(candidates), name.casefold()
+    known, folded = list(map(str, candidates)), name.casefold()
     close = [each for each in known if each.casefold() == folded]
     # What is much longer than any name is like none, and would take long to compare.
     close = close or get_close_matches(name[:MOST_QUOTED], known, n=1)

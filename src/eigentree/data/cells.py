@@ -185,7 +185,10 @@ def _object_cells(cells: list[Any], name: str) -> Cells:
         places = {cell: -1 if is_missing(cell) else int(cell) for cell in different}
         return Factored(_looked_up(places, cells), (False, True))
     if all(isinstance(cell, Real) for cell in known) and not any(_too_large(cell) for cell in known):
-        return np.array([math.nan if is_missing(cell) else float(cell) for cell in cells], np.float64)
+        try:
+            return np.array([math.nan if is_missing(cell) else float(cell) for cell in cells], np.float64)
+        except OverflowError:
+            raise DataError(f"column {name!r} holds a number beyond all floats, which is no state") from None
     among_text = any(isinstance(cell, str | bytes) for cell in known)
     labels: dict[Label, int] = {}
     places = {}

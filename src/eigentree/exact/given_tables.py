@@ -65,7 +65,7 @@ def checked_columns(graph: LatentGraph, columns: Columns | None) -> Columns:
     if columns is None:
         return plain
     if not isinstance(columns, Columns) or (columns.names, columns.states) != (plain.names, plain.states):
-        raise NetworkError(f"columns are those of the graph's observed variables, {plain}, not {columns!r}")
+        raise NetworkError(f"columns are those of the graph's observed variables, {plain}, not {quoted(columns)}")
     return columns
 
 

@@ -174,9 +174,10 @@ def learns(method: Callable[Concatenate[P, Arguments], T]) -> Callable[Concatena
         # `_become` puts another dictionary in place, and leaves this one as it is.
         before = self.__dict__
         verbose = vars(self).get("verbose")
-        hint = "; verbose=1 shows how far it is" if verbose == 0 else ""
+        hint = "; verbose=1 shows how far it is" if isinstance(verbose, int) else ""
         # What shows its progress needs no other sign.
-        alive = nullcontext() if verbose else signs_of_life(f"{type(self).__name__}.{method.__name__}", hint)
+        shows = isinstance(verbose, int) and verbose > 0
+        alive = nullcontext() if shows else signs_of_life(f"{type(self).__name__}.{method.__name__}", hint)
         try:
             with alive:
                 return announcing(self, *args, **kwargs)

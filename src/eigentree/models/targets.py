@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from eigentree.checks import check_cells
 from eigentree.data.cells import is_marked_missing
 from eigentree.errors import DataError, quoted
 from eigentree.notices import notice
@@ -83,6 +85,8 @@ def label_array(y: Any, rows: int) -> NDArray[Any]:
         labels = np.ma.getdata(y).astype(object)
         labels[np.ma.getmaskarray(y)] = None
         y = labels
+    if isinstance(y, Sized) and not isinstance(y, np.ndarray):
+        check_cells("y", len(y), "give one label per row")
     try:
         given = np.asarray(y)
     except ValueError:
