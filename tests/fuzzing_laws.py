@@ -131,6 +131,7 @@ def _fills_what_is_missing_only(question: Question, answer: Any) -> None:
 def _draws_what_is_given(question: Question, answer: Any) -> None:
     graph = getattr(question.owner, "graph_", None) or question.owner.graph
     assert answer.shape == (question.arguments["n"], len(graph.observed))
+    answer = np.asarray(answer)
     assert (answer >= 0).all()
     assert (answer < [graph.states[name] for name in graph.observed]).all()
     for name, state in (question.arguments["given"] or {}).items():
