@@ -283,6 +283,17 @@ def test_a_truth_value_is_no_rank(rank: object) -> None:
         et.SpectralJunctionTree(GRAPH, max_rank=rank).fit(ROWS)
 
 
+def test_a_score_tells_of_impossible_rows_once() -> None:
+    model = et.EMJunctionTree(
+        et.zoo.mixture(2, 2, 3), init="random", restarts=1, max_iter=3, pseudo_counts=0, random_state=0
+    ).fit([[0, 0], [1, 1]] * 20)
+    for ask in (model.score, model.score_samples):
+        with pytest.warns(RuntimeWarning, match="1 of 2 rows have probability zero") as told:
+            found = ask([[2, 2], [0, 0]])
+        assert np.min(found) == -np.inf
+        assert [each.filename for each in told] == [__file__]
+
+
 @pytest.mark.parametrize("rule", ["bogus", None, np.array(["error"])], ids=["bogus", "none", "array"])
 def test_a_rule_for_unknown_labels_that_is_none_is_refused_after_a_fit_too(estimator: Face, rule: object) -> None:
     model = estimator.fit(ROWS).set_params(unknown=rule)
