@@ -133,7 +133,6 @@ def _draws_what_is_given(question: Question, answer: Any) -> None:
     answer = np.asarray(answer, np.float64)
     graph = getattr(question.owner, "graph_", None) or question.owner.graph
     assert answer.shape == (question.arguments["n"], len(graph.observed))
-    answer = np.asarray(answer)
     assert (answer >= 0).all()
     assert (answer < [graph.states[name] for name in graph.observed]).all()
     for name, state in (question.arguments["given"] or {}).items():
