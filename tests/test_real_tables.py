@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.csv
 import pytest
 from numpy.testing import assert_array_equal
@@ -126,14 +127,25 @@ def test_a_column_is_classified_by_the_others(name: str) -> None:
 
 
 def test_splice_junctions_are_words() -> None:
-    lines = [line.split(",") for line in shared_file("splice.data").read_text().splitlines()]
-    words, y = [line[2].strip() for line in lines], [line[0].strip() for line in lines]
+    file, names = shared_file("splice.data"), ["class", "name", "sequence"]
+    by_pandas = pd.read_csv(file, header=None, names=names, skipinitialspace=True)
+    by_polars = pl.read_csv(file, has_header=False, new_columns=names)
+    by_arrow = pyarrow.csv.read_csv(file, pyarrow.csv.ReadOptions(column_names=names))
+    words = {
+        "pandas": by_pandas["sequence"],
+        "polars": by_polars["sequence"].str.strip_chars(),
+        "pyarrow": pyarrow.compute.utf8_trim_whitespace(by_arrow["sequence"]),
+        "letters": pd.DataFrame([list(word) for word in by_pandas["sequence"]]),
+    }
+    classes = {"pandas": by_pandas, "polars": by_polars, "pyarrow": by_arrow, "letters": by_pandas}
     estimator = et.SpectralJunctionTree(et.zoo.HMM(), categories="ACGT", unknown="missing", shrinkage=25.6)
-    model = et.JunctionTreeClassifier(estimator).fit(words[::2], y[::2])
-    assert model.score(words[1::2], y[1::2]) > 0.94
-    frame = pd.DataFrame([list(word) for word in words])
-    twin = et.JunctionTreeClassifier(estimator).fit(frame[::2], y[::2])
-    assert_array_equal(twin.predict_proba(frame[1::2]), model.predict_proba(words[1::2]))
+    answers = []
+    for library, rows in words.items():
+        model = et.JunctionTreeClassifier(estimator).fit(rows[::2], classes[library]["class"][::2])
+        assert model.score(rows[1::2], classes[library]["class"][1::2]) > 0.94
+        answers.append(model.predict_proba(rows))
+    for other in answers[1:]:
+        assert_array_equal(other, answers[0])
 
 
 def test_names_of_people_are_no_states() -> None:
