@@ -25,6 +25,7 @@ __all__ = [
     "MOST_CELLS",
     "MOST_THREADS",
     "MOST_VARIABLES",
+    "MOST_WHOLE",
     "Seed",
     "a_mapping",
     "an_array",

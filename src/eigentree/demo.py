@@ -135,7 +135,7 @@ def _show_next() -> None:
     print("\n7. What to try next:\n")
     print("   print(model.estimators_[0].report_)             ranks, views and singular values of each separator")
     print("   et.EMJunctionTree(graph).fit(X)                  the same face, learned by EM")
-    print("   et.SpectralJunctionTree(et.zoo.Mixture(4))       a latent class model of any table of codes")
+    print("   et.SpectralJunctionTree(et.zoo.Mixture(4))       a latent class model of any table")
     print("   .venv/bin/eigentree warm-up                      compile all that is left, EM included")
     print("   README.md                                        the ten lines that do all of this on your data")
 

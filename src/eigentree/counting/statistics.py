@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Codes
-    from eigentree.data.columns import UnknownRule
-    from eigentree.data.states import Categories, NumericRule
+    from eigentree.data.states import Categories, NumericRule, UnknownRule
     from eigentree.structures.graph import LatentGraph
     from eigentree.structures.templates import Template
 
@@ -323,8 +322,7 @@ def _fitting(layout: CountLayout, tally: Tally, sample: RowSample, states: tuple
 
 def check_counts(plan: ViewPlan, counts: Counts) -> None:
     """Raise `DataError` unless counts are of a plan's columns, and of all groups that it asks for."""
-    plain = Columns.of(plan.graph)
-    if (counts.columns.names, counts.columns.states) != (plain.names, plain.states):
+    if not counts.columns.are_of(plan.graph):
         raise DataError("the counts are of other columns than the structure's; count with the same graph")
     for group in plan.groups():
         if counts.layout.holder(tuple(plan.graph.column(name) for name in group)) < 0:

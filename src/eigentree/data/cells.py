@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from eigentree.checks import MOST_WHOLE
 from eigentree.errors import DataError, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,6 +31,7 @@ __all__ = [
     "frame_cells",
     "is_marked_missing",
     "is_missing",
+    "object_array",
     "plain_label",
 ]
 
@@ -102,17 +104,15 @@ def frame_cells(series: Any, name: str) -> Cells:
 
     dtype = series.dtype
     if dtype == nw.Boolean or dtype.is_integer() or dtype.is_float():
-        if dtype in (nw.Int128, nw.UInt128):
-            return _object_cells(series.to_list(), name)
         holes = bool(series.is_null().any())
-        if holes and dtype == nw.Boolean:
+        if dtype in (nw.Int128, nw.UInt128) or (holes and dtype == nw.Boolean):
             return _object_cells(series.to_list(), name)
         if not holes:
             return array_cells(series.to_numpy(), name)
         if dtype.is_float():
             return array_cells(series.cast(nw.Float64).to_numpy(), name)
         numbers = series.fill_null(0).to_numpy()
-        if numbers.max() > 2**53 or numbers.min() < -(2**53):
+        if numbers.max() > MOST_WHOLE or numbers.min() < -MOST_WHOLE:
             return _object_cells(series.to_list(), name)
         return np.where(series.is_null().to_numpy(), np.nan, numbers.astype(np.float64))
     if dtype in (nw.Categorical, nw.Enum, nw.String):
@@ -207,7 +207,12 @@ def _looked_up(places: dict[Any, int], cells: list[Any]) -> Integers:
 
 def _too_large(cell: Any) -> bool:
     """Return whether a whole number is one that floats do not tell from its neighbours."""
-    return isinstance(cell, Integral) and not -(2**53) <= int(cell) <= 2**53
+    return isinstance(cell, Integral) and not -MOST_WHOLE <= int(cell) <= MOST_WHOLE
+
+
+def object_array(cells: Iterable[Any]) -> NDArray[Any]:
+    """Return an array of one axis that holds any objects as they are, sequences too."""
+    return np.array([*cells, None], object)[:-1]
 
 
 def is_marked_missing(cell: Any) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from eigentree.checks import one_of
 from eigentree.data.cells import Factored
 from eigentree.data.labels import UNKNOWN, Bins, Labels, looks_continuous
 from eigentree.data.states import (
+    UNKNOWN_RULES,
     are_codes,
+    check_rules,
     checked_labels,
     given_labels,
     known_numbers,
@@ -34,13 +36,10 @@ if TYPE_CHECKING:
     from eigentree.arrays import Codes
     from eigentree.data.cells import Cells, Label
     from eigentree.data.labels import Meaning
-    from eigentree.data.states import Categories, NumericRule
+    from eigentree.data.states import Categories, NumericRule, UnknownRule
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["Columns", "UnknownRule"]
-
-UnknownRule: TypeAlias = Literal["error", "missing"]
-"""What a label is that a column does not have: a mistake, or a missing cell."""
+__all__ = ["Columns"]
 
 
 @dataclass(frozen=True)
@@ -123,8 +122,7 @@ class Columns:
         table = table_of(X)
         names = table.names or tuple(f"x{column}" for column in range(table.width))
         given = given_labels(categories, names)
-        one_of("numeric", numeric, ("error", "quantiles"))
-        one_of("unknown", unknown, ("error", "missing"))
+        check_rules(unknown, numeric)
         weights = checked_weights(sample_weight, table.count)
         found: list[tuple[int, Meaning | None]] = []
         for place, name in enumerate(names):
@@ -152,8 +150,7 @@ class Columns:
         """
         table = table_of(X)
         given = given_labels(categories, self.names)
-        one_of("numeric", numeric, ("error", "quantiles"))
-        one_of("unknown", unknown, ("error", "missing"))
+        check_rules(unknown, numeric)
         weights = checked_weights(sample_weight, table.count)
         meanings: list[Meaning | None] = []
         for place, name, states in zip(table.places(self.names), self.names, self.states, strict=True):
@@ -169,6 +166,15 @@ class Columns:
             meanings.append(without_codes(labels)[1] if isinstance(labels, Labels) else labels)
         named = table.names is not None
         return replace(self, meanings=tuple(meanings), unknown=unknown, container=table.container, named=named)
+
+    def reading(self, unknown: UnknownRule) -> Columns:
+        """Return the columns with another rule for labels that they do not have."""
+        return self if self.unknown == unknown else replace(self, unknown=unknown)
+
+    def are_of(self, graph: LatentGraph) -> bool:
+        """Return whether these are the observed variables of a graph, with as many states."""
+        plain = Columns.of(graph)
+        return (self.names, self.states) == (plain.names, plain.states)
 
     @property
     def plain(self) -> bool:
@@ -269,7 +275,7 @@ class Columns:
                 document["container"],
                 document["named"],
             )
-            one_of("unknown", made.unknown, ("error", "missing"), DataError)
+            one_of("unknown", made.unknown, UNKNOWN_RULES, DataError)
             lengths = {len(made.names), len(made.states), len(made.meanings)}
             sound = (
                 len(lengths) == 1

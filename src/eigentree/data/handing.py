@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.cells import Factored, is_missing
+from eigentree.data.cells import Factored, is_missing, object_array
 from eigentree.data.labels import Bins, Labels
 from eigentree.data.table import ARRAY, TEXT, Table, frame_of, table_of
 from eigentree.errors import DataError
@@ -144,20 +144,14 @@ def _label_array(labels: Sequence[Any]) -> NDArray[Any]:
         return np.array(labels, np.bool_)
     if kinds <= {int, float} and all(abs(label) < 2**63 for label in labels):
         return np.array(labels)
-    return _object_array(labels)
-
-
-def _object_array(cells: Sequence[Any]) -> NDArray[Any]:
-    array = np.empty(len(cells), object)
-    array[:] = cells
-    return array
+    return object_array(labels)
 
 
 def _array_column(table: Table, place: int, filled: tuple[Booleans, NDArray[Any]] | None) -> NDArray[Any]:
     """Return a column of an array with its holes filled."""
     column = table.column(place, "")
     if isinstance(column, Factored):
-        column = _object_array(table.cells(place))
+        column = object_array(table.cells(place))
     if filled is None:
         return column
     holes, values = filled

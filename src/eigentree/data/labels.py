@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats, Integers
 
-__all__ = ["MISSING", "UNKNOWN", "Bins", "Labels", "Meaning", "in_order", "looks_continuous"]
+__all__ = ["FEW_ROWS_EACH", "MISSING", "UNKNOWN", "Bins", "Labels", "Meaning", "in_order", "looks_continuous"]
 
 MISSING = -1
 """The code of a missing cell while a column is read."""
@@ -32,7 +32,7 @@ MANY_NUMBERS = 32
 """From more different numbers than this on, a column may be one of measurements."""
 
 FEW_ROWS_EACH = 5
-"""Such a column looks continuous where each number has fewer rows than this on average."""
+"""Numbers look continuous where each has fewer rows than this on average: such columns, or classes of fractions."""
 
 MOST_BINS = 8
 """Into how many bins a column of measurements is cut, fewer where numbers repeat."""

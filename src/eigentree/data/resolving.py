@@ -13,8 +13,7 @@ from eigentree.structures.graph import LatentGraph
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from eigentree.data.columns import UnknownRule
-    from eigentree.data.states import Categories, NumericRule
+    from eigentree.data.states import Categories, NumericRule, UnknownRule
     from eigentree.structures.templates import Template
 
 __all__ = ["graph_over", "resolved"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from eigentree.checks import one_of
 from eigentree.data.cells import Factored, is_missing, plain_label
 from eigentree.data.labels import Bins, Labels, in_order, looks_continuous
 from eigentree.errors import DataError, did_you_mean, quoted
@@ -21,9 +22,12 @@ if TYPE_CHECKING:
     from eigentree.data.labels import Meaning
 
 __all__ = [
+    "UNKNOWN_RULES",
     "Categories",
     "NumericRule",
+    "UnknownRule",
     "are_codes",
+    "check_rules",
     "checked_labels",
     "given_labels",
     "known_numbers",
@@ -34,11 +38,22 @@ __all__ = [
 MOST_LABELS = 2**20
 """Of a column."""
 
+UnknownRule: TypeAlias = Literal["error", "missing"]
+"""What a label is that a column does not have: a mistake, or a missing cell."""
+
 NumericRule: TypeAlias = Literal["error", "quantiles"]
 """What a column of measurements is: a mistake, or cut into bins that hold equally many rows."""
 
+UNKNOWN_RULES, NUMERIC_RULES = get_args(UnknownRule), get_args(NumericRule)
+
 Categories: TypeAlias = "Mapping[str, Iterable[Label]] | Iterable[Label]"
 """The labels of some columns by name, or those of every column."""
+
+
+def check_rules(unknown: Any, numeric: Any = "error") -> None:
+    """Raise `ParameterError` unless these are rules by which cells are read."""
+    one_of("unknown", unknown, UNKNOWN_RULES)
+    one_of("numeric", numeric, NUMERIC_RULES)
 
 
 def given_labels(categories: Categories | None, names: Sequence[str]) -> dict[str, Labels]:

@@ -220,8 +220,7 @@ def _unmarked(content: Any) -> Any:
 def checked_columns(content: Any, graph: LatentGraph) -> Columns:
     """Return the columns of a document, once they are those of a graph."""
     columns = columns_of(content)
-    expected = Columns.of(graph)
-    if (columns.names, columns.states) != (expected.names, expected.states):
+    if not columns.are_of(graph):
         raise FileError("the columns are not those of the graph")
     return columns
 

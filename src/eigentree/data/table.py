@@ -51,9 +51,9 @@ class Table(ABC):
     def column(self, place: int, name: str) -> Cells:
         """Return the cells of a column; its name is for messages."""
 
+    @abstractmethod
     def cells(self, place: int) -> list[Any]:
         """Return the cells of a column as the user gave them."""
-        raise NotImplementedError(f"frames keep their own cells: {self.container}")
 
     def places(self, names: Sequence[str], absent: str | None = None, named: bool = True) -> Sequence[int]:
         """Return where the columns of some names stand: by position, unless the table has names of its own.
@@ -156,6 +156,10 @@ class _Frame(Table):
 
     def column(self, place: int, name: str) -> Cells:
         return frame_cells(self.frame[:, place], name)
+
+    def cells(self, place: int) -> list[Any]:
+        found: list[Any] = self.frame[:, place].to_list()
+        return found
 
 
 def table_of(X: ArrayLike | Any) -> Table:

@@ -230,14 +230,19 @@ class Stopping(NamedTuple):
 
     @classmethod
     def usual(cls, rule: Rule, rows: DistinctRows, parameters: int) -> Stopping:
-        """Return when a climb on rows has arrived by a rule, given how many entries of the tables are learned.
+        """Return when a climb on rows has arrived by a rule, given how many entries of the tables are learned."""
+        tol = USUAL_TOLERANCES[rule]
+        if rule == "gain" and len(rows.weights) >= DEAR_ROWS:
+            tol = max(tol, cls.within_chance(SHARE_OF_ERROR, parameters, float(rows.weights.sum())).tol)
+        return cls(rule, tol)
+
+    @classmethod
+    def within_chance(cls, share: float, parameters: int, rows: float) -> Stopping:
+        """Return when no more is to be gained than a share of what chance makes of so many rows.
 
         From p parameters and n rows, chance alone makes the log-likelihood per row wrong by p / 2n.
         """
-        tol = USUAL_TOLERANCES[rule]
-        if rule == "gain" and len(rows.weights) >= DEAR_ROWS:
-            tol = max(tol, SHARE_OF_ERROR * parameters / (2.0 * float(rows.weights.sum())))
-        return cls(rule, tol)
+        return cls("gain", share * parameters / (2.0 * rows))
 
     def reached(self, history: Sequence[float], weight: float) -> bool:
         """Return whether a climb has arrived, given its objectives and the weight of its rows."""

@@ -79,6 +79,11 @@ class ParameterLayout:
         parts = [np.full(math.prod(self.shapes[key]), key in useful) for key in self.axes]
         return np.concatenate(parts)
 
+    @property
+    def learned_count(self) -> int:
+        """How many parameters that are."""
+        return int(self.learned.sum())
+
     def vector(self, network: LatentNetwork) -> Floats:
         """Return the parameters of a network.
 

@@ -176,8 +176,8 @@ class Course:
 
     def parts(self, random: np.random.Generator) -> list[Part]:
         """Return parts of the rows, each larger than the one before, and at last all rows."""
-        parameters = int(self.whole.layout.learned.sum())
-        size = max(FIRST_ROWS if self.has_many_rows else FIRST_OF_FEWER, ROWS_PER_PARAMETER * parameters)
+        needed = ROWS_PER_PARAMETER * self.whole.layout.learned_count
+        size = max(FIRST_ROWS if self.has_many_rows else FIRST_OF_FEWER, needed)
         parts = []
         while WORTH_A_PART * size <= len(self.rows.weights):
             parts.append(part_of(self.rows, size, random))
@@ -438,7 +438,7 @@ class _Field:
 
     def _good_enough(self) -> Stopping:
         """Return when a part of the rows has no more to say: what is to be gained is small beside its error."""
-        return Stopping("gain", SHARE_OF_ERROR * int(self._problem.layout.learned.sum()) / (2 * self._draws))
+        return Stopping.within_chance(SHARE_OF_ERROR, self._problem.layout.learned_count, self._draws)
 
     def _is_level(self) -> bool:
         """Return whether it does not matter which start wins; few rows have many optima, which show late."""

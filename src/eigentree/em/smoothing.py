@@ -87,7 +87,7 @@ def chosen_pseudo_counts(
         Show progress if positive, as the fit itself does.
     """
     rows = float(course.rows.weights.sum())
-    if not FEWEST_ROWS <= rows <= ROWS_PER_PARAMETER * int(course.whole.layout.learned.sum()):
+    if not FEWEST_ROWS <= rows <= ROWS_PER_PARAMETER * course.whole.layout.learned_count:
         return FEW_PSEUDO_COUNTS
     some = _by_name(course.rows, course.graph)
     # A prior is a matter of the tables and not of how many rows there are: some tell it, and cost less.

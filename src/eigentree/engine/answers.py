@@ -56,7 +56,7 @@ class Answers(ABC):
         rows = Rows.of(X, self._columns, absent=target)
         proba, undefined = self._model.predict(rows, target)
         warn_helped(undefined, f"rows {self._model.undefined}; their column's marginal was used")
-        return by_row(X, proba, target, self._columns.labels(target))
+        return by_row(X, proba, [target], [self._columns.labels(target)])
 
     def impute(
         self,
@@ -130,10 +130,10 @@ class Answers(ABC):
         return LabeledTable.answer(table, names, [self._columns.labels(name) for name in names])
 
 
-def by_row(X: Any, proba: Floats, target: str, labels: Sequence[Hashable]) -> LabeledTable:
-    """Return distributions of a variable, one per row of X and called as there, with its states named."""
-    rows = row_labels(X, len(proba))
-    return LabeledTable.answer(proba, ("row" if target != "row" else "of row", target), (rows, labels))
+def by_row(X: Any, proba: Floats, names: Sequence[str], labels: Sequence[Sequence[Hashable]]) -> LabeledTable:
+    """Return distributions of variables, one per row of X and called as there, with their states named."""
+    row = "row" if "row" not in names else "of row"
+    return LabeledTable.answer(proba, (row, *names), (row_labels(X, len(proba)), *labels))
 
 
 def warn_helped(count: int, what: str) -> None:

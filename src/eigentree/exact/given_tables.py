@@ -64,7 +64,7 @@ def checked_columns(graph: LatentGraph, columns: Columns | None) -> Columns:
     plain = Columns.of(graph)
     if columns is None:
         return plain
-    if not isinstance(columns, Columns) or (columns.names, columns.states) != (plain.names, plain.states):
+    if not isinstance(columns, Columns) or not columns.are_of(graph):
         raise NetworkError(f"columns are those of the graph's observed variables, {plain}, not {quoted(columns)}")
     return columns
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from eigentree.checks import Seed, different_names, generator, our_arithmetic
-from eigentree.data.handing import frame_like, row_labels
-from eigentree.data.labeled_table import LabeledTable
+from eigentree.data.handing import frame_like
 from eigentree.data.rows import rows_at_a_time
 from eigentree.engine.answers import Answers, by_row, warn_helped
 from eigentree.errors import DataError, GraphError
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Booleans, Codes, Floats
     from eigentree.data.columns import Columns
+    from eigentree.data.labeled_table import LabeledTable
     from eigentree.engine.model import Model
     from eigentree.exact.decoding import Decoder
 
@@ -104,7 +104,7 @@ class HiddenAnswers(Answers):
             return super().predict_proba(X, target)
         found, lost = self._marginals(X, (target,))
         warn_helped(lost, f"rows {self._model.undefined}; the marginal of {target!r} was used")
-        return by_row(X, found[target], target, range(found[target].shape[1]))
+        return _by_row(X, found[target], (target,))
 
     @our_arithmetic
     def posterior(
@@ -123,7 +123,7 @@ class HiddenAnswers(Answers):
         if names is None:
             found, lost = self._marginals(X, self._model.graph.hidden)
             warn_helped(lost, f"rows {self._model.undefined}; the marginals of the hidden variables were used")
-            return {name: by_row(X, proba, name, range(proba.shape[1])) for name, proba in found.items()}
+            return {name: _by_row(X, proba, (name,)) for name, proba in found.items()}
         asked = self._hidden_names(names)
         revealed = self._tables.reveal(asked)
         places = revealed.places
@@ -148,9 +148,7 @@ class HiddenAnswers(Answers):
         warn_helped(count, f"rows {self._model.undefined}; the hidden variables' own distribution was used")
         joint = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
         joint = (joint / joint.sum(axis=1, keepdims=True)).reshape(-1, *shape)
-        row = "row" if "row" not in asked else "of row"
-        own = [range(size) for size in shape]
-        return LabeledTable.answer(joint, (row, *asked), [row_labels(X, len(joint)), *own])
+        return _by_row(X, joint, asked)
 
     @our_arithmetic
     def decode(self, X: ArrayLike | Any) -> Decoded:
@@ -226,3 +224,8 @@ class HiddenAnswers(Answers):
                 f"name each hidden variable once, and at least one; the graph has {list(graph.hidden)}"
             )
         return asked
+
+
+def _by_row(X: ArrayLike | Any, proba: Floats, names: tuple[str, ...]) -> LabeledTable:
+    """Return posteriors of hidden variables, one per row, whose states are numbers."""
+    return by_row(X, proba, names, [range(size) for size in proba.shape[1:]])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -12,6 +11,7 @@ from eigentree.checks import one_of, our_arithmetic
 from eigentree.counting.statistics import Statistics
 from eigentree.data.resolving import resolved
 from eigentree.data.rows import Rows
+from eigentree.data.states import check_rules
 from eigentree.data.table import table_of
 from eigentree.data.weights import LIGHT, checked_weights, positive_weights, warn_of_few
 from eigentree.errors import DataError
@@ -120,8 +120,8 @@ class JunctionTreeClassifier(Features):
     def _columns(self) -> Columns:
         self._require_fit()
         require_face(self.estimator)
-        one_of("unknown", self.estimator.unknown, ("error", "missing"))
-        return replace(self.columns_, unknown=self.estimator.unknown)
+        check_rules(self.estimator.unknown)
+        return self.columns_.reading(self.estimator.unknown)
 
     @learns
     def fit(self, X: ArrayLike | Any, y: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> Self:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats
     from eigentree.checks import Seed
-    from eigentree.data.columns import Columns, UnknownRule
-    from eigentree.data.states import Categories, NumericRule
+    from eigentree.data.columns import Columns
+    from eigentree.data.states import Categories, NumericRule, UnknownRule
     from eigentree.em.climbing import Rule
     from eigentree.em.entrants import Kind
     from eigentree.em.racing import Standing
@@ -286,8 +286,7 @@ class EMJunctionTree(StepsFace):
         if held is not None:
             gaps |= columns_with_gaps(held.codes, graph)
             checked = Problem.of(graph, held, gaps, 0.0, self.n_jobs)
-        learned = int(ParameterLayout.of(graph).learned.sum())
-        stopping = Stopping.usual(self.stopping, rows, learned)
+        stopping = Stopping.usual(self.stopping, rows, ParameterLayout.of(graph).learned_count)
         if self.tol is not None:
             stopping = Stopping(self.stopping, float(self.tol))
         return Course(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.checks import one_of
+from eigentree.data.states import check_rules
 from eigentree.engine.answers import Answers, warn_helped
 from eigentree.errors import ParameterError, quoted
 from eigentree.models.features import Features
@@ -16,7 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Floats
-    from eigentree.data.columns import Columns, UnknownRule
+    from eigentree.data.columns import Columns
+    from eigentree.data.states import UnknownRule
     from eigentree.engine.model import Model
     from eigentree.structures.graph import LatentGraph
 
@@ -47,8 +47,8 @@ class Face(Features, Answers):
     def _columns(self) -> Columns:
         self._require_fit()
         # It may have been set since the fit.
-        one_of("unknown", self.unknown, ("error", "missing"))
-        return replace(self.columns_, unknown=self.unknown)
+        check_rules(self.unknown)
+        return self.columns_.reading(self.unknown)
 
     @property
     def graph_(self) -> LatentGraph:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from eigentree.checks import Seed
-    from eigentree.data.columns import Columns, UnknownRule
-    from eigentree.data.states import Categories, NumericRule
+    from eigentree.data.columns import Columns
+    from eigentree.data.states import Categories, NumericRule, UnknownRule
     from eigentree.structures.graph import LatentGraph
     from eigentree.structures.templates import Template
 

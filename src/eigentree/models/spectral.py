@@ -11,6 +11,7 @@ from eigentree.counting.row_sample import RowSample
 from eigentree.counting.statistics import Statistics, check_counts
 from eigentree.data.columns import Columns
 from eigentree.data.resolving import graph_over, resolved
+from eigentree.data.states import check_rules
 from eigentree.data.weights import positive_weights, warn_of_few
 from eigentree.em.distinct import DistinctRows
 from eigentree.em.finishing import finished
@@ -36,9 +37,8 @@ if TYPE_CHECKING:
 
     from eigentree.checks import Seed
     from eigentree.counting.counts import MomentSource
-    from eigentree.data.columns import UnknownRule
     from eigentree.data.labeled_table import LabeledTable
-    from eigentree.data.states import Categories, NumericRule
+    from eigentree.data.states import Categories, NumericRule, UnknownRule
     from eigentree.engine.operators import TreeOperators
     from eigentree.structures.graph import LatentGraph
 
@@ -375,8 +375,7 @@ class SpectralJunctionTree(Face):
         one_of("scaling", self.scaling, ("variance", None))
         _auto_or_number("shrinkage", self.shrinkage, math.inf)
         _auto_or_number("floor", self.floor, 1.0)
-        one_of("unknown", self.unknown, ("error", "missing"))
-        one_of("numeric", self.numeric, ("error", "quantiles"))
+        check_rules(self.unknown, self.numeric)
 
     def _learn(self, plan: ViewPlan, statistics: Statistics) -> Self:
         """Return the model with all that was learned put in place at once, after it was all computed."""

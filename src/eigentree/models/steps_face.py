@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from eigentree.checks import MOST_THREADS, finite_number, one_of, whole_number
+from eigentree.checks import MOST_THREADS, finite_number, whole_number
 from eigentree.data.resolving import resolved
 from eigentree.data.rows import Rows
+from eigentree.data.states import check_rules
 from eigentree.data.weights import positive_weights, warn_of_few
 from eigentree.errors import NetworkError
 from eigentree.exact.network import LatentNetwork
@@ -42,8 +43,7 @@ class StepsFace(TablesFace):
     def _check_shared(self) -> None:
         whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
         whole_number("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
-        one_of("unknown", self.unknown, ("error", "missing"))
-        one_of("numeric", self.numeric, ("error", "quantiles"))
+        check_rules(self.unknown, self.numeric)
         if not (isinstance(self.pseudo_counts, str) and self.pseudo_counts in self._pseudo_count_rules):
             finite_number("pseudo_counts", self.pseudo_counts, 0.0)
 

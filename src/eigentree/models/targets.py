@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eigentree.checks import check_cells
-from eigentree.data.cells import is_marked_missing
+from eigentree.checks import MOST_WHOLE, check_cells
+from eigentree.data.cells import is_marked_missing, object_array
+from eigentree.data.labels import FEW_ROWS_EACH
 from eigentree.errors import DataError, quoted
 from eigentree.notices import notice
 
@@ -19,12 +20,6 @@ if TYPE_CHECKING:
     from eigentree.arrays import Integers
 
 __all__ = ["Targets", "label_array", "shown_label"]
-
-FEW_ROWS_EACH = 5
-"""Fractions of which there are fewer rows each than this, on average, are no classes."""
-
-MOST_WHOLE = 2**53
-"""Beyond, floats no longer tell whole numbers apart."""
 
 
 class Targets(NamedTuple):
@@ -104,10 +99,10 @@ def label_array(y: Any, rows: int) -> NDArray[Any]:
         raise DataError(f"y needs one label per row, shape ({rows},), not {given.shape}")
     # numpy would turn the numbers of a mixed list into strings, and so merge 1 and "1".
     if given.dtype.kind in "US" and isinstance(y, list | tuple) and not all(isinstance(each, str) for each in y):
-        given = np.array([*y, None], object)[:-1]
+        given = object_array(y)
     if given.dtype.kind == "O":
         # Comparisons with the marks that pandas has have no truth.
-        given = np.array([*(None if is_marked_missing(label) else label for label in given), None], object)[:-1]
+        given = object_array(None if is_marked_missing(label) else label for label in given)
     return given
 
 
@@ -121,7 +116,7 @@ def _unmerged(y: Any, labels: NDArray[Any]) -> NDArray[Any]:
     listed = getattr(y, "to_pylist", None) or getattr(y, "to_list", None)
     if listed is None or labels.ndim != 1 or labels.dtype.kind != "f" or not np.isnan(labels).any():
         return labels
-    return np.array([*listed(), None], object)[:-1]
+    return object_array(listed())
 
 
 def _as_numbers(labels: NDArray[Any]) -> NDArray[Any]:
