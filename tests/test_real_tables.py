@@ -41,7 +41,7 @@ SOURCES = {
     "mushrooms": Source("agaricus-lepiota.data", et.zoo.Mixture(2), "?", MUSHROOMS, target="poisonous"),
     "gss82": Source("gss82.csv", et.zoo.Mixture(3), target="COOPERAT"),
     "election": Source("election.csv", et.zoo.Mixture(3), target="INTELB"),
-    "mvad": Source("mvad.csv", et.zoo.HMM(hidden_states=2), drop=("id", "weight")),
+    "mvad": Source("mvad.csv", et.zoo.HMM(hidden_states=2), drop=("id", "weight"), target="Jun.99"),
 }
 
 
@@ -107,7 +107,7 @@ def test_a_file_is_fitted_scored_and_filled_the_same_by_every_library(source: So
             assert first[question] == other[question], question
 
 
-@pytest.mark.parametrize("name", ["votes", "mushrooms", "gss82", "election"])
+@pytest.mark.parametrize("name", ["votes", "mushrooms", "gss82", "election", "mvad"])
 def test_a_column_is_classified_by_the_others(name: str) -> None:
     source = SOURCES[name]
     frame = pandas_table(source).dropna(subset=[source.target])[::3]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from eigentree.errors import FileError
+from eigentree.errors import FileError, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,9 +33,6 @@ MOST = 2**53
 
 MOST_BITS = 10_000
 """Python itself refuses to write or read whole numbers of more than 4,300 digits."""
-
-SHOWN = 60
-"""How many characters of a bad value a message shows."""
 
 
 class UnknownEntryError(FileError):
@@ -133,29 +130,21 @@ def number(content: Any, what: str) -> float:
             return float(found)
     except OverflowError:
         pass
-    raise FileError(f"{what} is a number, not {_shown(content)}")
+    raise FileError(f"{what} is a number, not {quoted(content)}")
 
 
 def whole(content: Any, what: str, least: int = 0, most: int = MOST) -> int:
     """Return a whole number within bounds."""
     if type(content) is not int or not least <= content <= most:
-        raise FileError(f"{what} is a whole number from {least} to {most}, not {_shown(content)}")
+        raise FileError(f"{what} is a whole number from {least} to {most}, not {quoted(content)}")
     return content
 
 
 def texts(content: Any, what: str) -> tuple[str, ...]:
     """Return a list of strings."""
     if type(content) is not list or not all(type(each) is str for each in content):
-        raise FileError(f"{what} is a list of strings, not {_shown(content)}")
+        raise FileError(f"{what} is a list of strings, not {quoted(content)}")
     return tuple(content)
-
-
-def _shown(content: Any) -> str:
-    try:
-        text = repr(content)
-    except ValueError:  # a whole number of thousands of digits
-        return "that"
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 class Section:
@@ -177,10 +166,10 @@ class Section:
 
     def __init__(self, content: Any, where: str, required: Sequence[str], optional: Sequence[str] = ()) -> None:
         if not isinstance(content, dict):
-            raise FileError(f"{where} is a JSON object, not {_shown(content)}")
+            raise FileError(f"{where} is a JSON object, not {quoted(content)}")
         for name in content:
             if name not in required and name not in optional:
-                raise UnknownEntryError(f"{where} has an entry {_shown(name)}, which is not known")
+                raise UnknownEntryError(f"{where} has an entry {quoted(name)}, which is not known")
         for name in required:
             if name not in content:
                 raise FileError(f"{where} has no entry {name!r}")
@@ -233,5 +222,5 @@ class Section:
     def _of(self, name: str, kind: type[T], called: str) -> T:
         found = self.content[name]
         if type(found) is not kind:
-            raise FileError(f"{self.at(name)} is {called}, not {_shown(found)}")
+            raise FileError(f"{self.at(name)} is {called}, not {quoted(found)}")
         return found
