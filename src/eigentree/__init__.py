@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from eigentree import datasets as datasets
     from eigentree.counting.counts import Counts as Counts
+    from eigentree.counting.pairs import PairCounts as PairCounts
     from eigentree.counting.statistics import Statistics as Statistics
     from eigentree.data.labeled_table import LabeledTable as LabeledTable
     from eigentree.em.expected_tables import expected_counts as expected_counts
@@ -53,6 +54,7 @@ _HOME = {
     "LatentNetwork": "exact.network",
     "NetworkError": "errors",
     "OnlineEMJunctionTree": "models.online_em",
+    "PairCounts": "counting.pairs",
     "ParameterError": "errors",
     "RankError": "errors",
     "SpectralJunctionTree": "models.spectral",

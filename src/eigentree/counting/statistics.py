@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,10 +11,10 @@ import numpy as np
 from eigentree.checks import a_mapping, our_arithmetic
 from eigentree.counting.accumulating import Tally
 from eigentree.counting.counts import ROUNDING, Counts, weighted_chunks
+from eigentree.counting.given_arrays import GivenArrays, columns_array
 from eigentree.counting.joint_table import JointTable
 from eigentree.counting.layout import CountLayout
 from eigentree.counting.row_sample import RowSample
-from eigentree.data.columns import Columns
 from eigentree.data.resolving import resolved
 from eigentree.data.rows import Rows
 from eigentree.data.weights import MOST_WEIGHT, checked_weights, warn_of_few
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Codes
+    from eigentree.data.columns import Columns
     from eigentree.data.states import Categories, NumericRule, UnknownRule
     from eigentree.structures.graph import LatentGraph
     from eigentree.structures.templates import Template
@@ -195,7 +195,7 @@ class Statistics:
         layout, tally = counts.layout, counts.tally
         asked = [*layout.groups, *layout.covered]
         found: dict[str, NDArray[Any]] = {
-            "columns": np.frombuffer(json.dumps(self.columns.to_json()).encode(), np.uint8),
+            "columns": columns_array(self.columns),
             "group_sizes": np.array([len(group) for group in asked]),
             "group_columns": np.array([column for group in asked for column in group]),
             "rows": np.array(tally.rows),
@@ -221,7 +221,7 @@ class Statistics:
         DataError
             When an array is missing or does not fit the others.
         """
-        given = _Arrays(a_mapping("arrays", arrays, "those of Statistics.arrays()", DataError))
+        given = _Arrays(a_mapping("arrays", arrays, "those of Statistics.arrays()", DataError), "statistics")
         columns = given.columns()
         layout = CountLayout.of(given.groups(len(columns.names)), columns.states)
         rows = given.one("rows", "iuf", 0).item()
@@ -242,30 +242,8 @@ def _check_statistics(other: object) -> None:
         raise DataError(f"Statistics add up with Statistics, not with {quoted(other)}")
 
 
-@dataclass(frozen=True)
-class _Arrays:
-    """Arrays that a user says are statistics, looked at one by one."""
-
-    arrays: Mapping[str, Any]
-
-    def one(self, name: str, kinds: str, axes: int = 1) -> NDArray[Any]:
-        """Return a read-only copy of an array, once it holds one of some kinds of numbers and has so many axes."""
-        if name not in self.arrays:
-            raise DataError(f"these arrays are no statistics: {name!r} is missing")
-        array = self.arrays[name]
-        if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.ndim != axes:
-            raise DataError(f"these arrays are no statistics: {name!r} is not an array of the right kind and shape")
-        # What the caller does with the array later is no matter.
-        copy = np.array(array)
-        copy.flags.writeable = False
-        return copy
-
-    def columns(self) -> Columns:
-        """Return the columns that were counted."""
-        try:
-            return Columns.from_json(json.loads(bytes(self.one("columns", "u"))))
-        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
-            raise DataError("these arrays are no statistics: 'columns' does not describe any") from None
+class _Arrays(GivenArrays):
+    """Arrays that a user says are statistics."""
 
     def groups(self, columns: int) -> list[tuple[int, ...]]:
         """Return the groups that were counted, once their columns are there."""

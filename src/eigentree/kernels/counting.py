@@ -8,7 +8,7 @@ import numpy as np
 
 from eigentree.kernels.compiling import compiled, helper
 
-__all__ = ["count_groups", "feature_sums", "weigh_groups"]
+__all__ = ["count_groups", "count_pairs", "feature_sums", "weigh_groups"]
 
 
 @helper
@@ -172,3 +172,51 @@ def feature_sums(dense: Any, start: Any, states: Any, widths: Any, whole: Any, m
             done *= widths[axis]
         for cell in range(done):
             sums[table, cell] = lines[here, cell]
+
+
+@helper
+def _weigh_pair(first: Any, second: Any, weights: Any, states: Any, scratch: Any) -> None:
+    """Add the weights of rows to the joint table of two columns, which has a row and a column for missing cells."""
+    width = states[1] + 1
+    for r in range(first.shape[0]):
+        scratch[first[r] * width + second[r]] += weights[r]
+
+
+@compiled
+def count_pairs(codes: Any, weights: Any, wide: Any, states: Any, start: Any, kept: Any, matrix: Any) -> None:
+    """Add the weights of the rows to the table of each pair of columns of which at least one is wide.
+
+    Parameters
+    ----------
+    codes : (columns, rows)
+    weights : (rows,)
+    wide : (columns,)
+        Whether to count the pairs of a column here.
+    states, start, kept : (columns,)
+        How many states each column has, where they begin in `matrix`, and how many of them are counted there.
+    matrix : (counted states, counted states)
+        Of a pair, the first column is the one that stands first; of a column alone, the diagonal is counted.
+    """
+    rows = codes.shape[1]
+    scratch = np.zeros(max(rows, 1), weights.dtype)
+    sizes = np.zeros(2, np.int64)
+    for i in range(codes.shape[0]):
+        first = codes[i]
+        for j in range(i, codes.shape[0]):
+            if not wide[i] and not wide[j]:
+                continue
+            second = codes[j]
+            sizes[0], sizes[1] = states[i], states[j]
+            cells = (sizes[0] + 1) * (sizes[1] + 1)
+            if cells <= rows:
+                # Without a look at which codes are counted, which processors guess wrong.
+                _weigh_pair(first, second, weights, sizes, scratch)
+                for a in range(kept[i]):
+                    for b in range(kept[j]):
+                        matrix[start[i] + a, start[j] + b] += scratch[a * (sizes[1] + 1) + b]
+                for cell in range(cells):
+                    scratch[cell] = 0
+            else:
+                for r in range(rows):
+                    if first[r] < kept[i] and second[r] < kept[j]:
+                        matrix[start[i] + first[r], start[j] + second[r]] += weights[r]

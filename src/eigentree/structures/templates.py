@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import islice, pairwise
@@ -23,6 +23,7 @@ __all__ = [
     "Mixture",
     "SemiHiddenMarkov",
     "Template",
+    "apart",
     "at_step",
     "each_count",
     "unrolled",
@@ -267,7 +268,8 @@ def at_step(name: str, step: int) -> str:
     return f"{name}_{step}" if name[-1].isdigit() else f"{name}{step}"
 
 
-def apart(hidden: list[str], columns: Mapping[str, int]) -> list[str]:
+def apart(hidden: list[str], columns: Collection[str]) -> list[str]:
+    """Return the names of hidden variables, with a prefix where one of them is the name of a column."""
     while any(name in columns for name in hidden):
         hidden = [f"hidden_{name}" for name in hidden]
     return hidden

@@ -1,0 +1,127 @@
+"""How much columns tell of each other, two by two: mutual information, and distances that add up along trees.
+
+Counts of a pair are smoothed toward independent columns by one row, so that a pair that few rows have tells
+little. Each number follows from the counts of its two columns alone, taken in the order of their names: to the last
+bit it is the same wherever in a table the columns stand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from eigentree.arrays import Floats, Integers
+    from eigentree.counting.pairs import PairCounts
+
+__all__ = ["correlation_distances", "distances_of", "information_of", "mutual_information"]
+
+PRIOR_ROWS = 1.0
+"""Rows of independent columns that are added to each pair."""
+
+BLOCK_CELLS = 2**20
+"""Most cells of tables that are worked on at a time."""
+
+LEAST_CORRELATION = 1e-4
+"""Columns that tell less of each other than this are as far from each other as any."""
+
+
+def mutual_information(pairs: PairCounts) -> Floats:
+    """Return the mutual information of all pairs of columns in nats, shape (columns, columns).
+
+    That of a column with itself is its entropy. Where no row has both cells it is 0.
+    """
+    return _of_all_pairs(pairs, information_of)
+
+
+def correlation_distances(pairs: PairCounts, hidden_states: int | None = None) -> Floats:
+    """Return the distances of all pairs of columns, shape (columns, columns); see `distances_of`."""
+    found = _of_all_pairs(pairs, lambda tables: distances_of(tables, hidden_states))
+    np.fill_diagonal(found, 0.0)
+    return found
+
+
+def information_of(tables: Floats) -> Floats:
+    """Return the mutual information of joint distributions, shape (tables, states, states)."""
+    independent = tables.sum(axis=2)[:, :, None] * tables.sum(axis=1)[:, None, :]
+    ratio = np.divide(tables, independent, out=np.ones_like(tables), where=tables > 0)
+    terms = (tables * np.log(ratio)).reshape(len(tables), -1)
+    # Rounding must not make independent columns tell less than nothing.
+    return np.asarray(np.maximum(terms.sum(axis=1), 0.0))
+
+
+def distances_of(tables: Floats, hidden_states: int | None = None) -> Floats:
+    """Return -log of how strongly columns are correlated, from joint distributions, shape (tables, states, states).
+
+    Parameters
+    ----------
+    tables : array
+    hidden_states : int, optional
+        Multiply as many canonical correlations, less one: in the population these distances add up along
+        every path of a tree whose hidden variables have so many states, where no column has fewer. By default the
+        root of the sum of their squares is taken (phi, of chi squared), which needs no such number and is steadier
+        on few rows; both are the same where variables have two states.
+    """
+    rows, columns = tables.sum(axis=2), tables.sum(axis=1)
+    expected = np.sqrt(rows[:, :, None] * columns[:, None, :])
+    # Without the first correlation, of the constant with itself, which is 1.
+    correlated = np.divide(tables, expected, out=np.zeros_like(tables), where=expected > 0) - expected
+    if hidden_states is None:
+        strength = np.sqrt((correlated**2).reshape(len(tables), -1).sum(axis=1))
+    else:
+        count = min(hidden_states - 1, tables.shape[1] - 1, tables.shape[2] - 1)
+        strength = (
+            np.linalg.svd(correlated, compute_uv=False)[:, :count].prod(axis=1)
+            if count > 0
+            else np.zeros(len(tables))
+        )
+    return np.asarray(-np.log(np.clip(strength, LEAST_CORRELATION, 1.0)))
+
+
+def _of_all_pairs(pairs: PairCounts, measure: Callable[[Floats], Floats]) -> Floats:
+    """Return a measure of the smoothed joint distributions of all pairs of columns."""
+    found = np.zeros((len(pairs.columns.names),) * 2)
+    for first, second in _blocks(pairs):
+        tables = pairs.tables(first, second)
+        total = tables.sum(axis=(2, 3), keepdims=True)
+        ones, others = (_smoothed(pairs.margins(places)) for places in (first, second))
+        tables += PRIOR_ROWS * ones[:, None, :, None] * others[None, :, None, :]
+        tables /= total + PRIOR_ROWS
+        values = measure(tables.reshape(-1, *tables.shape[2:])).reshape(len(first), len(second))
+        if first[0] == second[0]:
+            values = np.triu(values, 1) + np.triu(values, 1).T
+        found[np.ix_(first, second)] = values
+        found[np.ix_(second, first)] = values.T
+    # A column tells itself without any doubt.
+    for place in range(len(found)):
+        own = _smoothed(pairs.margins([place]))
+        found[place, place] = measure(own[:, :, None] * np.eye(own.shape[1]))[0]
+    return found
+
+
+def _smoothed(counts: Floats) -> Floats:
+    """Return the distribution of each column, 1/2 added to the count of each state."""
+    return np.asarray((counts + 0.5) / (counts.sum(axis=1) + 0.5 * counts.shape[1])[:, None])
+
+
+def _blocks(pairs: PairCounts) -> Iterator[tuple[Integers, Integers]]:
+    """Yield columns of one number of states, and of one that is no smaller, so many that memory holds their tables.
+
+    Of columns with equally many states those are ahead whose names are; blocks on the diagonal have pairs twice.
+    """
+    states = pairs.columns.states
+    order = sorted(range(len(states)), key=pairs.columns.names.__getitem__)
+    groups = {
+        count: np.array([place for place in order if states[place] == count]) for count in sorted(set(states))
+    }
+    for one, first in groups.items():
+        for other, second in groups.items():
+            if other < one:
+                continue
+            side = max(1, int((BLOCK_CELLS / (one * other)) ** 0.5))
+            for a in range(0, len(first), side):
+                for b in range(a if one == other else 0, len(second), side):
+                    yield first[a : a + side], second[b : b + side]
