@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import eigentree as et
-from eigentree.data.resolving import resolved
+from eigentree.counting.resolving import resolved
 
 
 def test_a_template_builds_its_graph_from_the_columns() -> None:

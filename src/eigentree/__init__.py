@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from eigentree import datasets as datasets
     from eigentree.counting.counts import Counts as Counts
+    from eigentree.counting.learned_structure import learn_structure as learn_structure
     from eigentree.counting.pairs import PairCounts as PairCounts
     from eigentree.counting.statistics import Statistics as Statistics
     from eigentree.data.labeled_table import LabeledTable as LabeledTable
@@ -62,6 +63,7 @@ _HOME = {
     "TensorError": "errors",
     "TreewidthError": "errors",
     "expected_counts": "em.expected_tables",
+    "learn_structure": "counting.learned_structure",
     "load": "models.files",
 }
 _MODULES = {"datasets": "datasets", "zoo": "structures.zoo"}

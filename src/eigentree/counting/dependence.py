@@ -11,19 +11,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eigentree.structures.discovery import spanning_tree
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from eigentree.arrays import Floats, Integers
     from eigentree.counting.pairs import PairCounts
 
-__all__ = ["correlation_distances", "distances_of", "information_of", "mutual_information"]
+__all__ = ["correlation_distances", "distances_of", "information_of", "mutual_information", "tree_distances"]
 
 PRIOR_ROWS = 1.0
 """Rows of independent columns that are added to each pair."""
 
 BLOCK_CELLS = 2**20
 """Most cells of tables that are worked on at a time."""
+
+SURE, LIKELY = 4.0, 1.3
+"""Times the noise from which a correlation is there beyond doubt, and from which it may be."""
+
+SHORTEST = 0.65
+"""Of 1 row, the length of an edge that is told from none; it falls with the fourth root of their number."""
 
 LEAST_CORRELATION = 1e-4
 """Columns that tell less of each other than this are as far from each other as any."""
@@ -42,6 +50,43 @@ def correlation_distances(pairs: PairCounts, hidden_states: int | None = None) -
     found = _of_all_pairs(pairs, lambda tables: distances_of(tables, hidden_states))
     np.fill_diagonal(found, 0.0)
     return found
+
+
+def tree_distances(pairs: PairCounts) -> tuple[Floats, float]:
+    """Return distances of all pairs of columns that add up along trees, and the shortest that is told from none.
+
+    As many canonical correlations are multiplied as columns have that are near each other, where rows tell it
+    beyond doubt and all columns have as many; else the root of the sum of their squares is taken.
+    """
+    steady = correlation_distances(pairs)
+    places = {name: place for place, name in enumerate(pairs.columns.names)}
+    edges = [(places[one], places[other]) for one, other in spanning_tree(-steady, pairs.columns.names)]
+    count = _resolved_correlations(pairs, edges)
+    shortest = SHORTEST * max(pairs.rows, 1.0) ** -0.25
+    if count is None:
+        return steady, shortest
+    return correlation_distances(pairs, count + 1), shortest * count**0.5
+
+
+def _resolved_correlations(pairs: PairCounts, edges: Sequence[tuple[int, int]]) -> int | None:
+    """Return how many canonical correlations neighbours have, or None where rows leave it in doubt.
+
+    Where there are none, the largest correlation of a table of noise is about that of a random matrix.
+    """
+    sure, likely = [], []
+    for one, other in edges:
+        table = pairs.tables([one], [other])
+        rows = max(table.sum(), 1.0)
+        noise = (np.sqrt(table.shape[2] - 1) + np.sqrt(table.shape[3] - 1)) / np.sqrt(rows)
+        found = np.linalg.svd(_correlated(table[0] / rows), compute_uv=False)[0]
+        sure.append(int((found > SURE * noise).sum()))
+        likely.append(int((found > LIKELY * noise).sum()))
+    if not edges:
+        return None
+    count = int(np.median(likely))
+    varied = [states for states in pairs.columns.states if states > 1]
+    told = count == int(np.quantile(sure, 0.25)) and 0 < count < min(varied, default=0)
+    return count if told else None
 
 
 def information_of(tables: Floats) -> Floats:
@@ -65,11 +110,9 @@ def distances_of(tables: Floats, hidden_states: int | None = None) -> Floats:
         root of the sum of their squares is taken (phi, of chi squared), which needs no such number and is steadier
         on few rows; both are the same where variables have two states.
     """
-    rows, columns = tables.sum(axis=2), tables.sum(axis=1)
-    expected = np.sqrt(rows[:, :, None] * columns[:, None, :])
-    # Without the first correlation, of the constant with itself, which is 1.
-    correlated = np.divide(tables, expected, out=np.zeros_like(tables), where=expected > 0) - expected
-    if hidden_states is None:
+    correlated = _correlated(tables)
+    # Where one of two columns has two states, there is one correlation, and nothing to multiply.
+    if hidden_states is None or (hidden_states > 1 and min(tables.shape[1:]) == 2):
         strength = np.sqrt((correlated**2).reshape(len(tables), -1).sum(axis=1))
     else:
         count = min(hidden_states - 1, tables.shape[1] - 1, tables.shape[2] - 1)
@@ -79,6 +122,12 @@ def distances_of(tables: Floats, hidden_states: int | None = None) -> Floats:
             else np.zeros(len(tables))
         )
     return np.asarray(-np.log(np.clip(strength, LEAST_CORRELATION, 1.0)))
+
+
+def _correlated(tables: Floats) -> Floats:
+    """Return matrices whose singular values are the canonical correlations, but for that of constants, which is 1."""
+    expected = np.sqrt(tables.sum(axis=2)[:, :, None] * tables.sum(axis=1)[:, None, :])
+    return np.asarray(np.divide(tables, expected, out=np.zeros_like(tables), where=expected > 0) - expected)
 
 
 def _of_all_pairs(pairs: PairCounts, measure: Callable[[Floats], Floats]) -> Floats:

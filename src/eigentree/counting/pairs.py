@@ -14,6 +14,7 @@ import numpy as np
 
 from eigentree.checks import a_mapping, check_cells, our_arithmetic
 from eigentree.counting.counts import ROUNDING, weighted_chunks
+from eigentree.counting.dependence import mutual_information, tree_distances
 from eigentree.counting.given_arrays import GivenArrays, columns_array
 from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows, rows_at_a_time
@@ -175,6 +176,26 @@ class PairCounts:
     def start(self) -> Integers:
         """Where the states of each column begin."""
         return _starts(self.kept)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.columns.names
+
+    @property
+    def states(self) -> tuple[int, ...]:
+        """How many states each column has."""
+        return self.columns.states
+
+    @cached_property
+    def information(self) -> Floats:
+        """The mutual information of all pairs of columns, in nats."""
+        return mutual_information(self)
+
+    @cached_property
+    def tree_distances(self) -> tuple[Floats, float]:
+        """Distances that add up along trees, and the shortest that these rows can tell from none."""
+        return tree_distances(self)
 
     def margins(self, places: Sequence[int] | Integers) -> Floats:
         """Return how often each state came, of columns with equally many states, shape (columns, states)."""

@@ -14,8 +14,8 @@ from eigentree.counting.counts import ROUNDING, Counts, weighted_chunks
 from eigentree.counting.given_arrays import GivenArrays, columns_array
 from eigentree.counting.joint_table import JointTable
 from eigentree.counting.layout import CountLayout
+from eigentree.counting.resolving import resolved
 from eigentree.counting.row_sample import RowSample
-from eigentree.data.resolving import resolved
 from eigentree.data.rows import Rows
 from eigentree.data.weights import MOST_WEIGHT, checked_weights, warn_of_few
 from eigentree.errors import DataError, quoted

@@ -10,7 +10,6 @@ import numpy as np
 from eigentree.data.cells import plain_label
 from eigentree.data.columns import Columns
 from eigentree.data.labels import Labels
-from eigentree.data.resolving import graph_over
 from eigentree.data.rows import Rows
 from eigentree.data.states import without_codes
 from eigentree.data.table import table_of
@@ -74,8 +73,8 @@ class ClassColumn:
 
 def column_of_class(
     settings: Any, X: ArrayLike | Any, classes: NDArray[Any], sample_weight: ArrayLike | None
-) -> tuple[LatentGraph, ClassColumn]:
-    """Return the graph of a model of the data and their class, and where the class stands among the columns.
+) -> tuple[LatentGraph | Template, ClassColumn]:
+    """Return the structure of a model of the data and their class, and where the class stands among the columns.
 
     Parameters
     ----------
@@ -119,7 +118,7 @@ def column_of_class(
         states=_with(own.states, place, states),
         meanings=_with(own.meanings, place, labels),
     )
-    return graph_over(structure, columns), ClassColumn(columns, name)
+    return structure, ClassColumn(columns, name)
 
 
 def _graph_of_others(structure: Any, X: ArrayLike | Any, learned: Columns, classes: int) -> LatentGraph:

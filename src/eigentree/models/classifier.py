@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, Type
 import numpy as np
 
 from eigentree.checks import one_of, our_arithmetic
+from eigentree.counting.resolving import resolved
 from eigentree.counting.statistics import Statistics
-from eigentree.data.resolving import resolved
 from eigentree.data.rows import Rows
 from eigentree.data.states import check_rules
 from eigentree.data.table import table_of
@@ -161,9 +161,9 @@ class JunctionTreeClassifier(Features):
         weights = checked_weights(sample_weight, count)
         targets = Targets.of(y, count, partly=True)
         fitted = _told(targets, weights)
-        graph, column = column_of_class(self.estimator, X, targets.classes, weights)
+        structure, column = column_of_class(self.estimator, X, targets.classes, weights)
         rows = column.rows(Rows.of(X, column.others), targets.codes)
-        estimator = cloned(self.estimator, structure=graph).fit(rows, sample_weight=weights)
+        estimator = cloned(self.estimator, structure=structure).fit(rows, sample_weight=weights)
         return self._become(fitted | {"columns_": column.others, "estimator_": estimator, "class_column_": column})
 
     @our_arithmetic

@@ -26,7 +26,7 @@ from eigentree.models.spectral import SpectralJunctionTree
 from eigentree.models.stored_labels import labels_content, read_labels
 from eigentree.planning.stored_plan import plan_content, read_plan
 from eigentree.spectral.stored_fit import model_content, read_model, read_report, report_content
-from eigentree.structures import templates
+from eigentree.structures import zoo
 from eigentree.structures.given import as_structure, require_structure
 from eigentree.structures.graph import LatentGraph
 from eigentree.structures.templates import Template
@@ -57,8 +57,8 @@ ESTIMATORS: Mapping[str, type[Estimator]] = {
 
 TEMPLATES: Mapping[str, type[Template]] = {
     name: each
-    for name in templates.__all__
-    if isinstance(each := getattr(templates, name), type) and issubclass(each, Template) and each is not Template
+    for name in zoo.__all__
+    if isinstance(each := getattr(zoo, name), type) and issubclass(each, Template) and each is not Template
 }
 
 SOURCES_OF_CHANCE = (

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from eigentree.checks import as_float, finite_number, generator, one_of, our_arithmetic, whole_number
 from eigentree.counting.counts import Counts
+from eigentree.counting.resolving import graph_over, resolved
 from eigentree.counting.row_sample import RowSample
 from eigentree.counting.statistics import Statistics, check_counts
 from eigentree.data.columns import Columns
-from eigentree.data.resolving import graph_over, resolved
 from eigentree.data.states import check_rules
 from eigentree.data.weights import positive_weights, warn_of_few
 from eigentree.em.distinct import DistinctRows

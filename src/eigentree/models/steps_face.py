@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from eigentree.checks import MOST_THREADS, finite_number, whole_number
-from eigentree.data.resolving import resolved
+from eigentree.counting.resolving import resolved
 from eigentree.data.rows import Rows
 from eigentree.data.states import check_rules
 from eigentree.data.weights import positive_weights, warn_of_few

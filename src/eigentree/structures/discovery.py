@@ -5,19 +5,22 @@ All is decided in the order of names wherever numbers are equal, so a tree does 
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from eigentree.structures.graph import LatentGraph
+from eigentree.structures.joining import contracted, joined_around
 from eigentree.structures.templates import apart
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from eigentree.arrays import Floats, Integers
+    from eigentree.structures.joining import Edge
 
-__all__ = ["chow_liu", "hidden_chow_liu", "spanning_tree"]
+__all__ = ["chow_liu", "hidden_chow_liu", "joined_tree", "spanning_tree"]
 
 DIGITS = 12
 """Digits of a weight, beside the largest, that count; the rest is rounding, by which no tie may be broken."""
@@ -90,6 +93,75 @@ def hidden_chow_liu(
     edges = [(own[a], own[b]) for a, b in tree if a in own and b in own]
     edges += [(own[name if name in own else around[name][0]], name) for name in names]
     return _latent_tree(columns, list(own.values()), edges, hidden_states)
+
+
+def joined_tree(
+    names: Sequence[str],
+    states: Sequence[int],
+    distances: Floats,
+    hidden_states: int,
+    shortest: float = 0.0,
+) -> LatentGraph:
+    """Return the tree of hidden variables that neighbour joining finds, within neighbourhoods of the nearest columns.
+
+    Each hidden variable has at least three neighbours where there are three columns. It is named after the column
+    that is nearest to it, of those after which no other is named.
+
+    Parameters
+    ----------
+    names, states : sequence
+        As those of `chow_liu`.
+    distances : array, shape (names, names)
+    hidden_states : int
+    shortest : float
+        Hidden variables that are nearer to each other are one.
+
+    Examples
+    --------
+    >>> distances = np.array([[0, 2, 4, 4], [2, 0, 4, 4], [4, 4, 0, 2], [4, 4, 2, 0]])
+    >>> joined_tree("abcd", [2] * 4, distances, 3).edges
+    (('h_a', 'a'), ('h_a', 'b'), ('h_a', 'h_c'), ('h_c', 'c'), ('h_c', 'd'))
+    """
+    columns = dict(zip(names, states, strict=True))
+    order = sorted(range(len(names)), key=names.__getitem__)
+    ordered = [names[place] for place in order]
+    matrix = np.asarray(distances, np.float64)[np.ix_(order, order)]
+    places = {name: place for place, name in enumerate(ordered)}
+    tree = [(places[one], places[other]) for one, other in spanning_tree(-matrix, ordered)]
+    edges = contracted(joined_around(matrix, tree), len(names), shortest)
+    if len(names) < 3:
+        # There is nothing to join: one hidden variable stands above all.
+        edges = [(len(names), place, 0.0) for place in range(len(names))]
+    called = dict(enumerate(ordered)) | _called(edges, ordered)
+    hidden = [name for node, name in called.items() if node >= len(names)]
+    return _latent_tree(columns, hidden, [(called[a], called[b]) for a, b, _ in edges], hidden_states)
+
+
+def _called(edges: Sequence[Edge], leaves: Sequence[str]) -> dict[int, str]:
+    """Return the name of each inner node: after the nearest leaf that gives its name to no other one."""
+    around: dict[int, list[tuple[float, int]]] = {}
+    for one, other, length in edges:
+        around.setdefault(one, []).append((max(length, 0.0), other))
+        around.setdefault(other, []).append((max(length, 0.0), one))
+    inner = [node for node in around if node >= len(leaves)]
+    # Those beside leaves choose first, the nearest of all before the others.
+    nearest = {
+        node: min([edge for edge in around[node] if edge[1] < len(leaves)] or [(np.inf, node)]) for node in inner
+    }
+    given: dict[int, int] = {}
+    for node in sorted(inner, key=lambda node: (nearest[node], node)):
+        seen, queue = {node}, [(0.0, node)]
+        while True:
+            length, here = heappop(queue)
+            if here < len(leaves) and here not in given:
+                given[here] = node
+                break
+            for step, other in around[here]:
+                if other not in seen:
+                    seen.add(other)
+                    heappush(queue, (length + step, other))
+    names = apart([f"h_{leaves[leaf]}" for leaf in given], leaves)
+    return dict(zip(given.values(), names, strict=True))
 
 
 def _latent_tree(

@@ -13,6 +13,7 @@ from eigentree.checks import MOST_VARIABLES, a_mapping, check_variables, differe
 from eigentree.errors import GraphError, did_you_mean, quoted
 from eigentree.notices import renamed, renamed_argument
 from eigentree.structures.graph import LatentGraph
+from eigentree.structures.learned_templates import HiddenChowLiu
 from eigentree.structures.templates import (
     HMM,
     FactorialHMM,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "HMM",
     "FactorialHMM",
+    "HiddenChowLiu",
     "LatentTree",
     "Mixture",
     "SemiHiddenMarkov",

@@ -1,14 +1,17 @@
-"""The graph of a model and its columns: given as they are, or made for the columns of the data."""
+"""The graph of a model and its columns: given as they are, or made for the columns or the rows of the data."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from eigentree.counting.pairs import PairCounts
 from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
+from eigentree.data.weights import checked_weights
 from eigentree.structures.given import as_structure, require_structure
 from eigentree.structures.graph import LatentGraph
+from eigentree.structures.learned_templates import LearnedTemplate
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -29,17 +32,22 @@ def resolved(
 ) -> tuple[LatentGraph, Columns]:
     """Return the graph of a model, given or made by `as_structure` for the columns of X, and these columns.
 
-    Rows that were read already know theirs.
+    What follows from rows is learned from X. Rows that were read already know their columns.
     """
     require_structure(structure)
+    reading = (categories, numeric, unknown, sample_weight)
+    if isinstance(structure, LearnedTemplate):
+        rows = X if isinstance(X, Rows) else Rows.of(X, Columns.learned(X, *reading))
+        weights = checked_weights(sample_weight, rows.count)
+        return structure.learned(PairCounts.empty(rows.columns).count(rows, weights)), rows.columns
     if isinstance(X, Rows):
         return graph_over(structure, X.columns), X.columns
     if isinstance(structure, LatentGraph):
-        return structure, Columns.of(structure).fitted_to(X, categories, numeric, unknown, sample_weight)
-    learned = Columns.learned(X, categories, numeric, unknown, sample_weight)
+        return structure, Columns.of(structure).fitted_to(X, *reading)
+    learned = Columns.learned(X, *reading)
     graph = as_structure(structure, learned.states, learned.names if learned.named else None)
     columns = _arranged(learned, graph)
-    return graph, columns or Columns.of(graph).fitted_to(X, categories, numeric, unknown, sample_weight)
+    return graph, columns or Columns.of(graph).fitted_to(X, *reading)
 
 
 def graph_over(structure: LatentGraph | Template | Any, columns: Columns) -> LatentGraph:

@@ -1,0 +1,177 @@
+"""Trees from distances between their leaves: neighbour joining, on all leaves or neighbourhood by neighbourhood.
+
+Where distances are sums of lengths along the paths of a tree, both find that very tree (Saitou and Nei 1987;
+Choi, Tan, Anandkumar and Willsky 2011).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from eigentree.arrays import Floats
+
+__all__ = ["Edge", "contracted", "joined", "joined_around"]
+
+Edge = tuple[int, int, float]
+"""An inner node, its neighbour, and the length between them; nodes are numbered, the leaves first."""
+
+
+def joined(distances: Floats) -> list[Edge]:
+    """Return the tree of neighbour joining, whose leaves are 0, 1, … and whose inner nodes have three neighbours.
+
+    Again and again two nodes become one that are near each other and far from all others. Two leaves are
+    joined by one edge. Lengths can be negative where distances are no sums along a tree.
+    """
+    matrix = np.array(distances, np.float64)
+    nodes = list(range(len(matrix)))
+    fresh = count(len(matrix))
+    edges: list[Edge] = []
+    while len(nodes) > 3:
+        size = len(nodes)
+        sums = matrix.sum(axis=1)
+        apart = (size - 2) * matrix - sums[:, None] - sums
+        np.fill_diagonal(apart, np.inf)
+        i, j = sorted(divmod(int(apart.argmin()), size))
+        length = matrix[i, j] / 2 + (sums[i] - sums[j]) / (2 * (size - 2))
+        inner = next(fresh)
+        edges += [(inner, nodes[i], float(length)), (inner, nodes[j], float(matrix[i, j] - length))]
+        matrix[i] = matrix[:, i] = (matrix[i] + matrix[j] - matrix[i, j]) / 2
+        matrix[i, i] = 0
+        matrix = np.delete(np.delete(matrix, j, axis=0), j, axis=1)
+        nodes[i] = inner
+        del nodes[j]
+    if len(nodes) == 3:
+        inner = next(fresh)
+        for a, b, c in ((0, 1, 2), (1, 0, 2), (2, 0, 1)):
+            edges.append((inner, nodes[a], float(matrix[a, b] + matrix[a, c] - matrix[b, c]) / 2))
+    elif len(nodes) == 2:
+        edges.append((nodes[0], nodes[1], float(matrix[0, 1])))
+    return edges
+
+
+def contracted(edges: Sequence[Edge], leaves: int, shortest: float) -> list[Edge]:
+    """Return a tree in which inner nodes that are nearer to each other than `shortest` are one."""
+    kept = {node: node for edge in edges for node in edge[:2]}
+
+    def merged(node: int) -> int:
+        while kept[node] != node:
+            node = kept[node]
+        return node
+
+    for one, other, length in edges:
+        if min(one, other) >= leaves and length < shortest:
+            ends = sorted((merged(one), merged(other)))
+            kept[ends[1]] = ends[0]
+    found = [(merged(one), merged(other), length) for one, other, length in edges]
+    return [edge for edge in found if edge[0] != edge[1]]
+
+
+def joined_around(distances: Floats, tree: Sequence[tuple[int, int]]) -> list[Edge]:
+    """Return the tree that neighbour joining makes of a tree over the leaves, neighbourhood by neighbourhood.
+
+    Each leaf that the given tree has in its inside is joined with its neighbours, and the result put in their
+    place, until all leaves are leaves (CLNJ). Distances of far leaves, of which rows tell little, play no part.
+
+    Parameters
+    ----------
+    distances : array, shape (leaves, leaves)
+    tree : sequence of (int, int)
+        Edges of the tree over the leaves with the smallest sum of distances.
+    """
+    growing = _Growing(np.asarray(distances, np.float64))
+    for one, other in tree:
+        growing.link(one, other, float(distances[one, other]))
+    for leaf in range(len(distances)):
+        if len(growing.around[leaf]) > 1:
+            growing.open(leaf)
+    return growing.edges()
+
+
+@dataclass(frozen=True)
+class _Growing:
+    """A tree whose inside is still partly made of leaves.
+
+    Attributes
+    ----------
+    distances : array
+        Between leaves.
+    around : dict
+        The neighbours of each node, with their lengths.
+    stands_for : dict of (inner node, leaf) to (leaf, float)
+        For an inner node beside a leaf that was not yet opened: a leaf on its other side, and how far away that is.
+        So all distances between neighbours of a leaf follow from those that were measured.
+    """
+
+    distances: Floats
+    around: dict[int, dict[int, float]] = field(default_factory=dict)
+    stands_for: dict[tuple[int, int], tuple[int, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.around.update({leaf: {} for leaf in range(len(self.distances))})
+
+    def link(self, one: int, other: int, length: float) -> None:
+        self.around[one][other] = self.around[other][one] = length
+
+    def open(self, leaf: int) -> None:
+        """Put the tree of a leaf and its neighbours in the place of the edges between them."""
+        members = [leaf, *sorted(self.around[leaf])]
+        stand_ins = [self._stand_in(member, leaf) for member in members]
+        ends = [end for end, _ in stand_ins]
+        offsets = np.array([offset for _, offset in stand_ins])
+        matrix = self.distances[np.ix_(ends, ends)] - offsets[:, None] - offsets
+        matrix[0] = matrix[:, 0] = [0.0, *(self.around[leaf][member] for member in members[1:])]
+        np.fill_diagonal(matrix, 0.0)
+        edges = joined(np.maximum(matrix, 0.0))
+        for member in members[1:]:
+            del self.around[leaf][member], self.around[member][leaf]
+        first = max(self.around) + 1
+        numbers = [*members, *range(first, first + len(members) - 2)]
+        self.around.update({node: {} for node in numbers[len(members) :]})
+        for one, other, length in edges:
+            self.link(numbers[one], numbers[other], max(length, 0.0))
+        self._stand_in_for(numbers[len(members) :], dict(zip(members, stand_ins, strict=True)))
+
+    def _stand_in(self, node: int, leaf: int) -> tuple[int, float]:
+        """Return a leaf from which distances to all behind another leaf are measured, and what to take off them."""
+        return (node, 0.0) if node < len(self.distances) else self.stands_for[node, leaf]
+
+    def _stand_in_for(self, inner: Sequence[int], stand_ins: dict[int, tuple[int, float]]) -> None:
+        """Note, for new inner nodes beside leaves, the nearest member of the neighbourhood on the other side."""
+        for node in inner:
+            for beside in self.around[node]:
+                # A leaf that has no other neighbour is not going to be opened.
+                if beside >= len(self.distances) or len(self.around[beside]) == 1:
+                    continue
+                length, nearest = min(
+                    (length, member) for member, length in self._lengths(node, stand_ins) if member != beside
+                )
+                end, offset = stand_ins[nearest]
+                self.stands_for[node, beside] = (end, offset + length)
+
+    def _lengths(self, node: int, members: dict[int, tuple[int, float]]) -> Iterator[tuple[int, float]]:
+        """Yield how far the members of a neighbourhood are from a node within it."""
+        queue = [(node, -1, 0.0)]
+        for here, before, length in queue:
+            for other, step in self.around[here].items():
+                if other == before:
+                    continue
+                if other in members:
+                    yield other, length + step
+                else:
+                    queue.append((other, here, length + step))
+
+    def edges(self) -> list[Edge]:
+        """Return the edges, from the node with the larger number, which is the inner one."""
+        return [
+            (one, other, length)
+            for one in sorted(self.around)
+            for other, length in sorted(self.around[one].items())
+            if one > other
+        ]
