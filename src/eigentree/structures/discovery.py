@@ -102,7 +102,7 @@ def joined_tree(
     hidden_states: int,
     shortest: float = 0.0,
 ) -> LatentGraph:
-    """Return the tree of hidden variables that neighbour joining finds, within neighbourhoods of the nearest columns.
+    """Return the tree of hidden variables that neighbour joining finds within neighbourhoods of near columns.
 
     Each hidden variable has at least three neighbours where there are three columns. It is named after the column
     that is nearest to it, of those after which no other is named.
