@@ -45,13 +45,16 @@ CLASSES = (
     "LabeledTensor",
     "LatentGraph",
     "LatentNetwork",
+    "PairCounts",
     "Statistics",
     *ESTIMATORS,
 )
 BETWEEN_ROOMS = {
     *(f"Counts.{name}" for name in ("count", "featured", "find", "laid_out", "smoothed", "stacked")),
+    *(f"PairCounts.{name}" for name in ("count", "empty", "margins", "tables")),
     *(
         "new.JunctionTree",
+        "new.PairCounts",
         "Statistics.count",
         "LatentGraph.derived",
         "LatentNetwork.reveal",
@@ -61,6 +64,8 @@ BETWEEN_ROOMS = {
     ),
 }
 """Methods that take what only the package itself makes."""
+
+FUNCTIONS = ("expected_counts()", "learn_structure()")
 
 FILES = ("save", "load", "to_bif", "from_bif")
 """Methods that write and read files: their hostile calls are in the tests of files, where paths are made up."""
@@ -101,8 +106,8 @@ def public_methods(kind: type) -> list[str]:
 
 def targets() -> list[Target]:
     """Everything public that is called, made up from what the package lists."""
-    found = [Target("expected_counts()"), Target("+", "Counts"), Target("-", "Counts")]
-    found += [Target("+", "Statistics"), Target("-", "Statistics")]
+    found = [Target(name) for name in FUNCTIONS]
+    found += [Target(sign, kind) for kind in ("Counts", "Statistics", "PairCounts") for sign in ("+", "-")]
     found += [Target(name) for name in zoo.__all__ if name != "Template"]
     found += [
         Target("build", name) for name in zoo.__all__ if inspect.isclass(getattr(zoo, name)) and name != "Template"
@@ -137,12 +142,12 @@ def called(target: Target, draw: Draw) -> Question:
             if owner_fitted(owner)
             else draw.graph
         )
-        if isinstance(owner, et.Statistics | et.Counts):
+        if isinstance(owner, et.Statistics | et.Counts | et.PairCounts):
             draw.graph = next(graph for graph in POOL.graphs if graph.observed == owner.columns.names)
     elif target.kind:
         function = getattr(zoo, target.kind)().build
-    elif target.name == "expected_counts()":
-        function = et.expected_counts
+    elif target.name in FUNCTIONS:
+        function = getattr(et, target.name.removesuffix("()"))
     else:
         function = getattr(zoo, target.name)
     arguments = {name: kind(draw) for name, kind in target.arguments.items()}

@@ -76,6 +76,10 @@ class Pool:
         return [one.counts for one in self.statistics]
 
     @cached_property
+    def pair_counts(self) -> list[et.PairCounts]:
+        return [et.PairCounts.of(n.sample(20, seed=2)) for n in self.networks[:4]]
+
+    @cached_property
     def foreign(self) -> list[Any]:
         """Graphs of other libraries."""
         with warnings.catch_warnings():
@@ -110,6 +114,7 @@ class Pool:
             "LabeledTensor": self.tensors,
             "LatentGraph": self.graphs,
             "LatentNetwork": self.networks,
+            "PairCounts": self.pair_counts,
             "Statistics": self.statistics,
             **self.fitted,
         }
@@ -230,7 +235,7 @@ LABELS: dict[str, Kind] = {
 }
 
 SHARED: dict[str, Kind] = LABELS | {
-    "structure": lambda draw: draw.choice(draw.graph, draw.graph, zoo.Mixture(2), zoo.HMM()),
+    "structure": lambda draw: draw.choice(draw.graph, draw.graph, zoo.Mixture(2), zoo.HMM(), zoo.HiddenChowLiu(2)),
     "random_state": seed,
     "n_jobs": of(1, 2),
     "verbose": of(0, 1),
@@ -367,7 +372,17 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         "columns": lambda d: d.choice(None, None, *(each.columns for each in POOL.statistics)),
     },
     "arrays": {},
-    "from_arrays": {"arrays": lambda draw: _spoiled_arrays(draw)},
+    "from_arrays": {"arrays": lambda draw: _spoiled_arrays(draw, POOL.statistics)},
+    "PairCounts.of": {"X": data, "sample_weight": weights, **LABELS},
+    "PairCounts.table": {name: lambda d: d.choice(*d.graph.names) for name in ("first", "second")},
+    "PairCounts.from_arrays": {"arrays": lambda draw: _spoiled_arrays(draw, POOL.pair_counts)},
+    "learn_structure()": {
+        "X": lambda draw: draw.choice(*POOL.pair_counts) if draw.random.random() < 0.2 else data(draw),
+        "method": of("chow-liu", "neighbour-joining"),
+        "hidden_states": of(None, 1, 2, 8, 10**12),
+        "sample_weight": weights,
+        **LABELS,
+    },
     "JunctionTree.build": {
         "graph": pooled(lambda: POOL.graphs),
         "root": lambda d: d.choice(None, *d.graph.names),
@@ -469,6 +484,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "Mixture": {"hidden_states": of(2)},
     "SemiHiddenMarkov": {"hidden_states": of(2), "max_duration": of(3)},
     "LatentTree": {"hidden_states": of(2), "branching": of(2, 10**12)},
+    "HiddenChowLiu": {"hidden_states": of(2, 10**12), "method": of("chow-liu", "neighbour-joining", "star")},
     "build": {"states": of([2, 3, 2]), "names": of(None, ["a", "b", "c"], ["a", "a", "b"])},
 }
 """How the arguments of functions and methods are drawn, by their names, or by those with the class before a dot."""
@@ -486,8 +502,8 @@ def _tree(draw: Draw) -> et.JunctionTree:
     return et.JunctionTree.of(draw.choice(*POOL.graphs))
 
 
-def _spoiled_arrays(draw: Draw) -> Any:
-    arrays: dict[str, Any] = dict(draw.choice(*POOL.statistics).arrays())
+def _spoiled_arrays(draw: Draw, whole: list[Any]) -> Any:
+    arrays: dict[str, Any] = dict(draw.choice(*whole).arrays())
     key = draw.choice(*arrays)
     change = draw.random.integers(6)
     if change == 0:

@@ -189,6 +189,30 @@ def _arrays_tell_all(question: Question, answer: Any) -> None:
     _same_statistics(et.Statistics.from_arrays(answer), question.owner)
 
 
+@LAWS.of("PairCounts.of")
+def _pairs_of_parts_add_up(question: Question, answer: Any) -> None:
+    columns = answer.columns
+    if question.table is None or question.arguments["sample_weight"] is not None or not columns.plain:
+        return
+    total = et.PairCounts.empty(columns)
+    for part in (question.table[::2], question.table[1::2]):
+        total = total + et.PairCounts.empty(columns).update(part) if len(part) else total
+    assert total.rows == answer.rows
+    np.testing.assert_array_equal(total.matrix, answer.matrix)
+
+
+@LAWS.of("learn_structure()")
+def _is_a_tree_over_the_columns(question: Question, answer: Any) -> None:
+    assert len(answer.edges) == len(answer.names) - 1
+    assert all(len(answer.parents(name)) <= 1 for name in answer.names)
+    table = question.table
+    if table is not None and not isinstance(question.arguments["X"], et.PairCounts):
+        assert len(answer.observed) == table.shape[1]
+        settings = {name: question.arguments[name] for name in ("method", "hidden_states")}
+        one, other = (et.learn_structure(X, **settings) for X in (table, table[::-1]))
+        assert one == other
+
+
 @LAWS.of("LabeledTensor.transpose")
 def _transposed_is_equivalent(question: Question, answer: Any) -> None:
     assert answer.equivalent(question.owner)

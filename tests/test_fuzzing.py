@@ -45,7 +45,8 @@ def test_everything_public_is_called_with_all_its_arguments(target: fuzzing.Targ
         elif target.kind:
             function = getattr(zoo, target.kind).build
         else:
-            function = et.expected_counts if target.name == "expected_counts()" else getattr(zoo, target.name)
+            home = et if target.name in fuzzing.FUNCTIONS else zoo
+            function = getattr(home, target.name.removesuffix("()"))
     parameters = inspect.signature(function).parameters.values()
     named = {each.name for each in parameters if not each.kind.name.startswith("VAR")}
     # Only the package itself says which error is to be raised.

@@ -125,7 +125,7 @@ def distances_of(tables: Floats, hidden_states: int | None = None) -> Floats:
 
 
 def _correlated(tables: Floats) -> Floats:
-    """Return matrices whose singular values are the canonical correlations but the first, of constants, which is 1."""
+    """Return matrices whose singular values are the canonical correlations, but for the 1 of constants."""
     expected = np.sqrt(tables.sum(axis=2)[:, :, None] * tables.sum(axis=1)[:, None, :])
     return np.asarray(np.divide(tables, expected, out=np.zeros_like(tables), where=expected > 0) - expected)
 

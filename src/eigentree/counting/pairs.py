@@ -110,7 +110,6 @@ class PairCounts:
         """Return the counts of no rows."""
         complete = np.ones(len(columns.names), np.bool_)
         size = int(_kept(columns, complete).sum())
-        _check_size(size)
         return cls(columns, 0, complete, np.zeros((size, size), np.int32))
 
     @our_arithmetic
@@ -291,7 +290,6 @@ class PairCounts:
             return self.matrix
         kept = _kept(self.columns, complete)
         start, size = _starts(kept), int(kept.sum())
-        _check_size(size)
         old = np.repeat(start - self.start, self.kept) + np.arange(len(self.matrix))
         matrix = np.zeros((size, size), self.matrix.dtype)
         matrix[np.ix_(old, old)] = self.matrix
@@ -306,19 +304,17 @@ class PairCounts:
 
 
 def _kept(columns: Columns, complete: Booleans) -> Integers:
+    """Return how many states of each column are counted, once the counts of all pairs of them fit into memory."""
+    check_cells(
+        "the counts of all pairs of columns",
+        (sum(columns.states) - int(complete.sum())) ** 2,
+        "leave out the columns with the most states, or join their rare ones",
+    )
     return np.array(columns.states, np.int64) - complete
 
 
 def _starts(kept: Integers) -> Integers:
     return np.concatenate([[0], np.cumsum(kept[:-1])]).astype(np.int64)
-
-
-def _check_size(states: int) -> None:
-    check_cells(
-        "the counts of all pairs of columns",
-        states**2,
-        "leave out the columns with the most states, or join their rare ones",
-    )
 
 
 def _kind(rows: float) -> type[np.integer[Any]]:
@@ -332,7 +328,6 @@ def _counted(rows: Rows, weights: NDArray[Any] | None) -> PairCounts:
     complete = np.array([not rows.missing(place).any() for place in range(len(columns.names))], np.bool_)
     kept = _kept(columns, complete)
     start, size = _starts(kept), int(kept.sum())
-    _check_size(size)
     total: float = rows.count if weights is None else weights.sum(dtype=np.float64).item()
     whole = weights is None or weights.dtype.kind in "iub"
     total = int(total) if whole else total

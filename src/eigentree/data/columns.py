@@ -188,7 +188,8 @@ class Columns:
 
     def position(self, name: str) -> int:
         """Return the place of a column; raise `DataError` where there is none of this name."""
-        if name not in self.names:
+        # By kind first: an array has no truth when compared.
+        if not isinstance(name, str) or name not in self.names:
             raise DataError(f"there is no column {quoted(name)}{did_you_mean(name, self.names)}")
         return self.names.index(name)
 

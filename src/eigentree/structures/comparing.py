@@ -40,7 +40,7 @@ def splits(graph: LatentGraph) -> set[frozenset[str]]:
 
 
 def robinson_foulds(one: LatentGraph, other: LatentGraph) -> float:
-    """Return the share of splits that only one of two trees over the same columns has: 0 for equal trees, at most 1.
+    """Return the share of splits that only one of two trees over the same columns has, from 0 for equal trees to 1.
 
     Raises
     ------
