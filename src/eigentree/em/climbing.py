@@ -258,10 +258,11 @@ def climbed(
     max_iter: int,
     accelerate: bool,
     validation: Problem | None = None,
+    patience: int = PATIENCE,
 ) -> Iterator[Climb]:
     """Yield a climb at its start and after each step, until it has arrived or `max_iter` is reached.
 
-    With validation rows it also ends once these have not become likelier for `PATIENCE` steps.
+    With validation rows it also ends once these have not become likelier for `patience` steps.
 
     Raises
     ------
@@ -287,7 +288,7 @@ def climbed(
             yield replace(climb, converged=True)
             return
         climb = _validated(moved, validation)
-        if climb.kept and len(climb.history) - 1 - climb.kept.step >= PATIENCE:
+        if climb.kept and len(climb.history) - 1 - climb.kept.step >= patience:
             yield replace(climb, converged=True)
             return
         if stopping.reached(climb.history, problem.weight):

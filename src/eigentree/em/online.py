@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
+from eigentree.em.annealing import own_counts
 from eigentree.em.distinct import columns_with_gaps
 from eigentree.em.expectation import Expectation
 from eigentree.em.parameters import ParameterLayout
@@ -82,10 +81,7 @@ class Learner:
     ) -> Learner:
         """Return a learner that has seen nothing but its start."""
         parameters = ParameterLayout.of(graph).vector(start)
-        # What the start itself expects of a row: no state is ruled out because the first rows lack it.
-        nothing = np.array([[graph.states[name] for name in graph.observed]])
-        expectation = Expectation.of(graph, graph.observed, batch_size)
-        average = expectation(parameters, expectation.coded(nothing, np.ones(1))).counts
+        average = own_counts(graph, parameters)
         return cls(graph, stepsize, batch_size, pseudo_counts, threads, parameters, average)
 
     @property

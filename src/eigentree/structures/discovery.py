@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
     from eigentree.structures.joining import Edge
 
-__all__ = ["chow_liu", "hidden_chow_liu", "joined_tree", "spanning_tree"]
+__all__ = ["chow_liu", "hidden_chow_liu", "joined_tree", "mixture_of_trees", "spanning_tree"]
 
 DIGITS = 12
 """Digits of a weight, beside the largest, that count; the rest is rounding, by which no tie may be broken."""
@@ -135,6 +135,31 @@ def joined_tree(
     called = dict(enumerate(ordered)) | _called(edges, ordered)
     hidden = [name for node, name in called.items() if node >= len(names)]
     return _latent_tree(columns, hidden, [(called[a], called[b]) for a, b, _ in edges], hidden_states)
+
+
+def mixture_of_trees(graph: LatentGraph, trees: int) -> LatentGraph:
+    """Return the graph of a mixture: every row is of one of so many networks on a tree, and a hidden variable says which.
+
+    All are linked alike, and each has tables of its own. The new variable, ``tree``, is the first parent of all
+    others.
+
+    Parameters
+    ----------
+    graph : LatentGraph
+        Directed.
+    trees : int
+
+    Examples
+    --------
+    >>> graph = LatentGraph({"h": 3, "a": 2, "b": 2}, [("h", "a"), ("h", "b")], ["h"])
+    >>> mixture_of_trees(graph, 4).parents("a")
+    ('tree', 'h')
+    """
+    if trees == 1:
+        return graph
+    (which,) = apart(["tree"], graph.states)
+    edges = [(which, name) for name in graph.names]
+    return LatentGraph({which: trees, **graph.states}, [*edges, *graph.edges], [which, *graph.hidden])
 
 
 def _called(edges: Sequence[Edge], leaves: Sequence[str]) -> dict[int, str]:
