@@ -11,7 +11,8 @@ from numpy.testing import assert_allclose
 
 import eigentree as et
 from eigentree.em import expectation as expectation_module
-from eigentree.kernels.expected import COPIES, EDGE, NODE, BlockTree, Buffers, expected
+from eigentree.kernels.expected import EDGE, NODE, BlockTree, Buffers, expected
+from eigentree.kernels.leaves import COPIES
 
 PRIOR = np.array([0.3, 0.7])
 COLUMN = {"x": np.array([[0.2, 0.5, 0.3], [0.6, 0.1, 0.3]]), "y": np.array([[0.9, 0.1], [0.4, 0.6]])}
@@ -36,7 +37,6 @@ MIXTURE = BlockTree(
     ones=9,
     down=10,
     share=12,
-    spare=14,
 )
 """Two columns that depend on one hidden variable of two states, by hand: a root and two leaves."""
 

@@ -53,8 +53,9 @@ class BlockLayout:
         leaves = 0
         for i, node in enumerate(nodes):
             record = {**sizes[i]._asdict(), **lines.of_nodes[i]._asdict(), "value": values[i], "leaf": -1}
-            record |= {"first_edge": len(edges), "row": 0, "column": 0}
+            record |= {"first_edge": len(edges), "first_leaf": len(edges), "row": 0, "column": 0}
             if isinstance(node, Clique):
+                record["first_leaf"] += sum(isinstance(nodes[child], Clique) for child in node.children)
                 record["row"] = places.index(node.both + node.above, node.separator)
                 record["column"] = places.index(node.both + node.below, node.joined)
                 edges += [(child, places.picks(node.joined, nodes[child].separator)) for child in node.children]
@@ -70,7 +71,6 @@ class BlockLayout:
             lines.ones,
             lines.down,
             lines.share,
-            lines.spare,
         )
         return cls(tree, lines.end)
 
@@ -90,6 +90,7 @@ class _NodeLines(NamedTuple):
 
     message: int
     product: int
+    before: int
     outside: int
     factor: int
     down: int
@@ -102,7 +103,6 @@ class _Lines(NamedTuple):
     ones: int
     down: int
     share: int
-    spare: int
     end: int
 
 
@@ -152,30 +152,58 @@ def _sizes(node: Node, states: Mapping[str, int]) -> _Sizes:
 
 def _placed(nodes: Sequence[Node], sizes: Sequence[_Sizes], unscaled: int) -> _Lines:
     """Return where all messages go."""
-    message = np.cumsum([0, *(size.bond for size in sizes)]).tolist()
-    end = message.pop()
-    product = [0] * len(nodes)
-    for i, node in enumerate(nodes):
-        if isinstance(node, Clique) and node.in_place:
-            product[i] = message[node.children[0]]
-        elif isinstance(node, Clique) and node.children:
-            product[i] = end
-            end += sizes[i].terms
+    products, end = _products(nodes, sizes)
     outside, end = _outside(nodes, [size.bond for size in sizes], end)
     factor = [-1] * len(nodes)
     for i in _scaling(nodes, unscaled):
         factor[i] = end
         end += 1
     most_terms, most_bond = max(size.terms for size in sizes), max(size.bond for size in sizes)
-    ones, down, share, spare, end = np.cumsum([end, 1, most_terms, most_bond, 1]).tolist()
-    downs = [down] * len(nodes)
+    ones, down, share, end = np.cumsum([end, 1, most_terms, most_bond]).tolist()
+    of_nodes = []
     for i, node in enumerate(nodes):
-        if isinstance(node, Clique) and not node.children:
-            product[i] = ones
-        if isinstance(node, Clique) and len(node.children) == 1 and isinstance(nodes[node.children[0]], Clique):
-            downs[i] = outside[node.children[0]]
-    of_nodes = [_NodeLines(*line) for line in zip(message, product, outside, factor, downs, strict=True)]
-    return _Lines(of_nodes, ones, down, share, spare, end)
+        message, product, before = products[i]
+        comes_down = down
+        if isinstance(node, Clique):
+            product = product if node.children else ones
+            if len(node.children) == 1 and isinstance(nodes[node.children[0]], Clique):
+                comes_down = outside[node.children[0]]
+        elif message < 0:
+            # Looked up, multiplied and forgotten: on the way up, nothing else needs these lines.
+            message = share
+        of_nodes.append(_NodeLines(message, product, before, outside[i], factor[i], comes_down))
+    return _Lines(of_nodes, ones, down, share, end)
+
+
+class _Products(NamedTuple):
+    """Lines of a node's message, of its children's products, and of those before it; -1 where there are none."""
+
+    message: int
+    product: int
+    before: int
+
+
+def _products(nodes: Sequence[Node], sizes: Sequence[_Sizes]) -> tuple[list[_Products], int]:
+    """Return the lines of messages up and of products, and the end of them all."""
+    message, product, before = [-1] * len(nodes), [-1] * len(nodes), [-1] * len(nodes)
+    pool = LinePool()
+    for i, node in enumerate(nodes):
+        if isinstance(node, Clique):
+            message[i] = pool.lend(sizes[i].bond)
+    for i, node in enumerate(nodes):
+        if not isinstance(node, Clique):
+            continue
+        leaves = [child for child in node.children if not isinstance(nodes[child], Clique)]
+        inner = [child for child in node.children if isinstance(nodes[child], Clique)]
+        if leaves:
+            product[i] = pool.lend(sizes[i].terms)
+            if nodes[leaves[0]].separator == node.joined:
+                message[leaves[0]] = product[i]
+        for child in inner:
+            before[child] = product[i]
+            in_place = child == inner[0] and nodes[child].separator == node.joined
+            product[i] = message[child] if in_place else pool.lend(sizes[i].terms)
+    return [_Products(*lines) for lines in zip(message, product, before, strict=True)], pool.end
 
 
 def _outside(nodes: Sequence[Node], bond: Sequence[int], start: int) -> tuple[list[int], int]:
