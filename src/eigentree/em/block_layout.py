@@ -12,6 +12,7 @@ from eigentree.em.cliques import Clique
 from eigentree.engine.line_pool import LinePool
 from eigentree.engine.tables import flat_index
 from eigentree.kernels.expected import EDGE, NODE, BlockTree
+from eigentree.kernels.leaves import MANY_STATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -55,7 +56,7 @@ class BlockLayout:
             record = {**sizes[i]._asdict(), **lines.of_nodes[i]._asdict(), "value": values[i], "leaf": -1}
             record |= {"first_edge": len(edges), "first_leaf": len(edges), "row": 0, "column": 0}
             if isinstance(node, Clique):
-                record["first_leaf"] += sum(isinstance(nodes[child], Clique) for child in node.children)
+                record["first_leaf"] += len(_inner(node, nodes))
                 record["row"] = places.index(node.both + node.above, node.separator)
                 record["column"] = places.index(node.both + node.below, node.joined)
                 edges += [(child, places.picks(node.joined, nodes[child].separator)) for child in node.children]
@@ -166,11 +167,9 @@ def _placed(nodes: Sequence[Node], sizes: Sequence[_Sizes], unscaled: int) -> _L
         comes_down = down
         if isinstance(node, Clique):
             product = product if node.children else ones
-            if len(node.children) == 1 and isinstance(nodes[node.children[0]], Clique):
-                comes_down = outside[node.children[0]]
-        elif message < 0:
-            # Looked up, multiplied and forgotten: on the way up, nothing else needs these lines.
-            message = share
+            inner = _inner(node, nodes)
+            if len(inner) == 1 and nodes[inner[0]].separator == node.joined:
+                comes_down = outside[inner[0]]
         of_nodes.append(_NodeLines(message, product, before, outside[i], factor[i], comes_down))
     return _Lines(of_nodes, ones, down, share, end)
 
@@ -188,22 +187,26 @@ def _products(nodes: Sequence[Node], sizes: Sequence[_Sizes]) -> tuple[list[_Pro
     message, product, before = [-1] * len(nodes), [-1] * len(nodes), [-1] * len(nodes)
     pool = LinePool()
     for i, node in enumerate(nodes):
-        if isinstance(node, Clique):
-            message[i] = pool.lend(sizes[i].bond)
-    for i, node in enumerate(nodes):
         if not isinstance(node, Clique):
             continue
-        leaves = [child for child in node.children if not isinstance(nodes[child], Clique)]
-        inner = [child for child in node.children if isinstance(nodes[child], Clique)]
-        if leaves:
-            product[i] = pool.lend(sizes[i].terms)
-            if nodes[leaves[0]].separator == node.joined:
-                message[leaves[0]] = product[i]
-        for child in inner:
+        if i == 0:
+            message[i] = pool.lend(sizes[i].bond)
+        for child in node.children:
+            many = sizes[child].bond >= MANY_STATES and nodes[child].separator == node.joined
+            if isinstance(nodes[child], Clique) or not many:
+                message[child] = pool.lend(sizes[child].bond)
+        inner = _inner(node, nodes)
+        for k, child in enumerate(node.children[: max(1, len(inner))]):
             before[child] = product[i]
-            in_place = child == inner[0] and nodes[child].separator == node.joined
+            # The message of the first child is not asked for again, unless leaves are multiplied on the way down.
+            in_place = k == 0 and nodes[child].separator == node.joined and message[child] >= 0
             product[i] = message[child] if in_place else pool.lend(sizes[i].terms)
     return [_Products(*lines) for lines in zip(message, product, before, strict=True)], pool.end
+
+
+def _inner(node: Clique, nodes: Sequence[Node]) -> tuple[int, ...]:
+    """Return the children that are cliques."""
+    return tuple(child for child in node.children if isinstance(nodes[child], Clique))
 
 
 def _outside(nodes: Sequence[Node], bond: Sequence[int], start: int) -> tuple[list[int], int]:
@@ -216,9 +219,8 @@ def _outside(nodes: Sequence[Node], bond: Sequence[int], start: int) -> tuple[li
     for i, node in enumerate(nodes):
         if not isinstance(node, Clique):
             continue
-        for child in node.children:
-            if isinstance(nodes[child], Clique):
-                places[child] = pool.lend(bond[child])
+        for child in _inner(node, nodes):
+            places[child] = pool.lend(bond[child])
         pool.give_back(places[i], bond[i])
     return places, pool.end
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CodedRows", "Expectation", "ExpectedCounts"]
 
-CACHE_BYTES = 8 * 1024 * 1024
+CACHE_BYTES = 4 * 1024 * 1024
 """What the messages of one block of rows may take; loops over fewer rows cost more than a miss of the cache."""
 
 UNSCALED = 8

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from eigentree.kernels.compiling import compiled, helper, inlined
-from eigentree.kernels.leaves import count_codes, look_up
+from eigentree.kernels.leaves import count_codes, count_products, look_up, multiply_by_leaf
 from eigentree.kernels.matrices import matrix_down, matrix_up
 from eigentree.kernels.messages import HUGE, TINY
 
@@ -65,16 +65,18 @@ leaf
 value
     Where its values start: (code, index on the bond) of a leaf, (block, row, column) of an inner node.
 message, outside
-    Lines of its message to its parent, and of the message from above to an inner node.
+    Lines of its message to its parent, and of the message from above to an inner node. The message of a leaf is -1
+    if it is over all products in their order, and multiplied as it is looked up.
 factor
     The line where an inner node that brings its message back into range keeps what it multiplied by, or -1.
 product, terms
-    Lines of the products of the children's messages, and how many there are. Leaves are multiplied first, then
-    inner children in their order. The products with the first of either may stand where its message does.
+    Lines of the products of the children's messages, and how many there are. Inner children are multiplied first,
+    then leaves. They may stand where the message of the first child does, if there is no other inner one.
 before
-    Lines of the products of all that is multiplied before an inner node at its parent, -1 if nothing is.
+    Lines of the products of all children before an inner one at its parent, if it is not the first.
 down
-    Lines of what comes down to the products: the message to an only, inner child, or lines that all nodes share.
+    Lines of what comes down to the products: of the message to an only inner child that sees all of them in their
+    order, or lines that all nodes share.
 first_edge, first_leaf, last_edge
     Edges to the inner children, then to the leaves, the last one excluded.
 blocks, rows, columns
@@ -169,27 +171,28 @@ def _multiply_pair(lines: Any, out: int, a: int, b: int, c: int, d: int, count: 
 
 @helper
 def _join(node: Any, tree: BlockTree, values: Any, codes: Any, begin: int, count: int, lines: Any) -> None:
-    """Write the products of the children's messages: of leaves, which are looked up here, then of inner ones."""
-    nodes, edges, places, ones = tree.nodes, tree.edges, tree.places, tree.ones
+    """Write the products of the children's messages: of inner ones, then of leaves, which are looked up here."""
+    nodes, edges, places = tree.nodes, tree.edges, tree.places
     first, first_leaf = node.first_edge, node.first_leaf
-    product = nodes[edges[first].child].before if first < first_leaf else node.product
-    for k in range(first_leaf, node.last_edge):
-        child, pick = nodes[edges[k].child], edges[k].pick
-        look_up(child, values, codes, begin, count, lines)
-        for t in range(node.terms):
-            if k > first_leaf:
-                _scale(lines, product + t, child.message + places[pick + t], count)
-            elif child.message != product:
-                _multiply(lines, product + t, child.message + places[pick + t], ones, count)
     for k in range(first, first_leaf):
         child, pick = nodes[edges[k].child], edges[k].pick
         product = nodes[edges[k + 1].child].before if k + 1 < first_leaf else node.product
-        for t in range(node.terms):
-            before = child.before + t if child.before >= 0 else ones
-            if child.message != product:
+        if child.message != product:
+            for t in range(node.terms):
+                before = child.before + t if k > first else tree.ones
                 _multiply(lines, product + t, before, child.message + places[pick + t], count)
-            elif child.before >= 0:
-                _scale(lines, product + t, before, count)
+    for k in range(first_leaf, node.last_edge):
+        leaf, pick = nodes[edges[k].child], edges[k].pick
+        if leaf.message < 0:
+            multiply_by_leaf(leaf, values, codes, begin, count, lines, node.product, k > first)
+            continue
+        look_up(leaf, values, codes, begin, count, lines)
+        if leaf.message != node.product:
+            for t in range(node.terms):
+                if k == first:
+                    _multiply(lines, node.product + t, leaf.message + places[pick + t], tree.ones, count)
+                else:
+                    _scale(lines, node.product + t, leaf.message + places[pick + t], count)
 
 
 @helper
@@ -214,40 +217,57 @@ def _share_with_leaf(node: Any, bond: int, pick: int, places: Any, count: int, l
 
 
 @helper
-def _share_with_inner(node: Any, child: Any, pick: int, places: Any, ones: int, count: int, lines: Any) -> None:
-    """Write the message from above to an inner child: what comes down, times what is multiplied before it."""
-    each = node.terms // child.bond
-    place = pick + node.terms
-    for p in range(child.outside, child.outside + child.bond):
-        for k in range(each):
-            t = places[place + k]
-            before = child.before + t if child.before >= 0 else ones
-            if k == 0:
-                _multiply(lines, p, node.down + t, before, count)
-            else:
-                _add_product(lines, p, node.down + t, before, count)
-        place += each
-
-
-@helper
-def _share(node: Any, tree: BlockTree, codes: Any, begin: int, count: int, lines: Any, sums: Any) -> None:
-    """Count the leaves of a node, and write the messages from above to its inner children."""
+def _count_leaves(node: Any, tree: BlockTree, codes: Any, begin: int, count: int, lines: Any, sums: Any) -> None:
+    """Count the codes of a node's leaves."""
     nodes, edges, places = tree.nodes, tree.edges, tree.places
     shared = -1
     for edge in range(node.first_leaf, node.last_edge):
-        child, pick = nodes[edges[edge].child], edges[edge].pick
+        leaf, pick = nodes[edges[edge].child], edges[edge].pick
+        if leaf.message < 0:
+            count_products(leaf, codes, begin, count, lines, node.down, node.product, sums)
+            continue
         # Leaves on the same bond have the same distribution.
         if pick != shared:
-            _share_with_leaf(node, child.bond, pick, places, count, lines, tree.share)
+            _share_with_leaf(node, leaf.bond, pick, places, count, lines, tree.share)
             shared = pick
-        count_codes(child, codes, begin, count, lines, tree.share, sums)
-    # From the last to the first: what comes down takes up the messages of those that stand behind.
-    for edge in range(node.first_leaf - 1, node.first_edge - 1, -1):
+        count_codes(leaf, codes, begin, count, lines, tree.share, sums)
+
+
+@helper
+def _share_with_inner(
+    node: Any, tree: BlockTree, values: Any, codes: Any, begin: int, count: int, lines: Any
+) -> None:
+    """Write the messages from above to inner children: what comes down, times the messages of all others.
+
+    What comes down takes up the messages of leaves first, then those of inner children from the last to the first.
+    So all that is left to multiply it by is what was multiplied before on the way up.
+    """
+    nodes, edges, places, down = tree.nodes, tree.edges, tree.places, node.down
+    for edge in range(node.first_leaf, node.last_edge):
+        leaf, pick = nodes[edges[edge].child], edges[edge].pick
+        if leaf.message < 0:
+            multiply_by_leaf(leaf, values, codes, begin, count, lines, down, True)
+            continue
+        for t in range(node.terms):
+            _scale(lines, down + t, leaf.message + places[pick + t], count)
+    # What came down to an only inner child may be its message already.
+    last = node.first_leaf if down == tree.down else node.first_edge
+    for edge in range(last - 1, node.first_edge - 1, -1):
         child, pick = nodes[edges[edge].child], edges[edge].pick
-        _share_with_inner(node, child, pick, places, tree.ones, count, lines)
+        each = node.terms // child.bond
+        place = pick + node.terms
+        for p in range(child.outside, child.outside + child.bond):
+            for k in range(each):
+                t = places[place + k]
+                before = child.before + t if edge > node.first_edge else tree.ones
+                if k == 0:
+                    _multiply(lines, p, down + t, before, count)
+                else:
+                    _add_product(lines, p, down + t, before, count)
+            place += each
         if edge > node.first_edge:
             for t in range(node.terms):
-                _scale(lines, node.down + t, child.message + places[pick + t], count)
+                _scale(lines, down + t, child.message + places[pick + t], count)
 
 
 @helper
@@ -344,7 +364,7 @@ def expected(
                 continue
             _outside_to_range(node, count, lines)
             matrix_down(node, tree.places, values, transposed, count, lines, sums)
-            # What came down is already the message to an only, inner child.
-            if node.down == tree.down:
-                _share(node, tree, codes, begin, count, lines, sums)
+            _count_leaves(node, tree, codes, begin, count, lines, sums)
+            if node.first_leaf > node.first_edge:
+                _share_with_inner(node, tree, values, codes, begin, count, lines)
     return log_likelihood, impossible

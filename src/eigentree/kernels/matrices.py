@@ -19,7 +19,10 @@ from eigentree.kernels.vectors import LANES, add_product, load, nothing, spread,
 __all__ = ["matrix_down", "matrix_up"]
 
 TILE = 4
-"""States of a tile; a matrix with fewer rows or columns has no tiles."""
+"""States of a tile."""
+
+MANY = 8
+"""Rows and columns from which on tiles are faster than squares."""
 
 TILE_ROWS = 2 * LANES
 """Rows of data of a tile of a product."""
@@ -52,9 +55,9 @@ def _mix_square(
 
 
 @inlined_sum
-def _dot(lines: Any, a: int, b: int, start: int, count: int) -> float:
+def _dot(lines: Any, a: int, b: int, count: int) -> float:
     total = 0.0
-    for r in range(start, count):
+    for r in range(count):
         total += lines[a, r] * lines[b, r]
     return total
 
@@ -106,7 +109,9 @@ def _mix_tiles(lines: Any, places: Any, task: Any, flipped: Any, value: int, who
     # Unsigned numbers index without a check for negative ones.
     first, last = np.uintp(column), np.uintp(column + columns)
     for r in range(0, whole, TILE_ROWS):
-        for i in range(0, rows - TILE + 1, TILE):
+        for start in range(0, rows, TILE):
+            # The last tile may write some lines of the one before again.
+            i = min(start, rows - TILE)
             a = b = c = d = e = f = g = h = nothing()
             place = value + i
             for j in range(first, last):
@@ -123,16 +128,6 @@ def _mix_tiles(lines: Any, places: Any, task: Any, flipped: Any, value: int, who
             _store_pair(lines, out + places[row + i + 1], r, c, d)
             _store_pair(lines, out + places[row + i + 2], r, e, f)
             _store_pair(lines, out + places[row + i + 3], r, g, h)
-        for i in range(rows - rows % TILE, rows):
-            a = b = nothing()
-            place = value + i
-            for j in range(first, last):
-                line = source + places[j]
-                p = spread(flipped, place)
-                a = add_product(a, p, load(lines, line, r))
-                b = add_product(b, p, load(lines, line, r + LANES))
-                place += rows
-            _store_pair(lines, out + places[row + i], r, a, b)
 
 
 @inlined
@@ -158,9 +153,11 @@ def _dot_tiles(lines: Any, places: Any, task: Any, sums: Any, value: int, count:
     """Add up the products of all lines above with all lines below."""
     above, row, rows, product, column, columns = task
     whole = count - count % LANES
-    for i in range(0, rows - 1, 2):
+    for row_start in range(0, rows, 2):
+        i = min(row_start, rows - 2)
         p, q = above + places[row + i], above + places[row + i + 1]
-        for j in range(0, columns - TILE + 1, TILE):
+        for start in range(0, columns, TILE):
+            j = min(start, columns - TILE)
             s, t = product + places[column + j], product + places[column + j + 1]
             u, v = product + places[column + j + 2], product + places[column + j + 3]
             a = b = c = d = e = f = g = h = nothing()
@@ -172,17 +169,22 @@ def _dot_tiles(lines: Any, places: Any, task: Any, sums: Any, value: int, count:
                 w, z = load(lines, u, r), load(lines, v, r)
                 c, g = add_product(c, x, w), add_product(g, y, w)
                 d, h = add_product(d, x, z), add_product(h, y, z)
+            # The last tile may overlap the one before, which has added up the rest.
+            if j < start:
+                a = e = nothing()
+            if j + 1 < start:
+                b = f = nothing()
+            if j + 2 < start:
+                c = g = nothing()
             place = value + i * columns + j
-            _add_sums(sums, place, a, b, c, d)
+            if i == row_start:
+                _add_sums(sums, place, a, b, c, d)
             _add_sums(sums, place + columns, e, f, g, h)
-    # The tiles leave out the last rows of the data, the last columns, and the last row, of an odd number.
     for i in range(rows):
-        p = above + places[row + i]
-        tiled = columns - columns % TILE if i < rows - rows % 2 else 0
         for j in range(columns):
-            start = whole if j < tiled else 0
-            if start < count:
-                sums[0, value + i * columns + j] += _dot(lines, p, product + places[column + j], start, count)
+            for r in range(whole, count):
+                below = lines[product + places[column + j], r]
+                sums[0, value + i * columns + j] += lines[above + places[row + i], r] * below
 
 
 @inlined
@@ -240,7 +242,7 @@ def _squares_down(node: Any, places: Any, flipped: Any, count: int, lines: Any, 
             for i in range(0 if j == columns - columns % 2 else rows - rows % 2, rows):
                 p = above + places[row + i]
                 _mix(lines, down + a, flipped[value + j * rows + i], p, count, i > 0)
-                sums[0, value + i * columns + j] += _dot(lines, p, product + a, 0, count)
+                sums[0, value + i * columns + j] += _dot(lines, p, product + a, count)
         value += rows * columns
         row += rows
         column += columns
@@ -280,7 +282,7 @@ def matrix_up(node: Any, places: Any, values: Any, flipped: Any, count: int, lin
 
     The flipped values hold a node's blocks as (column, row).
     """
-    if node.columns >= TILE and (node.rows >= TILE or node.rows == 1):
+    if node.columns >= MANY and node.rows >= MANY:
         _tiles_up(node, places, flipped, count, lines)
     else:
         _squares_up(node, places, values, count, lines)
@@ -289,7 +291,7 @@ def matrix_up(node: Any, places: Any, values: Any, flipped: Any, count: int, lin
 @helper
 def matrix_down(node: Any, places: Any, values: Any, flipped: Any, count: int, lines: Any, sums: Any) -> None:
     """Write what comes down to each product, and count each value's messages."""
-    if node.columns >= TILE and node.rows >= TILE:
+    if node.columns >= MANY and node.rows >= MANY:
         _tiles_down(node, places, values, count, lines, sums)
     else:
         _squares_down(node, places, flipped, count, lines, sums)
