@@ -243,10 +243,12 @@ def _share_with_inner(
     So all that is left to multiply it by is what was multiplied before on the way up.
     """
     nodes, edges, places, down = tree.nodes, tree.edges, tree.places, node.down
+    # A literal would be a type of its own.
+    times = node.first_edge < node.first_leaf
     for edge in range(node.first_leaf, node.last_edge):
         leaf, pick = nodes[edges[edge].child], edges[edge].pick
         if leaf.message < 0:
-            multiply_by_leaf(leaf, values, codes, begin, count, lines, down, True)
+            multiply_by_leaf(leaf, values, codes, begin, count, lines, down, times)
             continue
         for t in range(node.terms):
             _scale(lines, down + t, leaf.message + places[pick + t], count)

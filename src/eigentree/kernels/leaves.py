@@ -24,7 +24,7 @@ COPIES = LANES
 
 
 @inlined
-def _line_of(node: Any, codes: Any, r: int) -> int:
+def _line_of(node: Any, codes: Any, r: int) -> Any:
     """Return where the values of a row's code start."""
     # Unsigned numbers index without a check for negative ones.
     return node.value + np.intp(codes[np.uintp(node.leaf), np.uintp(r)]) * node.bond

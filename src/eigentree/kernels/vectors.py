@@ -38,7 +38,7 @@ LANES = 4
 """Numbers of a vector: what one register holds on most processors."""
 
 
-class Vector(types.Type):  # type: ignore[misc]
+class Vector(types.Type):
     """The type of a vector in compiled code."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ NUMBER_BYTES = 8
 
 
 @register_model(Vector)
-class VectorModel(models.PrimitiveModel):  # type: ignore[misc]
+class VectorModel(models.PrimitiveModel):
     """How a vector is kept in compiled code."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
