@@ -19,6 +19,7 @@ TOPICS = (
     "counting",
     "fitting",
     "em",
+    "em_states",
     "starts",
     "memory",
     "accuracy",
@@ -29,7 +30,7 @@ TOPICS = (
 )
 DRAWING = ("accuracy", "consistency")
 """The topics whose models are drawn with a concentration that one can choose."""
-COMPARING = ("first_minute", "versions")
+COMPARING = ("first_minute", "versions", "em_states")
 """The topics that can measure another checkout beside this one."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 

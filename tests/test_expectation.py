@@ -131,7 +131,7 @@ def test_columns_that_are_unlikely_in_every_state_do_not_underflow() -> None:
 def hidden_trees(draw: st.DrawFn) -> et.LatentGraph:
     """Hidden variables that depend on each other as a tree, with a column each."""
     count = draw(st.integers(1, 14))
-    states = {f"h{k}": draw(st.integers(2, 6)) for k in range(count)}
+    states = {f"h{k}": draw(st.integers(2, 9)) for k in range(count)}
     edges = [(f"h{draw(st.integers(0, k - 1))}", f"h{k}") for k in range(1, count)]
     columns = [(name, f"x{name}") for name in states]
     return et.LatentGraph(states | {column: 2 for _, column in columns}, edges + columns, list(states))
@@ -143,16 +143,23 @@ def test_messages_that_are_needed_at_the_same_time_have_lines_of_their_own(graph
     nodes = Expectation.of(graph, (), 1).nodes
     layout = BlockLayout.of(nodes, graph.states, [0] * len(nodes), 8)
     tree, records = layout.tree, layout.tree.nodes
-    owned: list[set[int]] = [{tree.ones}, {tree.spare}]
-    owned += [
-        set(range(start, start + most))
-        for start, most in ((tree.down, max(records.terms)), (tree.share, max(records.bond)))
-    ]
-    owned += [set(range(record.message, record.message + record.bond)) for record in records]
-    owned += [{record.factor} for record in records if record.factor >= 0]
+    shared = {(tree.ones, 1), (tree.down, max(records.terms)), (tree.share, max(records.bond))}
+    kept = {(record.message, record.bond) for record in records if record.message >= 0}
     for node, record in zip(nodes, records, strict=True):
-        if isinstance(node, Clique) and node.children and not node.in_place:
-            owned.append(set(range(record.product, record.product + record.terms)))
+        if not isinstance(node, Clique):
+            continue
+        product = (record.product, record.terms)
+        inner = [child for child in node.children if isinstance(nodes[child], Clique)]
+        before = [(records[child].before, record.terms) for child in inner[1:]]
+        # What is read on the way down: of a first child that has siblings, only as what stands before the next.
+        read = [records[child].message for child in node.children if records[child].message >= 0]
+        read = read if len(inner) > 1 else read[1:]
+        assert len({*read, product[0]}) == len(read) + 1
+        assert len({product, *before}) == len(before) + 1
+        assert {start for start, _ in before} & {*read} <= {read[0]} if before else True
+        kept |= {product, *before} if node.children else set()
+    owned = [set(range(start, start + count)) for start, count in shared | kept]
+    owned += [{record.factor} for record in records if record.factor >= 0]
     # The message from above to a clique is written when its parent is passed, and read until it is passed itself.
     times = {0: 0} | {
         child: i for i, node in enumerate(nodes) if isinstance(node, Clique) for child in node.children
@@ -166,6 +173,25 @@ def test_messages_that_are_needed_at_the_same_time_have_lines_of_their_own(graph
     owned.append(set().union(*outside.values()))
     assert sum(map(len, owned)) == len(set().union(*owned))
     assert set().union(*owned) == set(range(layout.lines))
+
+
+def evenly_hidden_tree(parents: list[int], states: int) -> et.LatentGraph:
+    """Hidden variables of equally many states as a tree, with a column each."""
+    names = [f"h{k}" for k in range(len(parents) + 1)]
+    edges = [(names[parent], names[k]) for k, parent in enumerate(parents, 1)]
+    columns = {f"x{name}": 2 for name in names}
+    return et.LatentGraph(
+        dict.fromkeys(names, states) | columns, [*edges, *((name, f"x{name}") for name in names)], names
+    )
+
+
+@SLOW
+@given(st.integers(1, 12).flatmap(lambda count: st.tuples(*(st.integers(0, k) for k in range(count)))))
+def test_messages_of_a_tree_are_multiplied_in_the_states_of_one_variable(parents: tuple[int, ...]) -> None:
+    """No two hidden variables are seen together by any column, so none need be multiplied together."""
+    graph = evenly_hidden_tree(list(parents), 8)
+    nodes = Expectation.of(graph, (), 1).nodes
+    assert {len(node.joined) for node in nodes if isinstance(node, Clique)} == {1}
 
 
 GRAPH = et.zoo.hmm(8, 1, 2, 3)

@@ -11,7 +11,8 @@ from numpy.testing import assert_allclose
 
 import eigentree as et
 from eigentree.em import expectation as expectation_module
-from eigentree.kernels.expected import COPIES, EDGE, NODE, BlockTree, Buffers, expected
+from eigentree.kernels.expected import EDGE, NODE, BlockTree, Buffers, expected
+from eigentree.kernels.leaves import COPIES
 
 PRIOR = np.array([0.3, 0.7])
 COLUMN = {"x": np.array([[0.2, 0.5, 0.3], [0.6, 0.1, 0.3]]), "y": np.array([[0.9, 0.1], [0.4, 0.6]])}
@@ -36,7 +37,6 @@ MIXTURE = BlockTree(
     ones=9,
     down=10,
     share=12,
-    spare=14,
 )
 """Two columns that depend on one hidden variable of two states, by hand: a root and two leaves."""
 
@@ -179,6 +179,60 @@ def test_counts_agree_with_enumeration(name: str, many: int) -> None:
         assert_allclose(found.log_likelihood, log_likelihood, rtol=1e-12)
         for key, table in by_table(graph, found.counts).items():
             assert_allclose(table, reference[key] if is_learned(graph, key) else 0.0, rtol=1e-11, atol=1e-14)
+
+
+def many_states() -> dict[str, et.LatentGraph]:
+    """Graphs whose hidden variables have so many states that matrices are multiplied in tiles."""
+    star = {"r": 8, "a": 9, "b": 10, "c": 11}
+    columns = {"u": 2, "v": 3, "w": 2, "x": 2}
+    edges = [("r", "a"), ("r", "b"), ("a", "u"), ("b", "v"), ("r", "x")]
+    return {
+        "chain": et.LatentGraph(
+            {"a": 8, "b": 12, "c": 9, "u": 2, "v": 3, "w": 2},
+            [("a", "b"), ("b", "c"), ("a", "u"), ("b", "v"), ("c", "w")],
+            [*"abc"],
+        ),
+        "star": et.LatentGraph(star | columns, [*edges, ("r", "c"), ("c", "w")], [*star]),
+        # Two columns on one variable are two leaves there where rows are few, and one where they are many.
+        "two leaves": et.LatentGraph(
+            {"a": 11, "b": 10, "u": 2, "v": 3, "w": 2},
+            [("a", "b"), ("b", "u"), ("b", "v"), ("a", "w")],
+            [*"ab"],
+        ),
+        "blocks": et.LatentGraph(
+            {"a": 2, "b": 8, "c": 9, "u": 2, "v": 2, "w": 2},
+            [("a", "b"), ("a", "c"), ("b", "c"), ("a", "u"), ("b", "v"), ("c", "w")],
+            [*"abc"],
+        ),
+        "bare": et.LatentGraph({"a": 9, "b": 8, "u": 3}, [("a", "b"), ("a", "u")], [*"ab"]),
+    }
+
+
+@pytest.mark.parametrize("count", [3, 16, 29])
+@pytest.mark.parametrize("name", many_states())
+def test_counts_of_many_states_agree_with_enumeration(name: str, count: int) -> None:
+    graph = many_states()[name]
+    network = et.LatentNetwork.random(graph, seed=3)
+    random = np.random.default_rng(count)
+    rows = np.stack([random.integers(0, graph.states[column], count) for column in graph.observed], axis=1)
+    rows[random.random(rows.shape) < 0.1] = -1
+    weights = random.choice([0.5, 1.0, 2.0], count)
+    reference, log_likelihood = brute_counts(network, rows, weights)
+    for many in (1, 1_000_000):
+        found = counted(network, rows, weights, many)
+        assert_allclose(found.log_likelihood, log_likelihood, rtol=1e-12)
+        for key, table in by_table(graph, found.counts).items():
+            assert_allclose(table, reference[key] if is_learned(graph, key) else 0.0, rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", many_states())
+def test_a_row_has_the_same_bits_alone_and_in_a_tile(name: str) -> None:
+    graph = many_states()[name]
+    network = et.LatentNetwork.random(graph, seed=1)
+    rows = network.sample(19, seed=2)
+    for i in range(len(rows)):
+        alone = counted(network, rows[i : i + 1], many=1)
+        assert counted(network, rows, np.eye(len(rows))[i], many=1).log_likelihood == alone.log_likelihood
 
 
 def sticky(length: int, odds: float, certain: tuple[int, ...] = ()) -> et.LatentNetwork:

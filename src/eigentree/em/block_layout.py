@@ -12,6 +12,7 @@ from eigentree.em.cliques import Clique
 from eigentree.engine.line_pool import LinePool
 from eigentree.engine.tables import flat_index
 from eigentree.kernels.expected import EDGE, NODE, BlockTree
+from eigentree.kernels.leaves import MANY_STATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -53,8 +54,9 @@ class BlockLayout:
         leaves = 0
         for i, node in enumerate(nodes):
             record = {**sizes[i]._asdict(), **lines.of_nodes[i]._asdict(), "value": values[i], "leaf": -1}
-            record |= {"first_edge": len(edges), "row": 0, "column": 0}
+            record |= {"first_edge": len(edges), "first_leaf": len(edges), "row": 0, "column": 0}
             if isinstance(node, Clique):
+                record["first_leaf"] += len(_inner(node, nodes))
                 record["row"] = places.index(node.both + node.above, node.separator)
                 record["column"] = places.index(node.both + node.below, node.joined)
                 edges += [(child, places.picks(node.joined, nodes[child].separator)) for child in node.children]
@@ -70,7 +72,6 @@ class BlockLayout:
             lines.ones,
             lines.down,
             lines.share,
-            lines.spare,
         )
         return cls(tree, lines.end)
 
@@ -90,6 +91,7 @@ class _NodeLines(NamedTuple):
 
     message: int
     product: int
+    before: int
     outside: int
     factor: int
     down: int
@@ -102,7 +104,6 @@ class _Lines(NamedTuple):
     ones: int
     down: int
     share: int
-    spare: int
     end: int
 
 
@@ -152,30 +153,60 @@ def _sizes(node: Node, states: Mapping[str, int]) -> _Sizes:
 
 def _placed(nodes: Sequence[Node], sizes: Sequence[_Sizes], unscaled: int) -> _Lines:
     """Return where all messages go."""
-    message = np.cumsum([0, *(size.bond for size in sizes)]).tolist()
-    end = message.pop()
-    product = [0] * len(nodes)
-    for i, node in enumerate(nodes):
-        if isinstance(node, Clique) and node.in_place:
-            product[i] = message[node.children[0]]
-        elif isinstance(node, Clique) and node.children:
-            product[i] = end
-            end += sizes[i].terms
+    products, end = _products(nodes, sizes)
     outside, end = _outside(nodes, [size.bond for size in sizes], end)
     factor = [-1] * len(nodes)
     for i in _scaling(nodes, unscaled):
         factor[i] = end
         end += 1
     most_terms, most_bond = max(size.terms for size in sizes), max(size.bond for size in sizes)
-    ones, down, share, spare, end = np.cumsum([end, 1, most_terms, most_bond, 1]).tolist()
-    downs = [down] * len(nodes)
+    ones, down, share, end = np.cumsum([end, 1, most_terms, most_bond]).tolist()
+    of_nodes = []
     for i, node in enumerate(nodes):
-        if isinstance(node, Clique) and not node.children:
-            product[i] = ones
-        if isinstance(node, Clique) and len(node.children) == 1 and isinstance(nodes[node.children[0]], Clique):
-            downs[i] = outside[node.children[0]]
-    of_nodes = [_NodeLines(*line) for line in zip(message, product, outside, factor, downs, strict=True)]
-    return _Lines(of_nodes, ones, down, share, spare, end)
+        message, product, before = products[i]
+        comes_down = down
+        if isinstance(node, Clique):
+            product = product if node.children else ones
+            inner = _inner(node, nodes)
+            if len(inner) == 1 and nodes[inner[0]].separator == node.joined:
+                comes_down = outside[inner[0]]
+        of_nodes.append(_NodeLines(message, product, before, outside[i], factor[i], comes_down))
+    return _Lines(of_nodes, ones, down, share, end)
+
+
+class _Products(NamedTuple):
+    """Lines of a node's message, of its children's products, and of those before it; -1 where there are none."""
+
+    message: int
+    product: int
+    before: int
+
+
+def _products(nodes: Sequence[Node], sizes: Sequence[_Sizes]) -> tuple[list[_Products], int]:
+    """Return the lines of messages up and of products, and the end of them all."""
+    message, product, before = [-1] * len(nodes), [-1] * len(nodes), [-1] * len(nodes)
+    pool = LinePool()
+    for i, node in enumerate(nodes):
+        if not isinstance(node, Clique):
+            continue
+        if i == 0:
+            message[i] = pool.lend(sizes[i].bond)
+        for child in node.children:
+            many = sizes[child].bond >= MANY_STATES and nodes[child].separator == node.joined
+            if isinstance(nodes[child], Clique) or not many:
+                message[child] = pool.lend(sizes[child].bond)
+        inner = _inner(node, nodes)
+        for k, child in enumerate(node.children[: max(1, len(inner))]):
+            before[child] = product[i]
+            # The message of the first child is not asked for again, unless leaves are multiplied on the way down.
+            in_place = k == 0 and nodes[child].separator == node.joined and message[child] >= 0
+            product[i] = message[child] if in_place else pool.lend(sizes[i].terms)
+    return [_Products(*lines) for lines in zip(message, product, before, strict=True)], pool.end
+
+
+def _inner(node: Clique, nodes: Sequence[Node]) -> tuple[int, ...]:
+    """Return the children that are cliques."""
+    return tuple(child for child in node.children if isinstance(nodes[child], Clique))
 
 
 def _outside(nodes: Sequence[Node], bond: Sequence[int], start: int) -> tuple[list[int], int]:
@@ -188,9 +219,8 @@ def _outside(nodes: Sequence[Node], bond: Sequence[int], start: int) -> tuple[li
     for i, node in enumerate(nodes):
         if not isinstance(node, Clique):
             continue
-        for child in node.children:
-            if isinstance(nodes[child], Clique):
-                places[child] = pool.lend(bond[child])
+        for child in _inner(node, nodes):
+            places[child] = pool.lend(bond[child])
         pool.give_back(places[i], bond[i])
     return places, pool.end
 

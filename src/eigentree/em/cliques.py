@@ -75,8 +75,7 @@ class Clique:
     both, above, below, alone : names
     tables : keys
     children : tuple of int
-    in_place : bool
-        Whether the products of the children's messages take the place of the first child's message.
+        Inner ones first.
     """
 
     separator: Names
@@ -87,7 +86,6 @@ class Clique:
     alone: Names
     tables: tuple[TableKey, ...]
     children: tuple[int, ...]
-    in_place: bool
 
     @property
     def names(self) -> Names:
@@ -198,6 +196,8 @@ def _skeleton(graph: LatentGraph, missing: frozenset[str]) -> Skeleton:
     summed = {name for name in uses if name not in observed} | set(shared)
     families = {key: tuple(name for name in layout.axes[key] if name in summed) for key in tables}
     cliques, parents = _cliques(graph, families.values())
+    reading = [families[key] for key in tables if families[key] and set(layout.axes[key]) - summed]
+    cliques, parents = _below_separator(cliques, parents, reading, graph.states)
     placed = homes(cliques, [family for family in families.values() if family])
     home = dict(zip((key for key in tables if families[key]), placed, strict=True))
     inner: list[list[TableKey]] = [[] for _ in cliques]
@@ -252,6 +252,40 @@ def _fewer_cliques(
     return [cliques[i] for i in kept], [number[into[parents[i]]] if i else -1 for i in kept]
 
 
+def _below_separator(
+    cliques: list[Names], parents: list[int], reading: Iterable[Names], states: Mapping[str, int]
+) -> tuple[list[Names], list[int]]:
+    """Return cliques and parents with a new root above the first clique where that saves work: a part of it.
+
+    Children of the first clique see different parts of it, and their messages are all multiplied in all states of
+    what they see together. Below a part of the clique, only those stay with it that see something else.
+
+    Parameters
+    ----------
+    reading : iterable of names
+        What leaves see.
+    """
+    seen = [_common(cliques[0], clique) for clique, parent in zip(cliques, parents, strict=True) if parent == 0]
+    placed = [family for family in reading if set(family) <= set(cliques[0])]
+    seen += [_common(cliques[0], family) for family in placed]
+
+    def work(parts: Sequence[Names]) -> int:
+        return (len(parts) + 1) * _size({name for part in parts for name in part}, states)
+
+    def work_below(top: Names) -> int:
+        inside = [part for part in seen if set(part) <= set(top)]
+        outside = [part for part in seen if not set(part) <= set(top)]
+        return work([*inside, top]) + work(outside)
+
+    best = min(seen, key=work_below, default=())
+    if not best or len(best) == len(cliques[0]) or work_below(best) >= work(seen):
+        return cliques, parents
+    lifted = [-1, 0]
+    for clique, parent in zip(cliques[1:], parents[1:], strict=True):
+        lifted.append(0 if parent == 0 and set(_common(cliques[0], clique)) <= set(best) else parent + 1)
+    return [best, *cliques], lifted
+
+
 @dataclass
 class _Draft:
     """A clique while its children are being gathered."""
@@ -293,7 +327,7 @@ def _preorder(root: _Draft) -> tuple[Node, ...]:
 
 
 def _sort_children(draft: _Draft) -> None:
-    """Put inner children first, and among them one that sees all that is joined."""
+    """Put inner children first, and among them and among leaves those that see all that is joined."""
     below = {name for child in draft.children for name in child.separator}
     draft.children.sort(key=lambda child: (isinstance(child, Leaf), len(child.separator) < len(below)))
 
@@ -302,12 +336,8 @@ def _clique(draft: _Draft, children: tuple[int, ...]) -> Clique:
     """Return a clique whose names stand in the order in which its messages are joined."""
     below = {name for child in draft.children for name in child.separator}
     joined = tuple(name for name in draft.names if name in below)
-    in_place = False
-    if draft.children:
-        first, *others = draft.children
-        in_place = all(isinstance(child, Leaf) for child in others) and len(first.separator) == len(below)
-        if in_place:
-            joined = first.separator
+    # In the order of a child that sees all of it, the message of that child need not be reordered.
+    joined = next((child.separator for child in draft.children if len(child.separator) == len(below)), joined)
     above, seen = set(draft.separator), set(joined)
     return Clique(
         separator=draft.separator,
@@ -318,12 +348,15 @@ def _clique(draft: _Draft, children: tuple[int, ...]) -> Clique:
         alone=tuple(name for name in draft.names if name not in above and name not in seen),
         tables=draft.tables,
         children=children,
-        in_place=in_place,
     )
 
 
 def _union(first: Names, second: Names) -> Names:
     return tuple(dict.fromkeys(first + second))
+
+
+def _common(first: Names, second: Names) -> Names:
+    return tuple(name for name in first if name in second)
 
 
 def _size(names: Iterable[str], states: Mapping[str, int]) -> int:

@@ -22,7 +22,8 @@ import numpy as np
 from eigentree.em.block_layout import BlockLayout
 from eigentree.em.cliques import Leaf, Skeleton
 from eigentree.em.values import ValueLayout, totals
-from eigentree.kernels.expected import COPIES, Buffers, expected
+from eigentree.kernels.expected import Buffers, expected
+from eigentree.kernels.leaves import COPIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CodedRows", "Expectation", "ExpectedCounts"]
 
-CACHE_BYTES = 1024 * 1024
+CACHE_BYTES = 4 * 1024 * 1024
 """What the messages of one block of rows may take; loops over fewer rows cost more than a miss of the cache."""
 
 UNSCALED = 8

@@ -1,11 +1,12 @@
-"""How loops are compiled: the one place that says so.
+"""How loops are compiled: the one place that says so, but for what vectors compile to (`vectors`).
 
 Contraction to fused multiply-add is the only liberty: sums keep their order, so results do not depend on how rows
 are cut into blocks.
 
 What Python calls is an entry and is `compiled`. What only entries call is a `helper`, `inlined` or `inlined_sum`:
 it gets no wrapper that Python could call it by, which would take as long to compile as the loop itself. A call from
-Python would crash, so the names of all these start with an underscore.
+Python would crash, so the names of all these start with an underscore, but for those that entries of other modules
+call: `leaves` and `matrices` have nothing for Python.
 
 What makes compiling slow, and is left out of kernels: assignments to slices (numba compiles the formatting of an
 error message with them), literals handed to helpers (each is a type of its own), arrays by the dozen in every call.

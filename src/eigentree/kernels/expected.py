@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eigentree.kernels.compiling import compiled, helper, inlined, inlined_sum
+from eigentree.kernels.compiling import compiled, helper, inlined
+from eigentree.kernels.leaves import count_codes, count_products, look_up, multiply_by_leaf
+from eigentree.kernels.matrices import matrix_down, matrix_up
 from eigentree.kernels.messages import HUGE, TINY
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats, Integers
 
-__all__ = ["COPIES", "EDGE", "NODE", "BlockTree", "Buffers", "expected"]
+__all__ = ["EDGE", "NODE", "BlockTree", "Buffers", "expected"]
 
 NODE = np.dtype(
     [
@@ -41,8 +43,10 @@ NODE = np.dtype(
         ("factor", np.int64),
         ("product", np.int64),
         ("terms", np.int64),
+        ("before", np.int64),
         ("down", np.int64),
         ("first_edge", np.int64),
+        ("first_leaf", np.int64),
         ("last_edge", np.int64),
         ("blocks", np.int64),
         ("rows", np.int64),
@@ -61,16 +65,20 @@ leaf
 value
     Where its values start: (code, index on the bond) of a leaf, (block, row, column) of an inner node.
 message, outside
-    Lines of its message to its parent, and of the message from above to an inner node.
+    Lines of its message to its parent, and of the message from above to an inner node. The message of a leaf is -1
+    if it is over all products in their order, and multiplied as it is looked up.
 factor
     The line where an inner node that brings its message back into range keeps what it multiplied by, or -1.
 product, terms
-    Lines of the products of the children's messages, and how many there are. They may overwrite the message of the
-    first child, if all other children are leaves.
+    Lines of the products of the children's messages, and how many there are. Inner children are multiplied first,
+    then leaves. They may stand where the message of the first child does, if there is no other inner one.
+before
+    Lines of the products of all children before an inner one at its parent, if it is not the first.
 down
-    Lines of what comes down to the products: the message to an only, inner child, or lines that all nodes share.
-first_edge, last_edge
-    Edges to the children, the last one excluded.
+    Lines of what comes down to the products: of the message to an only inner child that sees all of them in their
+    order, or lines that all nodes share.
+first_edge, first_leaf, last_edge
+    Edges to the inner children, then to the leaves, the last one excluded.
 blocks, rows, columns
     An inner node is a block-diagonal matrix: columns are products, rows are indices on the parent's bond.
 row, column
@@ -115,8 +123,8 @@ class BlockTree(NamedTuple):
     edges : (edges,) of `EDGE`
         Grouped by parent.
     places : (all rows, columns and picks,)
-    ones, down, share, spare : int
-        Lines of ones, of what comes down to the products, to one child, and one for a product.
+    ones, down, share : int
+        Lines of ones, of what comes down to the products, and to one leaf.
     """
 
     nodes: NDArray[Any]
@@ -125,7 +133,6 @@ class BlockTree(NamedTuple):
     ones: int
     down: int
     share: int
-    spare: int
 
 
 LARGEST_OUTSIDE = 1e290
@@ -133,9 +140,6 @@ LARGEST_OUTSIDE = 1e290
 
 LOWEST_SHIFT = -900
 """The inverse of a subnormal number overflows; what is left to do is left to the next node."""
-
-COPIES = 4
-"""Of the counts of leaves: neighbouring rows with equal codes need not wait for each other's sum."""
 
 LOG_2 = math.log(2.0)
 
@@ -165,187 +169,30 @@ def _multiply_pair(lines: Any, out: int, a: int, b: int, c: int, d: int, count: 
         lines[out, r] = lines[a, r] * lines[b, r] + lines[c, r] * lines[d, r]
 
 
-@inlined
-def _mix(lines: Any, out: int, value: float, a: int, count: int, add: bool) -> None:
-    if add:
-        for r in range(count):
-            lines[out, r] += value * lines[a, r]
-    else:
-        for r in range(count):
-            lines[out, r] = value * lines[a, r]
-
-
-@inlined
-def _mix_square(
-    lines: Any, out: int, last: int, values: Any, i: int, j: int, a: int, b: int, count: int, add: bool
-) -> None:
-    """Multiply two lines by a matrix of 2 x 2 values, whose rows start at i and j."""
-    p, q, s, t = values[i], values[i + 1], values[j], values[j + 1]
-    if add:
-        for r in range(count):
-            lines[out, r] += p * lines[a, r] + q * lines[b, r]
-            lines[last, r] += s * lines[a, r] + t * lines[b, r]
-    else:
-        for r in range(count):
-            lines[out, r] = p * lines[a, r] + q * lines[b, r]
-            lines[last, r] = s * lines[a, r] + t * lines[b, r]
-
-
-@inlined_sum
-def _dot(lines: Any, a: int, b: int, count: int) -> float:
-    total = 0.0
-    for r in range(count):
-        total += lines[a, r] * lines[b, r]
-    return total
-
-
-@inlined_sum
-def _mix_and_dot_square(
-    lines: Any,
-    out: int,
-    last: int,
-    values: Any,
-    i: int,
-    j: int,
-    a: int,
-    b: int,
-    c: int,
-    d: int,
-    count: int,
-    add: bool,
-) -> tuple[float, float, float, float]:
-    """Multiply two lines by a matrix of 2 x 2 values; return their dot products with two others."""
-    p, q, s, t = values[i], values[i + 1], values[j], values[j + 1]
-    ac, ad, bc, bd = 0.0, 0.0, 0.0, 0.0
-    if add:
-        for r in range(count):
-            lines[out, r] += p * lines[a, r] + q * lines[b, r]
-            lines[last, r] += s * lines[a, r] + t * lines[b, r]
-            ac += lines[a, r] * lines[c, r]
-            ad += lines[a, r] * lines[d, r]
-            bc += lines[b, r] * lines[c, r]
-            bd += lines[b, r] * lines[d, r]
-    else:
-        for r in range(count):
-            lines[out, r] = p * lines[a, r] + q * lines[b, r]
-            lines[last, r] = s * lines[a, r] + t * lines[b, r]
-            ac += lines[a, r] * lines[c, r]
-            ad += lines[a, r] * lines[d, r]
-            bc += lines[b, r] * lines[c, r]
-            bd += lines[b, r] * lines[d, r]
-    return ac, ad, bc, bd
-
-
 @helper
-def _look_up(node: Any, values: Any, codes: Any, begin: int, count: int, lines: Any) -> None:
-    """Write the message of a leaf: one line of its table per row."""
-    out, leaf = node.message, node.leaf
-    # Unsigned numbers index without a check for negative ones.
-    bond, one = np.uintp(node.bond), np.uintp(1)
-    for p in range(0, node.bond - 1, 2):
-        start = np.uintp(node.value + p)
-        for r in range(count):
-            place = start + np.uintp(codes[leaf, begin + r]) * bond
-            lines[out + p, r] = values[place]
-            lines[out + p + 1, r] = values[place + one]
-    if node.bond % 2 == 1:
-        start, last = np.uintp(node.value + node.bond - 1), out + node.bond - 1
-        for r in range(count):
-            lines[last, r] = values[start + np.uintp(codes[leaf, begin + r]) * bond]
-
-
-@helper
-def _count_codes(node: Any, codes: Any, begin: int, count: int, lines: Any, source: int, sums: Any) -> None:
-    """Add the distribution of each row over a leaf's bond to the row's code."""
-    leaf = node.leaf
-    bond, one = np.uintp(node.bond), np.uintp(1)
-    whole = count - count % COPIES
-    for p in range(0, node.bond - 1, 2):
-        start = np.uintp(node.value + p)
-        for r in range(0, whole, COPIES):
-            for k in range(COPIES):
-                place = start + np.uintp(codes[leaf, begin + r + k]) * bond
-                sums[k, place] += lines[source + p, r + k]
-                sums[k, place + one] += lines[source + p + 1, r + k]
-    if node.bond % 2 == 1:
-        start, last = np.uintp(node.value + node.bond - 1), source + node.bond - 1
-        for r in range(0, whole, COPIES):
-            for k in range(COPIES):
-                sums[k, start + np.uintp(codes[leaf, begin + r + k]) * bond] += lines[last, r + k]
-    for r in range(whole, count):
-        place = node.value + np.intp(codes[leaf, begin + r]) * node.bond
-        for p in range(node.bond):
-            sums[0, place + p] += lines[source + p, r]
-
-
-@helper
-def _join(node: Any, nodes: Any, edges: Any, places: Any, count: int, lines: Any) -> None:
-    """Write the products of the children's messages, where there are several children."""
-    first, product = node.first_edge, node.product
-    for k in range(first + 1, node.last_edge):
-        message, pick = nodes[edges[k].child].message, edges[k].pick
-        left, left_pick = nodes[edges[first].child].message, edges[first].pick
-        for t in range(node.terms):
-            if k == first + 1 and product != left:
-                _multiply(lines, product + t, left + places[left_pick + t], message + places[pick + t], count)
-            else:
-                _scale(lines, product + t, message + places[pick + t], count)
-
-
-@helper
-def _matrix_up(node: Any, places: Any, values: Any, count: int, lines: Any) -> None:
-    """Write the message of an inner node: its matrix times the products."""
-    rows, columns, value, row, column = node.rows, node.columns, node.value, node.row, node.column
-    out, product = node.message, node.product
-    for _ in range(node.blocks):
-        for i in range(0, rows - 1, 2):
-            p, q = out + places[row + i], out + places[row + i + 1]
-            first, second = value + i * columns, value + (i + 1) * columns
-            for j in range(0, columns - 1, 2):
-                a, b = product + places[column + j], product + places[column + j + 1]
-                _mix_square(lines, p, q, values, first + j, second + j, a, b, count, j > 0)
-        # The squares leave out the last column, and the last row, of an odd number.
-        for i in range(rows):
-            for j in range(0 if i == rows - rows % 2 else columns - columns % 2, columns):
-                a = product + places[column + j]
-                _mix(lines, out + places[row + i], values[value + i * columns + j], a, count, j > 0)
-        value += rows * columns
-        row += rows
-        column += columns
-
-
-@helper
-def _matrix_down(node: Any, places: Any, transposed: Any, count: int, lines: Any, sums: Any) -> None:
-    """Write what comes down to each product, and count each value's messages.
-
-    The transposed values hold a node's blocks as (column, row).
-    """
-    rows, columns, value, row, column = node.rows, node.columns, node.value, node.row, node.column
-    above, product, down = node.outside, node.product, node.down
-    for _ in range(node.blocks):
-        for j in range(0, columns - 1, 2):
-            a, b = down + places[column + j], down + places[column + j + 1]
-            c, d = product + places[column + j], product + places[column + j + 1]
-            first, second = value + j * rows, value + (j + 1) * rows
-            for i in range(0, rows - 1, 2):
-                p, q = above + places[row + i], above + places[row + i + 1]
-                totals = _mix_and_dot_square(
-                    lines, a, b, transposed, first + i, second + i, p, q, c, d, count, i > 0
-                )
-                place = value + i * columns + j
-                sums[0, place] += totals[0]
-                sums[0, place + 1] += totals[1]
-                sums[0, place + columns] += totals[2]
-                sums[0, place + columns + 1] += totals[3]
-        for j in range(columns):
-            a = places[column + j]
-            for i in range(0 if j == columns - columns % 2 else rows - rows % 2, rows):
-                p = above + places[row + i]
-                _mix(lines, down + a, transposed[value + j * rows + i], p, count, i > 0)
-                sums[0, value + i * columns + j] += _dot(lines, p, product + a, count)
-        value += rows * columns
-        row += rows
-        column += columns
+def _join(node: Any, tree: BlockTree, values: Any, codes: Any, begin: int, count: int, lines: Any) -> None:
+    """Write the products of the children's messages: of inner ones, then of leaves, which are looked up here."""
+    nodes, edges, places = tree.nodes, tree.edges, tree.places
+    first, first_leaf = node.first_edge, node.first_leaf
+    for k in range(first, first_leaf):
+        child, pick = nodes[edges[k].child], edges[k].pick
+        product = nodes[edges[k + 1].child].before if k + 1 < first_leaf else node.product
+        if child.message != product:
+            for t in range(node.terms):
+                before = child.before + t if k > first else tree.ones
+                _multiply(lines, product + t, before, child.message + places[pick + t], count)
+    for k in range(first_leaf, node.last_edge):
+        leaf, pick = nodes[edges[k].child], edges[k].pick
+        if leaf.message < 0:
+            multiply_by_leaf(leaf, values, codes, begin, count, lines, node.product, k > first)
+            continue
+        look_up(leaf, values, codes, begin, count, lines)
+        if leaf.message != node.product:
+            for t in range(node.terms):
+                if k == first:
+                    _multiply(lines, node.product + t, leaf.message + places[pick + t], tree.ones, count)
+                else:
+                    _scale(lines, node.product + t, leaf.message + places[pick + t], count)
 
 
 @helper
@@ -370,35 +217,59 @@ def _share_with_leaf(node: Any, bond: int, pick: int, places: Any, count: int, l
 
 
 @helper
+def _count_leaves(node: Any, tree: BlockTree, codes: Any, begin: int, count: int, lines: Any, sums: Any) -> None:
+    """Count the codes of a node's leaves."""
+    nodes, edges, places = tree.nodes, tree.edges, tree.places
+    shared = -1
+    for edge in range(node.first_leaf, node.last_edge):
+        leaf, pick = nodes[edges[edge].child], edges[edge].pick
+        if leaf.message < 0:
+            count_products(leaf, codes, begin, count, lines, node.down, node.product, sums)
+            continue
+        # Leaves on the same bond have the same distribution.
+        if pick != shared:
+            _share_with_leaf(node, leaf.bond, pick, places, count, lines, tree.share)
+            shared = pick
+        count_codes(leaf, codes, begin, count, lines, tree.share, sums)
+
+
+@helper
 def _share_with_inner(
-    node: Any, nodes: Any, edges: Any, edge: int, places: Any, count: int, lines: Any, spare: int
+    node: Any, tree: BlockTree, values: Any, codes: Any, begin: int, count: int, lines: Any
 ) -> None:
-    """Write the message from above to an inner child: what comes down, times the other children's messages."""
-    first, down = node.first_edge, node.down
-    child = nodes[edges[edge].child]
-    each = node.terms // child.bond
-    other = first if edge > first else first + 1
-    last, last_pick = nodes[edges[other].child].message, edges[other].pick
-    place = edges[edge].pick + node.terms
-    for p in range(child.outside, child.outside + child.bond):
-        for k in range(each):
-            t = places[place + k]
-            source = down + t
-            for j in range(first, node.last_edge):
-                if j in (edge, other):
-                    continue
-                message = nodes[edges[j].child].message + places[edges[j].pick + t]
-                if source == spare:
-                    _scale(lines, spare, message, count)
+    """Write the messages from above to inner children: what comes down, times the messages of all others.
+
+    What comes down takes up the messages of leaves first, then those of inner children from the last to the first.
+    So all that is left to multiply it by is what was multiplied before on the way up.
+    """
+    nodes, edges, places, down = tree.nodes, tree.edges, tree.places, node.down
+    # A literal would be a type of its own.
+    times = node.first_edge < node.first_leaf
+    for edge in range(node.first_leaf, node.last_edge):
+        leaf, pick = nodes[edges[edge].child], edges[edge].pick
+        if leaf.message < 0:
+            multiply_by_leaf(leaf, values, codes, begin, count, lines, down, times)
+            continue
+        for t in range(node.terms):
+            _scale(lines, down + t, leaf.message + places[pick + t], count)
+    # What came down to an only inner child may be its message already.
+    last = node.first_leaf if down == tree.down else node.first_edge
+    for edge in range(last - 1, node.first_edge - 1, -1):
+        child, pick = nodes[edges[edge].child], edges[edge].pick
+        each = node.terms // child.bond
+        place = pick + node.terms
+        for p in range(child.outside, child.outside + child.bond):
+            for k in range(each):
+                t = places[place + k]
+                before = child.before + t if edge > node.first_edge else tree.ones
+                if k == 0:
+                    _multiply(lines, p, down + t, before, count)
                 else:
-                    _multiply(lines, spare, source, message, count)
-                    source = spare
-            message = last + places[last_pick + t]
-            if k == 0:
-                _multiply(lines, p, source, message, count)
-            else:
-                _add_product(lines, p, source, message, count)
-        place += each
+                    _add_product(lines, p, down + t, before, count)
+            place += each
+        if edge > node.first_edge:
+            for t in range(node.terms):
+                _scale(lines, down + t, child.message + places[pick + t], count)
 
 
 @helper
@@ -469,7 +340,7 @@ def expected(
     start, stop : int
         Which rows to pass through the tree.
     """
-    nodes, edges, places = tree.nodes, tree.edges, tree.places
+    nodes = tree.nodes
     lines, exponent, sums = buffers.lines, buffers.exponent, buffers.sums
     block = lines.shape[1]
     for r in range(block):
@@ -482,10 +353,9 @@ def expected(
         for i in range(nodes.shape[0] - 1, -1, -1):
             node = nodes[i]
             if node.leaf >= 0:
-                _look_up(node, values, codes, begin, count, lines)
                 continue
-            _join(node, nodes, edges, places, count, lines)
-            _matrix_up(node, places, values, count, lines)
+            _join(node, tree, values, codes, begin, count, lines)
+            matrix_up(node, tree.places, values, transposed, count, lines)
             if node.factor >= 0:
                 _to_range(node, count, lines, exponent)
         log_likelihood, found = _turn(nodes[0], weights, begin, count, buffers, log_likelihood)
@@ -495,17 +365,8 @@ def expected(
             if node.leaf >= 0:
                 continue
             _outside_to_range(node, count, lines)
-            _matrix_down(node, places, transposed, count, lines, sums)
-            # What came down is already the message to an only, inner child.
-            first, shared = node.first_edge if node.down == tree.down else node.last_edge, -1
-            for edge in range(first, node.last_edge):
-                child, pick = nodes[edges[edge].child], edges[edge].pick
-                if child.leaf < 0:
-                    _share_with_inner(node, nodes, edges, edge, places, count, lines, tree.spare)
-                    continue
-                # Leaves on the same bond have the same distribution.
-                if pick != shared:
-                    _share_with_leaf(node, child.bond, pick, places, count, lines, tree.share)
-                    shared = pick
-                _count_codes(child, codes, begin, count, lines, tree.share, sums)
+            matrix_down(node, tree.places, values, transposed, count, lines, sums)
+            _count_leaves(node, tree, codes, begin, count, lines, sums)
+            if node.first_leaf > node.first_edge:
+                _share_with_inner(node, tree, values, codes, begin, count, lines)
     return log_likelihood, impossible

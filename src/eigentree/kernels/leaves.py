@@ -1,0 +1,147 @@
+"""Leaves of the pass for expected counts: they turn codes into messages, and distributions into counts of codes.
+
+Nothing else in that pass knows codes. Values of a code stand together, so four of them are read or added to at once
+where there are so many, and turned by a transpose of four rows of data. Nothing here is for calls from Python: see
+`compiling`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from eigentree.kernels.compiling import helper, inlined
+from eigentree.kernels.vectors import LANES, load, load_from, nothing, product, store, sum_of, transposed
+
+__all__ = ["COPIES", "MANY_STATES", "count_codes", "count_products", "look_up", "multiply_by_leaf"]
+
+MANY_STATES = 2 * LANES
+"""From so many states on, a leaf is looked up by vectors, and faster than its message could be kept and read."""
+
+COPIES = LANES
+"""Of the counts of leaves: neighbouring rows with equal codes need not wait for each other's sum."""
+
+
+@inlined
+def _line_of(node: Any, codes: Any, r: int) -> Any:
+    """Return where the values of a row's code start."""
+    # Unsigned numbers index without a check for negative ones.
+    return node.value + np.intp(codes[np.uintp(node.leaf), np.uintp(r)]) * node.bond
+
+
+@inlined
+def _write(lines: Any, line: int, r: int, vector: Any, times: bool) -> None:
+    """Write a vector, or its product with what is there."""
+    if times:
+        vector = product(vector, load(lines, line, r))
+    store(lines, line, r, vector)
+
+
+@helper
+def multiply_by_leaf(
+    node: Any, values: Any, codes: Any, begin: int, count: int, lines: Any, out: int, times: bool
+) -> None:
+    """Multiply lines by the message of a leaf of many states that is not stored, or write it there."""
+    whole = count - count % LANES
+    for r in range(0, whole, LANES):
+        i, j = _line_of(node, codes, begin + r), _line_of(node, codes, begin + r + 1)
+        k, m = _line_of(node, codes, begin + r + 2), _line_of(node, codes, begin + r + 3)
+        for start in range(0, node.bond, LANES):
+            p = min(start, node.bond - LANES)
+            a, b = load_from(values, i + p), load_from(values, j + p)
+            c, d = load_from(values, k + p), load_from(values, m + p)
+            a, b, c, d = transposed(a, b, c, d)
+            # The last four states may be some of those before, too.
+            if p >= start:
+                _write(lines, out + p, r, a, times)
+            if p + 1 >= start:
+                _write(lines, out + p + 1, r, b, times)
+            if p + 2 >= start:
+                _write(lines, out + p + 2, r, c, times)
+            _write(lines, out + p + 3, r, d, times)
+    for r in range(whole, count):
+        place = _line_of(node, codes, begin + r)
+        for p in range(node.bond):
+            lines[out + p, r] = values[place + p] * (lines[out + p, r] if times else 1.0)
+
+
+@helper
+def look_up(node: Any, values: Any, codes: Any, begin: int, count: int, lines: Any) -> None:
+    """Write the message of a leaf that is stored: one line of its table per row."""
+    out, leaf = node.message, node.leaf
+    bond, one = np.uintp(node.bond), np.uintp(1)
+    for p in range(0, node.bond - 1, 2):
+        start = np.uintp(node.value + p)
+        for r in range(count):
+            place = start + np.uintp(codes[leaf, begin + r]) * bond
+            lines[out + p, r] = values[place]
+            lines[out + p + 1, r] = values[place + one]
+    if node.bond % 2 == 1:
+        start, last = np.uintp(node.value + node.bond - 1), out + node.bond - 1
+        for r in range(count):
+            lines[last, r] = values[start + np.uintp(codes[leaf, begin + r]) * bond]
+
+
+@inlined
+def _add_to(sums: Any, copy: int, place: int, vector: Any) -> None:
+    store(sums, copy, place, sum_of(load(sums, copy, place), vector))
+
+
+@inlined
+def _product_of(lines: Any, above: int, below: int, r: int) -> Any:
+    return product(load(lines, above, r), load(lines, below, r))
+
+
+@helper
+def count_products(
+    node: Any, codes: Any, begin: int, count: int, lines: Any, above: int, below: int, sums: Any
+) -> None:
+    """Add the products of two messages to each row's code, for a leaf of many states that is not stored."""
+    whole = count - count % LANES
+    for r in range(0, whole, LANES):
+        i, j = _line_of(node, codes, begin + r), _line_of(node, codes, begin + r + 1)
+        k, m = _line_of(node, codes, begin + r + 2), _line_of(node, codes, begin + r + 3)
+        for start in range(0, node.bond, LANES):
+            p = min(start, node.bond - LANES)
+            x, y = above + p, below + p
+            a, b = _product_of(lines, x, y, r), _product_of(lines, x + 1, y + 1, r)
+            c, d = _product_of(lines, x + 2, y + 2, r), _product_of(lines, x + 3, y + 3, r)
+            # What the four states before have counted already.
+            if p < start:
+                a = nothing()
+                b = nothing() if p + 1 < start else b
+                c = nothing() if p + 2 < start else c
+            a, b, c, d = transposed(a, b, c, d)
+            _add_to(sums, 0, i + p, a)
+            _add_to(sums, 1, j + p, b)
+            _add_to(sums, 2, k + p, c)
+            _add_to(sums, 3, m + p, d)
+    for r in range(whole, count):
+        place = _line_of(node, codes, begin + r)
+        for p in range(node.bond):
+            sums[0, place + p] += lines[above + p, r] * lines[below + p, r]
+
+
+@helper
+def count_codes(node: Any, codes: Any, begin: int, count: int, lines: Any, source: int, sums: Any) -> None:
+    """Add the distribution of each row over the bond of a leaf that is stored to the row's code."""
+    leaf = node.leaf
+    bond, one = np.uintp(node.bond), np.uintp(1)
+    whole = count - count % COPIES
+    for p in range(0, node.bond - 1, 2):
+        start = np.uintp(node.value + p)
+        for r in range(0, whole, COPIES):
+            for k in range(COPIES):
+                place = start + np.uintp(codes[leaf, begin + r + k]) * bond
+                sums[k, place] += lines[source + p, r + k]
+                sums[k, place + one] += lines[source + p + 1, r + k]
+    if node.bond % 2 == 1:
+        start, last = np.uintp(node.value + node.bond - 1), source + node.bond - 1
+        for r in range(0, whole, COPIES):
+            for k in range(COPIES):
+                sums[k, start + np.uintp(codes[leaf, begin + r + k]) * bond] += lines[last, r + k]
+    for r in range(whole, count):
+        place = node.value + np.intp(codes[leaf, begin + r]) * node.bond
+        for p in range(node.bond):
+            sums[0, place + p] += lines[source + p, r]
