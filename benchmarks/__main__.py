@@ -27,6 +27,7 @@ TOPICS = (
     "real",
     "classes",
     "imputing",
+    "structures",
 )
 DRAWING = ("accuracy", "consistency")
 """The topics whose models are drawn with a concentration that one can choose."""

@@ -187,7 +187,7 @@ def test_exact_pair_tables_give_the_planted_tree(seed: int, hidden_states: int, 
     distances = np.zeros((12, 12))
     for i, j in combinations(range(12), 2):
         joint = np.asarray(network.joint([names[i], names[j]]))
-        distances[i, j] = distances[j, i] = distances_of(joint[None], hidden_states)[0]
+        distances[i, j] = distances[j, i] = distances_of(joint[:, :, None], hidden_states)[0]
     found = joined_tree(names, [observed_states] * 12, distances, hidden_states, shortest=1e-4)
     assert splits(found) == splits(network.graph)
 

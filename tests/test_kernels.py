@@ -20,7 +20,7 @@ import eigentree as et
 from eigentree.engine.layout import all_kept, flat_tree, round_tour
 from eigentree.engine.node_operator import NodeOperator
 from eigentree.kernels.codes import copy_codes, encode_column, hash_rows, largest_codes
-from eigentree.kernels.counting import count_groups, feature_sums, weigh_groups
+from eigentree.kernels.counting import count_groups, count_pairs, feature_sums, weigh_groups
 from eigentree.kernels.drawing import choose, pick
 from eigentree.kernels.flat import FlatTree, Workspace
 from eigentree.kernels.messages import careful_upward, downward, draw, upward
@@ -146,6 +146,27 @@ def test_weights_are_added_up(kind: type) -> None:
         weigh_groups(codes, weights, *arrays, tables)
     # Quarters add up without rounding.
     assert_array_equal(tables, reference_counts(codes, weights.tolist(), GROUPS, STATES))
+
+
+@pytest.mark.parametrize("rows", [1, 40, 2000])
+@pytest.mark.parametrize("kind", [np.int64, np.float64])
+def test_pairs_with_a_wide_column(rows: int, kind: type) -> None:
+    """Few rows are put straight into the tables, many into one that is small; some last states are not counted."""
+    random = np.random.default_rng(rows)
+    states, wide = np.array([3, 9, 2, 12]), np.array([False, True, False, True])
+    kept = states - np.array([0, 1, 1, 0])
+    start = np.cumsum(kept) - kept
+    codes = np.array([random.integers(0, size + 1, rows) for size in states], np.uint8)
+    weights = (random.integers(0, 9, rows) / (1 if kind is np.int64 else 4)).astype(kind)
+    matrix = np.zeros((kept.sum(), kept.sum()), kind)
+    count_pairs(codes, weights, wide, states, start, kept, matrix)
+    expected = np.zeros_like(matrix)
+    for i, j in product(range(4), repeat=2):
+        if i <= j and (wide[i] or wide[j]):
+            for one, other, weight in zip(codes[i], codes[j], weights, strict=True):
+                if one < kept[i] and other < kept[j]:
+                    expected[start[i] + one, start[j] + other] += weight
+    assert_array_equal(matrix, expected)
 
 
 @pytest.mark.parametrize("whole", list(product([False, True], repeat=3)))

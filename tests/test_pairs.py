@@ -209,12 +209,14 @@ def test_columns_that_never_meet_tell_nothing() -> None:
 
 def random_joints(seed: int, tables: int, shape: tuple[int, int]) -> np.ndarray:
     random = np.random.default_rng(seed)
-    return random.dirichlet(np.ones(shape[0] * shape[1]), tables).reshape(tables, *shape)
+    return random.dirichlet(np.ones(shape[0] * shape[1]), tables).T.reshape(*shape, tables)
 
 
 def test_distances_are_of_canonical_correlations() -> None:
     joints = random_joints(0, 5, (3, 4))
-    for joint, root, product in zip(joints, distances_of(joints), distances_of(joints, 3), strict=True):
+    for joint, root, product in zip(
+        np.moveaxis(joints, 2, 0), distances_of(joints), distances_of(joints, 3), strict=True
+    ):
         scaled = joint / np.sqrt(np.outer(joint.sum(1), joint.sum(0)))
         correlations = np.linalg.svd(scaled, compute_uv=False)
         assert correlations[0] == pytest.approx(1)
@@ -222,7 +224,7 @@ def test_distances_are_of_canonical_correlations() -> None:
         assert product == pytest.approx(-np.log(correlations[1] * correlations[2]))
     two = random_joints(1, 5, (2, 2))
     assert distances_of(two) == pytest.approx(distances_of(two, 2))
-    independent = np.outer([0.2, 0.8], [0.5, 0.5])[None]
+    independent = np.outer([0.2, 0.8], [0.5, 0.5])[:, :, None]
     assert np.isfinite(distances_of(independent)).all()
     assert information_of(independent) == pytest.approx(0, abs=1e-15)
 
@@ -239,7 +241,7 @@ def test_distances_add_up_along_paths(hidden_states: int) -> None:
     def distance(one: int, other: int) -> float:
         sides = (np.diag(hidden), joint, joint, np.diag(hidden @ between))
         middle = sides[(one >= 2) + 2 * (other >= 2)]
-        return float(distances_of((below[one].T @ middle @ below[other])[None], hidden_states)[0])
+        return float(distances_of((below[one].T @ middle @ below[other])[:, :, None], hidden_states)[0])
 
     assert distance(0, 2) + distance(1, 3) == pytest.approx(distance(0, 3) + distance(1, 2))
     assert distance(0, 2) + distance(1, 3) > distance(0, 1) + distance(2, 3)

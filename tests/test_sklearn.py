@@ -53,6 +53,7 @@ WIDE = SETTINGS | {"structure": et.zoo.Mixture(6)}
 CHECKED = {
     "spectral": Spectral(**SETTINGS),
     "em": EM(**SETTINGS, **STEPS),
+    "learned structure": EM(**(SETTINGS | {"structure": et.zoo.HiddenChowLiu(2)}), **STEPS),
     "online": OnlineEM(**SETTINGS, passes=1, random_state=0),
     "classifier": et.JunctionTreeClassifier(et.SpectralJunctionTree(**SETTINGS, shrinkage=1.0)),
     "class as a column": et.JunctionTreeClassifier(et.EMJunctionTree(**WIDE, **STEPS), class_as="column"),

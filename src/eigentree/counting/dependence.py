@@ -42,14 +42,16 @@ def mutual_information(pairs: PairCounts) -> Floats:
 
     That of a column with itself is its entropy. Where no row has both cells it is 0.
     """
-    return _of_all_pairs(pairs, information_of)
+    found = _of_all_pairs(pairs, information_of)
+    for place in range(len(found)):
+        own = _smoothed(pairs.margins([place]))
+        found[place, place] = -(own * np.log(own)).sum()
+    return found
 
 
 def correlation_distances(pairs: PairCounts, hidden_states: int | None = None) -> Floats:
     """Return the distances of all pairs of columns, shape (columns, columns); see `distances_of`."""
-    found = _of_all_pairs(pairs, lambda tables: distances_of(tables, hidden_states))
-    np.fill_diagonal(found, 0.0)
-    return found
+    return _of_all_pairs(pairs, lambda tables: distances_of(tables, hidden_states))
 
 
 def tree_distances(pairs: PairCounts) -> tuple[Floats, float]:
@@ -63,7 +65,8 @@ def tree_distances(pairs: PairCounts) -> tuple[Floats, float]:
     edges = [(places[one], places[other]) for one, other in spanning_tree(-steady, pairs.columns.names)]
     count = _resolved_correlations(pairs, edges)
     shortest = SHORTEST * max(pairs.rows, 1.0) ** -0.25
-    if count is None:
+    # Columns of two states have one correlation, whichever way distances are worked out.
+    if count is None or max(pairs.columns.states) == 2:
         return steady, shortest
     return correlation_distances(pairs, count + 1), shortest * count**0.5
 
@@ -75,10 +78,10 @@ def _resolved_correlations(pairs: PairCounts, edges: Sequence[tuple[int, int]]) 
     """
     sure, likely = [], []
     for one, other in edges:
-        table = pairs.tables([one], [other])
+        table = pairs.tables([one], [other])[:, :, :, 0]
         rows = max(table.sum(), 1.0)
-        noise = (np.sqrt(table.shape[2] - 1) + np.sqrt(table.shape[3] - 1)) / np.sqrt(rows)
-        found = np.linalg.svd(_correlated(table[0] / rows), compute_uv=False)[0]
+        noise = (np.sqrt(table.shape[0] - 1) + np.sqrt(table.shape[1] - 1)) / np.sqrt(rows)
+        found = _correlations(_correlated(table / rows))[0]
         sure.append(int((found > SURE * noise).sum()))
         likely.append(int((found > LIKELY * noise).sum()))
     if not edges:
@@ -90,16 +93,16 @@ def _resolved_correlations(pairs: PairCounts, edges: Sequence[tuple[int, int]]) 
 
 
 def information_of(tables: Floats) -> Floats:
-    """Return the mutual information of joint distributions, shape (tables, states, states)."""
-    independent = tables.sum(axis=2)[:, :, None] * tables.sum(axis=1)[:, None, :]
-    ratio = np.divide(tables, independent, out=np.ones_like(tables), where=tables > 0)
-    terms = (tables * np.log(ratio)).reshape(len(tables), -1)
+    """Return the mutual information of joint distributions, shape (states, states, tables)."""
+    ratio = np.divide(tables, _independent(tables), out=np.ones_like(tables), where=tables > 0)
+    terms = np.log(ratio, out=ratio)
+    terms *= tables
     # Rounding must not make independent columns tell less than nothing.
-    return np.asarray(np.maximum(terms.sum(axis=1), 0.0))
+    return np.asarray(np.maximum(terms.sum(axis=(0, 1)), 0.0))
 
 
 def distances_of(tables: Floats, hidden_states: int | None = None) -> Floats:
-    """Return -log of how strongly columns are correlated, from joint distributions, shape (tables, states, states).
+    """Return -log of how strongly columns are correlated, from joint distributions, shape (states, states, tables).
 
     Parameters
     ----------
@@ -112,48 +115,52 @@ def distances_of(tables: Floats, hidden_states: int | None = None) -> Floats:
     """
     correlated = _correlated(tables)
     # Where one of two columns has two states, there is one correlation, and nothing to multiply.
-    if hidden_states is None or (hidden_states > 1 and min(tables.shape[1:]) == 2):
-        strength = np.sqrt((correlated**2).reshape(len(tables), -1).sum(axis=1))
+    if hidden_states is None or (hidden_states > 1 and min(tables.shape[:2]) == 2):
+        strength = np.sqrt(np.square(correlated, out=correlated).sum(axis=(0, 1)))
     else:
-        count = min(hidden_states - 1, tables.shape[1] - 1, tables.shape[2] - 1)
-        strength = (
-            np.linalg.svd(correlated, compute_uv=False)[:, :count].prod(axis=1)
-            if count > 0
-            else np.zeros(len(tables))
-        )
+        count = min(hidden_states - 1, tables.shape[0] - 1, tables.shape[1] - 1)
+        strength = _correlations(correlated)[:, :count].prod(axis=1) if count > 0 else np.zeros(tables.shape[2])
     return np.asarray(-np.log(np.clip(strength, LEAST_CORRELATION, 1.0)))
+
+
+def _independent(tables: Floats) -> Floats:
+    """Return the tables of columns with the same distributions that tell nothing of each other."""
+    return np.asarray(tables.sum(axis=1)[:, None] * tables.sum(axis=0)[None])
 
 
 def _correlated(tables: Floats) -> Floats:
     """Return matrices whose singular values are the canonical correlations, but for the 1 of constants."""
-    expected = np.sqrt(tables.sum(axis=2)[:, :, None] * tables.sum(axis=1)[:, None, :])
+    expected = np.sqrt(_independent(tables))
     return np.asarray(np.divide(tables, expected, out=np.zeros_like(tables), where=expected > 0) - expected)
 
 
+def _correlations(correlated: Floats) -> Floats:
+    """Return the singular values of matrices that stand last, shape (matrices, values)."""
+    return np.asarray(np.linalg.svd(np.moveaxis(correlated, 2, 0), compute_uv=False))
+
+
 def _of_all_pairs(pairs: PairCounts, measure: Callable[[Floats], Floats]) -> Floats:
-    """Return a measure of the smoothed joint distributions of all pairs of columns."""
+    """Return a measure of the smoothed joint distributions of all pairs of columns, 0 for a column with itself."""
     found = np.zeros((len(pairs.columns.names),) * 2)
     for first, second in _blocks(pairs):
         tables = pairs.tables(first, second)
-        total = tables.sum(axis=(2, 3), keepdims=True)
+        total = tables.sum(axis=(0, 1))
         ones, others = (_smoothed(pairs.margins(places)) for places in (first, second))
         tables += PRIOR_ROWS * ones[:, None, :, None] * others[None, :, None, :]
         tables /= total + PRIOR_ROWS
-        values = measure(tables.reshape(-1, *tables.shape[2:])).reshape(len(first), len(second))
+        values = measure(tables.reshape(*tables.shape[:2], -1)).reshape(len(first), len(second))
         if first[0] == second[0]:
-            values = np.triu(values, 1) + np.triu(values, 1).T
+            # Of columns with equally many states the one whose name is ahead comes first.
+            values = np.triu(values) + np.triu(values, 1).T
         found[np.ix_(first, second)] = values
         found[np.ix_(second, first)] = values.T
-    # A column tells itself without any doubt.
-    for place in range(len(found)):
-        own = _smoothed(pairs.margins([place]))
-        found[place, place] = measure(own[:, :, None] * np.eye(own.shape[1]))[0]
+    np.fill_diagonal(found, 0.0)
     return found
 
 
 def _smoothed(counts: Floats) -> Floats:
     """Return the distribution of each column, 1/2 added to the count of each state."""
-    return np.asarray((counts + 0.5) / (counts.sum(axis=1) + 0.5 * counts.shape[1])[:, None])
+    return np.asarray((counts + 0.5) / (counts.sum(axis=0) + 0.5 * len(counts)))
 
 
 def _blocks(pairs: PairCounts) -> Iterator[tuple[Integers, Integers]]:

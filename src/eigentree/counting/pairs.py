@@ -197,20 +197,22 @@ class PairCounts:
         return tree_distances(self)
 
     def margins(self, places: Sequence[int] | Integers) -> Floats:
-        """Return how often each state came, of columns with equally many states, shape (columns, states)."""
+        """Return how often each state came, of columns with equally many states, shape (states, columns)."""
         chosen = np.asarray(places)
         states = self.columns.states[chosen[0]]
-        found = np.zeros((len(chosen), states))
+        found = np.zeros((states, len(chosen)))
         for members, features in self._by_completeness(chosen):
-            kept = features.shape[1]
+            kept = len(features)
             own = self.matrix[features, features].astype(np.float64)
-            found[members, :kept] = own
+            found[:kept, members] = own
             if kept < states:
-                found[members, kept] = self.rows - own.sum(axis=1)
+                found[kept, members] = self.rows - own.sum(axis=0)
         return found
 
     def tables(self, first: Sequence[int] | Integers, second: Sequence[int] | Integers) -> Floats:
-        """Return the counts of each of some columns with each of others, shape (first, second, states, states).
+        """Return the counts of each of some columns with each of others, shape (states, states, first, second).
+
+        Columns stand last, so that sums over the few states of many columns are fast.
 
         Parameters
         ----------
@@ -220,18 +222,18 @@ class PairCounts:
         ones, others = np.asarray(first), np.asarray(second)
         shape = self.columns.states[ones[0]], self.columns.states[others[0]]
         margins, others_margins = self.margins(ones), self.margins(others)
-        found = np.zeros((len(ones), len(others), *shape))
+        found = np.zeros((*shape, len(ones), len(others)))
         for here, own in self._by_completeness(ones):
             for there, their in self._by_completeness(others):
-                block = self.matrix[own[:, None, :, None], their[None, :, None, :]].astype(np.float64)
-                part = np.zeros((len(here), len(there), *shape))
-                kept, theirs = own.shape[1], their.shape[1]
-                part[:, :, :kept, :theirs] = block
+                block = self.matrix[own[:, None, :, None], their[None, :, None, :]]
+                part = np.zeros((*shape, len(here), len(there)))
+                kept, theirs = len(own), len(their)
+                part[:kept, :theirs] = block
                 if theirs < shape[1]:
-                    part[:, :, :kept, theirs] = margins[here, None, :kept] - block.sum(axis=3)
+                    part[:kept, theirs] = margins[:kept, here, None] - part[:kept, :theirs].sum(axis=1)
                 if kept < shape[0]:
-                    part[:, :, kept] = others_margins[None, there] - part[:, :, :kept].sum(axis=2)
-                found[np.ix_(here, there)] = part
+                    part[kept] = others_margins[:, None, there] - part[:kept].sum(axis=0)
+                found[:, :, here[:, None], there] = part
         return found
 
     def table(self, first: str, second: str) -> NDArray[Any]:
@@ -240,7 +242,7 @@ class PairCounts:
         Those of a column with itself are on a diagonal.
         """
         places = [self.columns.position(name) for name in (first, second)]
-        table = self.tables(places[:1], places[1:])[0, 0]
+        table = self.tables(places[:1], places[1:])[:, :, 0, 0]
         return np.asarray(table if self.matrix.dtype.kind == "f" else table.astype(np.int64))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -274,13 +276,13 @@ class PairCounts:
         return cls(columns, rows, complete, matrix)
 
     def _by_completeness(self, places: Integers) -> list[tuple[Integers, Integers]]:
-        """Return which of some columns have a missing cell, and which have none, each with their counted states."""
+        """Return which of some columns have a missing cell, and which none, with the places of their states."""
         found = []
         for value in (False, True):
             members = np.flatnonzero(self.complete[places] == value)
             if len(members):
                 chosen = places[members]
-                found.append((members, self.start[chosen][:, None] + np.arange(self.kept[chosen[0]])))
+                found.append((members, self.start[chosen] + np.arange(self.kept[chosen[0]])[:, None]))
         return found
 
     def _with_gaps(self, complete: Booleans) -> NDArray[Any]:

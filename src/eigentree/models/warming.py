@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eigentree.counting.pairs import PairCounts
+from eigentree.data.columns import Columns
 from eigentree.exact.network import LatentNetwork
 from eigentree.models.em import EMJunctionTree
 from eigentree.models.online_em import OnlineEMJunctionTree
@@ -37,8 +39,11 @@ def warm_up() -> Iterator[str]:
             codes = np.asfortranarray(rows.astype(np.min_scalar_type(states)))
             model = SpectralJunctionTree(network.graph).fit(codes)
             yield f"{kind} alphabets: learning"
+            # Pairs of columns with few states need no loop.
+            pairs = PairCounts.empty(Columns(("x0", "x1"), (max(states, 8),) * 2))
             for weights in (np.ones(40, int), np.full(40, 0.5)):
                 model.fit(holed.astype(float), sample_weight=weights)
+                pairs.update(rows[:, :2], weights)
             model.score(holed[:1])
             yield f"{kind} alphabets: scoring"
             model.predict_proba(holed, "x1")

@@ -43,7 +43,8 @@ def spanning_tree(weights: Floats, names: Sequence[str]) -> list[tuple[str, str]
     [('a', 'b'), ('b', 'c')]
     """
     order = sorted(range(len(names)), key=names.__getitem__)
-    ordered = _rounded(np.asarray(weights, np.float64)[np.ix_(order, order)])
+    ordered = np.asarray(weights, np.float64)[np.ix_(order, order)]
+    _round(ordered)
     pairs = sorted((min(pair), max(pair)) for pair in _joined(ordered))
     return [(names[order[a]], names[order[b]]) for a, b in pairs]
 
@@ -201,13 +202,12 @@ def _latent_tree(
     return LatentGraph({**states, **columns}, directed, list(states))
 
 
-def _rounded(weights: Floats) -> Floats:
-    """Return weights without the digits that are rounding."""
-    largest = np.abs(weights).max(initial=0.0)
-    if largest == 0 or not np.isfinite(largest):
-        return weights
-    digit = 10.0 ** (np.ceil(np.log10(largest)) - DIGITS)
-    return np.asarray(np.round(weights / digit) * digit)
+def _round(weights: Floats) -> None:
+    """Take away the digits of weights that are rounding; only their order matters from here on."""
+    largest = max(weights.max(initial=0.0), -weights.min(initial=0.0))
+    if largest > 0:
+        weights /= 10.0 ** (np.ceil(np.log10(largest)) - DIGITS)
+        np.rint(weights, out=weights)
 
 
 def _joined(weights: Floats) -> list[tuple[int, int]]:
