@@ -11,7 +11,7 @@ from eigentree.data.rows import Rows
 from eigentree.data.weights import checked_weights
 from eigentree.structures.given import as_structure, require_structure
 from eigentree.structures.graph import LatentGraph
-from eigentree.structures.learned_templates import LearnedTemplate
+from eigentree.structures.learned_templates import LearnedTemplate, open_template
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -35,6 +35,7 @@ def resolved(
     What follows from rows is learned from X. Rows that were read already know their columns.
     """
     require_structure(structure)
+    structure = open_template(structure) or structure
     reading = (categories, numeric, unknown, sample_weight)
     if isinstance(structure, LearnedTemplate):
         rows = X if isinstance(X, Rows) else Rows.of(X, Columns.learned(X, *reading))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["averaged", "fitted_shares"]
 
 ROUNDS = 200
-"""Steps of the climb to the best shares; one is a product of a matrix with as many columns as there are networks."""
+"""Steps of the climb to the best shares: each costs no more than a few products of two vectors."""
 
 SMALLEST_SHARE = 0.02
 """A network with a smaller share is left out: it would cost as much as the others and say next to nothing."""

@@ -3,18 +3,73 @@
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["shown_progress"]
+    from eigentree.em.searching import Searched
+
+__all__ = ["shown_progress", "shown_search"]
 
 
 @contextmanager
 def shown_progress(verbose: int, title: str, total: int) -> Iterator[Callable[[int, float], None]]:
     """Yield a function of the steps done and the objective that shows them, where anybody can see it."""
+    with _bar(verbose) as bar:
+        if bar is None:
+            yield lambda done, objective: None
+            return
+        task = bar.add_task(title, total=total)
+        yield lambda done, objective: bar.update(task, completed=done, description=f"{title} {objective:.6g}")
+
+
+@contextmanager
+def shown_search(verbose: int) -> Iterator[Callable[[Searched], None]]:
+    """Yield a function of how a search stands that shows it, with the time to come if no larger size does."""
+    with _bar(verbose) as bar:
+        if bar is None:
+            yield lambda standing: None
+            return
+        task = bar.add_task("sizes", total=None)
+        clock = _Clock()
+
+        def show(standing: Searched) -> None:
+            best = f", best {standing.best.trial.validation:.6g}" if standing.members else ""
+            left = clock.left(standing)
+            bar.update(
+                task,
+                completed=standing.passes,
+                total=standing.most,
+                description=f"{standing.size}{best}, {left:.0f} s more unless a larger size is tried",
+            )
+
+        yield show
+
+
+class _Clock:
+    """How long a pass over the rows takes with the model that is being learned."""
+
+    def __init__(self) -> None:
+        self._fit: tuple[object, ...] = ()
+        self._began = 0.0
+
+    def left(self, standing: Searched) -> float:
+        """Return the seconds that this model and all others of its size will take."""
+        now = time.monotonic()
+        fit = (len(standing.members), standing.size)
+        if fit != self._fit:
+            self._fit, self._began = fit, now
+        passes = standing.most - standing.passes + standing.to_come * standing.most
+        # The first pass of a model is where its clock begins.
+        return (now - self._began) / max(standing.passes - 1, 1) * passes
+
+
+@contextmanager
+def _bar(verbose: int) -> Iterator[Any]:
+    """Yield a bar on the terminal; None where nobody can see it."""
     if verbose > 0 and sys.stderr.isatty():
         try:
             from rich.console import Console
@@ -23,9 +78,6 @@ def shown_progress(verbose: int, title: str, total: int) -> Iterator[Callable[[i
             pass
         else:
             with Progress(console=Console(stderr=True), transient=True) as bar:
-                task = bar.add_task(title, total=total)
-                yield lambda done, objective: bar.update(
-                    task, completed=done, description=f"{title} {objective:.6g}"
-                )
+                yield bar
             return
-    yield lambda done, objective: None
+    yield None

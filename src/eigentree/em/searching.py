@@ -1,36 +1,36 @@
 """The search for the size of a learned tree, by rows that are not learned from.
 
-The states of hidden variables are doubled while validation rows become likelier. Once, where hidden variables have
-few states, a mixture of a few trees is tried in place of more states, and kept if it is the better of the two. Of
-the best size several models are learned from different starts, and averaged: one network, the mixture of all.
+The states of hidden variables are doubled while that makes validation rows likelier by something. Once, where they
+are few, a mixture of a few trees is tried beside twice as many states, and the better of the two is gone on from.
+Of the best size several models are learned from different starts and averaged: one network, the mixture of all.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from eigentree.em.annealing import Batches, Schedule, annealed
 from eigentree.em.averaging import averaged, fitted_shares
 from eigentree.em.climbing import Problem, Stopping, climbed
-from eigentree.em.distinct import DistinctRows
-from eigentree.em.sizes import Size, SizeSearch, Trial
-from eigentree.em.starts import carried, random_start, seeded
+from eigentree.em.parameters import ParameterLayout
+from eigentree.em.sizes import Kind, Size, SizeSearch, Trial
+from eigentree.em.starts import carried, most_classes, random_start, seeded
 from eigentree.structures.discovery import mixture_of_trees
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from eigentree.arrays import Floats
+    from eigentree.em.distinct import DistinctRows
     from eigentree.exact.network import LatentNetwork
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["Ground", "Searched", "searched"]
+__all__ = ["FEW_ROWS", "FOLDS", "Fold", "Ground", "Searched", "searched", "usual_share"]
 
 FIRST_STATES, SHAPING_STATES = 2, 4
 """How many states come first, and with how many a mixture of trees is compared with twice as many."""
@@ -38,28 +38,45 @@ FIRST_STATES, SHAPING_STATES = 2, 4
 SEVERAL_TREES = 4
 """How many trees a mixture has."""
 
+WORTH = 0.0025
+"""More is tried where the last step to a larger size gained at least this share of the score."""
+
 BOTH_STARTS = 64
 """Up to this work per edge both kinds of starts are tried; beyond, the one that was better."""
 
-BATCH, FEWEST_BATCHES = 128, 8
+BATCH, FEWEST_BATCHES = 192, 8
 """Rows of a batch that differ; where rows are few, batches are smaller."""
 
-PASSES, FEWEST_STEPS, MOST_PASSES = 15, 600, 60
+PASSES, FEWEST_STEPS = 10, 120
 """Passes of a model, more where all passes together would have fewer batches than these."""
 
-WEIGHT_OF_BATCH = (0.5, 0.02)
-"""What the first and the last batch weigh beside all before."""
+WEIGHT_OF_BATCH = (0.5, 0.05)
+"""What the first and the last batch weigh beside all before them."""
+
+FINISHING, PATIENCE, FINISHED = 15, 3, Stopping("gain", 1e-5)
+"""Accelerated steps on all rows, after all passes; how long validation rows may wait for a better one; the end."""
 
 SHARPNESS, NOISE = 0.5, 0.1
-"""How much of a class is the row that it is seeded by, and how much of a hidden variable is no copy of its class."""
+"""How much of a class is the row that it is seeded by, and how much of a hidden variable is no copy of it."""
 
-WORTH = 0.0025
-"""Twice as many states are tried where the last step to a larger size gained at least this share of the score."""
 
-FINISHING = 15
-FINISHED = Stopping("gain", 1e-5)
+HELD_OUT, MOST_HELD_OUT, ENOUGH_ROWS = 0.1, 0.25, 200
+"""The share of the rows that chooses, where none is given; more where that would be fewer rows than these."""
 
-Kind = Literal["mixture", "random"]
+FEW_ROWS, FOLDS = 2_000, 5
+"""With no more rows each of so many parts chooses in turn: one part would leave the choice to chance."""
+
+
+class Fold(NamedTuple):
+    """Rows that fits learn from, and others that choose between them.
+
+    Attributes
+    ----------
+    rows, validation : DistinctRows
+    """
+
+    rows: DistinctRows
+    validation: DistinctRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +87,8 @@ class Ground:
     ----------
     tree : callable
         From the number of hidden states to the tree.
-    rows : DistinctRows
-        To learn from.
-    validation : DistinctRows
+    folds : tuple of Fold
+        One, or several, with all of which each size is tried.
     gaps : frozenset of str
         The columns that may have missing cells.
     pseudo_counts : float
@@ -80,14 +96,13 @@ class Ground:
     hidden_states, trees : int, optional
         Where they are given.
     most_states : int
-        No more hidden states are tried.
+        No more hidden states are tried, and in a mixture of trees no more than cost as much.
     members : int
-        How many models are averaged at most.
+        How many models are averaged at most, where there is one fold; else one of each.
     """
 
     tree: Callable[[int], LatentGraph]
-    rows: DistinctRows
-    validation: DistinctRows
+    folds: tuple[Fold, ...]
     gaps: frozenset[str]
     pseudo_counts: float
     threads: int
@@ -96,34 +111,48 @@ class Ground:
     most_states: int
     members: int
 
-    def problem(self, size: Size) -> Problem:
-        """Return the problem of the rows with a model of some size."""
+    def problems(self, size: Size, fold: Fold) -> tuple[Problem, Problem]:
+        """Return the problems of the rows and of the validation rows of a fold with a model of some size."""
         graph = mixture_of_trees(self.tree(size.hidden_states), size.trees)
-        return Problem.of(graph, self.rows, self.gaps, self.pseudo_counts, self.threads)
-
-    def held_out(self, problem: Problem) -> Problem:
-        """Return the problem of the validation rows with the same model."""
-        return Problem.of(problem.layout.graph, self.validation, self.gaps, 0.0, self.threads)
+        problem = Problem.of(graph, fold.rows, self.gaps, self.pseudo_counts, self.threads)
+        return problem, Problem.of(graph, fold.validation, self.gaps, 0.0, self.threads)
 
 
 @dataclass(frozen=True, eq=False)
-class Member:
-    """A model that was tried.
+class Fit:
+    """A model that was learned from one fold.
+
+    Attributes
+    ----------
+    network : LatentNetwork
+        Where validation rows were likeliest.
+    history : tuple of float
+        Log-likelihood of the rows, in each pass or after each step.
+    validation : tuple of float
+        Mean log probability of a validation row after each of these.
+    log_likelihood, score : float
+        Of the rows and of the validation rows under the network, all together.
+    """
+
+    network: LatentNetwork
+    history: tuple[float, ...]
+    validation: tuple[float, ...]
+    log_likelihood: float
+    score: float
+
+
+class Member(NamedTuple):
+    """A size that was tried from one kind of start.
 
     Attributes
     ----------
     trial : Trial
-    network : LatentNetwork
-    seed : Generator's seed
-        From which it can be learned again.
-    course : tuple of float
-        Mean log probability of a validation row after each pass.
+    fits : tuple of Fit
+        One per fold.
     """
 
     trial: Trial
-    network: LatentNetwork
-    seed: np.random.SeedSequence
-    course: tuple[float, ...]
+    fits: tuple[Fit, ...]
 
 
 class Searched(NamedTuple):
@@ -132,61 +161,83 @@ class Searched(NamedTuple):
     Attributes
     ----------
     members : tuple of Member
-        All that were tried so far, in order.
+        All that were learned so far, in order.
     size : Size
-        What is being tried.
+        Of the model that is being learned.
     passes, most : int
-        Passes that it has done, and how many it will do.
+        How often it went through the rows, and how often it will at most.
+    to_come : int
+        How many more of this size there will be, if no larger one is tried.
     """
 
     members: tuple[Member, ...]
     size: Size
     passes: int
     most: int
+    to_come: int
 
     @property
     def best(self) -> Member:
         """The one under which validation rows are likeliest."""
         return max(self.members, key=lambda member: member.trial.validation)
 
-    def averaged(self, ground: Ground) -> tuple[LatentNetwork, SizeSearch, Member]:
-        """Return the average of the models of the best size, what was tried, and the best of them."""
-        best = self.best
-        same = [member for member in self.members if member.trial.size == best.trial.size]
-        same.sort(key=lambda member: -member.trial.validation)
-        codes, weights = ground.validation.codes, ground.validation.weights
-        log_prob = np.array([member.network.model.score(codes)[0] for member in same])
-        shares = fitted_shares(log_prob, weights)
+    def averaged(self, ground: Ground) -> tuple[LatentNetwork, SizeSearch]:
+        """Return the average of the models of the best size, and what was tried."""
+        best, (fold, *others) = self.best, ground.folds
+        if others:
+            # Each row was learned from by all but one.
+            networks = [fit.network for fit in best.fits]
+            shares, validation = np.full(len(networks), 1.0 / len(networks)), best.trial.validation
+        else:
+            same = [member for member in self.members if member.trial.size == best.trial.size]
+            same.sort(key=lambda member: -member.trial.validation)
+            if ground.trees is not None:
+                # So many trees were asked for: those of the best, and no average.
+                same = same[:1]
+            networks = [member.fits[0].network for member in same]
+            shares, validation = _shares(networks, fold.validation)
         kept = np.flatnonzero(shares)
-        network = averaged(
-            ground.tree(best.trial.size.hidden_states), [same[place].network for place in kept], shares[kept]
-        )
-        joint = np.logaddexp.reduce(log_prob[kept] + np.log(shares[kept])[:, None], axis=0)
+        tree = ground.tree(best.trial.size.hidden_states)
+        rows = sum(float(fold.rows.weights.sum()) for fold in ground.folds) / len(ground.folds)
         search = SizeSearch(
-            tuple(member.trial for member in self.members),
-            best.trial.size,
-            tuple(shares[kept].tolist()),
-            float(joint @ weights / weights.sum()),
-            float(ground.rows.weights.sum()),
-            float(weights.sum()),
+            trials=tuple(member.trial for member in self.members),
+            size=best.trial.size,
+            shares=tuple(shares[kept].tolist()),
+            validation=validation,
+            rows=rows,
+            validation_rows=sum(float(fold.validation.weights.sum()) for fold in ground.folds),
         )
-        return network, search, best
+        return averaged(tree, [networks[place] for place in kept], shares[kept]), search
+
+
+def _shares(networks: Sequence[LatentNetwork], rows: DistinctRows) -> tuple[Floats, float]:
+    """Return the shares of networks that make rows likeliest, and the mean log probability of a row then."""
+    log_prob = np.array([network.model.score(rows.codes)[0] for network in networks])
+    shares = fitted_shares(log_prob, rows.weights)
+    kept = np.flatnonzero(shares)
+    joint = np.logaddexp.reduce(log_prob[kept] + np.log(shares[kept])[:, None], axis=0)
+    return shares, float(joint @ rows.weights / rows.weights.sum())
+
+
+def usual_share(rows: int) -> float:
+    """Return the share of so many rows that is not learned from but chooses."""
+    return min(MOST_HELD_OUT, max(HELD_OUT, ENOUGH_ROWS / rows))
 
 
 def searched(ground: Ground, random: np.random.Generator) -> Iterator[Searched]:
-    """Yield how a search stands, after each pass of each model, until the last of those that are averaged."""
+    """Yield how a search stands, again and again, until the last of the models that are averaged."""
     search = _Search(ground, random)
     first = Size(ground.hidden_states or min(FIRST_STATES, ground.most_states), ground.trees or 1)
     yield from search.tried(first)
     while larger := search.larger():
-        before = search.best
+        before = search.best.trial.validation
         for size in larger:
-            yield from search.tried(size, before)
-        gain = search.best.trial.validation - before.trial.validation
-        if gain < WORTH * abs(before.trial.validation):
+            yield from search.tried(size)
+        if search.best.trial.validation - before < WORTH * abs(before):
             break
-    while search.count(search.best.trial.size) < ground.members:
-        yield from search.member(search.best.trial.size, search.best.trial.start)
+    if len(ground.folds) == 1:
+        for to_come in reversed(range(ground.members - search.count(search.best.trial.size))):
+            yield from search.learned(search.best.trial.size, search.best.trial.start, to_come)
 
 
 class _Search:
@@ -202,7 +253,7 @@ class _Search:
         return max(self._members, key=lambda member: member.trial.validation)
 
     def count(self, size: Size) -> int:
-        """Return how many models of a size were tried."""
+        """Return how many models of a size were learned."""
         return sum(member.trial.size == size for member in self._members)
 
     def larger(self) -> list[Size]:
@@ -213,64 +264,102 @@ class _Search:
         if ground.hidden_states is None and twice.work <= ground.most_states**2:
             sizes.append(twice)
         may_mix = ground.trees is None and trees == 1
-        if may_mix and (ground.hidden_states is not None or states == SHAPING_STATES):
+        if may_mix and (ground.hidden_states is not None or states == min(SHAPING_STATES, ground.most_states)):
             sizes.append(Size(states, SEVERAL_TREES))
         return sizes
 
-    def tried(self, size: Size, before: Member | None = None) -> Iterator[Searched]:
-        """Try a size, from both kinds of starts where it is small."""
-        kinds: Sequence[Kind] = ("mixture", "random")
-        if before is not None and size.work > BOTH_STARTS:
-            kinds = (before.trial.start,)
+    def tried(self, size: Size) -> Iterator[Searched]:
+        """Learn a model of some size, and one from the other kind of start where that costs little."""
+        kinds: tuple[Kind, ...] = ("mixture", "random")
+        if self._members and size.work > BOTH_STARTS:
+            kinds = (self.best.trial.start,)
         for kind in kinds:
-            yield from self.member(size, kind)
+            yield from self.learned(size, kind, self._ground.members - 1 if len(self._ground.folds) == 1 else 0)
 
-    def member(self, size: Size, kind: Kind) -> Iterator[Searched]:
-        """Learn one model."""
-        ground = self._ground
+    def learned(self, size: Size, kind: Kind, to_come: int) -> Iterator[Searched]:
+        """Learn one model from each fold."""
         began = time.process_time()
-        (seed,) = self._random.bit_generator.seed_seq.spawn(1)
-        problem = ground.problem(size)
-        held = ground.held_out(problem)
-        random = np.random.default_rng(seed)
-        batches, schedule = _schedule(problem, random)
-        start = _start(ground, problem, size, kind, random)
-        course: list[float] = []
-        best, kept, log_likelihood = -math.inf, start, math.nan
-        for parameters, log_likelihood in annealed(batches, start, schedule, random):
-            course.append(held.log_likelihood(parameters) / held.weight)
-            if course[-1] > best:
-                best, kept = course[-1], parameters
-            yield Searched(tuple(self._members), size, len(course), schedule.passes)
-        if FINISHING:
-            for climb in climbed(problem, kept, FINISHED, FINISHING, True, held, 3):
-                course.append(climb.validation[-1] / held.weight)
-                yield Searched(tuple(self._members), size, len(course), schedule.passes)
-            if climb.score / held.weight > best:
-                best, kept = climb.score / held.weight, climb.parameters
+        ground, fits, passes = self._ground, [], 0
+        for fold in ground.folds:
+            problem, held = ground.problems(size, fold)
+            (random,) = self._random.spawn(1)
+            course = _Course.of(problem, random)
+            most = course.most * len(ground.folds)
+            start = _start(ground.tree(size.hidden_states), problem.layout, fold.rows, size.trees, kind, random)
+            for fit in course.fitted(start, held, random):
+                yield Searched(tuple(self._members), size, passes + len(fit.history), most, to_come)
+            fits.append(fit)
+            passes += len(fit.history)
         trial = Trial(
-            size, kind, len(course), problem.layout.learned_count, log_likelihood / problem.weight, best,
+            size,
+            kind,
+            passes,
+            problem.layout.learned_count,
+            sum(fit.log_likelihood for fit in fits) / sum(fold.rows.weights.sum() for fold in ground.folds),
+            sum(fit.score for fit in fits) / sum(fold.validation.weights.sum() for fold in ground.folds),
             time.process_time() - began,
         )
-        self._members.append(Member(trial, problem.layout.network(kept), seed, tuple(course)))
-        yield Searched(tuple(self._members), size, len(course), schedule.passes)
+        self._members.append(Member(trial, tuple(fits)))
+        yield Searched(tuple(self._members), size, most, most, to_come)
 
 
-def _schedule(problem: Problem, random: np.random.Generator) -> tuple[Batches, Schedule]:
-    count = len(problem.rows.weights)
-    batches = Batches.of(problem, max(1, min(BATCH, count // FEWEST_BATCHES)), random)
-    passes = min(MOST_PASSES, max(PASSES, -(-FEWEST_STEPS // len(batches.parts))))
-    return batches, Schedule(passes, *WEIGHT_OF_BATCH)
+@dataclass(frozen=True, eq=False)
+class _Course:
+    """How one model is learned: passes in batches, then steps on all rows while validation rows become likelier."""
+
+    batches: Batches
+    schedule: Schedule
+
+    @classmethod
+    def of(cls, problem: Problem, random: np.random.Generator) -> _Course:
+        batches = Batches.of(problem, max(1, min(BATCH, len(problem.rows.weights) // FEWEST_BATCHES)), random)
+        passes = max(PASSES, -(-FEWEST_STEPS // len(batches.parts)))
+        return cls(batches, Schedule(passes, *WEIGHT_OF_BATCH))
+
+    @property
+    def most(self) -> int:
+        """How often it goes through the rows at most."""
+        return self.schedule.passes + 1 + FINISHING
+
+    def fitted(self, start: Floats, held: Problem, random: np.random.Generator) -> Iterator[Fit]:
+        """Yield the model, again and again, until it is learned."""
+        problem = self.batches.problem
+        history: list[float] = []
+        validation: list[float] = []
+        best, kept = -math.inf, start
+
+        def fit(parameters: Floats, log_likelihood: float, score: float) -> Fit:
+            network = problem.layout.network(parameters)
+            return Fit(network, tuple(history), tuple(validation), log_likelihood, score)
+
+        for parameters, log_likelihood in annealed(self.batches, start, self.schedule, random):
+            history.append(log_likelihood)
+            score = held.log_likelihood(parameters)
+            validation.append(score / held.weight)
+            if score > best:
+                best, kept = score, parameters
+            yield fit(kept, log_likelihood, best)
+        for climb in climbed(problem, kept, FINISHED, FINISHING, True, held, PATIENCE):
+            history.append(climb.here.objective)
+            validation.append(climb.validation[-1] / held.weight)
+            yield fit(climb.parameters, climb.history[-1], climb.score)
+        yield fit(climb.parameters, problem.log_likelihood(climb.parameters), climb.score)
 
 
-def _start(ground: Ground, problem: Problem, size: Size, kind: Kind, random: np.random.Generator) -> Floats:
+def _start(
+    tree: LatentGraph,
+    layout: ParameterLayout,
+    rows: DistinctRows,
+    trees: int,
+    kind: Kind,
+    random: np.random.Generator,
+) -> Floats:
     """Return where a model starts: at random, or with hidden variables that are copies of classes around rows."""
     if kind == "random":
-        return random_start(problem.layout, random)
-    tree = ground.tree(size.hidden_states)
-    alone = replace(problem) if size.trees == 1 else Problem.of(tree, ground.rows, ground.gaps, 0.0, 1)
+        return random_start(layout, random)
+    own = ParameterLayout.of(tree)
     networks = []
-    for _ in range(size.trees):
-        classes = seeded(tree, ground.rows, size.hidden_states, SHARPNESS, random)
-        networks.append(alone.layout.network(carried(alone.layout, classes, NOISE, random)))
-    return problem.layout.vector(averaged(tree, networks, np.full(size.trees, 1.0 / size.trees)))
+    for _ in range(trees):
+        classes = seeded(tree, rows, most_classes(tree), SHARPNESS, random)
+        networks.append(own.network(carried(own, classes, NOISE, random)))
+    return layout.vector(averaged(tree, networks, np.full(trees, 1.0 / trees)))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Size", "SizeSearch", "Trial"]
+__all__ = ["Kind", "Size", "SizeSearch", "Trial"]
+
+Kind: TypeAlias = Literal["mixture", "random"]
+"""Where a model starts: with classes around rows that are far from each other, or at random."""
 
 
 class Size(NamedTuple):
@@ -41,8 +44,7 @@ class Trial(NamedTuple):
     Attributes
     ----------
     size : Size
-    start : str
-        "mixture" or "random".
+    start : {"mixture", "random"}
     passes : int
         How often it went through the rows.
     parameters : int
@@ -56,7 +58,7 @@ class Trial(NamedTuple):
     """
 
     size: Size
-    start: str
+    start: Kind
     passes: int
     parameters: int
     log_likelihood: float
@@ -99,7 +101,10 @@ class SizeSearch:
 
     def table(self) -> list[dict[str, Any]]:
         """Return one dictionary per trial, as a frame of any library takes them."""
-        return [{**trial.size._asdict(), **{k: v for k, v in trial._asdict().items() if k != "size"}} for trial in self.trials]
+        return [
+            {**size._asdict(), **dict(zip(Trial._fields[1:], figures, strict=True))}
+            for size, *figures in self.trials
+        ]
 
     def plot(self, ax: Any = None) -> Any:
         """Return matplotlib's axes with the log probability of validation rows at each size that was tried.
@@ -133,11 +138,11 @@ class SizeSearch:
             f"  learned from {self.rows:,g} rows, chosen by {self.validation_rows:,g}",
             "  states  trees  start    passes  parameters  learned from  validation  seconds",
         ]
-        for trial in self.trials:
-            lines.append(
-                f"  {trial.size.hidden_states:6d}  {trial.size.trees:5d}  {trial.start:7s}  {trial.passes:6d}  "
-                f"{trial.parameters:10,d}  {trial.log_likelihood:12.4f}  {trial.validation:10.4f}  {trial.seconds:7.2f}"
-            )
+        lines += [
+            f"  {size.hidden_states:6d}  {size.trees:5d}  {start:7s}  {passes:6d}  {parameters:10,d}  "
+            f"{log_likelihood:12.4f}  {validation:10.4f}  {seconds:7.2f}"
+            for size, start, passes, parameters, log_likelihood, validation, seconds in self.trials
+        ]
         return "\n".join(lines)
 
 

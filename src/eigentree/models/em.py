@@ -2,37 +2,46 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from eigentree.checks import finite_number, flag, generator, one_of, whole_number
+from eigentree.counting.pairs import PairCounts
 from eigentree.em.climbing import USUAL_TOLERANCES, Problem, Stopping
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.entrants import KINDS
 from eigentree.em.fitting import fitted
 from eigentree.em.outcome import StartOutcome
 from eigentree.em.parameters import ParameterLayout
-from eigentree.em.progress import shown_progress
+from eigentree.em.progress import shown_progress, shown_search
 from eigentree.em.racing import Course
+from eigentree.em.searching import FEW_ROWS, FOLDS, Fold, Ground, searched, usual_share
 from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, chosen_pseudo_counts
 from eigentree.errors import DataError, NetworkError, ParameterError, quoted
 from eigentree.exact.network import LatentNetwork
 from eigentree.models.parameters import learns
 from eigentree.models.steps_face import StepsFace, checked_init, encoded, warn_interrupted
+from eigentree.structures.learned_templates import open_template
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Floats
+    from eigentree.arrays import Codes, Floats
     from eigentree.checks import Seed
     from eigentree.data.columns import Columns
+    from eigentree.data.rows import Rows
     from eigentree.data.states import Categories, NumericRule, UnknownRule
     from eigentree.em.climbing import Rule
     from eigentree.em.entrants import Kind
     from eigentree.em.racing import Standing
+    from eigentree.em.searching import Searched
+    from eigentree.em.sizes import SizeSearch
     from eigentree.structures.graph import LatentGraph
+    from eigentree.structures.learned_templates import HiddenChowLiu
     from eigentree.structures.templates import Template
 
 __all__ = ["EMJunctionTree"]
@@ -43,11 +52,13 @@ class EMJunctionTree(StepsFace):
 
     Parameters
     ----------
-    structure : LatentGraph, Template, or a graph of networkx, pgmpy or pyagrum
-        A graph, or a template such as ``zoo.HMM(order=2)`` that builds one from the columns of the data.
+    structure : LatentGraph, Template, "auto", or a graph of networkx, pgmpy or pyagrum
+        A graph, or a template such as ``zoo.HMM(order=2)`` that builds one from the columns of the data. "auto": a
+        tree of hidden variables learned from the rows (`zoo.HiddenChowLiu`), as large as validation rows ask for,
+        and the average of several fits of it.
     restarts : int
         How many starts to climb from, where `init` names their kind; the best end is kept. In a race, how many may
-        be climbed to the end.
+        be climbed to the end. With "auto", how many fits are averaged at most.
     tol : float, optional
         Of `stopping`: unless given, 1e-4 for "paper", and for "gain" 4e-6 nats per row, or 1/200 of the error
         that chance makes (p / 2n for p entries of tables and n rows) where that is more and 32,000 rows differ.
@@ -73,7 +84,8 @@ class EMJunctionTree(StepsFace):
         shortened or taken back.
     validation_fraction : float
         The share of the rows that is not learned from: the tables under which it was likeliest are kept, and the
-        climb ends when it has not become likelier for some steps.
+        climb ends when it has not become likelier for some steps. With "auto", 0 stands for a tenth, and up to a
+        quarter where rows are few.
     random_state : int, Generator or None
     n_jobs : int
         Threads that share the rows.
@@ -109,6 +121,9 @@ class EMJunctionTree(StepsFace):
         Steps of the best climb.
     converged_ : bool
         Whether the best climb ended by `stopping`, or by the validation rows.
+    search_ : SizeSearch
+        With "auto": which sizes were tried, and how likely validation rows were with each; ``search_.plot()`` draws
+        it. `history_` is then the log-likelihood of the rows in each pass of the best fit, which may fall.
     n_features_in_ : int
 
     Notes
@@ -135,6 +150,7 @@ class EMJunctionTree(StepsFace):
     pseudo_counts_: float
     validation_history_: Floats
     objectives_: Floats
+    search_: SizeSearch
 
     def __init__(
         self,
@@ -197,6 +213,8 @@ class EMJunctionTree(StepsFace):
             When the fit was interrupted (Ctrl-C) and the best so far is kept.
         """
         self._check_arguments(validation)
+        if (template := open_template(self.structure)) is not None:
+            return self._fit_sizes(template, X, sample_weight, validation)
         graph, columns = self._resolved(X, sample_weight)
         random = generator(self.random_state)
         course = self._course(graph, columns, X, sample_weight, validation, random)
@@ -219,6 +237,88 @@ class EMJunctionTree(StepsFace):
             standing = standing.rescued(course)
             warn_interrupted(f"{standing.steps} steps on all rows")
         return self._published(course, standing, columns)
+
+    def _fit_sizes(
+        self,
+        template: HiddenChowLiu,
+        X: ArrayLike | Any,
+        sample_weight: ArrayLike | None,
+        validation: ArrayLike | Any | None,
+    ) -> Self:
+        """Return the estimator after a search over the sizes of a learned tree."""
+        if self.init != "race":
+            raise ParameterError(
+                f"structure={quoted(self.structure)} searches for a size and starts of its own; leave init out"
+            )
+        random = generator(self.random_state)
+        rows, columns = self._read(X, sample_weight)
+        ground = self._ground(template, rows, columns, sample_weight, validation, random)
+        standing: Searched | None = None
+        converged = True
+        try:
+            with shown_search(self.verbose) as report:
+                for standing in searched(ground, random):
+                    report(standing)
+        except KeyboardInterrupt:
+            if standing is None or not standing.members:
+                raise
+            converged = False
+            warn_interrupted(f"the search over sizes, at {standing.size}")
+        assert standing is not None
+        network, search = standing.averaged(ground)
+        network, (trial, fits) = self._in_order(network).with_columns(columns), standing.best
+        return self._become(
+            {
+                "model_": network.model,
+                "columns_": columns,
+                "network_": network,
+                "pseudo_counts_": ground.pseudo_counts,
+                "search_": search,
+                "start_": StartOutcome(trial.start, trial.log_likelihood, math.nan),
+                "history_": np.array(fits[0].history),
+                "validation_history_": np.array(fits[0].validation),
+                "objectives_": np.array([fit.history[-1] for member in standing.members for fit in member.fits]),
+                "n_iter_": len(fits[0].history),
+                "converged_": converged,
+            }
+        )
+
+    def _ground(
+        self,
+        template: HiddenChowLiu,
+        rows: Rows,
+        columns: Columns,
+        sample_weight: ArrayLike | None,
+        validation: ArrayLike | Any | None,
+        random: np.random.Generator,
+    ) -> Ground:
+        """Return what sizes are tried on: the tree that rows tell, and who learns from which of them."""
+        codes, states, weights = encoded(rows, columns, sample_weight)
+        hidden_states, trees = (
+            None if isinstance(size, str) else size for size in (template.hidden_states, template.trees)
+        )
+        chosen = validation is not None or self.validation_fraction
+        if not chosen and trees is None and FOLDS <= np.count_nonzero(weights) <= FEW_ROWS:
+            folds = _folds(codes, states, weights, random)
+            known = weights
+        else:
+            share = self.validation_fraction or usual_share(len(codes))
+            known, held = self._held_out(codes, columns, weights, validation, share, random)
+            assert held is not None
+            folds = (Fold(DistinctRows.of(codes, states, known), held),)
+        tree = cache(partial(template.tree, PairCounts.empty(columns).count(rows, known)))
+        parts = [part for fold in folds for part in fold]
+        return Ground(
+            tree=tree,
+            folds=folds,
+            gaps=frozenset().union(*(columns_with_gaps(part.codes, tree(1)) for part in parts)),
+            pseudo_counts=self._few_pseudo_counts,
+            threads=self.n_jobs,
+            hidden_states=hidden_states,
+            trees=trees,
+            most_states=template.most_states,
+            members=self.restarts,
+        )
 
     def _published(self, course: Course, standing: Standing, columns: Columns) -> Self:
         best = max((climb for _, climb in standing.climbs), key=lambda climb: climb.score)
@@ -265,23 +365,11 @@ class EMJunctionTree(StepsFace):
     ) -> Course:
         """Return the rows to climb on, with those to validate by, and how to climb."""
         codes, states, weights = encoded(X, columns, sample_weight)
-        held: DistinctRows | None = None
-        if validation is not None:
-            held = DistinctRows.of(*encoded(validation, columns, None))
-        elif self.validation_fraction:
-            order = random.permutation(len(codes))
-            kept, out = np.split(order, [len(codes) - round(self.validation_fraction * len(codes))])
-            if not weights[kept].any() or not weights[out].any():
-                raise DataError(
-                    f"validation_fraction={self.validation_fraction!r} of {len(codes)} rows leaves none to learn "
-                    f"from, or none to validate by; give more rows or another share"
-                )
-            held = DistinctRows.of(codes[out], states, weights[out])
-            weights = weights.copy()
-            weights[out] = 0.0
+        share = self.validation_fraction
+        weights, held = self._held_out(codes, columns, weights, validation, share, random)
         rows = DistinctRows.of(codes, states, weights)
         gaps = columns_with_gaps(rows.codes, graph)
-        pseudo_counts = FEW_PSEUDO_COUNTS if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts)
+        pseudo_counts = self._few_pseudo_counts
         checked: Problem | None = None
         if held is not None:
             gaps |= columns_with_gaps(held.codes, graph)
@@ -292,3 +380,43 @@ class EMJunctionTree(StepsFace):
         return Course(
             graph, rows, gaps, pseudo_counts, stopping, self.max_iter, self.accelerate, self.n_jobs, checked
         )
+
+    @property
+    def _few_pseudo_counts(self) -> float:
+        return FEW_PSEUDO_COUNTS if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts)
+
+    def _held_out(
+        self,
+        codes: Codes,
+        columns: Columns,
+        weights: Floats,
+        validation: ArrayLike | Any | None,
+        share: float,
+        random: np.random.Generator,
+    ) -> tuple[Floats, DistinctRows | None]:
+        """Return the weights of the rows to learn from, and the rows to validate by: those given, or a share."""
+        if validation is not None:
+            return weights, DistinctRows.of(*encoded(validation, columns, None))
+        if not share:
+            return weights, None
+        order = random.permutation(len(codes))
+        kept, out = np.split(order, [len(codes) - round(share * len(codes))])
+        if not weights[kept].any() or not weights[out].any():
+            raise DataError(
+                f"validation_fraction={share:g} of {len(codes)} rows leaves none to learn from, or none to "
+                f"validate by; give more rows or another share"
+            )
+        learned = weights.copy()
+        learned[out] = 0.0
+        return learned, DistinctRows.of(codes[out], columns.states, weights[out])
+
+
+def _folds(codes: Codes, states: tuple[int, ...], weights: Floats, random: np.random.Generator) -> tuple[Fold, ...]:
+    """Return folds of few rows: each part of them chooses once, and is learned from otherwise."""
+    folds = []
+    for out in np.array_split(random.permutation(np.flatnonzero(weights)), FOLDS):
+        learned = weights.copy()
+        learned[out] = 0.0
+        held = DistinctRows.of(codes[out], states, weights[out])
+        folds.append(Fold(DistinctRows.of(codes, states, learned), held))
+    return tuple(folds)

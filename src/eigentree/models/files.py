@@ -178,7 +178,7 @@ def _parameter_content(writer: Writer, name: str, value: Any, graph: LatentGraph
         return {"network": network_content(writer, value)}
     if isinstance(value, Template):
         return {"template": _template_content(name, value)}
-    if name == "structure":
+    if name == "structure" and not isinstance(value, str):
         require_structure(value)
         return {"graph": writer.graph(graph or as_structure(value))}
     if type(value).__name__ in ESTIMATORS:

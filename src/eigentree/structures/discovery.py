@@ -139,7 +139,7 @@ def joined_tree(
 
 
 def mixture_of_trees(graph: LatentGraph, trees: int) -> LatentGraph:
-    """Return the graph of a mixture: every row is of one of so many networks on a tree, and a hidden variable says which.
+    """Return the graph of a mixture of trees: every row is of one of them, and a hidden variable says which.
 
     All are linked alike, and each has tables of its own. The new variable, ``tree``, is the first parent of all
     others.

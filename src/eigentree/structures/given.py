@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from eigentree.errors import GraphError, did_you_mean
+from eigentree.errors import GraphError, did_you_mean, quoted
 from eigentree.structures.graph import LatentGraph
+from eigentree.structures.learned_templates import open_template
 from eigentree.structures.templates import Template
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def as_structure(
 
     Parameters
     ----------
-    structure : LatentGraph, Template, or a graph of networkx, pgmpy or pyagrum
+    structure : LatentGraph, Template, "auto", or a graph of networkx, pgmpy or pyagrum
         A node of networkx is hidden where its attribute ``hidden`` is true, one of pgmpy where it is among the
         ``latents``, and a variable of pyagrum where it is no column of the data. Numbers of states are those of the
         node attribute ``states``, of pgmpy's CPDs or factors and of pyagrum's variables; an observed node that has
@@ -53,6 +54,7 @@ def as_structure(
     require_structure(structure)
     if isinstance(structure, LatentGraph):
         return structure
+    structure = open_template(structure) or structure
     if isinstance(structure, Template):
         if states is None:
             raise GraphError(f"{structure!r} is built for the columns of some data, and there are none")
@@ -66,6 +68,7 @@ def require_structure(structure: Any) -> None:
     """Raise `GraphError` unless this can be a structure: before any data are read, which may take a while."""
     if (
         isinstance(structure, LatentGraph | Template)
+        or open_template(structure) is not None
         or _has(structure, *OF_NETWORKX)
         or _has(structure, *OF_PYAGRUM)
     ):
@@ -73,9 +76,10 @@ def require_structure(structure: Any) -> None:
     if isinstance(structure, type) and issubclass(structure, Template):
         name = structure.__name__
         raise GraphError(f"the structure is {name}, which is a class; add (): {name}() or {name}(hidden_states=3)")
+    given = quoted(structure) if isinstance(structure, str) else type(structure).__name__
     raise GraphError(
-        f"the structure is a LatentGraph, a template such as zoo.HMM(order=2), or a graph of networkx, pgmpy or "
-        f"pyagrum, not {type(structure).__name__}"
+        f"the structure is a LatentGraph, a template such as zoo.HMM(order=2), 'auto', or a graph of networkx, "
+        f"pgmpy or pyagrum, not {given}"
     )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, get_args
 
 from eigentree.checks import one_of
 from eigentree.errors import GraphError
-from eigentree.structures.discovery import hidden_chow_liu, joined_tree
+from eigentree.structures.discovery import hidden_chow_liu, joined_tree, mixture_of_trees
 from eigentree.structures.templates import Template, whole_number
 
 if TYPE_CHECKING:
@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["HiddenChowLiu", "LearnedTemplate", "Method", "PairKnowledge"]
+__all__ = ["HiddenChowLiu", "LearnedTemplate", "Method", "PairKnowledge", "open_template"]
 
 Method: TypeAlias = Literal["chow-liu", "neighbour-joining"]
 """How a tree of hidden variables is learned."""
+
+AUTO: Final = "auto"
+"""What stands for a size that held-out rows choose, and as a structure for a tree all of whose sizes they do."""
 
 
 class PairKnowledge(Protocol):
@@ -63,6 +66,18 @@ class HiddenChowLiu(LearnedTemplate):
 
     An estimator learns it when it is fitted. With `partial_fit` it is learned from the first rows, and kept.
 
+    Parameters
+    ----------
+    hidden_states : int or "auto"
+        Of each hidden variable. "auto": as many as rows that are held out ask for, by `EMJunctionTree` and
+        `SpectralJunctionTree`.
+    method : {"chow-liu", "neighbour-joining"}
+    trees : int or "auto"
+        How many trees are mixed: linked alike, each with tables of its own. "auto": as many as rows that are held
+        out ask for, by `EMJunctionTree`, which averages the best of them; a spectral model has one.
+    most_states : int
+        No more hidden states are tried; in a mixture of trees, no more than cost as much as these in one.
+
     Examples
     --------
     >>> import eigentree as et
@@ -73,16 +88,47 @@ class HiddenChowLiu(LearnedTemplate):
     6
     """
 
-    hidden_states: int = 8
+    hidden_states: int | Literal["auto"] = 8
     method: Method = "chow-liu"
+    trees: int | Literal["auto"] = 1
+    most_states: int = 32
 
     def __post_init__(self) -> None:
         one_of("method", self.method, get_args(Method), GraphError)
-        self._settle(hidden_states=whole_number("hidden_states", self.hidden_states))
+        self._settle(
+            hidden_states=_number_or_auto("hidden_states", self.hidden_states),
+            trees=_number_or_auto("trees", self.trees),
+            most_states=whole_number("most_states", self.most_states),
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a size is left to held-out rows."""
+        return AUTO in (self.hidden_states, self.trees)
 
     def learned(self, pairs: PairKnowledge) -> LatentGraph:
-        """Return the tree of hidden variables above the columns of which something is known."""
+        """Return the graph over the columns of which something is known."""
+        if isinstance(self.hidden_states, str) or isinstance(self.trees, str):
+            raise GraphError(
+                f"{self!r} leaves a size to held-out rows, which EMJunctionTree and SpectralJunctionTree look at; "
+                f"elsewhere give numbers, such as HiddenChowLiu(hidden_states=8)"
+            )
+        return mixture_of_trees(self.tree(pairs, self.hidden_states), self.trees)
+
+    def tree(self, pairs: PairKnowledge, hidden_states: int) -> LatentGraph:
+        """Return one tree above the columns of which something is known."""
         if self.method == "chow-liu":
-            return hidden_chow_liu(pairs.names, pairs.states, pairs.information, self.hidden_states)
+            return hidden_chow_liu(pairs.names, pairs.states, pairs.information, hidden_states)
         distances, shortest = pairs.tree_distances
-        return joined_tree(pairs.names, pairs.states, distances, self.hidden_states, shortest)
+        return joined_tree(pairs.names, pairs.states, distances, hidden_states, shortest)
+
+
+def open_template(structure: object) -> HiddenChowLiu | None:
+    """Return the template whose sizes are left to held-out rows: that of "auto", or the given one, or None."""
+    if isinstance(structure, str) and structure == AUTO:
+        return HiddenChowLiu(AUTO, trees=AUTO)
+    return structure if isinstance(structure, HiddenChowLiu) and structure.is_open else None
+
+
+def _number_or_auto(name: str, value: object) -> int | Literal["auto"]:
+    return AUTO if isinstance(value, str) and value == AUTO else whole_number(name, value)
