@@ -103,8 +103,8 @@ def show_rivals(rows: int, columns: int, states: int, repeats: int) -> None:
         raise AssertionError("two ways to learn a tree do not agree")
     best = best_seconds({name: partial(run, X) for name, run in runs.items()}, repeats, time.process_time)
     show_table(
-        f"structures: the Chow-Liu tree of {columns} columns of {states} states, {rows:,} rows of uint8, the same by\n"
-        f"all; processor time, 1 thread, best of {repeats}",
+        f"structures: the Chow-Liu tree of {columns} columns of {states} states, {rows:,} rows of uint8, the same\n"
+        f"by all; processor time, 1 thread, best of {repeats}",
         ["run", "s", "x eigentree"],
         [[name, f"{spent:.3f}", f"{spent / best['eigentree']:.1f}"] for name, spent in best.items()],
     )
@@ -205,8 +205,8 @@ def show_planted(cases: list[tuple[int, int, int]], sizes: list[int], seeds: int
             )
     show_table(
         f"structures: planted trees found again, {seeds} of each kind; states are hidden and observed; 15 to 50 %\n"
-        "of noise on each edge, and nobody tells how many states are hidden; exact: the share of trees that are the\n"
-        "planted ones; RF: the mean Robinson-Foulds distance from them, 0 to 1",
+        "of noise on each edge, and nobody tells how many states are hidden; exact: the share of trees that are\n"
+        "the planted ones; RF: the mean Robinson-Foulds distance from them, 0 to 1",
         ["planted", "rows", *(f"{method} {what}" for method in METHODS for what in ("exact", "RF"))],
         table,
     )

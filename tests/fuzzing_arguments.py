@@ -162,6 +162,14 @@ def data(draw: Draw) -> Any:
     return spoiled
 
 
+def data_or_pairs(draw: Draw) -> Any:
+    rows = data(draw)
+    if draw.random.random() < 0.8:
+        return rows
+    draw.table = None
+    return draw.choice(*POOL.pair_counts)
+
+
 def other_data(draw: Draw) -> Any:
     return data(replace(draw)) if draw.random.random() < 0.3 else None
 
@@ -377,7 +385,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "PairCounts.table": {name: lambda d: d.choice(*d.graph.names) for name in ("first", "second")},
     "PairCounts.from_arrays": {"arrays": lambda draw: _spoiled_arrays(draw, POOL.pair_counts)},
     "learn_structure()": {
-        "X": lambda draw: draw.choice(*POOL.pair_counts) if draw.random.random() < 0.2 else data(draw),
+        "X": data_or_pairs,
         "method": of("chow-liu", "neighbour-joining"),
         "hidden_states": of(None, 1, 2, 8, 10**12),
         "sample_weight": weights,

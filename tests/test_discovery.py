@@ -211,6 +211,17 @@ def test_enough_rows_give_the_planted_tree() -> None:
     assert near == [0] * 4
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_balanced_trees_are_found_though_many_distances_are_equal(seed: int) -> None:
+    """Chance decides which leaves are nearest to each other, and must not decide the tree."""
+    graph = et.zoo.latent_tree(depth=2, branching=3, hidden_states=3, observed_states=3)
+    noisy = 0.7 * np.eye(3) + 0.1
+    network = et.LatentNetwork(graph, dict.fromkeys(graph.names, noisy) | {"h0": [0.2, 0.3, 0.5]})
+    found = et.learn_structure(network.sample(10_000, seed=seed), "neighbour-joining", 3)
+    assert splits(found) == splits(graph)
+    assert len(found.hidden) == 4
+
+
 def test_more_rows_give_better_trees() -> None:
     few, some, many = (np.mean(recovered(16, 2, 2, rows, 8)) for rows in (300, 3_000, 30_000))
     assert few > some > many

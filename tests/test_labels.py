@@ -387,6 +387,7 @@ def test_negative_numbers() -> None:
         (LISTS, {"categories": {"colour": ["red"]}}, "categories name 'colour', which is no column"),
         (LISTS, {"categories": {"x0": ["red", "red"]}}, "categories of 'x0' are different labels"),
         (LISTS, {"categories": {"x0": 3}}, "categories of 'x0' are a list of labels, not 3"),
+        (LISTS, {"categories": {"x0": np.array(3)}}, "categories of 'x0' are a list of labels, not array"),
         (LISTS, {"categories": 3}, "categories are labels for all columns"),
         (LISTS, {"categories": {"x0": [None]}}, "hold None or NaN"),
         (LISTS, {"categories": {"x0": [math.nan]}}, "hold None or NaN"),

@@ -203,6 +203,14 @@ def test_every_estimator_learns_its_structure(name: str, kind: str, tmp_path: Pa
         assert (copy.score_samples(X) == model.score_samples(X)).all()
 
 
+@pytest.mark.parametrize("name", estimators())
+def test_rows_of_no_weight_play_no_part_in_the_structure(name: str) -> None:
+    both = np.concatenate([ROWS, ROWS[:, ::-1], ROWS[:, [3, 0, 7, 5, 1, 2, 6, 4]]])
+    model = estimators()[name].fit(both, sample_weight=np.arange(len(both)) < len(ROWS))
+    assert model.graph_ == et.learn_structure(ROWS, hidden_states=2)
+    assert model.graph_ != et.learn_structure(both, hidden_states=2)
+
+
 @pytest.mark.parametrize("name", ["spectral", "online"])
 def test_partial_fit_keeps_the_structure_of_the_first_rows(name: str) -> None:
     model = estimators()[name].partial_fit(ROWS[:100])

@@ -74,7 +74,9 @@ def given_labels(categories: Categories | None, names: Sequence[str]) -> dict[st
 
 def checked_labels(labels: Any, name: str) -> Labels:
     """Return labels in the order given; raise `DataError` unless they are different and at least one."""
-    if isinstance(labels, Mapping | Iterator) or not isinstance(labels, Iterable) or hasattr(labels, "columns"):
+    listable = isinstance(labels, Iterable) and not isinstance(labels, Mapping | Iterator)
+    # Arrays without an axis say that they can be iterated over, and cannot.
+    if not listable or hasattr(labels, "columns") or getattr(labels, "ndim", 1) == 0:
         raise DataError(f"categories of {name!r} are a list of labels, not {quoted(labels)}")
     # What is given may never end.
     listed = list(islice(labels, MOST_LABELS + 1))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eigentree.structures.graph import LatentGraph
-from eigentree.structures.joining import contracted, joined_around
+from eigentree.structures.joining import joined_around, refined
 from eigentree.structures.templates import apart
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def joined_tree(
     matrix = np.asarray(distances, np.float64)[np.ix_(order, order)]
     places = {name: place for place, name in enumerate(ordered)}
     tree = [(places[one], places[other]) for one, other in spanning_tree(-matrix, ordered)]
-    edges = contracted(joined_around(matrix, tree), len(names), shortest)
+    edges = refined(joined_around(matrix, tree), matrix, shortest)
     if len(names) < 3:
         # There is nothing to join: one hidden variable stands above all.
         edges = [(len(names), place, 0.0) for place in range(len(names))]

@@ -7,6 +7,7 @@ Choi, Tan, Anandkumar and Willsky 2011).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -17,10 +18,14 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats
 
-__all__ = ["Edge", "contracted", "joined", "joined_around"]
+__all__ = ["Edge", "contracted", "joined", "joined_around", "refined"]
 
 Edge = tuple[int, int, float]
 """An inner node, its neighbour, and the length between them; nodes are numbered, the leaves first."""
+
+
+MOST_PASSES = 5
+"""Most times that crowded nodes are joined anew; two are enough for most trees."""
 
 
 def joined(distances: Floats) -> list[Edge]:
@@ -29,10 +34,11 @@ def joined(distances: Floats) -> list[Edge]:
     Again and again two nodes become one that are near each other and far from all others. Two leaves are
     joined by one edge. Lengths can be negative where distances are no sums along a tree.
     """
-    matrix = np.array(distances, np.float64)
-    nodes = list(range(len(matrix)))
-    fresh = count(len(matrix))
+    whole = np.array(distances, np.float64)
+    nodes = list(range(len(whole)))
+    fresh = count(len(whole))
     edges: list[Edge] = []
+    matrix = whole
     while len(nodes) > 3:
         size = len(nodes)
         sums = matrix.sum(axis=1)
@@ -43,10 +49,12 @@ def joined(distances: Floats) -> list[Edge]:
         inner = next(fresh)
         edges += [(inner, nodes[i], float(length)), (inner, nodes[j], float(matrix[i, j] - length))]
         matrix[i] = matrix[:, i] = (matrix[i] + matrix[j] - matrix[i, j]) / 2
-        matrix[i, i] = 0
-        matrix = np.delete(np.delete(matrix, j, axis=0), j, axis=1)
-        nodes[i] = inner
-        del nodes[j]
+        # The last node takes the place of the one that is gone, so that nothing else has to move.
+        matrix[j], matrix[:, j] = matrix[-1].copy(), matrix[:, -1].copy()
+        matrix[i, i] = matrix[j, j] = 0
+        nodes[i], nodes[j] = inner, nodes[-1]
+        nodes.pop()
+        matrix = whole[: size - 1, : size - 1]
     if len(nodes) == 3:
         inner = next(fresh)
         for a, b, c in ((0, 1, 2), (1, 0, 2), (2, 0, 1)):
@@ -91,7 +99,83 @@ def joined_around(distances: Floats, tree: Sequence[tuple[int, int]]) -> list[Ed
     for leaf in range(len(distances)):
         if len(growing.around[leaf]) > 1:
             growing.open(leaf)
-    return growing.edges()
+    return _listed(growing.around)
+
+
+def refined(edges: Sequence[Edge], distances: Floats, shortest: float) -> list[Edge]:
+    """Return a tree in which inner nodes with more than three neighbours are joined anew, while that splits any.
+
+    Each branch of such a node stands for its nearest leaf. So splits are found that the neighbourhoods of
+    `joined_around` missed: where distances are equal, chance may link leaves such that no leaf is near all others.
+
+    Parameters
+    ----------
+    edges : sequence of Edge
+    distances : array, shape (leaves, leaves)
+    shortest : float
+        Inner nodes that are nearer to each other are one; new ones are half as far again from each other at least.
+    """
+    leaves = len(distances)
+    found = contracted(edges, leaves, shortest)
+    for _ in range(MOST_PASSES):
+        around = _around(found)
+        crowded = [node for node in sorted(around) if node >= leaves and len(around[node]) > 3]
+        split = [_split(around, node, distances, 1.5 * shortest) for node in crowded]
+        if not any(split):
+            break
+        found = contracted(_listed(around), leaves, shortest)
+    return found
+
+
+def _split(around: dict[int, dict[int, float]], node: int, distances: Floats, shortest: float) -> bool:
+    """Join the branches of a node anew, in place; return whether that makes more than one node of it."""
+    branches = sorted(around[node])
+    nearest = [_nearest_leaf(around, branch, node, len(distances)) for branch in branches]
+    ends = [leaf for _, leaf in nearest]
+    edges = contracted(joined(distances[np.ix_(ends, ends)]), len(branches), shortest)
+    inner = sorted({number for edge in edges for number in edge[:2]} - set(range(len(branches))))
+    if len(inner) == 1:
+        return False
+    fresh = range(max(around) + 1, max(around) + len(inner))
+    numbers = dict(enumerate(branches)) | dict(zip(inner, [node, *fresh], strict=True))
+    for branch in branches:
+        del around[branch][node]
+    around |= {numbers[number]: {} for number in inner}
+    for one, other, length in edges:
+        beyond = nearest[other][0] if other < len(branches) else 0.0
+        here, there = numbers[one], numbers[other]
+        around[here][there] = around[there][here] = max(length - beyond, 0.0)
+    return True
+
+
+def _nearest_leaf(around: dict[int, dict[int, float]], start: int, before: int, leaves: int) -> tuple[float, int]:
+    """Return how far the nearest leaf is from a node, and which it is, on the side away from another node."""
+    queue = [(0.0, start, before)]
+    while True:
+        length, here, came = heappop(queue)
+        if here < leaves:
+            return length, here
+        for other, step in around[here].items():
+            if other != came:
+                heappush(queue, (length + step, other, here))
+
+
+def _around(edges: Sequence[Edge]) -> dict[int, dict[int, float]]:
+    """Return the neighbours of each node with their lengths, none of which is negative."""
+    found: dict[int, dict[int, float]] = {node: {} for edge in edges for node in edge[:2]}
+    for one, other, length in edges:
+        found[one][other] = found[other][one] = max(length, 0.0)
+    return found
+
+
+def _listed(around: dict[int, dict[int, float]]) -> list[Edge]:
+    """Return the edges, each from the node with the larger number, which is the inner one."""
+    return [
+        (one, other, length)
+        for one in sorted(around)
+        for other, length in sorted(around[one].items())
+        if one > other
+    ]
 
 
 @dataclass(frozen=True)
@@ -166,12 +250,3 @@ class _Growing:
                     yield other, length + step
                 else:
                     queue.append((other, here, length + step))
-
-    def edges(self) -> list[Edge]:
-        """Return the edges, from the node with the larger number, which is the inner one."""
-        return [
-            (one, other, length)
-            for one in sorted(self.around)
-            for other, length in sorted(self.around[one].items())
-            if one > other
-        ]
