@@ -41,7 +41,7 @@ def spread(layout: ParameterLayout, rows: DistinctRows, pseudo_counts: float) ->
 
 
 def _usual(graph: LatentGraph, rows: DistinctRows, name: str) -> Floats:
-    """Return how often each state of a variable is met: among the rows, or evenly if it is hidden or never known."""
+    """Return how often each state of a variable is met: among the rows, or evenly if it is hidden or unknown."""
     states = graph.states[name]
     if name in graph.hidden:
         return np.full(states, 1.0 / states)
