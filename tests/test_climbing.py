@@ -117,7 +117,8 @@ def problem_of(graph: et.LatentGraph, rows: np.ndarray) -> Problem:
     states = [graph.states[name] for name in graph.observed]
     kept = DistinctRows.of(rows.astype(np.uint8), states, np.ones(len(rows)))
     expectation = Expectation.of(graph, (), len(kept.codes))
-    return Problem(expectation, expectation.coded(kept.codes, kept.weights), kept.first, 0.0, 1)
+    none = np.zeros(expectation.layout.size)
+    return Problem(expectation, expectation.coded(kept.codes, kept.weights), kept.first, none, 1)
 
 
 def watched_climb(

@@ -25,7 +25,8 @@ def problem_of(network: LatentNetwork, rows: np.ndarray, weights: np.ndarray | N
     codes = Rows.of(rows, Columns.of(graph)).encode()
     distinct = DistinctRows.of(codes, Columns.of(graph).states, np.ones(len(rows)) if weights is None else weights)
     expectation = Expectation.of(graph, columns_with_gaps(distinct.codes, graph), len(distinct.codes))
-    return Problem(expectation, expectation.coded(distinct.codes, distinct.weights), distinct.first, 0.0, 1)
+    none = np.zeros(expectation.layout.size)
+    return Problem(expectation, expectation.coded(distinct.codes, distinct.weights), distinct.first, none, 1)
 
 
 @settings(max_examples=25, deadline=None)

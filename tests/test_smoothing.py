@@ -14,7 +14,7 @@ import eigentree as et
 from eigentree.data.columns import Columns
 from eigentree.em import smoothing
 from eigentree.em.distinct import DistinctRows
-from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, STRENGTHS, split
+from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, STRENGTHS, dealt
 
 GRAPH = et.zoo.hmm(8, 1, 2, 3)
 
@@ -23,15 +23,19 @@ def fitted(rows: np.ndarray, **settings: object) -> et.EMJunctionTree:
     return et.EMJunctionTree(GRAPH, random_state=0, max_iter=100, **settings).fit(rows)
 
 
-def chosen(concentration: float, count: int) -> list[float]:
-    networks = [et.LatentNetwork.random(GRAPH, concentration, seed=seed) for seed in range(3)]
-    return [fitted(network.sample(count, seed=1), init="random", restarts=1).pseudo_counts_ for network in networks]
+def chosen(classes: list[list[float]]) -> list[float]:
+    graph = et.zoo.mixture(8, 2, 3)
+    tables = {graph.hidden[0]: [0.5, 0.5]} | dict.fromkeys(graph.observed, classes)
+    rows = [et.LatentNetwork(graph, tables).sample(150, seed=seed) for seed in range(3)]
+    model = et.EMJunctionTree(graph, init="mixture", restarts=1, random_state=0)
+    return [model.fit(some).pseudo_counts_ for some in rows]
 
 
-def test_even_tables_want_more_than_peaked_ones() -> None:
-    even, peaked = chosen(5.0, 150), chosen(0.2, 150)
-    assert set(even) | set(peaked) <= set(STRENGTHS)
-    assert np.mean(even) > 2 * np.mean(peaked)
+def test_classes_that_are_alike_want_more_than_classes_far_apart() -> None:
+    alike = chosen([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1]])
+    apart = chosen([[0.98, 0.01, 0.01], [0.01, 0.01, 0.98]])
+    assert set(alike) | set(apart) <= set(STRENGTHS)
+    assert min(alike) > 2 * max(apart)
 
 
 @pytest.mark.parametrize("count", [6, 4_000])
@@ -79,24 +83,22 @@ def test_held_out_rows_are_likelier_than_with_next_to_no_pseudo_counts() -> None
 
 
 @pytest.mark.parametrize("kind", ["whole", "fractions"])
-def test_both_sides_of_a_split_are_all_rows_together(kind: str) -> None:
+def test_all_parts_are_all_rows_together(kind: str) -> None:
     random = np.random.default_rng(0)
     codes = random.integers(0, 3, (40, 8)).astype(np.uint8)
     weights = random.integers(1, 9, 40) * (1.0 if kind == "whole" else 0.3)
     rows = DistinctRows.of(np.asfortranarray(codes), Columns.of(GRAPH).states, weights)
-    rest, held = split(rows, 0.2, np.random.default_rng(1))
-    total = dict.fromkeys(map(tuple, rows.codes.tolist()), 0.0)
-    for part in (rest, held):
-        assert (part.weights > 0).all()
-        for row, weight in zip(part.codes.tolist(), part.weights, strict=True):
-            total[tuple(row)] += weight
-    assert_allclose(list(total.values()), rows.weights)
-    assert 0.1 < held.weights.sum() / rows.weights.sum() < 0.3
+    parts = dealt(rows, 5, np.random.default_rng(1))
+    assert parts.shape == (5, len(rows.weights))
+    assert (parts >= 0).all()
+    assert_allclose(parts.sum(axis=0), rows.weights)
+    shares = parts.sum(axis=1) / rows.weights.sum()
+    assert (shares > 0.1).all()
+    assert (shares < 0.3).all()
     if kind == "fractions":
-        both = {tuple(row) for row in rest.codes.tolist()} & {tuple(row) for row in held.codes.tolist()}
-        light = {tuple(row) for row in rows.codes[rows.weights < 1].tolist()}
-        assert light
-        assert not both & light, "a row that is less than one is on one side"
+        light = parts[:, rows.weights < 1]
+        assert light.size
+        assert ((light > 0).sum(axis=0) == 1).all(), "a row that is less than one is in one part"
 
 
 @pytest.mark.parametrize("given", ["some", -1.0, None])

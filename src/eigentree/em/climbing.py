@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from eigentree.em.expectation import Expectation
+from eigentree.em.prior import spread
 from eigentree.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from eigentree.arrays import Floats, Integers
+    from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.em.distinct import DistinctRows
     from eigentree.em.expectation import CodedRows
     from eigentree.em.parameters import ParameterLayout
@@ -100,7 +101,7 @@ class Evaluation(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What a climb maximises: the log-likelihood of rows, plus `pseudo_counts` times the sum of all log parameters.
+    """What a climb maximises: the log-likelihood of rows, plus each log parameter times its pseudo-count.
 
     Attributes
     ----------
@@ -108,14 +109,15 @@ class Problem:
     rows : CodedRows
     numbers : (rows,)
         By which the user knows the rows.
-    pseudo_counts : float
+    prior : (parameters,)
+        The pseudo-count of each parameter.
     threads : int
     """
 
     expectation: Expectation
     rows: CodedRows
     numbers: Integers
-    pseudo_counts: float
+    prior: Floats
     threads: int
 
     @classmethod
@@ -124,7 +126,8 @@ class Problem:
     ) -> Problem:
         """Return the problem of rows on a graph, given the columns that may have missing cells."""
         expectation = Expectation.of(graph, gaps, len(rows.codes))
-        return cls(expectation, expectation.coded(rows.codes, rows.weights), rows.first, pseudo_counts, threads)
+        coded = expectation.coded(rows.codes, rows.weights)
+        return cls(expectation, coded, rows.first, spread(expectation.layout, rows, pseudo_counts), threads)
 
     @property
     def layout(self) -> ParameterLayout:
@@ -136,6 +139,10 @@ class Problem:
         """The total weight of the rows."""
         return float(self.rows.weights.sum())
 
+    @cached_property
+    def _has_prior(self) -> Booleans:
+        return self.prior > 0
+
     def log_likelihood(self, parameters: Floats) -> float:
         """Return the log-likelihood of the rows; -inf if one is impossible."""
         return self.expectation(parameters, self.rows, self.threads).log_likelihood
@@ -143,13 +150,12 @@ class Problem:
     def evaluated(self, parameters: Floats) -> Evaluation:
         """Return the objective of some parameters, and the step from them."""
         counts, objective, impossible = self.expectation(parameters, self.rows, self.threads)
-        learned = self.layout.learned
-        if self.pseudo_counts:
-            if parameters[learned].min() > 0:
-                objective += self.pseudo_counts * float(np.log(parameters[learned]).sum())
+        if self._has_prior.any():
+            if parameters[self._has_prior].min() > 0:
+                objective += float(self.prior[self._has_prior] @ np.log(parameters[self._has_prior]))
             else:
                 objective = -math.inf
-            counts = counts + self.pseudo_counts * learned
+            counts = counts + self.prior
         number = int(self.numbers[impossible]) if impossible >= 0 else -1
         following = self.layout.normalised(counts, parameters)
         return Evaluation(parameters, following, self.layout.totals(counts), objective, number)

@@ -5,6 +5,9 @@ dropped after a fixed number of steps. Heats become longer, each twice the one b
 stays only if it might still win: if what it gained in this heat would bring it ahead of the leader. The number that
 can stay has a bound, which falls from heat to heat.
 
+Where there is one hidden variable, the winner is resettled at last: one of its states is given up for another, and
+what climbs higher from there takes its place.
+
 Two starts begin, and others enter before later heats, once the leader's climb proves to be long; they run the heats
 that they missed. So what a race costs is in proportion to what it decides: where a climb is short, few are tried.
 """
@@ -24,6 +27,8 @@ from eigentree.em.climbing import Climb, Problem, Stopping, climbed
 from eigentree.em.distinct import DistinctRows
 from eigentree.em.entrants import FEW_ROWS, Entrant
 from eigentree.em.frozen import softened
+from eigentree.em.resettling import can_resettle, resettled
+from eigentree.em.rounds import Round, rounds_of
 from eigentree.em.starts import Start
 from eigentree.errors import EigentreeError, RankError
 
@@ -73,58 +78,14 @@ SOFTENED = 1e-6
 """The share that is made uniform when a start goes on to more rows: what some rule out, others may show."""
 
 
-class Round(NamedTuple):
-    """A heat: how long it is, and who runs in it.
-
-    Attributes
-    ----------
-    steps : int
-    most : int
-        How many can stay after it.
-    slow : bool
-        Whether starts may hope for more than they gained.
-    entered : int
-        How many starts have entered when it begins, the earlier ones included.
-    """
-
-    steps: int
-    most: int
-    slow: bool = False
-    entered: int = 0
-
-
-ALL = 1_000
-"""More starts than there are."""
-
-OPENING_ONE_HIDDEN = (
-    Round(20, 2, entered=2),
-    Round(20, 2, entered=4),
-    Round(40, 2, entered=6),
-    Round(80, 2, entered=10),
-    Round(160, 2, entered=ALL),
-)
-"""Heats of starts that have not run yet, where there is one hidden variable: climbs are short, and show early."""
-
-OPENING_MANY_HIDDEN = (
-    Round(10, ALL, True, entered=2),
-    Round(20, ALL, True, entered=4),
-    Round(40, 6, True, entered=10),
-    Round(80, 3),
-    Round(160, 2),
-)
-"""Heats of starts that have not run yet, where there are several."""
-
 PART_TIMES = 2
 """On a part of the rows so many times as many starts can enter and stay, where there are several."""
 
-LATER = (Round(20, 3, True, entered=ALL), Round(40, 3, True), Round(80, 2, True), Round(160, 2, True))
-"""Heats on more rows than before."""
+RESETTLED_STEPS = (10, 10, 10, 15, 15)
+"""How long a start near the leader may climb to get ahead, as long as it might."""
 
-LATER_OF_MANY = (Round(20, 3, entered=ALL), Round(40, 2), Round(80, 1))
-"""The same where rows are many, and steps on them dear."""
-
-LAST = Round(320, 1)
-"""A heat on all rows, after those."""
+STATES_PER_FAILURE, FAILURES, MOST_RESETTLED = 3, (2, 16), 40
+"""Resettling ends after one failure for so many hidden states, in a row and within bounds, or so many tries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,10 +261,9 @@ def raced(
     heats: tuple[Heat, ...] = ()
     absent: dict[str, str] = {}
     waiting = deque(entrants)
-    rounds: tuple[Round, ...] = OPENING_MANY_HIDDEN if len(course.graph.hidden) > 1 else OPENING_ONE_HIDDEN
     for part in course.parts(random):
         field = _Field(course, part, at_once)
-        for number, heat in enumerate(rounds := (*rounds, LAST) if field.is_last else rounds):
+        for number, heat in enumerate(field.rounds):
             field.opened()
             for runner in field.runners:
                 runner.advance(heat.steps)
@@ -315,13 +275,14 @@ def raced(
                 except EigentreeError as error:
                     absent[entrant.name] = str(error)
                     continue
-                field.enter(start, rounds[: number + 1])
+                field.enter(start, field.rounds[: number + 1])
                 yield field.standing(heats, absent)
             if not field.runners:
                 raise RankError(_nobody(absent))
             heats = (*heats, field.closed(number, heat))
         waiting = deque(Entrant(start.name, partial(_again, start)) for start in field.starts())
-        rounds = LATER_OF_MANY if course.has_many_rows else LATER
+    for _ in field.resettling(random):
+        yield field.standing(heats, absent)
     for runner in field.runners[:finalists]:
         while not runner.arrived:
             runner.advance(1)
@@ -383,6 +344,7 @@ class _Field:
         After a heat, the leader first.
     is_last : bool
         Whether they run on all rows.
+    rounds : tuple of Round
     """
 
     def __init__(self, course: Course, part: Part, at_once: bool) -> None:
@@ -397,8 +359,11 @@ class _Field:
         self._times = STAY_TIMES if self._few_rows else 1
         if self._many_hidden and part.is_first and not self.is_last:
             self._times *= PART_TIMES
+        many_rows = course.has_many_rows
+        self.rounds = rounds_of(part.is_first, self._many_hidden, many_rows, self.is_last, self.can_resettle)
         self._entered = 0
         self._settled = False
+        self._agree = False
         self._heights: defaultdict[int, list[float]] = defaultdict(list)
 
     def opened(self) -> None:
@@ -436,6 +401,44 @@ class _Field:
         enough = self.runners[0].height + (matters - CHANCE / math.sqrt(self._draws)) * self._problem.weight
         return not runner.is_out and runner.height + (not runner.arrived) * hope * runner.gain > enough
 
+    @property
+    def can_resettle(self) -> bool:
+        """Whether the leader is to be resettled: rows are neither few, so that many starts run, nor dear.
+
+        Where there are several hidden variables, other starts were worth more for the same time.
+        """
+        usual = not self._few_rows and not self._course.has_many_rows and not self._many_hidden
+        return usual and self.is_last and can_resettle(self._problem.layout)
+
+    def resettling(self, random: np.random.Generator) -> Iterator[None]:
+        """Let starts near the leader climb, until several in a row have not got ahead of it; yield after each."""
+        if not self.can_resettle or self._agree:
+            return
+        states = max(self._course.graph.states[name] for name in self._course.graph.hidden)
+        patience = int(np.clip(states // STATES_PER_FAILURE, *FAILURES))
+        # Whoever is near the leader has more hope than the others.
+        self.runners = self.runners[:1]
+        failures = 0
+        for _ in range(MOST_RESETTLED):
+            rival = self._resettled(random)
+            failures = failures + 1 if rival is None else 0
+            self.runners = [rival or self.runners[0]]
+            yield
+            if failures == patience:
+                return
+
+    def _resettled(self, random: np.random.Generator) -> _Runner | None:
+        """Return a start near the leader that got ahead of it, or None."""
+        leader = self.runners[0]
+        climb = self._course.climbed(resettled(self._problem.layout, leader.climb.here, random))
+        rival = _Runner(leader.name, climb)
+        enough = leader.height + MATTERS * self._problem.weight
+        for steps in RESETTLED_STEPS:
+            rival.advance(steps)
+            if rival.height + rival.gain < enough:
+                return None
+        return rival if rival.height >= enough else None
+
     def _good_enough(self) -> Stopping:
         """Return when a part of the rows has no more to say: what is to be gained is small beside its error."""
         return Stopping.within_chance(SHARE_OF_ERROR, self._problem.layout.learned_count, self._draws)
@@ -458,7 +461,7 @@ class _Field:
         leader, *others = self.runners
         hopeful = [runner for runner in others if self._has_hope(runner, heat)]
         if self._is_level():
-            self._settled = True
+            self._settled = self._agree = True
             hopeful = hopeful if self._many_hidden else []
         self.runners = [leader, *hopeful][: heat.most * self._times]
         return Heat(len(self._problem.rows.weights), steps, standings)

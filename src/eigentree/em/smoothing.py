@@ -1,7 +1,7 @@
 """How many pseudo-counts: as many as make held-out rows likeliest, where rows are few beside parameters.
 
 With few rows a prior matters more than anything else that can be done about them, and which one is right depends on
-the data: tables with even rows want several pseudo-counts, tables with peaked ones next to none.
+the data: classes that are nearly alike want several pseudo-counts, classes far apart next to none.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ if TYPE_CHECKING:
     from eigentree.exact.network import LatentNetwork
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["FEW_PSEUDO_COUNTS", "chosen_pseudo_counts", "split"]
+__all__ = ["FEW_PSEUDO_COUNTS", "chosen_pseudo_counts", "dealt"]
 
 FEW_PSEUDO_COUNTS = 0.1
 """What is enough where rows are many: no cell is impossible, and nothing else changes much."""
 
-STRENGTHS = (0.1, 0.5, 1.0, 2.0, 4.0)
+STRENGTHS = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 """Pseudo-counts to choose from."""
 
 FEWEST_ROWS = 10
 """With fewer rows there are none to hold out."""
 
-FEW_ROWS, SPLITS = 500, 4
-"""With no more rows than these, rows are held out several times: one fifth would leave the choice to chance."""
+FOLDS = 5
+"""Into how many parts rows are dealt, of which one is held out."""
+
+FEW_ROWS = 500
+"""With no more rows than these, each part is held out in turn: one alone would leave the choice to chance."""
 
 MOST_ROWS = 3_000
 """Rows that differ, from which pseudo-counts are chosen."""
 
 ROWS_PER_PARAMETER = 50
 """With more rows than this for each entry of the tables, the prior hardly matters and is not searched for."""
-
-HELD_OUT = 0.2
-"""The share of the rows by which pseudo-counts are chosen."""
 
 STEPS = 60
 """Steps that are taken with each number of pseudo-counts, from where the next smaller one has led to."""
@@ -93,12 +93,12 @@ def chosen_pseudo_counts(
     # A prior is a matter of the tables and not of how many rows there are: some tell it, and cost less.
     if len(some.weights) > MOST_ROWS:
         some = part_of(some, MOST_ROWS, random).rows
-    splits = SPLITS if rows <= FEW_ROWS else 1
-    with shown_progress(verbose, "pseudo-counts", splits * (1 + len(STRENGTHS)) * STEPS) as report:
+    parts = dealt(some, FOLDS, random)[: FOLDS if rows <= FEW_ROWS else 1]
+    with shown_progress(verbose, "pseudo-counts", len(parts) * (1 + len(STRENGTHS)) * STEPS) as report:
         steps = itertools.count(1)
         trials = [
-            _tried(course, some, init, random, lambda objective: report(next(steps), objective))
-            for _ in range(splits)
+            _tried(course, some, part, init, random, lambda objective: report(next(steps), objective))
+            for part in parts
         ]
     known = [trial for trial in trials if trial is not None]
     if not known:
@@ -124,22 +124,26 @@ def _by_name(rows: DistinctRows, graph: LatentGraph) -> DistinctRows:
 def _tried(
     course: Course,
     rows: DistinctRows,
+    part: Floats,
     init: LatentNetwork | Literal["race"] | Kind,
     random: np.random.Generator,
     report: Callable[[float], None],
 ) -> tuple[DistinctRows, list[Floats]] | None:
-    """Return rows that were held out, and their log probabilities with each number of pseudo-counts."""
-    rest, held = split(rows, HELD_OUT, random)
+    """Return rows that were held out, and their log probabilities with each number of pseudo-counts.
+
+    How much of each row is held out, `part` says.
+    """
+    rest, held = _weighing(rows, rows.weights - part), _weighing(rows, part)
     if not len(rest.weights) or not len(held.weights):
         return None
-    part = replace(course, rows=rest, pseudo_counts=FEW_PSEUDO_COUNTS, max_iter=STEPS, validation=None)
+    learning = replace(course, rows=rest, pseudo_counts=FEW_PSEUDO_COUNTS, max_iter=STEPS, validation=None)
     # A whole race would cost more than the rest of the fit; for a prior one good start is enough.
-    for standing in fitted(part, "mixture" if init == "race" else init, 1, random):
+    for standing in fitted(learning, "mixture" if init == "race" else init, 1, random):
         report(standing.objective)
     here = max((climb for _, climb in standing.climbs), key=lambda climb: climb.score).parameters
     scores = []
     for strength in STRENGTHS:
-        problem = replace(part, pseudo_counts=strength).problem(rest, course.threads)
+        problem = replace(learning, pseudo_counts=strength).problem(rest, course.threads)
         here = softened(problem.layout, here, SOFTENED)
         for climb in climbed(problem, here, Stopping("gain", GOOD_ENOUGH), STEPS, accelerate=True):
             here = climb.here.parameters
@@ -156,15 +160,16 @@ def _level(score: Floats, scores: list[Floats], weights: Floats) -> bool:
     return mean <= LEVEL * math.sqrt(float(weights @ (behind - mean) ** 2)) / total
 
 
-def split(rows: DistinctRows, share: float, random: np.random.Generator) -> tuple[DistinctRows, DistinctRows]:
-    """Return the rows without a share of them, and that share, each copy of a row dealt out by itself.
+def dealt(rows: DistinctRows, parts: int, random: np.random.Generator) -> Floats:
+    """Return the weight of each row in each part, shape (parts, rows), each copy of a row dealt out by itself.
 
-    What is left of a weight beyond whole copies goes to one side.
+    What is left of a weight beyond whole copies goes to one part.
     """
     whole = np.floor(rows.weights)
-    copies = random.binomial(whole.astype(np.int64), share)
-    taken = copies + (rows.weights - whole) * (random.random(len(whole)) < share)
-    return _weighing(rows, rows.weights - taken), _weighing(rows, taken)
+    copies = random.multinomial(whole.astype(np.int64), np.full(parts, 1.0 / parts)).T
+    rest = np.arange(parts)[:, None] == random.integers(parts, size=len(whole))
+    weights: Floats = copies + (rows.weights - whole) * rest
+    return weights
 
 
 def _weighing(rows: DistinctRows, weights: Floats) -> DistinctRows:

@@ -74,11 +74,13 @@ class EMJunctionTree(StepsFace):
         long it went on; only a saddle can look like a summit. "paper": once the log-likelihood f satisfies
         |f(t) - f(t-1)| <= tol · (|f(t)| + |f(t-1)|) / 2 (section 9).
     pseudo_counts : float or "auto"
-        Added to every expected count (a symmetric Dirichlet prior); the objective is then the log-likelihood plus
-        `pseudo_counts` times the sum of all log parameters. With 0, cells that were never seen together can have
-        probability zero. "auto" is 0.1, which prevents that and hardly changes anything else; but from 10 rows on,
-        and while there are less than 50 for each entry of the tables, it is chosen among 0.1 to 4 by a fifth of the
-        rows that is held out: the largest that is as good as the best but for chance.
+        Added to every expected count (a Dirichlet prior): the objective is then the log-likelihood plus the sum of
+        all log parameters, each times its pseudo-count. The first 0.25 are the same for all entries of a table;
+        what goes beyond is spread, as many on the average, as the states of each column are among all rows (those
+        of hidden variables evenly). With 0, cells that were never seen together can have probability zero. "auto"
+        is 0.1, which prevents that and hardly changes anything else; but from 10 rows on, and while there are less
+        than 50 for each entry of the tables, it is chosen among 0.1 to 4 by a fifth of the rows that is held out
+        (each fifth in turn, up to 500 rows): the largest that is as good as the best but for chance.
     accelerate : bool
         Extrapolate from earlier steps (L-BFGS, begun with EM's own step); one that would lower the objective is
         shortened or taken back.

@@ -290,7 +290,7 @@ class SpectralJunctionTree(Face):
             Accelerated EM steps on all rows.
         sample_weight : array-like of shape (rows,), optional
         pseudo_counts : float
-            Added to every expected count: no row of seen states gets probability zero.
+            Added to every expected count, as `EMJunctionTree` does: no row of seen states gets probability zero.
         random_state : int, Generator or None
             For where unknown tables start, and for the parts of the rows.
 

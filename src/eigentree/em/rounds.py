@@ -1,0 +1,89 @@
+"""The heats of a race: how long each is, how many enter before it, and how many stay after it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["Round", "rounds_of"]
+
+
+class Round(NamedTuple):
+    """A heat: how long it is, and who runs in it.
+
+    Attributes
+    ----------
+    steps : int
+    most : int
+        How many can stay after it.
+    slow : bool
+        Whether starts may hope for more than they gained.
+    entered : int
+        How many starts have entered when it begins, the earlier ones included.
+    """
+
+    steps: int
+    most: int
+    slow: bool = False
+    entered: int = 0
+
+
+ALL = 1_000
+"""More starts than there are."""
+
+OPENING_ONE_HIDDEN = (
+    Round(20, 2, entered=2),
+    Round(20, 2, entered=4),
+    Round(40, 2, entered=6),
+    Round(80, 2, entered=10),
+    Round(160, 2, entered=ALL),
+)
+"""Heats of starts that have not run yet, where there is one hidden variable: climbs are short, and show early."""
+
+OPENING_MANY_HIDDEN = (
+    Round(10, ALL, True, entered=2),
+    Round(20, ALL, True, entered=4),
+    Round(40, 6, True, entered=10),
+    Round(80, 3),
+    Round(160, 2),
+)
+"""Heats of starts that have not run yet, where there are several."""
+
+RESETTLED = (Round(20, 2, entered=2), Round(20, 2, entered=4), Round(40, 1))
+"""The same where the leader is resettled afterwards: that finds better ends than more starts do."""
+
+LATER = (Round(20, 3, True, entered=ALL), Round(40, 3, True), Round(80, 2, True), Round(160, 2, True))
+"""Heats on more rows than before."""
+
+LATER_OF_MANY = (Round(20, 3, entered=ALL), Round(40, 2), Round(80, 1))
+"""The same where rows are many, and steps on them dear."""
+
+LAST = Round(320, 1)
+"""A heat on all rows, after those; unless the leader is resettled."""
+
+
+def rounds_of(
+    is_first: bool, many_hidden: bool, many_rows: bool, is_last: bool, is_resettled: bool
+) -> tuple[Round, ...]:
+    """Return the heats on some rows.
+
+    Parameters
+    ----------
+    is_first : bool
+        Whether nothing was raced before.
+    many_hidden : bool
+        Whether there are several hidden variables.
+    many_rows : bool
+        Whether steps on all rows are dear.
+    is_last : bool
+        Whether these are all rows.
+    is_resettled : bool
+        Whether the leader is resettled afterwards.
+    """
+    rounds: tuple[Round, ...]
+    if not is_first:
+        rounds = LATER_OF_MANY if many_rows else LATER
+    elif is_resettled:
+        rounds = RESETTLED
+    else:
+        rounds = OPENING_MANY_HIDDEN if many_hidden else OPENING_ONE_HIDDEN
+    return (*rounds, LAST) if is_last and not is_resettled else rounds
