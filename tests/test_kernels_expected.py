@@ -235,6 +235,22 @@ def test_a_row_has_the_same_bits_alone_and_in_a_tile(name: str) -> None:
         assert counted(network, rows, np.eye(len(rows))[i], many=1).log_likelihood == alone.log_likelihood
 
 
+@pytest.mark.parametrize("name", many_states())
+def test_what_earlier_rows_left_behind_the_last_one_counts_for_nothing(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = many_states()[name]
+    network = et.LatentNetwork.random(graph, seed=1)
+    rows = network.sample(93, seed=2)
+    whole = counted(network, rows)
+    monkeypatch.setattr(expectation_module, "CACHE_BYTES", 1)
+    parts = counted(network, rows)
+    # The order of the sums is all that may differ.
+    assert parts.log_likelihood == whole.log_likelihood
+    assert_allclose(parts.counts, whole.counts, rtol=1e-12)
+    assert_allclose(parts.counts[: graph.states[graph.hidden[0]]].sum(), len(rows), rtol=1e-12)
+
+
 def sticky(length: int, odds: float, certain: tuple[int, ...] = ()) -> et.LatentNetwork:
     """A chain whose hidden state never changes; each column says which it is, at some odds or for certain."""
     graph = et.zoo.hmm(length, 1, 2, 2)

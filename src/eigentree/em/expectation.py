@@ -24,6 +24,7 @@ from eigentree.em.cliques import Leaf, Skeleton
 from eigentree.em.values import ValueLayout, totals
 from eigentree.kernels.expected import Buffers, expected
 from eigentree.kernels.leaves import COPIES
+from eigentree.kernels.matrices import TILE_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -189,7 +190,7 @@ class Expectation:
 
         def run(part: int) -> _Sums:
             start, stop = bounds[part], bounds[part + 1]
-            size = min(block, stop - start)
+            size = min(block, -(-(stop - start) // TILE_ROWS) * TILE_ROWS)
             buffers = Buffers(
                 np.empty((layout.lines, size)), np.empty(size, np.int64), np.zeros((COPIES, len(values)))
             )

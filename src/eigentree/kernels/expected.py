@@ -23,7 +23,7 @@ import numpy as np
 
 from eigentree.kernels.compiling import compiled, helper, inlined
 from eigentree.kernels.leaves import count_codes, count_products, look_up, multiply_by_leaf
-from eigentree.kernels.matrices import matrix_down, matrix_up
+from eigentree.kernels.matrices import MANY, TILE_ROWS, dot_tiles, mix_tiles, squares_down, squares_up
 from eigentree.kernels.messages import HUGE, TINY
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Buffers(NamedTuple):
     Attributes
     ----------
     lines : (lines, block)
-        Messages.
+        Messages. A block is a whole number of tiles, if nodes have many states.
     exponent : (block,)
         The power of two that each row's message lacks.
     sums : (COPIES, values)
@@ -170,29 +170,24 @@ def _multiply_pair(lines: Any, out: int, a: int, b: int, c: int, d: int, count: 
 
 
 @helper
-def _join(node: Any, tree: BlockTree, values: Any, codes: Any, begin: int, count: int, lines: Any) -> None:
-    """Write the products of the children's messages: of inner ones, then of leaves, which are looked up here."""
+def _join(node: Any, tree: BlockTree, count: int, lines: Any) -> None:
+    """Write the products of the messages of inner children, times those of leaves that are stored."""
     nodes, edges, places = tree.nodes, tree.edges, tree.places
     first, first_leaf = node.first_edge, node.first_leaf
-    for k in range(first, first_leaf):
+    for k in range(first, node.last_edge):
         child, pick = nodes[edges[k].child], edges[k].pick
         product = nodes[edges[k + 1].child].before if k + 1 < first_leaf else node.product
-        if child.message != product:
-            for t in range(node.terms):
-                before = child.before + t if k > first else tree.ones
-                _multiply(lines, product + t, before, child.message + places[pick + t], count)
-    for k in range(first_leaf, node.last_edge):
-        leaf, pick = nodes[edges[k].child], edges[k].pick
-        if leaf.message < 0:
-            multiply_by_leaf(leaf, values, codes, begin, count, lines, node.product, k > first)
+        if child.message == product or (child.message < 0 and k > first):
             continue
-        look_up(leaf, values, codes, begin, count, lines)
-        if leaf.message != node.product:
-            for t in range(node.terms):
-                if k == first:
-                    _multiply(lines, node.product + t, leaf.message + places[pick + t], tree.ones, count)
-                else:
-                    _scale(lines, node.product + t, leaf.message + places[pick + t], count)
+        for t in range(node.terms):
+            # Leaves that are not stored multiply what is there.
+            message = child.message + places[pick + t] if child.message >= 0 else tree.ones
+            if k == first:
+                _multiply(lines, product + t, tree.ones, message, count)
+            elif k < first_leaf:
+                _multiply(lines, product + t, child.before + t, message, count)
+            else:
+                _scale(lines, product + t, message, count)
 
 
 @helper
@@ -218,56 +213,45 @@ def _share_with_leaf(node: Any, bond: int, pick: int, places: Any, count: int, l
 
 @helper
 def _count_leaves(node: Any, tree: BlockTree, codes: Any, begin: int, count: int, lines: Any, sums: Any) -> None:
-    """Count the codes of a node's leaves."""
-    nodes, edges, places = tree.nodes, tree.edges, tree.places
+    """Count the codes of the leaves of a node that are stored."""
+    nodes, edges = tree.nodes, tree.edges
     shared = -1
     for edge in range(node.first_leaf, node.last_edge):
         leaf, pick = nodes[edges[edge].child], edges[edge].pick
         if leaf.message < 0:
-            count_products(leaf, codes, begin, count, lines, node.down, node.product, sums)
             continue
         # Leaves on the same bond have the same distribution.
         if pick != shared:
-            _share_with_leaf(node, leaf.bond, pick, places, count, lines, tree.share)
+            _share_with_leaf(node, leaf.bond, pick, tree.places, count, lines, tree.share)
             shared = pick
         count_codes(leaf, codes, begin, count, lines, tree.share, sums)
 
 
 @helper
-def _share_with_inner(
-    node: Any, tree: BlockTree, values: Any, codes: Any, begin: int, count: int, lines: Any
-) -> None:
+def _share_with_inner(node: Any, tree: BlockTree, count: int, lines: Any) -> None:
     """Write the messages from above to inner children: what comes down, times the messages of all others.
 
-    What comes down takes up the messages of leaves first, then those of inner children from the last to the first.
-    So all that is left to multiply it by is what was multiplied before on the way up.
+    What comes down takes up the messages of leaves, if it has not already, then those of inner children from the
+    last to the first. So all that is left to multiply it by is what was multiplied before on the way up.
     """
     nodes, edges, places, down = tree.nodes, tree.edges, tree.places, node.down
-    # A literal would be a type of its own.
-    times = node.first_edge < node.first_leaf
-    for edge in range(node.first_leaf, node.last_edge):
-        leaf, pick = nodes[edges[edge].child], edges[edge].pick
-        if leaf.message < 0:
-            multiply_by_leaf(leaf, values, codes, begin, count, lines, down, times)
-            continue
-        for t in range(node.terms):
-            _scale(lines, down + t, leaf.message + places[pick + t], count)
     # What came down to an only inner child may be its message already.
-    last = node.first_leaf if down == tree.down else node.first_edge
-    for edge in range(last - 1, node.first_edge - 1, -1):
+    last = node.first_edge if down != tree.down else node.first_leaf
+    for edge in range(node.last_edge - 1, node.first_edge - 1, -1):
         child, pick = nodes[edges[edge].child], edges[edge].pick
-        each = node.terms // child.bond
-        place = pick + node.terms
-        for p in range(child.outside, child.outside + child.bond):
-            for k in range(each):
-                t = places[place + k]
-                before = child.before + t if edge > node.first_edge else tree.ones
-                if k == 0:
-                    _multiply(lines, p, down + t, before, count)
-                else:
-                    _add_product(lines, p, down + t, before, count)
-            place += each
-        if edge > node.first_edge:
+        if edge < last:
+            each = node.terms // child.bond
+            place = pick + node.terms
+            for p in range(child.outside, child.outside + child.bond):
+                for k in range(each):
+                    t = places[place + k]
+                    before = child.before + t if edge > node.first_edge else tree.ones
+                    if k == 0:
+                        _multiply(lines, p, down + t, before, count)
+                    else:
+                        _add_product(lines, p, down + t, before, count)
+                place += each
+        if edge > node.first_edge and child.message >= 0:
             for t in range(node.terms):
                 _scale(lines, down + t, child.message + places[pick + t], count)
 
@@ -307,6 +291,21 @@ def _outside_to_range(node: Any, count: int, lines: Any) -> None:
 
 
 @helper
+def _begin(tree: BlockTree, left: int, buffers: Buffers) -> int:
+    """Make lines ready for the next rows, of those that are left; return how many they are."""
+    lines, exponent = buffers.lines, buffers.exponent
+    count = int(min(lines.shape[1], left))
+    for r in range(count):
+        lines[tree.ones, r] = 1.0
+        exponent[r] = 0
+    # What tiles find beyond the rows must count for nothing.
+    for line in range(lines.shape[0]):
+        for r in range(count, min(count + TILE_ROWS, lines.shape[1])):
+            lines[line, r] = 0.0
+    return count
+
+
+@helper
 def _turn(root: Any, weights: Any, begin: int, count: int, buffers: Buffers, so_far: float) -> tuple[float, int]:
     """Write the message from above to the root; return the log-likelihood so far, and an impossible row or -1."""
     lines, exponent = buffers.lines, buffers.exponent
@@ -330,34 +329,33 @@ def expected(
     """Add the expected counts of some rows to the sums; return their weighted log-likelihood.
 
     Also returned is a row of probability zero and positive weight, or -1. Messages from above are divided by the
-    row's probability at the root already, so no node has to normalise.
-
-    Parameters
-    ----------
-    values, transposed : (values,)
-        The second with the blocks of inner nodes as (column, row).
-    codes : (leaves, rows)
-    start, stop : int
-        Which rows to pass through the tree.
+    row's probability at the root already, so no node has to normalise. Codes are by leaves and rows, of which those
+    from start to stop are passed through the tree; the transposed values have the blocks of inner nodes as (column,
+    row).
     """
-    nodes = tree.nodes
-    lines, exponent, sums = buffers.lines, buffers.exponent, buffers.sums
-    block = lines.shape[1]
-    for r in range(block):
-        lines[tree.ones, r] = 1.0
+    nodes, edges, places = tree.nodes, tree.edges, tree.places
+    lines, sums = buffers.lines, buffers.sums
     log_likelihood, impossible = 0.0, -1
-    for begin in range(start, stop, block):
-        count = min(block, stop - begin)
-        for r in range(count):
-            exponent[r] = 0
+    for begin in range(start, stop, lines.shape[1]):
+        count = _begin(tree, stop - begin, buffers)
         for i in range(nodes.shape[0] - 1, -1, -1):
             node = nodes[i]
             if node.leaf >= 0:
+                if node.message >= 0:
+                    look_up(node, values, codes, begin, count, lines)
                 continue
-            _join(node, tree, values, codes, begin, count, lines)
-            matrix_up(node, tree.places, values, transposed, count, lines)
+            _join(node, tree, count, lines)
+            for edge in range(node.first_leaf, node.last_edge):
+                leaf = nodes[edges[edge].child]
+                if leaf.message < 0:
+                    multiply_by_leaf(leaf, values, codes, begin, begin + count, lines, node.product)
+            if min(node.rows, node.columns) >= MANY:
+                task = (node.blocks, node.message, node.row, node.rows, node.product, node.column, node.columns)
+                mix_tiles(lines, places, task, transposed, node.value, count)
+            else:
+                squares_up(node, places, values, count, lines)
             if node.factor >= 0:
-                _to_range(node, count, lines, exponent)
+                _to_range(node, count, lines, buffers.exponent)
         log_likelihood, found = _turn(nodes[0], weights, begin, count, buffers, log_likelihood)
         impossible = max(impossible, found)
         for i in range(nodes.shape[0]):
@@ -365,8 +363,23 @@ def expected(
             if node.leaf >= 0:
                 continue
             _outside_to_range(node, count, lines)
-            matrix_down(node, tree.places, values, transposed, count, lines, sums)
+            if min(node.rows, node.columns) >= MANY:
+                # Seen from above, columns are rows.
+                task = (node.blocks, node.down, node.column, node.columns, node.outside, node.row, node.rows)
+                mix_tiles(lines, places, task, values, node.value, count)
+                dot_tiles(node, places, count, lines, sums)
+            else:
+                squares_down(node, places, transposed, count, lines, sums)
             _count_leaves(node, tree, codes, begin, count, lines, sums)
-            if node.first_leaf > node.first_edge:
-                _share_with_inner(node, tree, values, codes, begin, count, lines)
+            for edge in range(node.first_leaf, node.last_edge):
+                leaf = nodes[edges[edge].child]
+                if leaf.message < 0:
+                    count_products(leaf, codes, begin, begin + count, lines, node.down, node.product, sums)
+            if node.first_edge == node.first_leaf:
+                continue
+            for edge in range(node.first_leaf, node.last_edge):
+                leaf = nodes[edges[edge].child]
+                if leaf.message < 0:
+                    multiply_by_leaf(leaf, values, codes, begin, begin + count, lines, node.down)
+            _share_with_inner(node, tree, count, lines)
     return log_likelihood, impossible

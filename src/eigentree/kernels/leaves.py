@@ -30,40 +30,28 @@ def _line_of(node: Any, codes: Any, r: int) -> Any:
     return node.value + np.intp(codes[np.uintp(node.leaf), np.uintp(r)]) * node.bond
 
 
-@inlined
-def _write(lines: Any, line: int, r: int, vector: Any, times: bool) -> None:
-    """Write a vector, or its product with what is there."""
-    if times:
-        vector = product(vector, load(lines, line, r))
-    store(lines, line, r, vector)
-
-
 @helper
-def multiply_by_leaf(
-    node: Any, values: Any, codes: Any, begin: int, count: int, lines: Any, out: int, times: bool
-) -> None:
-    """Multiply lines by the message of a leaf of many states that is not stored, or write it there."""
-    whole = count - count % LANES
-    for r in range(0, whole, LANES):
-        i, j = _line_of(node, codes, begin + r), _line_of(node, codes, begin + r + 1)
-        k, m = _line_of(node, codes, begin + r + 2), _line_of(node, codes, begin + r + 3)
+def multiply_by_leaf(node: Any, values: Any, codes: Any, begin: int, end: int, lines: Any, out: int) -> None:
+    """Multiply lines by the message of a leaf of many states that is not stored."""
+    last = end - 1
+    for r in range(begin, end, LANES):
+        # Beyond the last row, lines are zero and have to stay so, whatever they are multiplied by.
+        i, j = _line_of(node, codes, r), _line_of(node, codes, min(r + 1, last))
+        k, m = _line_of(node, codes, min(r + 2, last)), _line_of(node, codes, min(r + 3, last))
         for start in range(0, node.bond, LANES):
             p = min(start, node.bond - LANES)
             a, b = load_from(values, i + p), load_from(values, j + p)
             c, d = load_from(values, k + p), load_from(values, m + p)
             a, b, c, d = transposed(a, b, c, d)
             # The last four states may be some of those before, too.
+            line = out + p
             if p >= start:
-                _write(lines, out + p, r, a, times)
+                store(lines, line, r - begin, product(a, load(lines, line, r - begin)))
             if p + 1 >= start:
-                _write(lines, out + p + 1, r, b, times)
+                store(lines, line + 1, r - begin, product(b, load(lines, line + 1, r - begin)))
             if p + 2 >= start:
-                _write(lines, out + p + 2, r, c, times)
-            _write(lines, out + p + 3, r, d, times)
-    for r in range(whole, count):
-        place = _line_of(node, codes, begin + r)
-        for p in range(node.bond):
-            lines[out + p, r] = values[place + p] * (lines[out + p, r] if times else 1.0)
+                store(lines, line + 2, r - begin, product(c, load(lines, line + 2, r - begin)))
+            store(lines, line + 3, r - begin, product(d, load(lines, line + 3, r - begin)))
 
 
 @helper
@@ -83,44 +71,32 @@ def look_up(node: Any, values: Any, codes: Any, begin: int, count: int, lines: A
             lines[last, r] = values[start + np.uintp(codes[leaf, begin + r]) * bond]
 
 
-@inlined
-def _add_to(sums: Any, copy: int, place: int, vector: Any) -> None:
-    store(sums, copy, place, sum_of(load(sums, copy, place), vector))
-
-
-@inlined
-def _product_of(lines: Any, above: int, below: int, r: int) -> Any:
-    return product(load(lines, above, r), load(lines, below, r))
-
-
 @helper
 def count_products(
-    node: Any, codes: Any, begin: int, count: int, lines: Any, above: int, below: int, sums: Any
+    node: Any, codes: Any, begin: int, end: int, lines: Any, above: int, below: int, sums: Any
 ) -> None:
     """Add the products of two messages to each row's code, for a leaf of many states that is not stored."""
-    whole = count - count % LANES
-    for r in range(0, whole, LANES):
-        i, j = _line_of(node, codes, begin + r), _line_of(node, codes, begin + r + 1)
-        k, m = _line_of(node, codes, begin + r + 2), _line_of(node, codes, begin + r + 3)
+    last = end - 1
+    for r in range(begin, end, LANES):
+        i, j = _line_of(node, codes, r), _line_of(node, codes, min(r + 1, last))
+        k, m = _line_of(node, codes, min(r + 2, last)), _line_of(node, codes, min(r + 3, last))
         for start in range(0, node.bond, LANES):
             p = min(start, node.bond - LANES)
             x, y = above + p, below + p
-            a, b = _product_of(lines, x, y, r), _product_of(lines, x + 1, y + 1, r)
-            c, d = _product_of(lines, x + 2, y + 2, r), _product_of(lines, x + 3, y + 3, r)
+            a = product(load(lines, x, r - begin), load(lines, y, r - begin))
+            b = product(load(lines, x + 1, r - begin), load(lines, y + 1, r - begin))
+            c = product(load(lines, x + 2, r - begin), load(lines, y + 2, r - begin))
+            d = product(load(lines, x + 3, r - begin), load(lines, y + 3, r - begin))
             # What the four states before have counted already.
             if p < start:
                 a = nothing()
                 b = nothing() if p + 1 < start else b
                 c = nothing() if p + 2 < start else c
             a, b, c, d = transposed(a, b, c, d)
-            _add_to(sums, 0, i + p, a)
-            _add_to(sums, 1, j + p, b)
-            _add_to(sums, 2, k + p, c)
-            _add_to(sums, 3, m + p, d)
-    for r in range(whole, count):
-        place = _line_of(node, codes, begin + r)
-        for p in range(node.bond):
-            sums[0, place + p] += lines[above + p, r] * lines[below + p, r]
+            store(sums, 0, i + p, sum_of(load(sums, 0, i + p), a))
+            store(sums, 1, j + p, sum_of(load(sums, 1, j + p), b))
+            store(sums, 2, k + p, sum_of(load(sums, 2, k + p), c))
+            store(sums, 3, m + p, sum_of(load(sums, 3, m + p), d))
 
 
 @helper

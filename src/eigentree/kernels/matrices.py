@@ -16,7 +16,7 @@ import numpy as np
 from eigentree.kernels.compiling import helper, inlined, inlined_sum
 from eigentree.kernels.vectors import LANES, add_product, load, nothing, spread, store, sum_of, transposed
 
-__all__ = ["matrix_down", "matrix_up"]
+__all__ = ["MANY", "TILE_ROWS", "dot_tiles", "mix_tiles", "squares_down", "squares_up"]
 
 TILE = 4
 """States of a tile."""
@@ -25,7 +25,7 @@ MANY = 8
 """Rows and columns from which on tiles are faster than squares."""
 
 TILE_ROWS = 2 * LANES
-"""Rows of data of a tile of a product."""
+"""Rows of data of a tile. The last tile may go beyond the rows: lines have to be so long, and zero there."""
 
 
 @inlined
@@ -100,102 +100,91 @@ def _mix_and_dot_square(
 
 
 @helper
-def _mix_tiles(lines: Any, places: Any, task: Any, flipped: Any, value: int, whole: int) -> None:
-    """Multiply lines by a matrix whose values stand as (column, row), for a whole number of tiles of rows.
+def mix_tiles(lines: Any, places: Any, task: Any, flipped: Any, value: int, count: int) -> None:
+    """Multiply lines by a matrix whose values stand as (column, row), for many rows and columns.
 
-    The task is where the product goes and the lines are: line, start of their places and how many, of either.
+    The task is how many blocks the matrix has, and then twice, for the product and for what is multiplied: the
+    first line, where in `places` the others are named, and how many there are in a block.
     """
-    out, row, rows, source, column, columns = task
-    # Unsigned numbers index without a check for negative ones.
-    first, last = np.uintp(column), np.uintp(column + columns)
-    for r in range(0, whole, TILE_ROWS):
-        for start in range(0, rows, TILE):
-            # The last tile may write some lines of the one before again.
-            i = min(start, rows - TILE)
-            a = b = c = d = e = f = g = h = nothing()
-            place = value + i
-            for j in range(first, last):
-                line = source + places[j]
-                left, right = load(lines, line, r), load(lines, line, r + LANES)
-                p, q = spread(flipped, place), spread(flipped, place + 1)
-                s, t = spread(flipped, place + 2), spread(flipped, place + 3)
-                a, b = add_product(a, p, left), add_product(b, p, right)
-                c, d = add_product(c, q, left), add_product(d, q, right)
-                e, f = add_product(e, s, left), add_product(f, s, right)
-                g, h = add_product(g, t, left), add_product(h, t, right)
-                place += rows
-            _store_pair(lines, out + places[row + i], r, a, b)
-            _store_pair(lines, out + places[row + i + 1], r, c, d)
-            _store_pair(lines, out + places[row + i + 2], r, e, f)
-            _store_pair(lines, out + places[row + i + 3], r, g, h)
-
-
-@inlined
-def _store_pair(lines: Any, line: int, r: int, left: Any, right: Any) -> None:
-    store(lines, line, r, left)
-    store(lines, line, r + LANES, right)
-
-
-@helper
-def _mix_last(lines: Any, places: Any, task: Any, flipped: Any, value: int, whole: int, count: int) -> None:
-    """Multiply the rows that are left when the tiles are through, in the same order of terms."""
-    out, row, rows, source, column, columns = task
-    for i in range(rows):
-        for r in range(whole, count):
-            total = 0.0
-            for j in range(columns):
-                total += flipped[value + j * rows + i] * lines[source + places[column + j], r]
-            lines[out + places[row + i], r] = total
+    blocks, out, row, rows, source, column, columns = task
+    for _ in range(blocks):
+        # Unsigned numbers index without a check for negative ones.
+        first, last = np.uintp(column), np.uintp(column + columns)
+        for r in range(0, count, TILE_ROWS):
+            for start in range(0, rows, TILE):
+                # The last tile may write some lines of the one before again.
+                i = min(start, rows - TILE)
+                a = b = c = d = e = f = g = h = nothing()
+                place = value + i
+                for j in range(first, last):
+                    line = source + places[j]
+                    left, right = load(lines, line, r), load(lines, line, r + LANES)
+                    p, q = spread(flipped, place), spread(flipped, place + 1)
+                    s, t = spread(flipped, place + 2), spread(flipped, place + 3)
+                    a, b = add_product(a, p, left), add_product(b, p, right)
+                    c, d = add_product(c, q, left), add_product(d, q, right)
+                    e, f = add_product(e, s, left), add_product(f, s, right)
+                    g, h = add_product(g, t, left), add_product(h, t, right)
+                    place += rows
+                w, x = out + places[row + i], out + places[row + i + 1]
+                y, z = out + places[row + i + 2], out + places[row + i + 3]
+                store(lines, w, r, a)
+                store(lines, w, r + LANES, b)
+                store(lines, x, r, c)
+                store(lines, x, r + LANES, d)
+                store(lines, y, r, e)
+                store(lines, y, r + LANES, f)
+                store(lines, z, r, g)
+                store(lines, z, r + LANES, h)
+        value += rows * columns
+        row += rows
+        column += columns
 
 
 @helper
-def _dot_tiles(lines: Any, places: Any, task: Any, sums: Any, value: int, count: int) -> None:
-    """Add up the products of all lines above with all lines below."""
-    above, row, rows, product, column, columns = task
-    whole = count - count % LANES
-    for row_start in range(0, rows, 2):
-        i = min(row_start, rows - 2)
-        p, q = above + places[row + i], above + places[row + i + 1]
-        for start in range(0, columns, TILE):
-            j = min(start, columns - TILE)
-            s, t = product + places[column + j], product + places[column + j + 1]
-            u, v = product + places[column + j + 2], product + places[column + j + 3]
-            a = b = c = d = e = f = g = h = nothing()
-            for r in range(0, whole, LANES):
-                x, y = load(lines, p, r), load(lines, q, r)
-                w, z = load(lines, s, r), load(lines, t, r)
-                a, e = add_product(a, x, w), add_product(e, y, w)
-                b, f = add_product(b, x, z), add_product(f, y, z)
-                w, z = load(lines, u, r), load(lines, v, r)
-                c, g = add_product(c, x, w), add_product(g, y, w)
-                d, h = add_product(d, x, z), add_product(h, y, z)
-            # The last tile may overlap the one before, which has added up the rest.
-            if j < start:
-                a = e = nothing()
-            if j + 1 < start:
-                b = f = nothing()
-            if j + 2 < start:
-                c = g = nothing()
-            place = value + i * columns + j
-            if i == row_start:
-                _add_sums(sums, place, a, b, c, d)
-            _add_sums(sums, place + columns, e, f, g, h)
-    for i in range(rows):
-        for j in range(columns):
-            for r in range(whole, count):
-                below = lines[product + places[column + j], r]
-                sums[0, value + i * columns + j] += lines[above + places[row + i], r] * below
-
-
-@inlined
-def _add_sums(sums: Any, place: int, first: Any, second: Any, third: Any, fourth: Any) -> None:
-    """Add the sum of each of four vectors to four places."""
-    a, b, c, d = transposed(first, second, third, fourth)
-    store(sums, 0, place, sum_of(load(sums, 0, place), sum_of(sum_of(a, b), sum_of(c, d))))
+def dot_tiles(node: Any, places: Any, count: int, lines: Any, sums: Any) -> None:
+    """Count each value's messages: add up the products of lines above and below, for many rows and columns."""
+    rows, columns, value, row, column = node.rows, node.columns, node.value, node.row, node.column
+    for _ in range(node.blocks):
+        for row_start in range(0, rows, 2):
+            i = min(row_start, rows - 2)
+            p, q = node.outside + places[row + i], node.outside + places[row + i + 1]
+            for start in range(0, columns, TILE):
+                j = min(start, columns - TILE)
+                s, t = node.product + places[column + j], node.product + places[column + j + 1]
+                u, v = node.product + places[column + j + 2], node.product + places[column + j + 3]
+                a = b = c = d = e = f = g = h = nothing()
+                for r in range(0, count, LANES):
+                    x, y = load(lines, p, r), load(lines, q, r)
+                    w, z = load(lines, s, r), load(lines, t, r)
+                    a, e = add_product(a, x, w), add_product(e, y, w)
+                    b, f = add_product(b, x, z), add_product(f, y, z)
+                    w, z = load(lines, u, r), load(lines, v, r)
+                    c, g = add_product(c, x, w), add_product(g, y, w)
+                    d, h = add_product(d, x, z), add_product(h, y, z)
+                # The last tile may overlap the one before, which has added up the rest.
+                if j < start:
+                    a = e = nothing()
+                if j + 1 < start:
+                    b = f = nothing()
+                if j + 2 < start:
+                    c = g = nothing()
+                place = value + i * columns + j
+                if i == row_start:
+                    a, b, c, d = transposed(a, b, c, d)
+                    a = sum_of(sum_of(a, b), sum_of(c, d))
+                    store(sums, 0, place, sum_of(load(sums, 0, place), a))
+                place += columns
+                e, f, g, h = transposed(e, f, g, h)
+                e = sum_of(sum_of(e, f), sum_of(g, h))
+                store(sums, 0, place, sum_of(load(sums, 0, place), e))
+        value += rows * columns
+        row += rows
+        column += columns
 
 
 @helper
-def _squares_up(node: Any, places: Any, values: Any, count: int, lines: Any) -> None:
+def squares_up(node: Any, places: Any, values: Any, count: int, lines: Any) -> None:
     """Write the message of an inner node: its matrix times the products."""
     rows, columns, value, row, column = node.rows, node.columns, node.value, node.row, node.column
     out, product = node.message, node.product
@@ -217,7 +206,7 @@ def _squares_up(node: Any, places: Any, values: Any, count: int, lines: Any) -> 
 
 
 @helper
-def _squares_down(node: Any, places: Any, flipped: Any, count: int, lines: Any, sums: Any) -> None:
+def squares_down(node: Any, places: Any, flipped: Any, count: int, lines: Any, sums: Any) -> None:
     """Write what comes down to each product, and count each value's messages.
 
     The flipped values hold a node's blocks as (column, row).
@@ -246,52 +235,3 @@ def _squares_down(node: Any, places: Any, flipped: Any, count: int, lines: Any, 
         value += rows * columns
         row += rows
         column += columns
-
-
-@helper
-def _tiles_up(node: Any, places: Any, flipped: Any, count: int, lines: Any) -> None:
-    rows, columns, value, row, column = node.rows, node.columns, node.value, node.row, node.column
-    whole = count - count % TILE_ROWS
-    for _ in range(node.blocks):
-        task = (node.message, row, rows, node.product, column, columns)
-        _mix_tiles(lines, places, task, flipped, value, whole)
-        _mix_last(lines, places, task, flipped, value, whole, count)
-        value += rows * columns
-        row += rows
-        column += columns
-
-
-@helper
-def _tiles_down(node: Any, places: Any, values: Any, count: int, lines: Any, sums: Any) -> None:
-    rows, columns, value, row, column = node.rows, node.columns, node.value, node.row, node.column
-    whole = count - count % TILE_ROWS
-    for _ in range(node.blocks):
-        # Seen from above, columns are rows: the values stand as that wants them.
-        task = (node.down, column, columns, node.outside, row, rows)
-        _mix_tiles(lines, places, task, values, value, whole)
-        _mix_last(lines, places, task, values, value, whole, count)
-        _dot_tiles(lines, places, (node.outside, row, rows, node.product, column, columns), sums, value, count)
-        value += rows * columns
-        row += rows
-        column += columns
-
-
-@helper
-def matrix_up(node: Any, places: Any, values: Any, flipped: Any, count: int, lines: Any) -> None:
-    """Write the message of an inner node: its matrix times the products.
-
-    The flipped values hold a node's blocks as (column, row).
-    """
-    if node.columns >= MANY and node.rows >= MANY:
-        _tiles_up(node, places, flipped, count, lines)
-    else:
-        _squares_up(node, places, values, count, lines)
-
-
-@helper
-def matrix_down(node: Any, places: Any, values: Any, flipped: Any, count: int, lines: Any, sums: Any) -> None:
-    """Write what comes down to each product, and count each value's messages."""
-    if node.columns >= MANY and node.rows >= MANY:
-        _tiles_down(node, places, values, count, lines, sums)
-    else:
-        _squares_down(node, places, flipped, count, lines, sums)
