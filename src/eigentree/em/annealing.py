@@ -98,7 +98,6 @@ def annealed(batches: Batches, start: Floats, schedule: Schedule, random: np.ran
     """
     problem = batches.problem
     layout, weight = problem.layout, problem.weight
-    prior = problem.pseudo_counts * layout.learned
     parameters = start
     average = own_counts(layout.graph, start) * weight
     cooling = (schedule.last / schedule.first) ** (1.0 / (schedule.passes * len(batches.parts)))
@@ -109,7 +108,7 @@ def annealed(batches: Batches, start: Floats, schedule: Schedule, random: np.ran
             part = batches.parts[place]
             found = problem.expectation(parameters, part, problem.threads)
             average += step * (found.counts * (weight / part.weights.sum()) - average)
-            parameters = layout.normalised(average + prior, parameters)
+            parameters = layout.normalised(average + problem.prior, parameters)
             log_likelihood += found.log_likelihood
             step *= cooling
         yield Pass(parameters, log_likelihood)
