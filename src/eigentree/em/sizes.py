@@ -10,8 +10,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Kind", "Size", "SizeSearch", "Trial"]
 
-Kind: TypeAlias = Literal["mixture", "random"]
-"""Where a model starts: with classes around rows that are far from each other, or at random."""
+Kind: TypeAlias = Literal["mixture", "random", "spectral"]
+"""Where a model starts: with classes around rows that are far from each other, or at random. A spectral fit has no
+start."""
 
 
 class Size(NamedTuple):
@@ -44,13 +45,13 @@ class Trial(NamedTuple):
     Attributes
     ----------
     size : Size
-    start : {"mixture", "random"}
+    start : {"mixture", "random", "spectral"}
     passes : int
         How often it went through the rows.
     parameters : int
         How many entries its tables have.
     log_likelihood : float
-        Mean log probability of a row that it learned from, in its last pass.
+        Mean log probability of a row that it learned from; NaN where that was not asked for.
     validation : float
         Mean log probability of a validation row, where that was highest.
     seconds : float
