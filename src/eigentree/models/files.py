@@ -36,6 +36,7 @@ from eigentree.spectral.stored_fit import model_content, read_model, read_report
 from eigentree.structures import zoo
 from eigentree.structures.given import as_structure, require_structure
 from eigentree.structures.graph import LatentGraph
+from eigentree.structures.learned_templates import open_template
 from eigentree.structures.templates import Template
 
 if TYPE_CHECKING:
@@ -185,8 +186,9 @@ def _parameter_content(writer: Writer, name: str, value: Any, graph: LatentGraph
         return {"network": network_content(writer, value)}
     if isinstance(value, Template):
         return {"template": _template_content(name, value)}
-    if name == "structure" and not isinstance(value, str):
+    if name == "structure":
         require_structure(value)
+    if name == "structure" and open_template(value) is None:
         return {"graph": writer.graph(graph or as_structure(value))}
     if type(value).__name__ in ESTIMATORS:
         return {"estimator": {"kind": _kind(value), "content": _content(writer, value, graph)}}

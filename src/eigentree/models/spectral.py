@@ -235,6 +235,7 @@ class SpectralJunctionTree(Face):
         sample = best.statistics.sample
         held = float(sample.weights.sum())
         search = SizeSearch(tuple(trials), chosen, (1.0,), best.score, best.statistics.rows, held)
+        # Held-out rows chose these ranks: what they cannot support stands in the report, and is no surprise.
         return self._published(best, search_=search)
 
     @learns
@@ -426,7 +427,9 @@ class SpectralJunctionTree(Face):
 
     def _learn(self, plan: ViewPlan, statistics: Statistics) -> Self:
         """Return the model with all that was learned put in place at once, after it was all computed."""
-        return self._published(self._learned(plan, statistics))
+        learned = self._learned(plan, statistics)
+        learned.report.warn()
+        return self._published(learned)
 
     def _learned(self, plan: ViewPlan, statistics: Statistics) -> _Learned:
         if not statistics.rows > 0:
@@ -446,7 +449,6 @@ class SpectralJunctionTree(Face):
         return _Learned(model, statistics, report, score)
 
     def _published(self, learned: _Learned, **more: Any) -> Self:
-        learned.report.warn()
         return self._become(
             {
                 "model_": learned.model,
