@@ -245,11 +245,14 @@ def _share_with_inner(node: Any, tree: BlockTree, count: int, lines: Any) -> Non
     """Write the messages from above to inner children: what comes down, times the messages of all others.
 
     What comes down takes up the messages of inner children from the last to the first. So all that is left to
-    multiply it by is what was multiplied before on the way up.
+    multiply it by is what was multiplied before on the way up. To an only child it may come down where its message
+    goes.
     """
     nodes, edges, places, down = tree.nodes, tree.edges, tree.places, node.down
     for edge in range(node.first_leaf - 1, node.first_edge - 1, -1):
         child, pick = nodes[edges[edge].child], edges[edge].pick
+        if down != tree.down and child.before < 0:
+            continue
         each = node.terms // child.bond
         place = pick + node.terms
         for p in range(child.outside, child.outside + child.bond):
@@ -257,7 +260,6 @@ def _share_with_inner(node: Any, tree: BlockTree, count: int, lines: Any) -> Non
                 t = places[place + k]
                 before = child.before + t if child.before >= 0 else tree.ones
                 if down != tree.down:
-                    # What comes down to this only child stands where its message goes.
                     _scale(lines, p, before, count)
                 elif k == 0:
                     _multiply(lines, p, down + t, before, count)
