@@ -43,7 +43,7 @@ def shown_search(verbose: int) -> Iterator[Callable[[Searched], None]]:
                 task,
                 completed=standing.passes,
                 total=standing.most,
-                description=f"{standing.size}{best}, {left:.0f} s more unless a larger size is tried",
+                description=f"{standing.size}{best}, at most {left:.0f} s more unless a larger size is tried",
             )
 
         yield show

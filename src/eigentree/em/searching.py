@@ -53,8 +53,11 @@ PASSES, FEWEST_STEPS = 10, 120
 WEIGHT_OF_BATCH = (0.5, 0.05)
 """What the first and the last batch weigh beside all before them."""
 
-FINISHING, PATIENCE, FINISHED = 15, 3, Stopping("gain", 1e-5)
+FINISHING, PATIENCE, FINISHED = 100, 3, Stopping("gain", 1e-5)
 """Accelerated steps on all rows, after all passes; how long validation rows may wait for a better one; the end."""
+
+STRETCH, LITTLE = 5, 2e-4
+"""Steps end where so many of them have raised the score of validation rows by less than this share of it."""
 
 SHARPNESS, NOISE = 0.5, 0.1
 """How much of a class is the row that it is seeded by, and how much of a hidden variable is no copy of it."""
@@ -295,8 +298,8 @@ class _Search:
             kind,
             passes,
             problem.layout.learned_count,
-            sum(fit.log_likelihood for fit in fits) / sum(fold.rows.weights.sum() for fold in ground.folds),
-            sum(fit.score for fit in fits) / sum(fold.validation.weights.sum() for fold in ground.folds),
+            sum(fit.log_likelihood for fit in fits) / float(sum(fold.rows.weights.sum() for fold in ground.folds)),
+            sum(fit.score for fit in fits) / float(sum(fold.validation.weights.sum() for fold in ground.folds)),
             time.process_time() - began,
         )
         self._members.append(Member(trial, tuple(fits)))
@@ -318,7 +321,7 @@ class _Course:
 
     @property
     def most(self) -> int:
-        """How often it goes through the rows at most."""
+        """How often it goes through the rows at most; mostly far fewer steps are left to gain by."""
         return self.schedule.passes + 1 + FINISHING
 
     def fitted(self, start: Floats, held: Problem, random: np.random.Generator) -> Iterator[Fit]:
@@ -343,6 +346,9 @@ class _Course:
             history.append(climb.here.objective)
             validation.append(climb.validation[-1] / held.weight)
             yield fit(climb.parameters, climb.history[-1], climb.score)
+            steps = len(climb.history) - 1
+            if steps >= STRETCH and validation[-1] - validation[-1 - STRETCH] < LITTLE * abs(validation[-1]):
+                break
         yield fit(climb.parameters, problem.log_likelihood(climb.parameters), climb.score)
 
 
