@@ -14,7 +14,7 @@ import eigentree as et
 from eigentree.data.columns import Columns
 from eigentree.em import smoothing
 from eigentree.em.distinct import DistinctRows
-from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, STRENGTHS, dealt
+from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, STRENGTHS
 
 GRAPH = et.zoo.hmm(8, 1, 2, 3)
 
@@ -88,7 +88,7 @@ def test_all_parts_are_all_rows_together(kind: str) -> None:
     codes = random.integers(0, 3, (40, 8)).astype(np.uint8)
     weights = random.integers(1, 9, 40) * (1.0 if kind == "whole" else 0.3)
     rows = DistinctRows.of(np.asfortranarray(codes), Columns.of(GRAPH).states, weights)
-    parts = dealt(rows, 5, np.random.default_rng(1))
+    parts = rows.dealt(np.full(5, 0.2), np.random.default_rng(1))
     assert parts.shape == (5, len(rows.weights))
     assert (parts >= 0).all()
     assert_allclose(parts.sum(axis=0), rows.weights)

@@ -92,6 +92,14 @@ class Rows:
         whole = X if type(X) is np.ndarray and X.dtype == columns.code_type and X.flags.f_contiguous else None
         return cls(columns, tuple(cells), whole if columns.plain and not lenient else None)
 
+    @classmethod
+    def of_codes(cls, codes: Codes, columns: Columns) -> Rows:
+        """Return the rows of codes, shape (rows, columns), in which a missing cell is the code after the last."""
+        states = np.array(columns.states)
+        cells = codes.astype(np.min_scalar_type(-int(states.max())))
+        cells[codes == states] = MISSING
+        return cls(columns, tuple(cells.T))
+
     @property
     def count(self) -> int:
         """Number of rows."""

@@ -53,6 +53,32 @@ class DistinctRows(NamedTuple):
         total = np.bincount(inverse, weights, len(first)).astype(np.float64, copy=False)
         return cls(np.asfortranarray(codes[first]), total, used[first])
 
+    def by_name(self, names: Sequence[str]) -> DistinctRows:
+        """Return the rows sorted by their cells, columns taken by name, wherever these stand in the data.
+
+        Which rows are held out changes what is chosen; the order of rows or of columns is no reason for that.
+        """
+        # By length first: x2 before x10, as columns without names stand.
+        places = sorted(range(len(names)), key=lambda place: (len(names[place]), names[place]))
+        order = np.lexsort([self.codes[:, place] for place in reversed(places)])
+        return DistinctRows(np.asfortranarray(self.codes[order]), self.weights[order], self.first[order])
+
+    def dealt(self, shares: Floats, random: np.random.Generator) -> Floats:
+        """Return the weight of each row in each part, shape (parts, rows), each copy of a row dealt out by itself.
+
+        What is left of a weight beyond whole copies goes to one part. The shares of the parts add up to 1.
+        """
+        whole = np.floor(self.weights)
+        copies = random.multinomial(whole.astype(np.int64), shares).T
+        rest = np.arange(len(shares))[:, None] == random.choice(len(shares), len(whole), p=shares)
+        weights: Floats = copies + (self.weights - whole) * rest
+        return weights
+
+    def weighing(self, weights: Floats) -> DistinctRows:
+        """Return the rows with other weights, without those of none."""
+        kept = np.flatnonzero(weights > 0)
+        return DistinctRows(np.asfortranarray(self.codes[kept]), weights[kept], self.first[kept])
+
 
 def columns_with_gaps(codes: Codes, graph: LatentGraph) -> frozenset[str]:
     """Return the names of the columns with missing cells."""

@@ -20,6 +20,7 @@ from eigentree.em.climbing import Problem, Stopping, climbed
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.sizes import Kind, Size, SizeSearch, Trial
 from eigentree.em.starts import carried, most_classes, random_start, seeded
+from eigentree.errors import DataError
 from eigentree.structures.discovery import mixture_of_trees
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from eigentree.exact.network import LatentNetwork
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["FEW_ROWS", "FOLDS", "Fold", "Ground", "Searched", "searched", "usual_share"]
+__all__ = ["FOLDS", "Fold", "Ground", "Searched", "folds_of", "searched"]
 
 FIRST_STATES, SHAPING_STATES = 2, 4
 """How many states come first, and with how many a mixture of trees is compared with twice as many."""
@@ -222,9 +223,37 @@ def _shares(networks: Sequence[LatentNetwork], rows: DistinctRows) -> tuple[Floa
     return shares, float(joint @ rows.weights / rows.weights.sum())
 
 
-def usual_share(rows: int) -> float:
-    """Return the share of so many rows that is not learned from but chooses."""
-    return min(MOST_HELD_OUT, max(HELD_OUT, ENOUGH_ROWS / rows))
+def folds_of(rows: DistinctRows, share: float, random: np.random.Generator, one: bool = False) -> tuple[Fold, ...]:
+    """Return rows that are learned from and rows that choose: once, or each part in turn where rows are few.
+
+    Parameters
+    ----------
+    rows : DistinctRows
+    share : float
+        How many choose; 0 for the usual share.
+    random : Generator
+    one : bool
+        Whether there can be only one fold.
+
+    Raises
+    ------
+    DataError
+        When some rows would have to both teach and choose.
+    """
+    count = float(rows.weights.sum())
+    if one or count > FEW_ROWS:
+        held = share or min(MOST_HELD_OUT, max(HELD_OUT, ENOUGH_ROWS / count))
+        parts = rows.dealt(np.array([held, 1.0 - held]), random)[:1]
+    else:
+        parts = rows.dealt(np.full(FOLDS, 1.0 / FOLDS), random)
+    folds = [Fold(rows.weighing(rows.weights - part), rows.weighing(part)) for part in parts]
+    usable = tuple(fold for fold in folds if len(fold.rows.weights) and len(fold.validation.weights))
+    if not usable:
+        raise DataError(
+            f"the size of the model is chosen by rows that are not learned from, and n_samples={count:g} leaves "
+            f"none to learn from, or none to choose by; give more rows, or the sizes"
+        )
+    return usable
 
 
 def searched(ground: Ground, random: np.random.Generator) -> Iterator[Searched]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from eigentree.em.climbing import Stopping, climbed
-from eigentree.em.distinct import DistinctRows
 from eigentree.em.fitting import fitted
 from eigentree.em.frozen import softened
 from eigentree.em.progress import shown_progress
@@ -24,12 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from eigentree.arrays import Floats
+    from eigentree.em.distinct import DistinctRows
     from eigentree.em.entrants import Kind
     from eigentree.em.racing import Course
     from eigentree.exact.network import LatentNetwork
-    from eigentree.structures.graph import LatentGraph
 
-__all__ = ["FEW_PSEUDO_COUNTS", "chosen_pseudo_counts", "dealt"]
+__all__ = ["FEW_PSEUDO_COUNTS", "chosen_pseudo_counts"]
 
 FEW_PSEUDO_COUNTS = 0.1
 """What is enough where rows are many: no cell is impossible, and nothing else changes much."""
@@ -89,11 +88,11 @@ def chosen_pseudo_counts(
     rows = float(course.rows.weights.sum())
     if not FEWEST_ROWS <= rows <= ROWS_PER_PARAMETER * course.whole.layout.learned_count:
         return FEW_PSEUDO_COUNTS
-    some = _by_name(course.rows, course.graph)
+    some = course.rows.by_name(course.graph.observed)
     # A prior is a matter of the tables and not of how many rows there are: some tell it, and cost less.
     if len(some.weights) > MOST_ROWS:
         some = part_of(some, MOST_ROWS, random).rows
-    parts = dealt(some, FOLDS, random)[: FOLDS if rows <= FEW_ROWS else 1]
+    parts = some.dealt(np.full(FOLDS, 1.0 / FOLDS), random)[: FOLDS if rows <= FEW_ROWS else 1]
     with shown_progress(verbose, "pseudo-counts", len(parts) * (1 + len(STRENGTHS)) * STEPS) as report:
         steps = itertools.count(1)
         trials = [
@@ -110,17 +109,6 @@ def chosen_pseudo_counts(
     )
 
 
-def _by_name(rows: DistinctRows, graph: LatentGraph) -> DistinctRows:
-    """Return the rows sorted by their cells, columns taken by name, wherever these stand in the data.
-
-    Which rows are held out changes the choice; the order of the columns of a frame is no reason for that.
-    """
-    # By length first: x2 before x10, as columns without names stand.
-    names = sorted(graph.observed, key=lambda name: (len(name), name))
-    order = np.lexsort([rows.codes[:, graph.column(name)] for name in reversed(names)])
-    return DistinctRows(np.asfortranarray(rows.codes[order]), rows.weights[order], rows.first[order])
-
-
 def _tried(
     course: Course,
     rows: DistinctRows,
@@ -133,7 +121,7 @@ def _tried(
 
     How much of each row is held out, `part` says.
     """
-    rest, held = _weighing(rows, rows.weights - part), _weighing(rows, part)
+    rest, held = rows.weighing(rows.weights - part), rows.weighing(part)
     if not len(rest.weights) or not len(held.weights):
         return None
     learning = replace(course, rows=rest, pseudo_counts=FEW_PSEUDO_COUNTS, max_iter=STEPS, validation=None)
@@ -158,20 +146,3 @@ def _level(score: Floats, scores: list[Floats], weights: Floats) -> bool:
     behind = max(scores, key=lambda each: float(weights @ each)) - score
     mean = float(weights @ behind) / total
     return mean <= LEVEL * math.sqrt(float(weights @ (behind - mean) ** 2)) / total
-
-
-def dealt(rows: DistinctRows, parts: int, random: np.random.Generator) -> Floats:
-    """Return the weight of each row in each part, shape (parts, rows), each copy of a row dealt out by itself.
-
-    What is left of a weight beyond whole copies goes to one part.
-    """
-    whole = np.floor(rows.weights)
-    copies = random.multinomial(whole.astype(np.int64), np.full(parts, 1.0 / parts)).T
-    rest = np.arange(parts)[:, None] == random.integers(parts, size=len(whole))
-    weights: Floats = copies + (rows.weights - whole) * rest
-    return weights
-
-
-def _weighing(rows: DistinctRows, weights: Floats) -> DistinctRows:
-    kept = np.flatnonzero(weights > 0)
-    return DistinctRows(np.asfortranarray(rows.codes[kept]), weights[kept], rows.first[kept])

@@ -286,12 +286,9 @@ def _other_models(
 ) -> list[Estimator]:
     """Return the fitted model of each class; a structure that is open is learned for each."""
     models = [cloned(estimator, structure=structure) for _ in parts]
-    states = np.array(columns.states)
     for model, part in zip(models, parts, strict=True):
-        signed = part.codes.astype(np.min_scalar_type(-int(states.max())))
-        signed[part.codes == states] = -1
         with _named(part.label):
-            model.fit(Rows(columns, tuple(signed.T)), sample_weight=part.weights)
+            model.fit(Rows.of_codes(part.codes, columns), sample_weight=part.weights)
     return models
 
 

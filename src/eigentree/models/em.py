@@ -12,6 +12,7 @@ import numpy as np
 from eigentree.checks import finite_number, flag, generator, one_of, whole_number
 from eigentree.counting.pairs import PairCounts
 from eigentree.counting.resolving import rows_and_columns
+from eigentree.data.rows import Rows
 from eigentree.em.climbing import USUAL_TOLERANCES, Problem, Stopping
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.entrants import KINDS
@@ -20,7 +21,7 @@ from eigentree.em.outcome import StartOutcome
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.progress import shown_progress, shown_search
 from eigentree.em.racing import Course
-from eigentree.em.searching import FEW_ROWS, FOLDS, Fold, Ground, searched, usual_share
+from eigentree.em.searching import Fold, Ground, folds_of, searched
 from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, chosen_pseudo_counts
 from eigentree.errors import DataError, NetworkError, ParameterError, quoted
 from eigentree.exact.network import LatentNetwork
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from eigentree.arrays import Codes, Floats
     from eigentree.checks import Seed
     from eigentree.data.columns import Columns
-    from eigentree.data.rows import Rows
     from eigentree.data.states import Categories, NumericRule, UnknownRule
     from eigentree.em.climbing import Rule
     from eigentree.em.entrants import Kind
@@ -296,20 +296,19 @@ class EMJunctionTree(StepsFace):
         random: np.random.Generator,
     ) -> Ground:
         """Return what sizes are tried on: the tree that rows tell, and who learns from which of them."""
-        codes, states, weights = encoded(rows, columns, sample_weight)
+        known = DistinctRows.of(*encoded(rows, columns, sample_weight)).by_name(columns.names)
         hidden_states, trees = (
             None if isinstance(size, str) else size for size in (template.hidden_states, template.trees)
         )
-        chosen = validation is not None or self.validation_fraction
-        if not chosen and trees is None and FOLDS <= np.count_nonzero(weights) <= FEW_ROWS:
-            folds = _folds(codes, states, weights, random)
-            known = weights
+        if validation is not None:
+            folds: tuple[Fold, ...] = (Fold(known, DistinctRows.of(*encoded(validation, columns, None))),)
         else:
-            share = self.validation_fraction or usual_share(len(codes))
-            known, held = self._held_out(codes, columns, weights, validation, share, random)
-            assert held is not None
-            folds = (Fold(DistinctRows.of(codes, states, known), held),)
-        tree = cache(partial(template.tree, PairCounts.empty(columns).count(rows, known)))
+            chosen = self.validation_fraction or trees is not None
+            folds = folds_of(known, self.validation_fraction, random, one=bool(chosen))
+        # What chooses is not learned from, unless all choose in turn.
+        seen = known if len(folds) > 1 else folds[0].rows
+        pairs = PairCounts.empty(columns).count(Rows.of_codes(seen.codes, columns), seen.weights)
+        tree = cache(partial(template.tree, pairs))
         parts = [part for fold in folds for part in fold]
         return Ground(
             tree=tree,
@@ -368,8 +367,7 @@ class EMJunctionTree(StepsFace):
     ) -> Course:
         """Return the rows to climb on, with those to validate by, and how to climb."""
         codes, states, weights = encoded(X, columns, sample_weight)
-        share = self.validation_fraction
-        weights, held = self._held_out(codes, columns, weights, validation, share, random)
+        weights, held = self._held_out(codes, columns, weights, validation, random)
         rows = DistinctRows.of(codes, states, weights)
         gaps = columns_with_gaps(rows.codes, graph)
         pseudo_counts = self._few_pseudo_counts
@@ -394,32 +392,21 @@ class EMJunctionTree(StepsFace):
         columns: Columns,
         weights: Floats,
         validation: ArrayLike | Any | None,
-        share: float,
         random: np.random.Generator,
     ) -> tuple[Floats, DistinctRows | None]:
         """Return the weights of the rows to learn from, and the rows to validate by: those given, or a share."""
         if validation is not None:
             return weights, DistinctRows.of(*encoded(validation, columns, None))
+        share = self.validation_fraction
         if not share:
             return weights, None
         order = random.permutation(len(codes))
         kept, out = np.split(order, [len(codes) - round(share * len(codes))])
         if not weights[kept].any() or not weights[out].any():
             raise DataError(
-                f"validation_fraction={share:g} of {len(codes)} rows leaves none to learn from, or none to "
+                f"validation_fraction={share!r} of {len(codes)} rows leaves none to learn from, or none to "
                 f"validate by; give more rows or another share"
             )
         learned = weights.copy()
         learned[out] = 0.0
         return learned, DistinctRows.of(codes[out], columns.states, weights[out])
-
-
-def _folds(codes: Codes, states: tuple[int, ...], weights: Floats, random: np.random.Generator) -> tuple[Fold, ...]:
-    """Return folds of few rows: each part of them chooses once, and is learned from otherwise."""
-    folds = []
-    for out in np.array_split(random.permutation(np.flatnonzero(weights)), FOLDS):
-        learned = weights.copy()
-        learned[out] = 0.0
-        held = DistinctRows.of(codes[out], states, weights[out])
-        folds.append(Fold(DistinctRows.of(codes, states, learned), held))
-    return tuple(folds)
