@@ -241,7 +241,7 @@ def test_what_earlier_rows_left_behind_the_last_one_counts_for_nothing(
 ) -> None:
     graph = many_states()[name]
     network = et.LatentNetwork.random(graph, seed=1)
-    rows = network.sample(93, seed=2)
+    rows = network.sample(333, seed=2)
     whole = counted(network, rows)
     monkeypatch.setattr(expectation_module, "CACHE_BYTES", 1)
     parts = counted(network, rows)
