@@ -205,6 +205,12 @@ def many_states() -> dict[str, et.LatentGraph]:
             [*"abc"],
         ),
         "bare": et.LatentGraph({"a": 9, "b": 8, "u": 3}, [("a", "b"), ("a", "u")], [*"ab"]),
+        # A leaf that is stored, of a clique's part, and one that is not stand at one node with an inner child.
+        "both kinds": et.LatentGraph(
+            {"a": 2, "b": 4, "c": 9, "u": 2, "v": 2, "w": 2},
+            [("a", "b"), ("a", "c"), ("b", "c"), ("a", "u"), ("b", "u"), ("b", "v"), ("c", "w")],
+            [*"abc"],
+        ),
     }
 
 
@@ -241,7 +247,7 @@ def test_what_earlier_rows_left_behind_the_last_one_counts_for_nothing(
 ) -> None:
     graph = many_states()[name]
     network = et.LatentNetwork.random(graph, seed=1)
-    rows = network.sample(93, seed=2)
+    rows = network.sample(333, seed=2)
     whole = counted(network, rows)
     monkeypatch.setattr(expectation_module, "CACHE_BYTES", 1)
     parts = counted(network, rows)

@@ -183,7 +183,7 @@ class Expectation:
         """Return what the compiled loop adds up over all rows."""
         count = len(rows.weights)
         # An odd number of cache lines, so that the lines of messages do not all fall into the same few places.
-        block = int(np.clip(CACHE_BYTES // (8 * layout.lines), 80, 512)) // 16 * 16 - 8
+        block = int(np.clip(CACHE_BYTES // (8 * layout.lines), 128, 512)) // 16 * 16 - 8
         transposed = values[self._values.transposed]
         threads = min(threads, -(-count // block))
         bounds = np.linspace(0, count, threads + 1).astype(int).tolist()
