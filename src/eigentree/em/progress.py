@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from eigentree.em.searching import Searched
 
@@ -29,7 +29,8 @@ def shown_progress(verbose: int, title: str, total: int) -> Iterator[Callable[[i
 @contextmanager
 def shown_search(verbose: int) -> Iterator[Callable[[Searched], None]]:
     """Yield a function of how a search stands that shows it, with the time to come if no larger size does."""
-    with _bar(verbose) as bar:
+    # The time that the bar itself would tell is that of one fit of many.
+    with _bar(verbose, ["{task.description}"]) as bar:
         if bar is None:
             yield lambda standing: None
             return
@@ -37,13 +38,13 @@ def shown_search(verbose: int) -> Iterator[Callable[[Searched], None]]:
         clock = _Clock()
 
         def show(standing: Searched) -> None:
-            best = f", best {standing.best.trial.validation:.6g}" if standing.members else ""
+            best = f": best {standing.best.trial.validation:.5g}" if standing.members else ""
             left = clock.left(standing)
             bar.update(
                 task,
                 completed=standing.passes,
                 total=standing.most,
-                description=f"{standing.size}{best}, at most {left:.0f} s more unless a larger size is tried",
+                description=f"{standing.size}{best}, at most {left:.0f} s if no larger comes",
             )
 
         yield show
@@ -68,16 +69,17 @@ class _Clock:
 
 
 @contextmanager
-def _bar(verbose: int) -> Iterator[Any]:
-    """Yield a bar on the terminal; None where nobody can see it."""
+def _bar(verbose: int, before: Sequence[str] = ()) -> Iterator[Any]:
+    """Yield a bar on the terminal, with some texts before it or in the usual form; None where nobody can see it."""
     if verbose > 0 and sys.stderr.isatty():
         try:
             from rich.console import Console
-            from rich.progress import Progress
+            from rich.progress import BarColumn, Progress
         except ImportError:
             pass
         else:
-            with Progress(console=Console(stderr=True), transient=True) as bar:
+            columns = (*before, BarColumn()) if before else ()
+            with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
                 yield bar
             return
     yield None
