@@ -78,7 +78,7 @@ def _bar(verbose: int, before: Sequence[str] = ()) -> Iterator[Any]:
         except ImportError:
             pass
         else:
-            columns = (*before, BarColumn()) if before else ()
+            columns: tuple[Any, ...] = (*before, BarColumn()) if before else ()
             with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
                 yield bar
             return
