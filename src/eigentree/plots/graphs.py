@@ -14,7 +14,7 @@ from eigentree.structures.discovery import mixed_tree
 from eigentree.structures.graph import LatentGraph
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from eigentree.plots.layout import Layout
 
@@ -28,7 +28,7 @@ LARGEST_FONT = 10.0
 ROW = 16.5
 """Between two rows."""
 
-PADDING = 3.0
+PADDING = 2.4
 """Around a name in its box."""
 
 GAP = 26.0
@@ -36,6 +36,9 @@ GAP = 26.0
 
 THIN, THICK = 0.6, 5.0
 """Width of an edge without strength, and of the strongest."""
+
+BOW = 0.2
+"""How far an edge that is no branch of a tree bends aside, as a share of its length."""
 
 LONGEST_NAME = 40
 """Letters of a name that are shown."""
@@ -53,9 +56,9 @@ def graph(model: LatentGraph | LatentNetwork | Face, ax: Any = None) -> Any:
     """Return matplotlib's axes with the graph of a model: hidden variables in round boxes, columns in square ones.
 
     A tree grows from its middle to both sides. Where tables are known, edges are the wider the more their ends tell
-    of each other, as `eigentree.dependencies` has it. Arrows show directions where these matter: not in trees, which
-    say the same whichever way their edges point. The variable of a mixture of trees, the parent of all others, is
-    left out, and the title says so.
+    of each other, as `eigentree.dependencies` has it. Arrows show directions where these matter: not in trees,
+    which say the same whichever way their edges point. The variable of a mixture of trees, the parent of all
+    others, is left out, and the title says so.
 
     Parameters
     ----------
@@ -76,12 +79,11 @@ def graph(model: LatentGraph | LatentNetwork | Face, ax: Any = None) -> Any:
     layout = laid_out(shown.edges, _widths(shown), GAP)
     size = _size(layout)
     ax = _own_axes(size) if ax is None else ax
+    _say(ax, shown, None if which is None else f"{whole.states[which]} such trees ({which!r}", strengths)
     scale = _room(ax, size)
-    small = min(LARGEST_FONT / FONT, *scale)
-    boxes = _placed(layout, scale, small)
-    _draw_edges(ax, shown, layout, boxes, strengths, small)
-    _draw_names(ax, shown, boxes, FONT * small)
-    _finish(ax, whole, which, shown, strengths, small)
+    boxes = _placed(layout, scale)
+    _draw_edges(ax, shown, layout, boxes, strengths, scale)
+    _draw_names(ax, shown, boxes, FONT * _small(scale))
     return ax
 
 
@@ -138,6 +140,9 @@ def _own_axes(size: tuple[float, float, float]) -> Any:
 
 def _room(ax: Any, size: tuple[float, float, float]) -> tuple[float, float]:
     """Return by how much to stretch the picture so that it fills axes, whose units become points."""
+    if (engine := ax.figure.get_layout_engine()) is not None:
+        # What stands around the axes takes its room first.
+        engine.execute(ax.figure)
     extent = ax.get_window_extent()
     wide, high = (pixels * 72 / ax.figure.dpi for pixels in (extent.width, extent.height))
     scale = wide / (size[1] - size[0]), high / size[2]
@@ -147,11 +152,16 @@ def _room(ax: Any, size: tuple[float, float, float]) -> tuple[float, float]:
     return scale
 
 
-def _placed(layout: Layout, scale: tuple[float, float], small: float) -> dict[str, Box]:
-    """Return the boxes as they are drawn: with their middles moved, and no larger than names are."""
+def _small(scale: tuple[float, float]) -> float:
+    """Return by how much names are made larger or smaller."""
+    return min(LARGEST_FONT / FONT, *scale)
+
+
+def _placed(layout: Layout, scale: tuple[float, float]) -> dict[str, Box]:
+    """Return the boxes as they are drawn: moved apart, and just as large as their names ask for."""
     boxes = {}
     for name, (left, right, row) in layout.boxes.items():
-        width = (right - left) * small
+        width = (right - left) * _small(scale)
         # The end that is nearer to the middle of the picture stays where it is.
         start = left * scale[0] if left >= 0 else right * scale[0] - width
         start = -width / 2 if left < 0 < right else start
@@ -165,23 +175,30 @@ def _draw_edges(
     layout: Layout,
     boxes: Mapping[str, Box],
     strengths: Mapping[tuple[str, str], float],
-    small: float,
+    scale: tuple[float, float],
 ) -> None:
-    """Draw each edge from box to box; those that are no branch of the tree are dashed."""
+    """Draw each edge from box to box, behind the boxes."""
     from matplotlib.patches import FancyArrowPatch
 
-    branches = {frozenset(branch) for branch in layout.branches}
+    branches = set(layout.branches)
     arrows = graph.directed and any(len(graph.parents(name)) > 1 for name in graph.names)
     largest = max(strengths.values(), default=0.0)
+    small = _small(scale)
     for edge in graph.edges:
         share = strengths[edge] / largest if largest > 0 else 0.1
+        one, other = (boxes[name] for name in edge)
+        if edge in branches:
+            points = _branch(one, other, GAP * scale[0])
+        elif edge[::-1] in branches:
+            points = _branch(other, one, GAP * scale[0])[::-1]
+        else:
+            points = _bow(one, other)
         ax.add_patch(
             FancyArrowPatch(
-                path=_path(*(boxes[name] for name in edge)),
+                path=_path(points),
                 arrowstyle="-|>" if arrows else "-",
                 mutation_scale=9 * small,
-                linewidth=(THIN + (THICK - THIN) * share) * small,
-                linestyle="-" if frozenset(edge) in branches else (0, (3, 2)),
+                linewidth=_line_width(share) * small,
                 color=EDGE,
                 zorder=1,
                 capstyle="butt",
@@ -191,22 +208,43 @@ def _draw_edges(
         )
 
 
-def _path(one: Box, other: Box) -> Any:
-    """Return a curve from box to box that leaves and arrives along the rows."""
+def _line_width(share: float) -> float:
+    """Return how wide the edge is that has a share of the strength of the strongest."""
+    return THIN + (THICK - THIN) * share
+
+
+def _facing(one: Box, other: Box) -> tuple[float, float]:
+    """Return the ends of two boxes that face each other; of boxes above each other, both middles."""
+    if one.right <= other.left:
+        return one.right, other.left
+    if other.right <= one.left:
+        return one.left, other.right
+    return (one.left + one.right) / 2, (other.left + other.right) / 2
+
+
+def _branch(inner: Box, outer: Box, gap: float) -> list[tuple[float, float]]:
+    """Return a line along the row of a box to where the gap begins, and a curve through the gap to the next box."""
+    begin, end = _facing(inner, outer)
+    # Beside the boxes of its depth an edge keeps to its own row.
+    first = end - gap if begin < end else end + gap
+    turn = (first + end) / 2
+    straight = [(begin + (first - begin) * step / 3, inner.row) for step in range(4)]
+    return [*straight, (turn, inner.row), (turn, outer.row), (end, outer.row)]
+
+
+def _bow(one: Box, other: Box) -> list[tuple[float, float]]:
+    """Return a curve that bends aside, for an edge that has no room of its own."""
+    begin, end = _facing(one, other)
+    aside, along = BOW * (other.row - one.row), BOW * (begin - end)
+    thirds = [(begin + (end - begin) * step / 3, one.row + (other.row - one.row) * step / 3) for step in (1, 2)]
+    return [(begin, one.row), *((x + aside, y + along) for x, y in thirds), (end, other.row)]
+
+
+def _path(points: Sequence[tuple[float, float]]) -> Any:
+    """Return a path of cubic curves: two points that pull, and one that is reached, again and again."""
     from matplotlib.path import Path
 
-    if one.right <= other.left:
-        begin, end = one.right, other.left
-        turn = (begin + end) / 2
-    elif other.right <= one.left:
-        begin, end = one.left, other.right
-        turn = (begin + end) / 2
-    else:
-        # One above the other: around the right of both.
-        begin, end = one.right, other.right
-        turn = max(begin, end) + GAP / 2
-    points = [(begin, one.row), (turn, one.row), (turn, other.row), (end, other.row)]
-    return Path(points, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
+    return Path(points, [Path.MOVETO, *([Path.CURVE4] * (len(points) - 1))])
 
 
 def _draw_names(ax: Any, graph: LatentGraph, boxes: Mapping[str, Box], font: float) -> None:
@@ -232,41 +270,32 @@ def _draw_names(ax: Any, graph: LatentGraph, boxes: Mapping[str, Box], font: flo
         )
 
 
-def _finish(
-    ax: Any,
-    whole: LatentGraph,
-    which: str | None,
-    shown: LatentGraph,
-    strengths: Mapping[tuple[str, str], float],
-    small: float,
-) -> None:
+def _say(ax: Any, shown: LatentGraph, mixed: str | None, strengths: Mapping[tuple[str, str], float]) -> None:
     """Say what is shown: in a title, and in a legend below."""
     from matplotlib.lines import Line2D
 
-    title = f"{len(shown.observed)} columns, {len(shown.hidden)} hidden variables"
-    if which is not None:
-        title += f"; a mixture of {whole.states[which]} such trees ({which!r}, the parent of all, is left out)"
-    ax.set_title(title, fontsize=max(FONT, 1.15 * FONT * small), parse_math=False)
-    marks: list[Any] = [
+    title = f"{_counted(len(shown.observed), 'column')}, {_counted(len(shown.hidden), 'hidden variable')}"
+    if mixed is not None:
+        title += f"; a mixture of {mixed}, the parent of all, is left out)"
+    ax.set_title(title, fontsize=FONT + 1, parse_math=False, wrap=True)
+    kinds = [("column", OBSERVED), ("hidden variable", HIDDEN)][: 2 if shown.hidden else 1]
+    marks = [
         Line2D(
             [],
             [],
             linestyle="",
             marker="s",
             markersize=8,
-            markerfacecolor=each["facecolor"],
-            markeredgecolor=each["edgecolor"],
+            markerfacecolor=style["facecolor"],
+            markeredgecolor=style["edgecolor"],
             label=label,
         )
-        for each, label, present in ((OBSERVED, "column", True), (HIDDEN, "hidden variable", bool(shown.hidden)))
-        if present
+        for label, style in kinds
     ]
     largest = max(strengths.values(), default=0.0)
-    if largest > 0:
-        for share in (1.0, 0.25):
-            width = (THIN + (THICK - THIN) * share) * small
-            label = f"{share * largest:.2g} nats"
-            marks.append(Line2D([], [], color=EDGE, linewidth=width, label=label))
+    for share in (1.0, 0.25) if largest > 0 else ():
+        label = f"{share * largest:.2g} nats"
+        marks.append(Line2D([], [], color=EDGE, linewidth=_line_width(share), label=label))
     ax.legend(
         handles=marks,
         loc="upper center",
@@ -276,3 +305,7 @@ def _finish(
         fontsize=FONT,
         borderaxespad=0.3,
     )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count or 'no'} {what}s"
