@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Box", "Layout", "laid_out"]
 
+APART = 1.25
+"""Rows from one branch to the next."""
+
 Outline: TypeAlias = dict[int, tuple[float, float]]
 """The first and the last row that a branch fills: at 2d beside the boxes of depth d, at 2d + 1 beyond them."""
 
@@ -163,9 +166,11 @@ class _Tree:
 
     def _own(self, name: str, starts: Sequence[float]) -> Outline:
         """Return what the box of a variable fills; one that stands at an end may reach beyond its depth."""
-        depth, outline = self._depths[name], {}
+        depth = self._depths[name]
+        outline = {2 * depth: (0.0, 0.0)}
+        if self._children[name]:
+            return outline
         end = starts[depth] + self._widths[name]
-        outline[2 * depth] = (0.0, 0.0)
         for beyond in range(depth + 1, len(starts)):
             if end > starts[beyond] - self._gap:
                 outline[2 * beyond - 1] = (0.0, 0.0)
@@ -179,12 +184,17 @@ class _Tree:
             return _Branch({}, own)
         rows: dict[str, float] = {}
         filled: Outline = {}
+        height = 1
         for name in children:
             outline = made[name].outline
-            row = max((filled[at][1] - top + 1 for at, (top, _) in outline.items() if at in filled), default=0.0)
+            # Branches stand a little apart from each other, ends close together.
+            apart = 1.0 if self._heights[name] == height == 1 else APART
+            row = max(
+                (filled[at][1] - top + apart for at, (top, _) in outline.items() if at in filled), default=0.0
+            )
             # Edges to children come in order too, however short these are.
-            row = max([row, *(before + 1 for before in rows.values())])
-            rows[name] = row
+            rows[name] = row = max([row, *(before + apart for before in rows.values())])
+            height = self._heights[name]
             for at, (top, bottom) in outline.items():
                 first, last = filled.get(at, (top + row, bottom + row))
                 filled[at] = min(first, top + row), max(last, bottom + row)
