@@ -185,6 +185,8 @@ def test_axes_come_back_and_names_become_smaller_where_room_is_short() -> None:
     assert et.plot.graph(graph, ax=other) is other
     assert 0 < ax.texts[0].get_fontsize() < 8
     figure.draw(FigureCanvasAgg(figure).get_renderer())
+    part = Figure(layout="constrained").subfigures(1, 2)[1].subplots()
+    assert et.plot.graph(graph, part) is part
 
 
 def test_names_are_shown_as_they_are_but_for_their_length() -> None:

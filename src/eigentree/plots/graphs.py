@@ -74,7 +74,7 @@ def graph(model: LatentGraph | LatentNetwork | Face, ax: Any = None) -> Any:
     """
     whole, strengths = _drawn(model)
     shown, which = mixed_tree(whole)
-    if ax is not None and not hasattr(ax, "get_window_extent"):
+    if ax is not None and not hasattr(ax, "set_axis_off"):
         raise ParameterError(f"ax is one of matplotlib's Axes, not {quoted(ax)}")
     layout = laid_out(shown.edges, _widths(shown), GAP)
     size = _size(layout)
@@ -141,8 +141,8 @@ def _own_axes(size: tuple[float, float, float]) -> Any:
 def _room(ax: Any, size: tuple[float, float, float]) -> tuple[float, float]:
     """Return by how much to stretch the picture so that it fills axes, whose units become points."""
     if (engine := ax.figure.get_layout_engine()) is not None:
-        # What stands around the axes takes its room first.
-        engine.execute(ax.figure)
+        # What stands around the axes takes its room first, in the whole figure where this is a part of one.
+        engine.execute(ax.figure.canvas.figure)
     extent = ax.get_window_extent()
     wide, high = (pixels * 72 / ax.figure.dpi for pixels in (extent.width, extent.height))
     scale = wide / (size[1] - size[0]), high / size[2]
