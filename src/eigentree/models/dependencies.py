@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations, groupby
+from itertools import groupby, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from eigentree.checks import our_arithmetic
-from eigentree.counting.dependence import information_of
 from eigentree.errors import GraphError, ParameterError, did_you_mean, quoted
 from eigentree.exact.network import LatentNetwork
 from eigentree.exact.pair_tables import PairTables
@@ -19,7 +18,7 @@ from eigentree.structures.discovery import mixed_tree
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from eigentree.arrays import Floats
+    from eigentree.arrays import Floats, Integers
 
 __all__ = ["Dependencies", "Link", "dependencies", "edge_strengths", "network_of"]
 
@@ -88,8 +87,7 @@ class Dependencies:
 def dependencies(model: LatentNetwork | TablesFace) -> Dependencies:
     """Return how much the columns of a model, and its hidden variables, tell of each other: mutual information.
 
-    All is exact under the model, whatever cells were missing when it was learned. The time grows with the square of
-    the number of columns.
+    All is exact under the model, whatever cells were missing when it was learned.
 
     Parameters
     ----------
@@ -110,23 +108,22 @@ def dependencies(model: LatentNetwork | TablesFace) -> Dependencies:
     """
     network = network_of(model)
     tree, which = mixed_tree(network.graph)
-    tables = PairTables(network, which)
-    columns: dict[tuple[str, str], float] = {}
-    hidden: dict[tuple[str, str], float] = {}
-    for column in tree.observed:
-        for other, table in tables.of(column).items():
-            if other in tree.hidden:
-                hidden[other, column] = _information(table, which is not None)
-            elif tree.column(column) < tree.column(other):
-                columns[column, other] = _information(table.sum(axis=2) if which else table, False)
+    pairs = PairTables(network, which)
+    columns: list[Link] = []
+    hidden: dict[str, list[Link]] = {}
+    for name, table in pairs.tables():
+        tables = table if which else table[:, :, None]
+        if name in tree.hidden:
+            told = _of_columns(tables, pairs.starts)
+            hidden[name] = _ranked(Link(name, *each) for each in zip(tree.observed, told, strict=True))
+        else:
+            told = _of_columns(tables.sum(axis=2, keepdims=True), pairs.starts)
+            place = tree.column(name)
+            columns += [Link(*each) for each in zip(tree.observed[:place], repeat(name), told[:place])]
     return Dependencies(
-        _ranked(Link(*pair, columns.get(pair, 0.0)) for pair in combinations(tree.observed, 2)),
+        _ranked(columns),
         _ranked(Link(*edge, nats) for edge, nats in edge_strengths(network).items()),
-        [
-            link
-            for name in tree.hidden
-            for link in _ranked(Link(name, column, hidden.get((name, column), 0.0)) for column in tree.observed)
-        ],
+        [link for name in tree.hidden for link in hidden[name]],
     )
 
 
@@ -150,15 +147,30 @@ def edge_strengths(network: LatentNetwork) -> dict[tuple[str, str], float]:
     tree, which = mixed_tree(network.graph)
     beside = () if which is None else (which,)
     tables = network.clique_marginals([(*edge, *beside) for edge in tree.edges])
-    return {edge: _information(table, which is not None) for edge, table in zip(tree.edges, tables, strict=True)}
+    return {
+        edge: _of_columns(table if which else table[:, :, None], np.zeros(1, np.int64))[0]
+        for edge, table in zip(tree.edges, tables, strict=True)
+    }
 
 
-def _information(table: Floats, mixed: bool) -> float:
-    """Return the mutual information of the first two axes, where a third has the trees of a mixture, its mean."""
-    tables = table if mixed else table[:, :, None]
-    shares = tables.sum(axis=(0, 1))
-    alone = np.divide(tables, shares, out=np.zeros_like(tables), where=shares > 0)
-    return float(information_of(alone) @ shares)
+def _of_columns(tables: Floats, starts: Integers) -> list[float]:
+    """Return the mutual information of each column and one variable, in the mean over the trees of a mixture.
+
+    Parameters
+    ----------
+    tables : array, shape (rows, states, trees)
+        The joint distribution of trees, the variable, and each column, whose states are rows below each other.
+    starts : array, shape (columns,)
+        The first row of each column.
+    """
+    columns = np.add.reduceat(tables, starts, axis=0)
+    of_rows = np.repeat(columns, np.diff([*starts, len(tables)]), axis=0)
+    expected = tables.sum(axis=1, keepdims=True) * of_rows
+    known = tables * of_rows.sum(axis=1, keepdims=True)
+    ratio = np.divide(known, expected, out=np.ones_like(tables), where=tables > 0)
+    told = np.add.reduceat((tables * np.log(ratio)).sum(axis=(1, 2)), starts)
+    # Rounding must not make independent columns tell less than nothing.
+    return [max(float(nats), 0.0) for nats in told]
 
 
 def _ranked(links: Iterable[Link]) -> list[Link]:
