@@ -17,6 +17,7 @@ from planted_trees import random_tree
 from sklearn.exceptions import NotFittedError
 
 import eigentree as et
+from eigentree.em.sizes import Size, SizeSearch, Trial
 from eigentree.models.dependencies import edge_strengths
 from eigentree.plots.layout import Layout, laid_out
 from eigentree.structures.discovery import mixture_of_trees
@@ -232,3 +233,17 @@ def test_without_matplotlib_it_is_said_what_to_install(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "matplotlib.textpath", None)
     with pytest.raises(et.EigentreeError, match=r"pip install 'eigentree\[plots\]'"):
         et.plot.graph(et.zoo.mixture(3))
+
+
+def test_a_search_is_drawn_with_all_its_trials() -> None:
+    tried = [(2, 1, -9.0), (2, 1, -9.5), (4, 1, -8.0), (4, 4, -7.5), (8, 4, -7.6)]
+    trials = tuple(Trial(Size(states, trees), "random", 5, 10, -7.0, nats, 0.1) for states, trees, nats in tried)
+    search = SizeSearch(trials, Size(4, 4), (0.6, 0.4), -7.4, 100.0, 20.0)
+    ax = Figure().subplots()
+    assert search.plot(ax) is ax
+    points = {tuple(point) for line in ax.lines for point in line.get_xydata().tolist()}
+    assert points == {(states, nats) for states, _, nats in tried} | {(4, -7.4)}
+    best = {line.get_label(): line.get_xydata().tolist() for line in ax.lines}
+    assert best["one tree"] == [[2, -9.0], [4, -8.0]]
+    assert best["mixture of 4 trees"] == [[4, -7.5], [8, -7.6]]
+    assert search.plot().figure is not ax.figure
