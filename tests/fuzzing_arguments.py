@@ -451,6 +451,8 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "LabeledTable": {"array": array, "names": labels_of_tensor, "states": of(None, [["a", "b"], [1, 2, 3]])},
     "at": {"given": of(None, {"h": 0}, {"x0": 1})},
     "to_pandas": {},
+    "dependencies()": {"model": pooled(lambda: [*POOL.networks, *POOL.graphs, *_all_fitted()])},
+    "plot.graph()": {"model": pooled(lambda: [*POOL.networks, *POOL.graphs, *_all_fitted()]), "ax": of(None)},
     "expected_counts()": {
         "network": pooled(lambda: POOL.networks),
         "X": data,
@@ -504,6 +506,10 @@ class _Moments:
     def joint(self, names: Any) -> Any:
         shapes = {1: [2.0], 2: [[0.1, -5.0]], 3: "x"}
         return shapes.get(len(names))
+
+
+def _all_fitted() -> list[Any]:
+    return [model for models in POOL.fitted.values() for model in models]
 
 
 def _tree(draw: Draw) -> et.JunctionTree:

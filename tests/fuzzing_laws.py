@@ -213,6 +213,14 @@ def _is_a_tree_over_the_columns(question: Question, answer: Any) -> None:
         assert one == other
 
 
+@LAWS.of("dependencies()")
+def _nobody_tells_more_than_there_is_to_know(question: Question, answer: Any) -> None:
+    given = question.arguments["model"]
+    states = (given if isinstance(given, et.LatentNetwork) else given.network_).graph.states
+    for one, other, nats in (*answer.columns, *answer.edges, *answer.hidden):
+        assert 0 <= nats <= np.log(min(states[one], states[other])) + 1e-9
+
+
 @LAWS.of("LabeledTensor.transpose")
 def _transposed_is_equivalent(question: Question, answer: Any) -> None:
     assert answer.equivalent(question.owner)

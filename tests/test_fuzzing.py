@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from operator import attrgetter
 
 import fuzzing
 import pytest
@@ -46,7 +47,7 @@ def test_everything_public_is_called_with_all_its_arguments(target: fuzzing.Targ
             function = getattr(zoo, target.kind).build
         else:
             home = et if target.name in fuzzing.FUNCTIONS else zoo
-            function = getattr(home, target.name.removesuffix("()"))
+            function = attrgetter(target.name.removesuffix("()"))(home)
     parameters = inspect.signature(function).parameters.values()
     named = {each.name for each in parameters if not each.kind.name.startswith("VAR")}
     # Only the package itself says which error is to be raised.

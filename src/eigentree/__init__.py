@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     from eigentree.errors import TreewidthError as TreewidthError
     from eigentree.exact.network import LatentNetwork as LatentNetwork
     from eigentree.models.classifier import JunctionTreeClassifier as JunctionTreeClassifier
+    from eigentree.models.dependencies import dependencies as dependencies
     from eigentree.models.em import EMJunctionTree as EMJunctionTree
     from eigentree.models.files import load as load
     from eigentree.models.imputer import JunctionTreeImputer as JunctionTreeImputer
     from eigentree.models.online_em import OnlineEMJunctionTree as OnlineEMJunctionTree
     from eigentree.models.spectral import SpectralJunctionTree as SpectralJunctionTree
+    from eigentree.plots import plot as plot
     from eigentree.structures import zoo as zoo
     from eigentree.structures.graph import LatentGraph as LatentGraph
     from eigentree.structures.junction_tree import JunctionTree as JunctionTree
@@ -62,11 +64,12 @@ _HOME = {
     "Statistics": "counting.statistics",
     "TensorError": "errors",
     "TreewidthError": "errors",
+    "dependencies": "models.dependencies",
     "expected_counts": "em.expected_tables",
     "learn_structure": "counting.learned_structure",
     "load": "models.files",
 }
-_MODULES = {"datasets": "datasets", "zoo": "structures.zoo"}
+_MODULES = {"datasets": "datasets", "plot": "plots.plot", "zoo": "structures.zoo"}
 
 __all__ = ["__version__", *sorted(_HOME), *sorted(_MODULES)]
 

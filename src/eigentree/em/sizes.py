@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import cycle
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -14,6 +15,14 @@ __all__ = ["Kind", "Size", "SizeSearch", "Trial"]
 Kind: TypeAlias = Literal["mixture", "random", "spectral"]
 """Where a model starts: with classes around rows that are far from each other, or at random. A spectral fit has no
 start."""
+
+
+STYLES: tuple[dict[str, Any], ...] = (
+    {"color": "#0072B2", "marker": "o", "linestyle": "-"},
+    {"color": "#D55E00", "marker": "s", "linestyle": (0, (5, 1.5))},
+    {"color": "#009E73", "marker": "^", "linestyle": (0, (1, 1.2))},
+)
+"""Lines in colours of Okabe and Ito, told apart by marks and dashes as well."""
 
 
 class Size(NamedTuple):
@@ -120,18 +129,26 @@ class SizeSearch:
             from matplotlib.figure import Figure
 
             ax = Figure(figsize=(6.0, 3.8), layout="constrained").subplots()
-        for trees in sorted({trial.size.trees for trial in self.trials}):
-            best = _best_by_states([trial for trial in self.trials if trial.size.trees == trees])
+        for trees, style in zip(sorted({trial.size.trees for trial in self.trials}), cycle(STYLES)):
+            trials = [trial for trial in self.trials if trial.size.trees == trees]
+            best = _best_by_states(trials)
             label = f"mixture of {trees} trees" if trees > 1 else "one tree"
-            ax.plot(list(best), list(best.values()), "o-", label=label)
-        several = f"average of {len(self.shares)}" if len(self.shares) > 1 else "kept"
-        ax.plot([self.size.hidden_states], [self.validation], "k*", markersize=12, label=several)
+            ax.plot(list(best), list(best.values()), label=label, markersize=6, **style)
+            # The best of each size is on the line; other starts stand below it.
+            places = [trial.size.hidden_states for trial in trials]
+            ax.plot(places, [trial.validation for trial in trials], alpha=0.4, **style | {"linestyle": ""})
+        several = f"average of {len(self.shares)} fits" if len(self.shares) > 1 else "kept"
+        ax.plot([self.size.hidden_states], [self.validation], "k*", markersize=13, label=several, zorder=5)
         ax.set_xscale("log", base=2)
         states = sorted({trial.size.hidden_states for trial in self.trials})
         ax.set_xticks(states, [str(count) for count in states])
+        ax.minorticks_off()
         ax.set_xlabel("states of each hidden variable")
         ax.set_ylabel("log probability of a validation row")
-        ax.legend()
+        ax.grid(color="#dddddd", linewidth=0.6)
+        ax.set_axisbelow(True)
+        # Small sizes are the worse ones, so this corner is free.
+        ax.legend(loc="lower right", frameon=False)
         return ax
 
     def __repr__(self) -> str:

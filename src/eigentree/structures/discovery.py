@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
     from eigentree.structures.joining import Edge
 
-__all__ = ["chow_liu", "hidden_chow_liu", "joined_tree", "mixture_of_trees", "spanning_tree"]
+__all__ = ["chow_liu", "hidden_chow_liu", "joined_tree", "mixed_tree", "mixture_of_trees", "spanning_tree"]
 
 DIGITS = 12
 """Digits of a weight, beside the largest, that count; the rest is rounding, by which no tie may be broken."""
@@ -161,6 +161,30 @@ def mixture_of_trees(graph: LatentGraph, trees: int) -> LatentGraph:
     (which,) = apart(["tree"], graph.states)
     edges = [(which, name) for name in graph.names]
     return LatentGraph({which: trees, **graph.states}, [*edges, *graph.edges], [which, *graph.hidden])
+
+
+def mixed_tree(graph: LatentGraph) -> tuple[LatentGraph, str | None]:
+    """Return the tree that a graph mixes, and the variable that says which of the trees a row is of.
+
+    Any other graph comes back as it is, with None: what is left without the variable must be one tree.
+
+    Examples
+    --------
+    >>> graph = LatentGraph({"h": 3, "a": 2, "b": 2}, [("h", "a"), ("h", "b")], ["h"])
+    >>> mixed_tree(mixture_of_trees(graph, 4)) == (graph, "tree")
+    True
+    >>> mixed_tree(graph) == (graph, None)
+    True
+    """
+    which, *names = graph.names
+    edges = [edge for edge in graph.edges if which not in edge]
+    of_all = graph.directed and all(which in graph.parents(name) for name in names)
+    # Without edges, it is the hidden class of plain columns.
+    one_tree = bool(edges) and len(edges) == len(names) - 1 == len({child for _, child in edges})
+    if which not in graph.hidden or not of_all or not one_tree:
+        return graph, None
+    states = {name: graph.states[name] for name in names}
+    return LatentGraph(states, edges, [name for name in graph.hidden if name != which]), which
 
 
 def _called(edges: Sequence[Edge], leaves: Sequence[str]) -> dict[int, str]:

@@ -1,0 +1,1 @@
+"""Pictures for people: matplotlib's axes in and out."""
