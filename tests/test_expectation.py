@@ -150,13 +150,10 @@ def test_messages_that_are_needed_at_the_same_time_have_lines_of_their_own(graph
             continue
         product = (record.product, record.terms)
         inner = [child for child in node.children if isinstance(nodes[child], Clique)]
-        before = [(records[child].before, record.terms) for child in inner[1:]]
-        # What is read on the way down: of a first child that has siblings, only as what stands before the next.
-        read = [records[child].message for child in node.children if records[child].message >= 0]
-        read = read if len(inner) > 1 else read[1:]
-        assert len({*read, product[0]}) == len(read) + 1
-        assert len({product, *before}) == len(before) + 1
-        assert {start for start, _ in before} & {*read} <= {read[0]} if before else True
+        before = [(records[child].before, record.terms) for child in inner if records[child].before >= 0]
+        # Read on the way down: products, those before each inner child, and all inner messages but the first.
+        read = [product, *before, *((records[child].message, records[child].bond) for child in inner[1:])]
+        assert len({start for start, _ in read}) == len(read)
         kept |= {product, *before} if node.children else set()
     owned = [set(range(start, start + count)) for start, count in shared | kept]
     owned += [{record.factor} for record in records if record.factor >= 0]

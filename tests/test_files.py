@@ -439,7 +439,7 @@ def test_a_graph_of_another_library_is_saved_as_ours(tmp_path: Path) -> None:
     with pytest.raises(et.GraphError, match="'x0' has no number of states, and no data are there to tell it"):
         et.SpectralJunctionTree(graph).save(tmp_path / "unfitted")
     with pytest.raises(et.GraphError, match="the structure is a LatentGraph, a template"):
-        et.SpectralJunctionTree("auto").save(tmp_path / "unfitted")
+        et.SpectralJunctionTree("hmm").save(tmp_path / "unfitted")
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from eigentree.data.states import Categories, NumericRule, UnknownRule
     from eigentree.structures.templates import Template
 
-__all__ = ["graph_over", "resolved"]
+__all__ = ["graph_over", "resolved", "rows_and_columns"]
 
 
 def resolved(
@@ -38,9 +38,9 @@ def resolved(
     structure = open_template(structure) or structure
     reading = (categories, numeric, unknown, sample_weight)
     if isinstance(structure, LearnedTemplate):
-        rows = X if isinstance(X, Rows) else Rows.of(X, Columns.learned(X, *reading))
+        rows, own = rows_and_columns(X, *reading)
         weights = checked_weights(sample_weight, rows.count)
-        return structure.learned(PairCounts.empty(rows.columns).count(rows, weights)), rows.columns
+        return structure.learned(PairCounts.empty(own).count(rows, weights)), own
     if isinstance(X, Rows):
         return graph_over(structure, X.columns), X.columns
     if isinstance(structure, LatentGraph):
@@ -49,6 +49,20 @@ def resolved(
     graph = as_structure(structure, learned.states, learned.names if learned.named else None)
     columns = _arranged(learned, graph)
     return graph, columns or Columns.of(graph).fitted_to(X, *reading)
+
+
+def rows_and_columns(
+    X: ArrayLike | Any,
+    categories: Categories | None,
+    numeric: NumericRule,
+    unknown: UnknownRule,
+    sample_weight: ArrayLike | None,
+) -> tuple[Rows, Columns]:
+    """Return the rows of data, and what was learned of their columns; rows that were read know theirs."""
+    if isinstance(X, Rows):
+        return X, X.columns
+    columns = Columns.learned(X, categories, numeric, unknown, sample_weight)
+    return Rows.of(X, columns), columns
 
 
 def graph_over(structure: LatentGraph | Template | Any, columns: Columns) -> LatentGraph:

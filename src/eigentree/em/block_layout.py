@@ -13,6 +13,7 @@ from eigentree.engine.line_pool import LinePool
 from eigentree.engine.tables import flat_index
 from eigentree.kernels.expected import EDGE, NODE, BlockTree
 from eigentree.kernels.leaves import MANY_STATES
+from eigentree.kernels.matrices import MANY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,10 +26,20 @@ __all__ = ["BlockLayout"]
 
 @dataclass(frozen=True, eq=False)
 class BlockLayout:
-    """A tree for the compiled pass, and how many lines its messages take."""
+    """A tree for the compiled pass.
+
+    Attributes
+    ----------
+    tree : BlockTree
+    lines : int
+        How many lines its messages take.
+    many : bool
+        Whether any node has so many states that it is passed by tiles.
+    """
 
     tree: BlockTree
     lines: int
+    many: bool
 
     @classmethod
     def of(
@@ -73,7 +84,10 @@ class BlockLayout:
             lines.down,
             lines.share,
         )
-        return cls(tree, lines.end)
+        many = any(min(size.rows, size.columns) >= MANY for size in sizes) or any(
+            line.message < 0 for line in lines.of_nodes
+        )
+        return cls(tree, lines.end, many)
 
 
 class _Sizes(NamedTuple):
@@ -196,11 +210,15 @@ def _products(nodes: Sequence[Node], sizes: Sequence[_Sizes]) -> tuple[list[_Pro
             if isinstance(nodes[child], Clique) or not many:
                 message[child] = pool.lend(sizes[child].bond)
         inner = _inner(node, nodes)
-        for k, child in enumerate(node.children[: max(1, len(inner))]):
+        stored = [child for child in node.children if child not in inner and message[child] >= 0]
+        # Leaves that are stored come first, then inner children. Of the first of either kind, the message alone is
+        # not asked for again, so products may take its place; not so of an inner child behind another.
+        for child in (*stored[:1], *inner):
             before[child] = product[i]
-            # The message of the first child is not asked for again, unless leaves are multiplied on the way down.
-            in_place = k == 0 and nodes[child].separator == node.joined and message[child] >= 0
+            in_place = child in (*stored[:1], *inner[:1]) and nodes[child].separator == node.joined
             product[i] = message[child] if in_place else pool.lend(sizes[i].terms)
+        if node.children and product[i] < 0:
+            product[i] = pool.lend(sizes[i].terms)
     return [_Products(*lines) for lines in zip(message, product, before, strict=True)], pool.end
 
 

@@ -183,10 +183,12 @@ class Expectation:
         """Return what the compiled loop adds up over all rows."""
         count = len(rows.weights)
         # An odd number of cache lines, so that the lines of messages do not all fall into the same few places.
-        block = int(np.clip(CACHE_BYTES // (8 * layout.lines), 80, 1024)) // 16 * 16 - 8
+        block = int(np.clip(CACHE_BYTES // (8 * layout.lines), 80, 512)) // 16 * 16 - 8
         transposed = values[self._values.transposed]
         threads = min(threads, -(-count // block))
         bounds = np.linspace(0, count, threads + 1).astype(int).tolist()
+
+        many = True if layout.many else None
 
         def run(part: int) -> _Sums:
             start, stop = bounds[part], bounds[part + 1]
@@ -195,7 +197,7 @@ class Expectation:
                 np.empty((layout.lines, size)), np.empty(size, np.int64), np.zeros((COPIES, len(values)))
             )
             log_likelihood, impossible = expected(
-                layout.tree, values, transposed, rows.codes, rows.weights, start, stop, buffers
+                layout.tree, values, transposed, rows.codes, rows.weights, start, stop, buffers, many
             )
             return _Sums(buffers.sums.sum(axis=0), log_likelihood, impossible)
 

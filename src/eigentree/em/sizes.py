@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -10,8 +11,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Kind", "Size", "SizeSearch", "Trial"]
 
-Kind: TypeAlias = Literal["mixture", "random"]
-"""Where a model starts: with classes around rows that are far from each other, or at random."""
+Kind: TypeAlias = Literal["mixture", "random", "spectral"]
+"""Where a model starts: with classes around rows that are far from each other, or at random. A spectral fit has no
+start."""
 
 
 class Size(NamedTuple):
@@ -44,13 +46,13 @@ class Trial(NamedTuple):
     Attributes
     ----------
     size : Size
-    start : {"mixture", "random"}
+    start : {"mixture", "random", "spectral"}
     passes : int
         How often it went through the rows.
     parameters : int
         How many entries its tables have.
     log_likelihood : float
-        Mean log probability of a row that it learned from, in its last pass.
+        Mean log probability of a row that it learned from; NaN where that was not asked for.
     validation : float
         Mean log probability of a validation row, where that was highest.
     seconds : float
@@ -133,17 +135,22 @@ class SizeSearch:
         return ax
 
     def __repr__(self) -> str:
+        several = f"the average of {len(self.shares)} fits" if len(self.shares) > 1 else "one fit"
         lines = [
-            f"{self.size}: {self.validation:.4f} per validation row, the average of {len(self.shares)} fits",
+            f"{self.size}: {self.validation:.4f} per validation row, {several}",
             f"  learned from {self.rows:,g} rows, chosen by {self.validation_rows:,g}",
             "  states  trees  start    passes  parameters  learned from  validation  seconds",
         ]
         lines += [
             f"  {size.hidden_states:6d}  {size.trees:5d}  {start:7s}  {passes:6d}  {parameters:10,d}  "
-            f"{log_likelihood:12.4f}  {validation:10.4f}  {seconds:7.2f}"
+            f"{_shown(log_likelihood):>12s}  {validation:10.4f}  {seconds:7.2f}"
             for size, start, passes, parameters, log_likelihood, validation, seconds in self.trials
         ]
         return "\n".join(lines)
+
+
+def _shown(figure: float) -> str:
+    return "-" if math.isnan(figure) else f"{figure:.4f}"
 
 
 def _best_by_states(trials: Sequence[Trial]) -> dict[int, float]:

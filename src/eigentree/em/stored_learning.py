@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from eigentree.data.documents import Section, number, plain, texts, whole
+from eigentree.data.documents import Section, UnknownEntryError, number, plain, texts, whole
 from eigentree.em.online import Learner
 from eigentree.em.outcome import StartOutcome
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.racing import Heat
-from eigentree.errors import FileError
+from eigentree.em.sizes import Kind, Size, SizeSearch, Trial
+from eigentree.errors import FileError, quoted
 from eigentree.structures.elimination import check_families
 
 if TYPE_CHECKING:
     from eigentree.data.stores import Reader, Writer
 
-__all__ = ["learner_content", "outcome_content", "read_learner", "read_outcome"]
+__all__ = [
+    "learner_content",
+    "outcome_content",
+    "read_learner",
+    "read_outcome",
+    "read_search",
+    "search_content",
+]
 
 NUMBERS = ("stepsize", "pseudo_counts")
+FIGURES = ("validation", "rows", "validation_rows")
+
+SUM_ROUNDING = 1e-9
+
 WHOLES = ("batch_size", "threads", "batches", "rows")
 
 
@@ -66,6 +78,53 @@ def _heat(content: Any) -> Heat:
             raise FileError("a standing of a heat is a name and an objective")
         standings.append((line[0], number(line[1], "an objective")))
     return Heat(whole(rows, "the rows of a heat"), whole(steps, "the steps of a heat"), tuple(standings))
+
+
+def search_content(search: SizeSearch) -> dict[str, Any]:
+    """Return the document of a search over sizes."""
+    trials = [
+        [*trial.size, *(plain(figure, "a figure of a trial") for figure in trial[1:])] for trial in search.trials
+    ]
+    return {
+        "trials": trials,
+        "size": list(search.size),
+        "shares": [plain(share, "a share") for share in search.shares],
+        **{name: plain(getattr(search, name), name) for name in FIGURES},
+    }
+
+
+def read_search(content: Any) -> SizeSearch:
+    """Return the search over sizes, of a document.
+
+    Raises
+    ------
+    FileError
+        When it is none.
+    """
+    entry = Section(content, "a search", ("trials", "size", "shares", *FIGURES))
+    trials = tuple(_trial(each) for each in entry.items("trials"))
+    size = entry.wholes("size", 1)
+    shares = tuple(number(each, entry.at("shares")) for each in entry.items("shares"))
+    if len(size) != 2 or Size(*size) not in {trial.size for trial in trials}:
+        raise FileError("a search has the size of one of its trials")
+    if not shares or not all(share > 0 for share in shares) or abs(sum(shares) - 1.0) > SUM_ROUNDING:
+        raise FileError("a search has shares that add up to 1")
+    return SizeSearch(trials, Size(*size), shares, *(entry.number(name) for name in FIGURES))
+
+
+def _trial(content: Any) -> Trial:
+    if type(content) is not list or len(content) != len(Size._fields) + len(Trial._fields) - 1:
+        raise FileError("a trial has a size, a start and five figures")
+    states, trees, start, passes, parameters, *figures = content
+    if start not in get_args(Kind):
+        raise UnknownEntryError(f"there is no kind of start {quoted(start)}")
+    return Trial(
+        Size(whole(states, "hidden states", 1), whole(trees, "trees", 1)),
+        start,
+        whole(passes, "passes"),
+        whole(parameters, "parameters"),
+        *(number(figure, "a figure of a trial") for figure in figures),
+    )
 
 
 def learner_content(writer: Writer, learner: Learner) -> dict[str, Any]:

@@ -70,10 +70,11 @@ message, outside
 factor
     The line where an inner node that brings its message back into range keeps what it multiplied by, or -1.
 product, terms
-    Lines of the products of the children's messages, and how many there are. Inner children are multiplied first,
-    then leaves. They may stand where the message of the first child does, if there is no other inner one.
+    Lines of the products of the children's messages, and how many there are. Leaves that are stored are multiplied
+    first, then inner children, then other leaves. The products with the first of either kind may stand where its
+    message does.
 before
-    Lines of the products of all children before an inner one at its parent, if it is not the first.
+    Lines of the products of all that is multiplied before an inner node at its parent, -1 if nothing is.
 down
     Lines of what comes down to the products: of the message to an only inner child that sees all of them in their
     order, or lines that all nodes share.
@@ -171,23 +172,35 @@ def _multiply_pair(lines: Any, out: int, a: int, b: int, c: int, d: int, count: 
 
 @helper
 def _join(node: Any, tree: BlockTree, count: int, lines: Any) -> None:
-    """Write the products of the messages of inner children, times those of leaves that are stored."""
+    """Write the products of the messages of stored leaves and of inner children; ones, if there are none."""
     nodes, edges, places = tree.nodes, tree.edges, tree.places
     first, first_leaf = node.first_edge, node.first_leaf
-    for k in range(first, node.last_edge):
+    product = nodes[edges[first].child].before if first < first_leaf else node.product
+    nothing = True
+    for k in range(first_leaf, node.last_edge):
+        leaf, pick = nodes[edges[k].child], edges[k].pick
+        if leaf.message < 0:
+            continue
+        if not nothing:
+            for t in range(node.terms):
+                _scale(lines, product + t, leaf.message + places[pick + t], count)
+        elif leaf.message != product:
+            for t in range(node.terms):
+                _multiply(lines, product + t, leaf.message + places[pick + t], tree.ones, count)
+        nothing = False
+    for k in range(first, first_leaf):
         child, pick = nodes[edges[k].child], edges[k].pick
         product = nodes[edges[k + 1].child].before if k + 1 < first_leaf else node.product
-        if child.message == product or (child.message < 0 and k > first):
-            continue
+        nothing = False
         for t in range(node.terms):
-            # Leaves that are not stored multiply what is there.
-            message = child.message + places[pick + t] if child.message >= 0 else tree.ones
-            if k == first:
-                _multiply(lines, product + t, tree.ones, message, count)
-            elif k < first_leaf:
-                _multiply(lines, product + t, child.before + t, message, count)
-            else:
-                _scale(lines, product + t, message, count)
+            before = child.before + t if child.before >= 0 else tree.ones
+            if child.message != product:
+                _multiply(lines, product + t, before, child.message + places[pick + t], count)
+            elif child.before >= 0:
+                _scale(lines, product + t, before, count)
+    if nothing and first < node.last_edge:
+        for t in range(node.terms):
+            _multiply(lines, product + t, tree.ones, tree.ones, count)
 
 
 @helper
@@ -231,27 +244,29 @@ def _count_leaves(node: Any, tree: BlockTree, codes: Any, begin: int, count: int
 def _share_with_inner(node: Any, tree: BlockTree, count: int, lines: Any) -> None:
     """Write the messages from above to inner children: what comes down, times the messages of all others.
 
-    What comes down takes up the messages of leaves, if it has not already, then those of inner children from the
-    last to the first. So all that is left to multiply it by is what was multiplied before on the way up.
+    What comes down takes up the messages of inner children from the last to the first. So all that is left to
+    multiply it by is what was multiplied before on the way up. To an only child it may come down where its message
+    goes.
     """
     nodes, edges, places, down = tree.nodes, tree.edges, tree.places, node.down
-    # What came down to an only inner child may be its message already.
-    last = node.first_edge if down != tree.down else node.first_leaf
-    for edge in range(node.last_edge - 1, node.first_edge - 1, -1):
+    for edge in range(node.first_leaf - 1, node.first_edge - 1, -1):
         child, pick = nodes[edges[edge].child], edges[edge].pick
-        if edge < last:
-            each = node.terms // child.bond
-            place = pick + node.terms
-            for p in range(child.outside, child.outside + child.bond):
-                for k in range(each):
-                    t = places[place + k]
-                    before = child.before + t if edge > node.first_edge else tree.ones
-                    if k == 0:
-                        _multiply(lines, p, down + t, before, count)
-                    else:
-                        _add_product(lines, p, down + t, before, count)
-                place += each
-        if edge > node.first_edge and child.message >= 0:
+        if down != tree.down and child.before < 0:
+            continue
+        each = node.terms // child.bond
+        place = pick + node.terms
+        for p in range(child.outside, child.outside + child.bond):
+            for k in range(each):
+                t = places[place + k]
+                before = child.before + t if child.before >= 0 else tree.ones
+                if down != tree.down:
+                    _scale(lines, p, before, count)
+                elif k == 0:
+                    _multiply(lines, p, down + t, before, count)
+                else:
+                    _add_product(lines, p, down + t, before, count)
+            place += each
+        if edge > node.first_edge:
             for t in range(node.terms):
                 _scale(lines, down + t, child.message + places[pick + t], count)
 
@@ -322,19 +337,75 @@ def _turn(root: Any, weights: Any, begin: int, count: int, buffers: Buffers, so_
     return so_far, impossible
 
 
+@helper
+def _many_up(
+    node: Any, tree: BlockTree, values: Any, transposed: Any, codes: Any, begin: int, count: int, lines: Any
+) -> None:
+    """Multiply the products by the leaves that are not stored, and write the message of an inner node."""
+    for edge in range(node.first_leaf, node.last_edge):
+        leaf = tree.nodes[tree.edges[edge].child]
+        if leaf.message < 0:
+            multiply_by_leaf(leaf, values, codes, begin, begin + count, lines, node.product)
+    if min(node.rows, node.columns) >= MANY:
+        task = (node.blocks, node.message, node.row, node.rows, node.product, node.column, node.columns)
+        mix_tiles(lines, tree.places, task, transposed, node.value, count)
+    else:
+        squares_up(node, tree.places, values, count, lines)
+
+
+@helper
+def _many_down(
+    node: Any, tree: BlockTree, values: Any, transposed: Any, codes: Any, begin: int, count: int, buffers: Buffers
+) -> None:
+    """Write what comes down to each product, and count it; then multiply it by the leaves that are not stored."""
+    lines, sums = buffers.lines, buffers.sums
+    if min(node.rows, node.columns) >= MANY:
+        # Seen from above, columns are rows.
+        task = (node.blocks, node.down, node.column, node.columns, node.outside, node.row, node.rows)
+        mix_tiles(lines, tree.places, task, values, node.value, count)
+        dot_tiles(node, tree.places, count, lines, sums)
+    else:
+        squares_down(node, tree.places, transposed, count, lines, sums)
+    _count_leaves(node, tree, codes, begin, count, lines, sums)
+    for edge in range(node.first_leaf, node.last_edge):
+        leaf = tree.nodes[tree.edges[edge].child]
+        if leaf.message < 0:
+            count_products(leaf, codes, begin, begin + count, lines, node.down, node.product, sums)
+    if node.first_edge < node.first_leaf:
+        for edge in range(node.first_leaf, node.last_edge):
+            leaf = tree.nodes[tree.edges[edge].child]
+            if leaf.message < 0:
+                multiply_by_leaf(leaf, values, codes, begin, begin + count, lines, node.down)
+
+
 @compiled
 def expected(
-    tree: BlockTree, values: Any, transposed: Any, codes: Any, weights: Any, start: int, stop: int, buffers: Buffers
+    tree: BlockTree,
+    values: Any,
+    transposed: Any,
+    codes: Any,
+    weights: Any,
+    start: int,
+    stop: int,
+    buffers: Buffers,
+    many: bool | None = None,
 ) -> tuple[float, int]:
     """Add the expected counts of some rows to the sums; return their weighted log-likelihood.
 
     Also returned is a row of probability zero and positive weight, or -1. Messages from above are divided by the
-    row's probability at the root already, so no node has to normalise. Codes are by leaves and rows, of which those
-    from start to stop are passed through the tree; the transposed values have the blocks of inner nodes as (column,
-    row).
+    row's probability at the root already, so no node has to normalise.
+
+    Parameters
+    ----------
+    values, transposed : (values,)
+        The second with the blocks of inner nodes as (column, row).
+    codes : (leaves, rows)
+    start, stop : int
+        Which rows to pass through the tree.
+    many : bool, optional
+        Given if any node has many states. What these need is not compiled where it is None.
     """
-    nodes, edges, places = tree.nodes, tree.edges, tree.places
-    lines, sums = buffers.lines, buffers.sums
+    nodes, lines, sums = tree.nodes, buffers.lines, buffers.sums
     log_likelihood, impossible = 0.0, -1
     for begin in range(start, stop, lines.shape[1]):
         count = _begin(tree, stop - begin, buffers)
@@ -345,15 +416,10 @@ def expected(
                     look_up(node, values, codes, begin, count, lines)
                 continue
             _join(node, tree, count, lines)
-            for edge in range(node.first_leaf, node.last_edge):
-                leaf = nodes[edges[edge].child]
-                if leaf.message < 0:
-                    multiply_by_leaf(leaf, values, codes, begin, begin + count, lines, node.product)
-            if min(node.rows, node.columns) >= MANY:
-                task = (node.blocks, node.message, node.row, node.rows, node.product, node.column, node.columns)
-                mix_tiles(lines, places, task, transposed, node.value, count)
+            if many is None:
+                squares_up(node, tree.places, values, count, lines)
             else:
-                squares_up(node, places, values, count, lines)
+                _many_up(node, tree, values, transposed, codes, begin, count, lines)
             if node.factor >= 0:
                 _to_range(node, count, lines, buffers.exponent)
         log_likelihood, found = _turn(nodes[0], weights, begin, count, buffers, log_likelihood)
@@ -363,23 +429,10 @@ def expected(
             if node.leaf >= 0:
                 continue
             _outside_to_range(node, count, lines)
-            if min(node.rows, node.columns) >= MANY:
-                # Seen from above, columns are rows.
-                task = (node.blocks, node.down, node.column, node.columns, node.outside, node.row, node.rows)
-                mix_tiles(lines, places, task, values, node.value, count)
-                dot_tiles(node, places, count, lines, sums)
+            if many is None:
+                squares_down(node, tree.places, transposed, count, lines, sums)
+                _count_leaves(node, tree, codes, begin, count, lines, sums)
             else:
-                squares_down(node, places, transposed, count, lines, sums)
-            _count_leaves(node, tree, codes, begin, count, lines, sums)
-            for edge in range(node.first_leaf, node.last_edge):
-                leaf = nodes[edges[edge].child]
-                if leaf.message < 0:
-                    count_products(leaf, codes, begin, begin + count, lines, node.down, node.product, sums)
-            if node.first_edge == node.first_leaf:
-                continue
-            for edge in range(node.first_leaf, node.last_edge):
-                leaf = nodes[edges[edge].child]
-                if leaf.message < 0:
-                    multiply_by_leaf(leaf, values, codes, begin, begin + count, lines, node.down)
+                _many_down(node, tree, values, transposed, codes, begin, count, buffers)
             _share_with_inner(node, tree, count, lines)
     return log_likelihood, impossible

@@ -16,6 +16,7 @@ from eigentree.data.table import table_of
 from eigentree.errors import DataError
 from eigentree.structures.given import as_structure, require_structure
 from eigentree.structures.graph import LatentGraph
+from eigentree.structures.learned_templates import open_template
 from eigentree.structures.templates import Template
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def column_of_class(
         When a graph has no such variable, or not with as many states as there are classes.
     """
     reading = (settings.categories, settings.numeric, settings.unknown, sample_weight)
-    structure = settings.structure
+    structure = open_template(settings.structure) or settings.structure
     require_structure(structure)
     if not isinstance(structure, LatentGraph | Template):
         structure = _graph_of_others(structure, X, Columns.learned(X, *reading), len(classes))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, Type
 import numpy as np
 
 from eigentree.checks import one_of, our_arithmetic
-from eigentree.counting.resolving import resolved
+from eigentree.counting.resolving import resolved, rows_and_columns
 from eigentree.counting.statistics import Statistics
 from eigentree.data.rows import Rows
 from eigentree.data.states import check_rules
@@ -23,6 +23,8 @@ from eigentree.models.spectral import SpectralJunctionTree
 from eigentree.models.targets import Targets, label_array, shown_label
 from eigentree.notices import kept_notices, notice
 from eigentree.spectral.shrinkage import choose_class_shrinkage
+from eigentree.structures.graph import LatentGraph
+from eigentree.structures.learned_templates import open_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from eigentree.data.columns import Columns
     from eigentree.models.em import EMJunctionTree
     from eigentree.models.online_em import OnlineEMJunctionTree
-    from eigentree.structures.graph import LatentGraph
+    from eigentree.structures.learned_templates import HiddenChowLiu
 
     Estimator: TypeAlias = SpectralJunctionTree | EMJunctionTree | OnlineEMJunctionTree
 
@@ -142,18 +144,25 @@ class JunctionTreeClassifier(Features):
         if self.class_as == "column":
             return self._fit_column(X, y, sample_weight)
         settings = self.estimator
-        graph, columns = resolved(
-            settings.structure, X, settings.categories, settings.numeric, settings.unknown, sample_weight
-        )
-        rows = Rows.of(X, columns)
+        reading = (settings.categories, settings.numeric, settings.unknown, sample_weight)
+        structure: LatentGraph | HiddenChowLiu | None = open_template(settings.structure)
+        if structure is None:
+            structure, columns = resolved(settings.structure, X, *reading)
+            rows = Rows.of(X, columns)
+        else:
+            rows, columns = rows_and_columns(X, *reading)
         weights = checked_weights(sample_weight, rows.count)
         warn_of_few(weights)
         targets = Targets.of(y, rows.count)
         fitted = _told(targets, weights) | {"columns_": columns}
         parts = _by_class(rows, targets, weights)
         if isinstance(self.estimator, SpectralJunctionTree):
-            return self._become(fitted | _spectral_models(self.estimator, graph, columns, parts))
-        return self._become(fitted | {"estimators_": _other_models(self.estimator, graph, columns, parts)})
+            if not isinstance(structure, LatentGraph):
+                # One shrinkage for all classes wants one graph: that of all rows.
+                with kept_notices():
+                    structure = cloned(self.estimator).fit(rows, sample_weight=weights).graph_
+            return self._become(fitted | _spectral_models(self.estimator, structure, columns, parts))
+        return self._become(fitted | {"estimators_": _other_models(self.estimator, structure, columns, parts)})
 
     def _fit_column(self, X: ArrayLike | Any, y: ArrayLike | Any, sample_weight: ArrayLike | None) -> Self:
         """Return the classifier after fitting one model to the columns and the class."""
@@ -273,10 +282,10 @@ def _spectral_models(
 
 
 def _other_models(
-    estimator: Estimator, graph: LatentGraph, columns: Columns, parts: Sequence[_ClassRows]
+    estimator: Estimator, structure: LatentGraph | HiddenChowLiu, columns: Columns, parts: Sequence[_ClassRows]
 ) -> list[Estimator]:
-    """Return the fitted model of each class."""
-    models = [cloned(estimator, structure=graph) for _ in parts]
+    """Return the fitted model of each class; a structure that is open is learned for each."""
+    models = [cloned(estimator, structure=structure) for _ in parts]
     states = np.array(columns.states)
     for model, part in zip(models, parts, strict=True):
         signed = part.codes.astype(np.min_scalar_type(-int(states.max())))

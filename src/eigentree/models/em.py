@@ -11,6 +11,7 @@ import numpy as np
 
 from eigentree.checks import finite_number, flag, generator, one_of, whole_number
 from eigentree.counting.pairs import PairCounts
+from eigentree.counting.resolving import rows_and_columns
 from eigentree.em.climbing import USUAL_TOLERANCES, Problem, Stopping
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.entrants import KINDS
@@ -253,7 +254,7 @@ class EMJunctionTree(StepsFace):
                 f"structure={quoted(self.structure)} searches for a size and starts of its own; leave init out"
             )
         random = generator(self.random_state)
-        rows, columns = self._read(X, sample_weight)
+        rows, columns = rows_and_columns(X, self.categories, self.numeric, self.unknown, sample_weight)
         ground = self._ground(template, rows, columns, sample_weight, validation, random)
         standing: Searched | None = None
         converged = True

@@ -12,7 +12,14 @@ from eigentree.counting.stored_statistics import KIND as STATISTICS
 from eigentree.counting.stored_statistics import read_statistics, statistics_content
 from eigentree.data.documents import Section, UnknownEntryError, plain
 from eigentree.data.stores import Writer, checked_columns, columns_content, opened_store
-from eigentree.em.stored_learning import learner_content, outcome_content, read_learner, read_outcome
+from eigentree.em.stored_learning import (
+    learner_content,
+    outcome_content,
+    read_learner,
+    read_outcome,
+    read_search,
+    search_content,
+)
 from eigentree.errors import FileError
 from eigentree.exact.network import LatentNetwork
 from eigentree.exact.stored_network import KIND as NETWORK
@@ -29,6 +36,7 @@ from eigentree.spectral.stored_fit import model_content, read_model, read_report
 from eigentree.structures import zoo
 from eigentree.structures.given import as_structure, require_structure
 from eigentree.structures.graph import LatentGraph
+from eigentree.structures.learned_templates import open_template
 from eigentree.structures.templates import Template
 
 if TYPE_CHECKING:
@@ -178,8 +186,9 @@ def _parameter_content(writer: Writer, name: str, value: Any, graph: LatentGraph
         return {"network": network_content(writer, value)}
     if isinstance(value, Template):
         return {"template": _template_content(name, value)}
-    if name == "structure" and not isinstance(value, str):
+    if name == "structure":
         require_structure(value)
+    if name == "structure" and open_template(value) is None:
         return {"graph": writer.graph(graph or as_structure(value))}
     if type(value).__name__ in ESTIMATORS:
         return {"estimator": {"kind": _kind(value), "content": _content(writer, value, graph)}}
@@ -236,7 +245,7 @@ def _fitted_content(writer: Writer, estimator: Any) -> dict[str, Any]:
         known = "statistics_" in vars(estimator)
         inner = writer.within("statistics")
         content["statistics"] = statistics_content(inner, estimator.statistics_) if known else None
-        return content
+        return content | _search_content(estimator)
     content["network"] = network_content(writer.within("network"), estimator.network_)
     content["n_iter"], content["converged"] = int(estimator.n_iter_), bool(estimator.converged_)
     content["history"] = _series_content(writer, "history", estimator.history_)
@@ -247,7 +256,15 @@ def _fitted_content(writer: Writer, estimator: Any) -> dict[str, Any]:
     content["pseudo_counts"] = plain(estimator.pseudo_counts_, "pseudo_counts_")
     for name in ("validation_history", "objectives"):
         content[name] = _series_content(writer, name, getattr(estimator, f"{name}_"))
-    return content
+    return content | _search_content(estimator)
+
+
+def _search_content(estimator: Any) -> dict[str, Any]:
+    return {"search": search_content(estimator.search_)} if "search_" in vars(estimator) else {}
+
+
+def _read_search(entry: Section) -> dict[str, Any]:
+    return {"search_": read_search(entry["search"])} if entry.has("search") else {}
 
 
 def _read_fitted(reader: Reader, kind: str, content: Any) -> dict[str, Any]:
@@ -268,7 +285,8 @@ def _read_fitted(reader: Reader, kind: str, content: Any) -> dict[str, Any]:
             "objectives",
         )
     )
-    entry = Section(content, kind, ("columns", "network", "n_iter", "converged", "history", *more))
+    optional = () if kind == OnlineEMJunctionTree.__name__ else ("search",)
+    entry = Section(content, kind, ("columns", "network", "n_iter", "converged", "history", *more), optional)
     network = read_network(reader.within("network"), entry["network"])
     fitted = {
         "columns_": checked_columns(entry["columns"], network.graph),
@@ -283,16 +301,21 @@ def _read_fitted(reader: Reader, kind: str, content: Any) -> dict[str, Any]:
         if learner.graph != network.graph:
             raise FileError("what is learned from is of another graph than what was learned")
         return fitted | {"learner_": learner}
-    return fitted | {
-        "start_": read_outcome(entry["start"]),
-        "pseudo_counts_": entry.number("pseudo_counts"),
-        "validation_history_": _read_series(reader, entry, "validation_history"),
-        "objectives_": _read_series(reader, entry, "objectives"),
-    }
+    return (
+        fitted
+        | _read_search(entry)
+        | {
+            "start_": read_outcome(entry["start"]),
+            "pseudo_counts_": entry.number("pseudo_counts"),
+            "validation_history_": _read_series(reader, entry, "validation_history"),
+            "objectives_": _read_series(reader, entry, "objectives"),
+        }
+    )
 
 
 def _read_spectral(reader: Reader, content: Any) -> dict[str, Any]:
-    entry = Section(content, "a spectral estimator", ("columns", "plan", "model", "report", "statistics"))
+    known = ("columns", "plan", "model", "report", "statistics")
+    entry = Section(content, "a spectral estimator", known, ("search",))
     plan = reader.share("plans", entry["plan"], lambda document: read_plan(reader, document))
     model = read_model(reader.within("model"), entry["model"], plan)
     fitted = {
@@ -304,7 +327,7 @@ def _read_spectral(reader: Reader, content: Any) -> dict[str, Any]:
         statistics = read_statistics(reader.within("statistics"), entry["statistics"])
         check_counts(plan, statistics.counts)
         fitted["statistics_"] = statistics
-    return fitted
+    return fitted | _read_search(entry)
 
 
 def _series_content(writer: Writer, name: str, series: Any) -> int:
@@ -372,6 +395,12 @@ def _read_models(reader: Reader, entry: Section, count: int) -> list[Any]:
         models.append(_read(reader.within(f"estimators.{k}"), inner.text("kind"), inner["content"]))
     if len(models) != count:
         raise FileError(f"there are {len(models)} models where {count} are needed")
-    if not all("model_" in vars(each) for each in models) or len({each.graph_ for each in models}) != 1:
-        raise FileError("the models are fitted, and are of one graph")
+    if not all("model_" in vars(each) for each in models) or len({_columns_of(each) for each in models}) != 1:
+        raise FileError("the models are fitted, and are of the same columns")
     return models
+
+
+def _columns_of(model: Any) -> tuple[tuple[str, int], ...]:
+    """Return the columns of a fitted model and their numbers of states; each class may have its own graph."""
+    graph = model.graph_
+    return tuple((name, graph.states[name]) for name in graph.observed)

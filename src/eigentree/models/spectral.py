@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+import time
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self
 
 from eigentree.checks import as_float, finite_number, generator, one_of, our_arithmetic, whole_number
 from eigentree.counting.counts import Counts
-from eigentree.counting.resolving import graph_over, resolved
+from eigentree.counting.pairs import PairCounts
+from eigentree.counting.resolving import graph_over, resolved, rows_and_columns
 from eigentree.counting.row_sample import RowSample
 from eigentree.counting.statistics import Statistics, check_counts
 from eigentree.data.columns import Columns
 from eigentree.data.states import check_rules
-from eigentree.data.weights import positive_weights, warn_of_few
+from eigentree.data.weights import checked_weights, positive_weights, warn_of_few
 from eigentree.em.distinct import DistinctRows
 from eigentree.em.finishing import finished
-from eigentree.errors import DataError, GraphError, ParameterError, quoted
+from eigentree.em.sizes import Size, SizeSearch, Trial
+from eigentree.errors import DataError, GraphError, ParameterError, RankError, quoted
 from eigentree.exact.network import LatentNetwork
 from eigentree.kernels.compiling import announced
 from eigentree.models.face import Face
@@ -30,6 +33,7 @@ from eigentree.spectral.model import SpectralModel
 from eigentree.spectral.shrinkage import choose
 from eigentree.spectral.sources import ExactTables
 from eigentree.structures.given import as_structure
+from eigentree.structures.learned_templates import open_template
 from eigentree.structures.templates import Template
 
 if TYPE_CHECKING:
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     from eigentree.data.states import Categories, NumericRule, UnknownRule
     from eigentree.engine.operators import TreeOperators
     from eigentree.structures.graph import LatentGraph
+    from eigentree.structures.learned_templates import HiddenChowLiu
 
 __all__ = ["SpectralJunctionTree"]
 
@@ -50,8 +55,10 @@ class SpectralJunctionTree(Face):
 
     Parameters
     ----------
-    structure : LatentGraph, Template, or a graph of networkx, pgmpy or pyagrum
+    structure : LatentGraph, Template, "auto", or a graph of networkx, pgmpy or pyagrum
         The graph, or a template such as ``zoo.HMM(order=2, hidden_states=2)`` that builds one from the columns.
+        "auto": a tree of hidden variables learned from the rows (`zoo.HiddenChowLiu`), with as many hidden states
+        as held-out rows ask for.
     views : int
         How many outside views of an edge are combined; 1 is the paper's Eq. 22 alone.
     scaling : {"variance", None}
@@ -83,6 +90,8 @@ class SpectralJunctionTree(Face):
         What was learned from, after `fit`, `partial_fit` and `fit_statistics`.
     report_ : SpectralReport
         Per separator: rank, views, singular values, warnings.
+    search_ : SizeSearch
+        With the structure "auto": which numbers of hidden states were tried, and how likely held-out rows were.
     graph_, operators_, plan_, counts_, shrinkage_, floor_, n_features_in_
         Parts of these: the graph, the operators, the plan of views, the counts, the shrinkage and the floor that
         were used, and the number of columns.
@@ -114,6 +123,7 @@ class SpectralJunctionTree(Face):
     model_: SpectralModel
     statistics_: Statistics
     report_: SpectralReport
+    search_: SizeSearch
 
     def __init__(
         self,
@@ -186,9 +196,47 @@ class SpectralJunctionTree(Face):
             How often each row counts; may be fractional.
         """
         self._check_parameters()
+        if (template := open_template(self.structure)) is not None:
+            return self._fit_sizes(template, X, sample_weight)
         graph, columns = resolved(self.structure, X, self.categories, self.numeric, self.unknown, sample_weight)
         plan = self.plan(graph)
         return self._learn(plan, Statistics.empty(plan, columns).update(X, sample_weight))
+
+    def _fit_sizes(self, template: HiddenChowLiu, X: ArrayLike | Any, sample_weight: ArrayLike | None) -> Self:
+        """Return the model of a learned tree, its hidden states doubled while held-out rows become likelier."""
+        if self.shrinkage != "auto":
+            raise ParameterError(
+                f"structure={quoted(self.structure)} is as large as held-out rows ask for, and these choose the "
+                f"shrinkage too; leave shrinkage 'auto', or give zoo.HiddenChowLiu(hidden_states=8)"
+            )
+        rows, columns = rows_and_columns(X, self.categories, self.numeric, self.unknown, sample_weight)
+        weights = checked_weights(sample_weight, rows.count)
+        pairs = PairCounts.empty(columns).count(rows, weights)
+        trials: list[Trial] = []
+        best: _Learned | None = None
+        for states in template.numbers_of_states():
+            began = time.process_time()
+            try:
+                plan = self.plan(template.tree(pairs, states))
+            except RankError:
+                # More states than the columns can tell apart.
+                if best is None:
+                    raise
+                break
+            learned = self._learned(plan, Statistics.empty(plan, columns).update(rows, sample_weight))
+            spent = time.process_time() - began
+            size = Size(states, 1)
+            trials.append(Trial(size, "spectral", 1, learned.report.parameters, math.nan, learned.score, spent))
+            if best is not None and not learned.score > best.score:
+                break
+            best = learned
+        assert best is not None
+        chosen = max(trials, key=lambda trial: trial.validation).size
+        sample = best.statistics.sample
+        held = float(sample.weights.sum())
+        search = SizeSearch(tuple(trials), chosen, (1.0,), best.score, best.statistics.rows, held)
+        # Held-out rows chose these ranks: what they cannot support stands in the report, and is no surprise.
+        return self._published(best, search_=search)
 
     @learns
     def partial_fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -379,6 +427,11 @@ class SpectralJunctionTree(Face):
 
     def _learn(self, plan: ViewPlan, statistics: Statistics) -> Self:
         """Return the model with all that was learned put in place at once, after it was all computed."""
+        learned = self._learned(plan, statistics)
+        learned.report.warn()
+        return self._published(learned)
+
+    def _learned(self, plan: ViewPlan, statistics: Statistics) -> _Learned:
         if not statistics.rows > 0:
             raise DataError("there are no rows, or the weight of all rows is zero; there is nothing to learn from")
         given = [None if isinstance(value, str) else float(value) for value in (self.shrinkage, self.floor)]
@@ -392,10 +445,37 @@ class SpectralJunctionTree(Face):
             statistics.counts,
             Clipping.of(model, statistics.sample),
         )
-        report.warn()
+        score = choice.tried.get((choice.shrinkage, choice.floor), -math.inf)
+        return _Learned(model, statistics, report, score)
+
+    def _published(self, learned: _Learned, **more: Any) -> Self:
         return self._become(
-            {"model_": model, "columns_": statistics.columns, "statistics_": statistics, "report_": report}
+            {
+                "model_": learned.model,
+                "columns_": learned.statistics.columns,
+                "statistics_": learned.statistics,
+                "report_": learned.report,
+                **more,
+            }
         )
+
+
+class _Learned(NamedTuple):
+    """What was learned from statistics.
+
+    Attributes
+    ----------
+    model : SpectralModel
+    statistics : Statistics
+    report : SpectralReport
+    score : float
+        The mean log probability of held-out rows; -inf where rows were too few to hold some out.
+    """
+
+    model: SpectralModel
+    statistics: Statistics
+    report: SpectralReport
+    score: float
 
 
 def _auto_or_number(name: str, given: object, most: float) -> None:

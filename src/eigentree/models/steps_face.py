@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from eigentree.checks import MOST_THREADS, finite_number, whole_number
 from eigentree.counting.resolving import resolved
-from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
 from eigentree.data.states import check_rules
 from eigentree.data.weights import positive_weights, warn_of_few
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Codes, Floats
+    from eigentree.data.columns import Columns
     from eigentree.structures.graph import LatentGraph
 
 __all__ = ["StepsFace", "checked_init", "encoded", "warn_interrupted"]
@@ -39,13 +39,6 @@ class StepsFace(TablesFace):
 
     def _resolved(self, X: ArrayLike | Any, sample_weight: ArrayLike | None) -> tuple[LatentGraph, Columns]:
         return resolved(self.structure, X, self.categories, self.numeric, self.unknown, sample_weight)
-
-    def _read(self, X: ArrayLike | Any, sample_weight: ArrayLike | None) -> tuple[Rows, Columns]:
-        """Return the rows of data, and what was learned of their columns."""
-        if isinstance(X, Rows):
-            return X, X.columns
-        columns = Columns.learned(X, self.categories, self.numeric, self.unknown, sample_weight)
-        return Rows.of(X, columns), columns
 
     def _check_shared(self) -> None:
         whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)

@@ -10,6 +10,7 @@ import numpy as np
 from eigentree.counting.pairs import PairCounts
 from eigentree.data.columns import Columns
 from eigentree.exact.network import LatentNetwork
+from eigentree.kernels.matrices import MANY
 from eigentree.models.em import EMJunctionTree
 from eigentree.models.online_em import OnlineEMJunctionTree
 from eigentree.models.spectral import SpectralJunctionTree
@@ -54,6 +55,9 @@ def warm_up() -> Iterator[str]:
             EMJunctionTree(network.graph, restarts=1, max_iter=2).fit(holed)
             OnlineEMJunctionTree(network.graph, passes=1).fit(holed)
             yield f"{kind} alphabets: EM"
+        network = LatentNetwork.random(hmm(3, 1, MANY, 3), seed=0)
+        EMJunctionTree(network.graph, init=network, max_iter=1).fit(network.sample(40, seed=0))
+        yield "many hidden states: EM"
 
 
 def _underflow(states: int) -> None:

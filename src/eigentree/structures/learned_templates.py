@@ -106,6 +106,12 @@ class HiddenChowLiu(LearnedTemplate):
         """Whether a size is left to held-out rows."""
         return AUTO in (self.hidden_states, self.trees)
 
+    def numbers_of_states(self) -> list[int]:
+        """Return the numbers of hidden states to try: the given one, or two and ever twice as many."""
+        if not isinstance(self.hidden_states, str):
+            return [self.hidden_states]
+        return [2**power for power in range(1, self.most_states.bit_length())] or [1]
+
     def learned(self, pairs: PairKnowledge) -> LatentGraph:
         """Return the graph over the columns of which something is known."""
         if isinstance(self.hidden_states, str) or isinstance(self.trees, str):

@@ -1,0 +1,269 @@
+"""Just a table: the structure "auto", whose tree is learned and whose size validation rows choose."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from planted_trees import planted_network, random_tree
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+import eigentree as et
+from eigentree.em import searching
+from eigentree.em.annealing import annealed
+from eigentree.em.progress import _Clock
+from eigentree.em.searching import Searched
+from eigentree.em.sizes import Size, SizeSearch, Trial
+
+NETWORK = planted_network(random_tree(8, 3, 3, seed=3), seed=3)
+ROWS, HELD, TEST = (NETWORK.sample(count, seed=seed) for seed, count in enumerate((2_500, 500, 2_000)))
+LABELS = np.array(["no", "perhaps", "yes"])
+FRAME = pd.DataFrame(LABELS[ROWS], columns=[f"q{place}" for place in range(8)])
+auto = partial(et.EMJunctionTree, "auto", restarts=2, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def model() -> et.EMJunctionTree:
+    return auto().fit(ROWS, validation=HELD)
+
+
+def holed(rows: np.ndarray, seed: int = 0) -> np.ndarray:
+    holed = rows.copy()
+    holed[np.random.default_rng(seed).random(rows.shape) < 0.1] = -1
+    return holed
+
+
+def test_a_table_is_learned_nearly_as_well_as_with_the_true_tables(model: et.EMJunctionTree) -> None:
+    independent = et.EMJunctionTree(et.zoo.Mixture(1)).fit(ROWS).score(TEST)
+    truth = NETWORK.log_prob(TEST).mean()
+    assert model.score(TEST) > truth - 0.1 * (truth - independent)
+
+
+def test_the_score_of_validation_rows_is_that_of_the_model(model: et.EMJunctionTree) -> None:
+    assert model.search_.validation == pytest.approx(model.score(HELD), abs=1e-9)
+    assert model.search_.validation >= max(trial.validation for trial in model.search_.trials)
+    assert (model.search_.rows, model.search_.validation_rows) == (2_500, 500)
+
+
+def test_sizes_grow_while_validation_rises(model: et.EMJunctionTree) -> None:
+    search = model.search_
+    best: dict[Size, float] = {}
+    for trial in search.trials:
+        best[trial.size] = max(best.get(trial.size, -math.inf), trial.validation)
+    assert search.size == max(best, key=best.__getitem__)
+    for states, trees in best:
+        before = {Size(states // 2, trees), Size(states, 1)} & set(best)
+        assert before or (states, trees) == (2, 1)
+    kept = [trial for trial in search.trials if trial.size == search.size]
+    assert len(search.shares) <= len(kept)
+    assert sum(search.shares) == pytest.approx(1.0)
+    trees = len(search.shares) * search.size.trees
+    hidden = dict(model.graph_.states)
+    assert hidden.get("tree", 1) == trees
+    assert {hidden[name] for name in model.graph_.hidden if name != "tree"} == {search.size.hidden_states}
+
+
+def test_the_same_seed_gives_the_same_model(model: et.EMJunctionTree) -> None:
+    again = clone(model).fit(ROWS, validation=HELD)
+    np.testing.assert_array_equal(again.score_samples(TEST), model.score_samples(TEST))
+    assert [trial[:-1] for trial in again.search_.trials] == [trial[:-1] for trial in model.search_.trials]
+
+
+def test_labels_are_learned_as_codes_are(model: et.EMJunctionTree) -> None:
+    held = pd.DataFrame(LABELS[HELD], columns=FRAME.columns)
+    named = auto().fit(
+        FRAME.rename(columns=lambda name: name.replace("q", "x")),
+        validation=held.set_axis(model.graph_.observed, axis=1),
+    )
+    test = pd.DataFrame(LABELS[TEST], columns=list(model.graph_.observed))
+    np.testing.assert_array_equal(named.score_samples(test), model.score_samples(TEST))
+
+
+def test_weights_stand_for_copies() -> None:
+    rows, weights = ROWS[:300], np.random.default_rng(0).integers(0, 4, 300)
+    weighted = auto(restarts=1).fit(rows, sample_weight=weights, validation=HELD)
+    copied = auto(restarts=1).fit(np.repeat(rows, weights, axis=0), validation=HELD)
+    np.testing.assert_allclose(weighted.score_samples(TEST), copied.score_samples(TEST), rtol=1e-9)
+
+
+def test_few_rows_choose_in_turn() -> None:
+    model = auto().fit(ROWS[:200])
+    search = model.search_
+    assert search.validation_rows == 200
+    assert search.rows == pytest.approx(160)
+    assert len(search.shares) == searching.FOLDS
+    assert model.score(TEST) > et.EMJunctionTree(et.zoo.Mixture(1)).fit(ROWS[:200]).score(TEST)
+
+
+def test_a_share_of_many_rows_chooses() -> None:
+    search = auto(restarts=1).fit(ROWS).search_
+    assert search.validation_rows == 250
+    assert auto(restarts=1, validation_fraction=0.4).fit(ROWS).search_.validation_rows == 1_000
+
+
+def test_sizes_that_are_given_stay() -> None:
+    one = et.EMJunctionTree(et.zoo.HiddenChowLiu("auto", trees=1), restarts=2, random_state=0).fit(ROWS)
+    assert "tree" not in one.graph_.hidden
+    assert len(one.search_.shares) == 1
+    four = et.EMJunctionTree(et.zoo.HiddenChowLiu(3, trees="auto"), restarts=2, random_state=0).fit(ROWS)
+    assert {trial.size.hidden_states for trial in four.search_.trials} == {3}
+    capped = et.EMJunctionTree(et.zoo.HiddenChowLiu("auto", most_states=2), restarts=1, random_state=0).fit(ROWS)
+    assert {trial.size for trial in capped.search_.trials} == {Size(2, 1)}
+    fixed = et.EMJunctionTree(et.zoo.HiddenChowLiu(2, trees=3), restarts=1, max_iter=3, random_state=0).fit(ROWS)
+    assert fixed.graph_.states["tree"] == 3
+    assert not hasattr(fixed, "search_")
+
+
+def test_missing_cells_and_odd_columns_are_no_trouble() -> None:
+    odd = FRAME.head(400).assign(constant="a", copy=FRAME["q0"], rare=["b"] + ["a"] * 399)
+    odd = odd.mask(np.random.default_rng(0).random(odd.shape) < 0.1)
+    model = auto(restarts=1).fit(odd)
+    filled = model.impute(odd)
+    assert not filled.isna().any().any()
+    both = odd["q0"].isna() & odd["copy"].notna()
+    assert (filled["q0"] == odd["copy"])[both].mean() > 0.95
+    assert np.isfinite(model.score_samples(odd)).all()
+    assert set(model.sample(5, seed=0).columns) == set(odd.columns)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_a_table_may_be_narrow(width: int) -> None:
+    model = auto(restarts=1).fit(ROWS[:, :width], validation=HELD[:, :width])
+    cells = np.stack(np.meshgrid(*[range(3)] * width), axis=-1).reshape(-1, width)
+    assert np.exp(model.score_samples(cells)).sum() == pytest.approx(1.0, abs=1e-9)
+
+
+def test_hidden_variables_speak(model: et.EMJunctionTree) -> None:
+    name = next(name for name in model.graph_.hidden if name != "tree")
+    posterior = model.predict_proba(holed(TEST[:50]), target=name)
+    np.testing.assert_allclose(np.asarray(posterior).sum(axis=1), 1.0, atol=1e-9)
+    assert model.decode(TEST[:5]).states.shape == (5, len(model.graph_.hidden))
+
+
+@pytest.mark.parametrize("class_as", ["models", "column"])
+@pytest.mark.parametrize("kind", ["em", "spectral"])
+def test_classes_are_told_apart(class_as: Any, kind: str, tmp_path: Path) -> None:
+    estimator = auto(restarts=1) if kind == "em" else et.SpectralJunctionTree("auto")
+    classifier = et.JunctionTreeClassifier(estimator, class_as=class_as)
+    others, classes = FRAME.drop(columns="q0"), FRAME["q0"]
+    test, expected = others.tail(800), classes.tail(800)
+    with pytest.MonkeyPatch.context() as patch:
+        # The ranks that few rows of one class support are not at issue here.
+        patch.setattr("eigentree.spectral.diagnostics.SpectralReport.warn", lambda report: None)
+        classifier.fit(others.head(600), classes.head(600))
+    assert classifier.score(test, expected) > expected.value_counts().max() / len(expected) + 0.05
+    classifier.save(tmp_path / "classes.eigentree")
+    again = et.load(tmp_path / "classes.eigentree")
+    np.testing.assert_array_equal(again.predict_proba(test), classifier.predict_proba(test))
+    assert again.estimator.structure == "auto"
+
+
+def test_a_spectral_model_is_as_large_as_held_out_rows_ask_for() -> None:
+    spectral = et.SpectralJunctionTree("auto").fit(ROWS)
+    tried = {trial.size.hidden_states: trial.validation for trial in spectral.search_.trials}
+    assert list(tried) == [2**power for power in range(1, len(tried) + 1)]
+    best = max(tried, key=tried.__getitem__)
+    assert spectral.search_.size == Size(best, 1)
+    fixed = et.SpectralJunctionTree(et.zoo.HiddenChowLiu(best)).fit(ROWS)
+    np.testing.assert_array_equal(spectral.score_samples(TEST), fixed.score_samples(TEST))
+    shuffled = np.random.default_rng(0).permutation(ROWS)
+    np.testing.assert_array_equal(
+        et.SpectralJunctionTree("auto").fit(shuffled).score_samples(TEST), spectral.score_samples(TEST)
+    )
+
+
+def test_the_imputer_learns_all_by_itself() -> None:
+    frame = FRAME.head(300).mask(np.random.default_rng(0).random((300, 8)) < 0.1)
+    filled = et.JunctionTreeImputer(auto(restarts=1)).fit_transform(frame)
+    assert not pd.DataFrame(filled).isna().any().any()
+
+
+def test_what_was_searched_for_is_kept_in_files(model: et.EMJunctionTree, tmp_path: Path) -> None:
+    for name, fitted in {"em": model, "spectral": et.SpectralJunctionTree("auto").fit(ROWS)}.items():
+        fitted.save(tmp_path / name)
+        again = et.load(tmp_path / name)
+        assert repr(again.search_) == repr(fitted.search_)
+        assert again.structure == "auto"
+        np.testing.assert_array_equal(again.score_samples(TEST), fitted.score_samples(TEST))
+
+
+def test_the_structure_is_a_parameter_as_any_other() -> None:
+    search = GridSearchCV(auto(restarts=1), {"structure": ["auto", et.zoo.Mixture(1)]}, cv=2).fit(ROWS[:120])
+    assert search.best_params_["structure"] == "auto"
+    template = et.zoo.HiddenChowLiu("auto", trees=1)
+    assert template.changed(hidden_states=4) == et.zoo.HiddenChowLiu(4, trees=1)
+
+
+@pytest.mark.parametrize("passes", [5, 60])
+def test_an_interrupted_search_keeps_the_best_so_far(passes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = iter(range(passes))
+
+    def interrupted(*arguments: Any) -> Any:
+        for each in annealed(*arguments):
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+            yield each
+
+    monkeypatch.setattr(searching, "annealed", interrupted)
+    model = auto()
+    if passes == 5:
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(ROWS, validation=HELD)
+        assert not hasattr(model, "network_")
+        return
+    with pytest.warns(RuntimeWarning, match="interrupted in the search over sizes, at"):
+        model.fit(ROWS, validation=HELD)
+    assert not model.converged_
+    assert model.search_.validation == pytest.approx(model.score(HELD), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: et.EMJunctionTree("automatic").fit(ROWS), "'auto', or a graph of .*, not 'automatic'"),
+        (lambda: et.OnlineEMJunctionTree("auto").fit(ROWS), "HiddenChowLiu\\(hidden_states=8\\)"),
+        (lambda: et.Statistics.of(ROWS, "auto"), "leaves a size to held-out rows"),
+        (lambda: et.EMJunctionTree("auto", init="random").fit(ROWS), "leave init out"),
+        (lambda: et.SpectralJunctionTree("auto", shrinkage=0.1).fit(ROWS), "leave shrinkage 'auto'"),
+        (lambda: et.EMJunctionTree("auto").fit(ROWS[:1]), "give more rows"),
+        (lambda: et.zoo.HiddenChowLiu("many"), "hidden_states is a whole number"),
+        (lambda: et.zoo.HiddenChowLiu(trees=0), "trees is a whole number"),
+    ],
+)
+def test_what_cannot_be_searched_for_is_named(call: Any, message: str) -> None:
+    with pytest.raises(et.EigentreeError, match=message):
+        call()
+
+
+def test_a_search_is_shown_as_text_as_rows_and_as_a_plot(model: et.EMJunctionTree) -> None:
+    search = model.search_
+    lines = repr(search).splitlines()
+    assert len(lines) == 3 + len(search.trials)
+    assert str(search.size) in lines[0]
+    frame = pd.DataFrame(search.table())
+    assert frame["hidden_states"].tolist() == [trial.size.hidden_states for trial in search.trials]
+    ax = search.plot()
+    (star,) = [line for line in ax.lines if line.get_marker() == "*"]
+    assert star.get_xydata().tolist() == [[search.size.hidden_states, search.validation]]
+    assert search.plot(ax) is ax
+
+
+def test_the_time_left_is_that_of_all_passes_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, now = _Clock(), iter([10.0, 12.0, 14.0, 50.0])
+    monkeypatch.setattr("eigentree.em.progress.time.monotonic", lambda: next(now))
+    size = Size(4, 1)
+    clock.left(Searched((), size, 1, 10, 2))
+    assert clock.left(Searched((), size, 2, 10, 2)) == pytest.approx(2.0 * (8 + 20))
+    assert clock.left(Searched((), size, 3, 10, 0)) == pytest.approx(2.0 * 7)
+    assert clock.left(Searched((), Size(8, 1), 1, 10, 0)) == 0.0
+
+
+def test_an_unfinished_figure_is_a_dash() -> None:
+    trial = Trial(Size(2, 1), "spectral", 1, 5, math.nan, -1.0, 0.1)
+    assert "  -  " in repr(SizeSearch((trial,), trial.size, (1.0,), -1.0, 10, 10)).splitlines()[-1]
