@@ -1,8 +1,8 @@
 """Learners of probabilistic circuits that others have: deeprob-kit's LearnSPN and its ensembles of random circuits.
 
 A script for a Python that has ``deeprob-kit``, which this project does not ask for; it imports nothing of ours. It
-tries settings until none is left or its processor time is up, chooses by validation rows, scores test rows once, and
-prints one line of JSON.
+tries settings until none is left or its processor time is up, chooses by validation rows, scores test rows once,
+and prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CIRCUITS = 40
 SMOOTHING = 0.1
 
 
-class OutOfTime(Exception):
+class OutOfTimeError(Exception):
     """The processor time of this script is up."""
 
 
@@ -80,7 +80,7 @@ def part(folder: Path, name: str, which: str, most: int | None = None) -> NDArra
 
 
 def _stop(number: int, frame: object) -> None:
-    raise OutOfTime
+    raise OutOfTimeError
 
 
 def parameters(root: Any) -> int:
@@ -98,7 +98,7 @@ def parameters(root: Any) -> int:
 
 
 def main() -> None:
-    """Print what a learner reaches: folder, data set, learner and processor seconds are given, perhaps most rows."""
+    """Print what a learner reaches, given folder, data set, learner, processor seconds, and perhaps most rows."""
     from deeprob.spn.algorithms.inference import log_likelihood
     from deeprob.spn.learning.wrappers import learn_estimator
     from deeprob.spn.structure.leaf import Bernoulli
@@ -113,8 +113,8 @@ def main() -> None:
     signal.setitimer(signal.ITIMER_PROF, float(sys.argv[4]))
     try:
         for title, options in settings(learner):
-            # Ensembles shuffle with numpy's own generator too.
-            np.random.seed(0)
+            # Ensembles shuffle with numpy's global generator too.
+            np.random.seed(0)  # noqa: NPY002
             try:
                 with contextlib.redirect_stdout(io.StringIO()):
                     root = learn_estimator(train, [Bernoulli] * columns, [[0, 1]] * columns, **options)
@@ -126,7 +126,7 @@ def main() -> None:
             tried += 1
             if score > highest:
                 best, highest, chosen = root, score, title
-    except OutOfTime:
+    except OutOfTimeError:
         cut = ", cut"
     signal.setitimer(signal.ITIMER_PROF, 0.0)
     spent = time.process_time() - start

@@ -186,7 +186,7 @@ def peer(python: Path, rows: Rows, learner: str, most: int | None, budget: int) 
     command = [str(python), str(script), str(shared.FOLDER), rows.name, learner, str(budget), *sizes]
     # What the other Python imports must come from its own installation.
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
         return (done.stderr.strip().splitlines() or ["no message"])[-1]
     told = json.loads(done.stdout.splitlines()[-1])
@@ -299,7 +299,8 @@ def run(quick: bool, sets: Sequence[str] = (), peer_python: Path | None = None) 
         lines.append(_summary(name, outcomes, methods))
     others = [method for method in methods if method != OURS]
     show_table(
-        f"density: mean log probability of a test row in nats; ours: mean of seeds {', '.join(map(str, seeds))}, their\n"
+        "density: mean log probability of a test row in nats; ours: mean of the seeds"
+        f" {', '.join(map(str, seeds))}, their\n"
         "standard deviation, mean processor seconds of the whole search, 1 thread",
         ["data", *others, OURS, "spread", "s", "HCLT 4", "HCLT 12x4", "ahead", "at or above"],
         lines,
@@ -318,8 +319,8 @@ def _show_notes(peer_python: Path | None) -> None:
     if peer_python:
         show_note(
             "LearnSPN, random circuits: deeprob-kit's learn_spn with Chow-Liu trees as leaves, and its ensembles of"
-            f" {CIRCUITS} extremely randomised circuits; all settings of benchmarks/circuits.py, chosen by validation"
-            f" rows, as far as {PEER_SECONDS} s of processor time go (cut where they do not)"
+            f" {CIRCUITS} extremely randomised circuits; all settings of benchmarks/circuits.py, chosen by"
+            f" validation rows, as far as {PEER_SECONDS} s of processor time go (cut where they do not)"
         )
     else:
         show_note("not measured: deeprob-kit, which is where --peer names a Python that has it")

@@ -122,9 +122,10 @@ def _show_table(name: str, splits: int) -> None:
         )
     missing = int(frame.isna().to_numpy().sum())
     show_table(
-        f"frames: {name}, {count:,} rows of {frame.shape[1]} columns to learn from, {len(frame) - count:,} to test, {missing:,}"
-        f" missing cells:\nmean log probability of a test row, mean of {splits} fixed splits and its standard error; by how much\n"
-        "ours is ahead in the same splits, and the error of that; processor seconds of a fit, 1 thread",
+        f"frames: {name}, {frame.shape[1]} columns, {missing:,} missing cells, {count:,} rows to learn from,"
+        f" {len(frame) - count:,} to test:\n"
+        f"mean log probability of a test row, mean of {splits} fixed splits and its standard error; by how\n"
+        "much ours is ahead in the same splits, and the error of that; processor seconds of a fit, 1 thread",
         ["method", "test", "error", "ours ahead", "error", "s", "chosen"],
         lines,
     )
@@ -144,6 +145,7 @@ def run(quick: bool) -> None:
                 fit(few, 0)
         _show_table(name, 2 if quick else SPLITS)
     show_note(
-        f"default settings of EMJunctionTree throughout; the mixture's classes are doubled from 1 while {FOLDS} folds of"
-        f" the training rows (one of them from {FEW_ROWS:,} rows on) become likelier, then it learns from all of them"
+        "default settings of EMJunctionTree throughout; the mixture's classes are doubled from 1 while"
+        f" {FOLDS} folds of the training rows become likelier (one of them beyond {FEW_ROWS:,} rows), then it"
+        " learns from all of them"
     )

@@ -94,9 +94,7 @@ def _chosen(train: Labelled, model: Any, grid: dict[str, Any], split: int) -> An
 
 def naive_bayes(train: Labelled, test: Labelled, split: int) -> NDArray[Any]:
     model = CategoricalNB(min_categories=train.code_counts)
-    return np.asarray(
-        _chosen(train, model, {"alpha": [0.01, 0.1, 0.5, 1.0, 2.0]}, split).predict_proba(test.codes)
-    )
+    return np.asarray(_chosen(train, model, {"alpha": [0.01, 0.1, 0.5, 1.0, 2.0]}, split).predict_proba(test.codes))
 
 
 def _one_hot(train: Labelled, model: Any) -> Any:
@@ -163,9 +161,9 @@ def run(quick: bool) -> None:
                 ]
             )
         show_table(
-            f"labels: {name}, {count:,} rows to learn from, {len(whole.rows) - count:,} to test: per cent of the classes\n"
-            f"told rightly, mean of {len(outcomes)} fixed splits and its standard error; log loss in nats; processor\n"
-            "seconds of fitting, choosing and telling, 1 thread",
+            f"labels: {name}, {count:,} rows to learn from, {len(whole.rows) - count:,} to test: per cent of the"
+            f" classes\ntold rightly, mean of {len(outcomes)} fixed splits and its standard error; log loss in"
+            " nats;\nprocessor seconds of fitting, choosing and telling, 1 thread",
             ["method", "right", "error", "log loss", "s"],
             lines,
         )
