@@ -216,13 +216,14 @@ def measured(name: str, seeds: Sequence[int], python: Path | None, quick: bool) 
         fits.append(fit)
         _tell(fit)
     outcomes = []
-    for learner in LEARNERS if python else ():
-        outcome = peer(python, rows, learner, most, PEER_SECONDS)
-        if isinstance(outcome, str):
-            show_note(f"{learner}: {outcome}")
-        else:
-            outcomes.append(outcome)
-            _tell(outcome)
+    if python:
+        for learner in LEARNERS:
+            outcome = peer(python, rows, learner, most, PEER_SECONDS)
+            if isinstance(outcome, str):
+                show_note(f"{learner}: {outcome}")
+            else:
+                outcomes.append(outcome)
+                _tell(outcome)
     test = shared.binary_part(name, "test")
     return [*(Outcome.of(fit, test) for fit in fits), *outcomes]
 

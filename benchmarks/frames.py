@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -88,7 +89,7 @@ def _size(model: et.EMJunctionTree) -> str:
 
 def _error(values: NDArray[Any]) -> float:
     """Return the standard error of a mean."""
-    return stdev(values.tolist()) / len(values) ** 0.5
+    return float(stdev(values.tolist()) / math.sqrt(len(values)))
 
 
 def _show_table(name: str, splits: int) -> None:
