@@ -28,11 +28,16 @@ TOPICS = (
     "classes",
     "imputing",
     "structures",
+    "density",
+    "labels",
+    "frames",
 )
 DRAWING = ("accuracy", "consistency")
 """The topics whose models are drawn with a concentration that one can choose."""
 COMPARING = ("first_minute", "versions", "em_states")
 """The topics that can measure another checkout beside this one."""
+LONG = ("density",)
+"""The topics that take hours, can be run for some data sets only, and beside what another Python has installed."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -56,6 +61,15 @@ def _arguments() -> argparse.Namespace:
         metavar="SRC",
         help=f"the src folder of another checkout, to measure beside this one in {' and '.join(COMPARING)}",
     )
+    parser.add_argument(
+        "--sets", nargs="+", default=[], metavar="SET", help=f"the data sets of {' and '.join(LONG)} (default: all)"
+    )
+    parser.add_argument(
+        "--peer",
+        type=Path,
+        metavar="PYTHON",
+        help=f"a Python that has deeprob-kit, to be measured in {' and '.join(LONG)}",
+    )
     arguments = parser.parse_args()
     if unknown := [topic for topic in arguments.topics if topic not in TOPICS]:
         parser.error(f"there is no topic {unknown[0]!r}; the topics are {', '.join(TOPICS)}")
@@ -74,6 +88,9 @@ def main() -> None:
         options: dict[str, Any] = {"concentration": arguments.concentration} if topic in DRAWING else {}
         if topic in COMPARING and arguments.against:
             options["against"] = arguments.against.resolve()
+        if topic in LONG:
+            # Not resolved: a link to a Python is how an environment of its own is told from the system's.
+            options.update(sets=arguments.sets, peer_python=arguments.peer and arguments.peer.absolute())
         import_module(f"benchmarks.{topic}").run(quick=arguments.quick, **options)
 
 

@@ -74,12 +74,15 @@ def split_files(name: str) -> list[str]:
 
 def binary_split(name: str, most: int | None = None) -> Split:
     """Return a binary data set that comes split; its first training rows only, where the most of them is given."""
-    parts = []
-    for file in split_files(name):
-        with gzip.open(FOLDER / file, "rt") as lines:
-            parts.append(np.loadtxt(lines, delimiter=",", dtype=np.int8, max_rows=most))
+    parts = [binary_part(name, part, most) for part in ("train", "test")]
     states = (2,) * parts[0].shape[1]
     return Split(*(Table(part, states) for part in parts))
+
+
+def binary_part(name: str, part: str, most: int | None = None) -> Codes:
+    """Return the rows of a binary data set "train", "valid" or "test"; the first only, where the most are given."""
+    with gzip.open(FOLDER / f"{name}.{part}.data.gz", "rt") as lines:
+        return np.loadtxt(lines, delimiter=",", dtype=np.int8, max_rows=most)
 
 
 def labelled(name: str) -> Table:

@@ -1,0 +1,327 @@
+"""How likely test rows of the standard density-estimation data are, beside other models and published figures.
+
+Sizes, settings and where to stop are chosen on validation rows. Test rows are read, and scored once, after the last
+fit of a data set.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+import eigentree as et
+from benchmarks import shared
+from benchmarks.circuits import CIRCUITS, LEARNERS
+from benchmarks.measure import ROOT, show_note, show_table
+from eigentree.experiments.baselines import IndependentColumns
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from benchmarks.shared import Codes
+
+SEEDS = (0, 1, 2)
+BOTH = (0, 1)
+"""The states of every column; some columns are constant in training rows."""
+
+MIXTURE_STATES = (4, 8, 16, 32, 64)
+SPECTRAL_STATES = 4
+FEW_PSEUDO_COUNTS = 0.1
+PEER_SECONDS = 600
+"""Processor time that each learner of others has for a data set, all of its settings together."""
+
+QUICK_ROWS = 2_000
+
+INDEPENDENT, CHOW_LIU, MIXTURE, SPECTRAL, OURS = "independent", "Chow-Liu", "mixture", "spectral", 'EM, "auto"'
+
+
+class Published(NamedTuple):
+    """Mean log probability of a test row under hidden Chow-Liu trees trained on a GPU."""
+
+    four_states: float | None
+    twelve_by_four: float
+
+
+PUBLISHED = {
+    "nltcs": Published(-6.09, -6.00),
+    "msnbc": Published(-6.43, -6.06),
+    "kdd": Published(None, -2.14),
+    "plants": Published(None, -14.26),
+    "audio": Published(-40.68, -39.77),
+    "jester": Published(-53.15, -52.38),
+    "accidents": Published(-29.91, -26.74),
+    "retail": Published(None, -10.86),
+    "dna": Published(None, -79.05),
+}
+"""Of trees of 4 states, and of mixtures of 4 trees of 12 states; ``../shared/data/README.md`` says whose."""
+
+
+class Scoring(Protocol):
+    """What tells the log probability of rows."""
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows of a data set that fits may see."""
+
+    name: str
+    train: Codes
+    validation: Codes
+
+    @classmethod
+    def of(cls, name: str, most: int | None) -> Rows:
+        """Return those of a data set; the first training rows only, where the most of them is given."""
+        return cls(name, shared.binary_part(name, "train", most), shared.binary_part(name, "valid"))
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A model that was chosen: how, how likely validation rows are, and how long all that led to it took."""
+
+    method: str
+    seed: int | None
+    model: Scoring
+    validation: float
+    seconds: float
+    size: str
+    parameters: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one fit: `Fit`, but with the mean log probability of a test row in place of the model."""
+
+    method: str
+    seed: int | None
+    test: float
+    validation: float
+    seconds: float
+    size: str
+    parameters: int
+
+    @classmethod
+    def of(cls, fit: Fit, test: Codes) -> Outcome:
+        score = float(fit.model.score_samples(test).mean())
+        return cls(fit.method, fit.seed, score, fit.validation, fit.seconds, fit.size, fit.parameters)
+
+
+def independent(rows: Rows) -> Fit:
+    """Return independent columns."""
+    start = time.process_time()
+    model = IndependentColumns([len(BOTH)] * rows.train.shape[1], rows.train)
+    return _fit(rows, INDEPENDENT, None, model, start, "-", rows.train.shape[1])
+
+
+def chow_liu(rows: Rows) -> Fit:
+    """Return the Chow-Liu tree of the columns themselves."""
+    start = time.process_time()
+    graph = et.learn_structure(rows.train, hidden_states=None, categories=BOTH)
+    model = et.EMJunctionTree(graph, pseudo_counts=FEW_PSEUDO_COUNTS, categories=BOTH).fit(rows.train)
+    return _fit(rows, CHOW_LIU, None, model, start, "-", model.n_parameters_)
+
+
+def mixture(rows: Rows, most: int) -> Fit:
+    """Return a mixture of independent columns, with twice as many classes while that makes validation likelier."""
+    start = time.process_time()
+    best: et.EMJunctionTree | None = None
+    highest = -np.inf
+    for states in MIXTURE_STATES:
+        if states > most:
+            break
+        model = et.EMJunctionTree(et.zoo.Mixture(states), random_state=SEEDS[0], categories=BOTH)
+        score = model.fit(rows.train, validation=rows.validation).score(rows.validation)
+        if score <= highest:
+            break
+        best, highest, chosen = model, score, states
+    assert best is not None
+    return _fit(rows, MIXTURE, SEEDS[0], best, start, f"{chosen} classes", best.n_parameters_)
+
+
+def spectral(rows: Rows) -> Fit:
+    """Return the spectral fit of a hidden Chow-Liu tree of few states; its size tells of ranks that rows lack."""
+    start = time.process_time()
+    structure = et.zoo.HiddenChowLiu(hidden_states=SPECTRAL_STATES)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = et.SpectralJunctionTree(structure, categories=BOTH).fit(rows.train)
+    size = f"{SPECTRAL_STATES} states{', warned' if caught else ''}"
+    return _fit(rows, SPECTRAL, None, model, start, size, 0)
+
+
+def ours(rows: Rows, seed: int) -> Fit:
+    """Return what ``EMJunctionTree("auto")`` makes of the rows."""
+    start = time.process_time()
+    model = et.EMJunctionTree("auto", random_state=seed, categories=BOTH)
+    model.fit(rows.train, validation=rows.validation)
+    search = model.search_
+    size = f"{search.size} x {len(search.shares)} fits"
+    return _fit(rows, OURS, seed, model, start, size, model.n_parameters_)
+
+
+def _fit(
+    rows: Rows, method: str, seed: int | None, model: Scoring, start: float, size: str, parameters: int
+) -> Fit:
+    """Return a fit that began at some processor time and ends now."""
+    spent = time.process_time() - start
+    return Fit(method, seed, model, float(model.score_samples(rows.validation).mean()), spent, size, parameters)
+
+
+def peer(python: Path, rows: Rows, learner: str, most: int | None, budget: int) -> Outcome | str:
+    """Return what a learner of others reaches, run by a Python that has it; or why it reaches nothing."""
+    script = ROOT / "benchmarks" / "circuits.py"
+    sizes = [] if most is None else [str(most)]
+    command = [str(python), str(script), str(shared.FOLDER), rows.name, learner, str(budget), *sizes]
+    # What the other Python imports must come from its own installation.
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        return (done.stderr.strip().splitlines() or ["no message"])[-1]
+    told = json.loads(done.stdout.splitlines()[-1])
+    return Outcome(learner, SEEDS[0], **told)
+
+
+def _fits(rows: Rows, seeds: Sequence[int], quick: bool) -> Iterator[Fit]:
+    """Yield one fit after the other."""
+    runs: list[Callable[[Rows], Fit]] = [
+        independent,
+        chow_liu,
+        partial(mixture, most=MIXTURE_STATES[1 if quick else -1]),
+        spectral,
+        *(partial(ours, seed=seed) for seed in seeds),
+    ]
+    for run in runs:
+        yield run(rows)
+
+
+def measured(name: str, seeds: Sequence[int], python: Path | None, quick: bool) -> list[Outcome]:
+    """Return what comes of all methods on a data set; each is printed as soon as it is fitted."""
+    most = QUICK_ROWS if quick else None
+    rows = Rows.of(name, most)
+    print(f"\ndensity: {name}, {len(rows.train):,} rows, {rows.train.shape[1]} columns; as they are fitted:")
+    fits = []
+    for fit in _fits(rows, seeds, quick):
+        fits.append(fit)
+        _tell(fit)
+    outcomes = []
+    if python:
+        for learner in LEARNERS:
+            outcome = peer(python, rows, learner, most, PEER_SECONDS)
+            if isinstance(outcome, str):
+                show_note(f"{learner}: {outcome}")
+            else:
+                outcomes.append(outcome)
+                _tell(outcome)
+    test = shared.binary_part(name, "test")
+    return [*(Outcome.of(fit, test) for fit in fits), *outcomes]
+
+
+def _tell(one: Fit | Outcome) -> None:
+    """Print one line at once, without test rows."""
+    seed = "-" if one.seed is None else str(one.seed)
+    figures = f"validation {one.validation:9.4f}  {one.seconds:8.2f} s  {one.parameters:9,d} parameters"
+    print(f"  {one.method:16s} seed {seed}  {figures}  {one.size}", flush=True)
+
+
+def _show_set(name: str, outcomes: Sequence[Outcome]) -> None:
+    """Print all that came of a data set."""
+    show_table(
+        f"density: {name}: mean log probability of a row, processor seconds of all that was tried, 1 thread",
+        ["method", "seed", "test", "validation", "s", "parameters", "chosen"],
+        [
+            [
+                one.method,
+                "-" if one.seed is None else str(one.seed),
+                f"{one.test:.4f}",
+                f"{one.validation:.4f}",
+                f"{one.seconds:.2f}",
+                f"{one.parameters:,}" if one.parameters else "-",
+                one.size,
+            ]
+            for one in outcomes
+        ],
+    )
+
+
+def _summary(name: str, outcomes: Sequence[Outcome], methods: Sequence[str]) -> list[str]:
+    """Return the line of a data set: all methods, ours with its spread, the published figures and a verdict."""
+    tests = {method: [one.test for one in outcomes if one.method == method] for method in methods}
+    mine, published = tests[OURS], PUBLISHED[name]
+    mean = fmean(mine)
+    line = [name, *(f"{scores[0]:.3f}" if scores else "-" for method, scores in tests.items() if method != OURS)]
+    spent = fmean(one.seconds for one in outcomes if one.method == OURS)
+    ahead = mean - published.twelve_by_four
+    return [
+        *line,
+        f"{mean:.3f}",
+        f"{stdev(mine):.3f}" if len(mine) > 1 else "-",
+        f"{spent:.1f}",
+        f"{published.four_states:.2f}" if published.four_states else "-",
+        f"{published.twelve_by_four:.2f}",
+        f"{ahead:+.3f}",
+        "yes" if ahead >= 0 else "no",
+    ]
+
+
+def _warm_up() -> None:
+    """Let all be compiled before any clock runs."""
+    codes = np.random.default_rng(0).integers(0, 2, (400, 8)).astype(np.int8)
+    for _ in _fits(Rows("random", codes, codes[:100]), SEEDS[:1], quick=True):
+        pass
+
+
+def run(quick: bool, sets: Sequence[str] = (), peer_python: Path | None = None) -> None:
+    """Print the fits of each data set as they come, a table for each, and one of all."""
+    names = ["nltcs"] if quick else list(sets) or list(PUBLISHED)
+    if unknown := [name for name in names if name not in PUBLISHED]:
+        raise SystemExit(f"there is no data set {unknown[0]!r}; there are {', '.join(PUBLISHED)}")
+    parts = ("train", "valid", "test")
+    if shared.is_absent("density", [f"{name}.{part}.data.gz" for name in names for part in parts]):
+        return
+    _warm_up()
+    seeds = SEEDS[:1] if quick else SEEDS
+    methods = [INDEPENDENT, CHOW_LIU, MIXTURE, SPECTRAL, *(LEARNERS if peer_python else ()), OURS]
+    lines = []
+    for name in names:
+        outcomes = measured(name, seeds, peer_python, quick)
+        _show_set(name, outcomes)
+        lines.append(_summary(name, outcomes, methods))
+    others = [method for method in methods if method != OURS]
+    show_table(
+        "density: mean log probability of a test row in nats; ours: mean of the seeds"
+        f" {', '.join(map(str, seeds))}, their\n"
+        "standard deviation, mean processor seconds of the whole search, 1 thread",
+        ["data", *others, OURS, "spread", "s", "HCLT 4", "HCLT 12x4", "ahead", "at or above"],
+        lines,
+    )
+    _show_notes(peer_python)
+
+
+def _show_notes(peer_python: Path | None) -> None:
+    """Print what the methods are."""
+    show_note(
+        f"mixture: EMJunctionTree(zoo.Mixture(k)) stopped by validation rows, k doubled from {MIXTURE_STATES[0]} to"
+        f" {MIXTURE_STATES[-1]} while that makes them likelier, seed {SEEDS[0]}; spectral: SpectralJunctionTree on"
+        f" HiddenChowLiu({SPECTRAL_STATES}), nothing chosen; HCLT: published, trained on a GPU, given with two"
+        " digits; ours is not rounded before it is compared"
+    )
+    if peer_python:
+        show_note(
+            "LearnSPN, random circuits: deeprob-kit's learn_spn with Chow-Liu trees as leaves, and its ensembles of"
+            f" {CIRCUITS} extremely randomised circuits; all settings of benchmarks/circuits.py, chosen by"
+            f" validation rows, as far as {PEER_SECONDS} s of processor time go (cut where they do not)"
+        )
+    else:
+        show_note("not measured: deeprob-kit, which is where --peer names a Python that has it")
