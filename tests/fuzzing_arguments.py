@@ -243,7 +243,9 @@ LABELS: dict[str, Kind] = {
 }
 
 SHARED: dict[str, Kind] = LABELS | {
-    "structure": lambda draw: draw.choice(draw.graph, draw.graph, zoo.Mixture(2), zoo.HMM(), zoo.HiddenChowLiu(2)),
+    "structure": lambda draw: draw.choice(
+        draw.graph, draw.graph, zoo.Mixture(2), zoo.HMM(), zoo.HiddenChowLiu(2), "auto"
+    ),
     "random_state": seed,
     "n_jobs": of(1, 2),
     "verbose": of(0, 1),
@@ -494,7 +496,12 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "Mixture": {"hidden_states": of(2)},
     "SemiHiddenMarkov": {"hidden_states": of(2), "max_duration": of(3)},
     "LatentTree": {"hidden_states": of(2), "branching": of(2, 10**12)},
-    "HiddenChowLiu": {"hidden_states": of(2, 10**12), "method": of("chow-liu", "neighbour-joining", "star")},
+    "HiddenChowLiu": {
+        "hidden_states": of(2, 10**12, "auto"),
+        "method": of("chow-liu", "neighbour-joining", "star"),
+        "trees": of(1, 3, "auto", 10**12),
+        "most_states": of(2, 10**12),
+    },
     "build": {"states": of([2, 3, 2]), "names": of(None, ["a", "b", "c"], ["a", "a", "b"])},
 }
 """How the arguments of functions and methods are drawn, by their names, or by those with the class before a dot."""
