@@ -38,7 +38,7 @@ BOTH = (0, 1)
 MIXTURE_STATES = (4, 8, 16, 32, 64)
 SPECTRAL_STATES = 4
 FEW_PSEUDO_COUNTS = 0.1
-PEER_SECONDS = 600
+PEER_SECONDS = 60
 """Processor time that each learner of others has for a data set, all of its settings together."""
 
 QUICK_ROWS = 2_000

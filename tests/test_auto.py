@@ -58,7 +58,7 @@ def test_sizes_grow_while_validation_rises(model: et.EMJunctionTree) -> None:
         best[trial.size] = max(best.get(trial.size, -math.inf), trial.validation)
     assert search.size == max(best, key=best.__getitem__)
     for states, trees in best:
-        before = {Size(states // 2, trees), Size(states, 1)} & set(best)
+        before = {Size(states // 2, trees), Size(states, trees // searching.SEVERAL_TREES)} & set(best)
         assert before or (states, trees) == (2, 1)
     kept = [trial for trial in search.trials if trial.size == search.size]
     assert len(search.shares) <= len(kept)

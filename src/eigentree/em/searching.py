@@ -1,8 +1,9 @@
 """The search for the size of a learned tree, by rows that are not learned from.
 
-The states of hidden variables are doubled while that makes validation rows likelier by something. Once, where they
-are few, a mixture of a few trees is tried beside twice as many states, and the better of the two is gone on from.
-Of the best size several models are learned from different starts and averaged: one network, the mixture of all.
+The states of hidden variables are doubled while that makes validation rows likelier by something. Where they are
+few, a mixture of a few trees is tried beside twice as many states, and where trees are mixed, one of more trees; the
+better of the two is gone on from. Of the best size several models are learned from different starts and averaged:
+one network, the mixture of all.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ FIRST_STATES, SHAPING_STATES = 2, 4
 """How many states come first, and with how many a mixture of trees is compared with twice as many."""
 
 SEVERAL_TREES = 4
-"""How many trees a mixture has."""
+"""How many trees the first mixture has, and how many times as many the next; twice the states cost as much."""
 
 WORTH = 0.0025
 """More is tried where the last step to a larger size gained at least this share of the score."""
@@ -292,13 +293,13 @@ class _Search:
         """Return the sizes to try after the best one."""
         ground, (states, trees) = self._ground, self.best.trial.size
         sizes = []
-        twice = Size(2 * states, trees)
-        if ground.hidden_states is None and twice.work <= ground.most_states**2:
-            sizes.append(twice)
-        may_mix = ground.trees is None and trees == 1
-        if may_mix and (ground.hidden_states is not None or states == min(SHAPING_STATES, ground.most_states)):
-            sizes.append(Size(states, SEVERAL_TREES))
-        return sizes
+        if ground.hidden_states is None:
+            sizes.append(Size(2 * states, trees))
+        # One tree whose states were doubled beyond these in place of a mixture is left alone.
+        shaping = ground.hidden_states is not None or states == min(SHAPING_STATES, ground.most_states)
+        if ground.trees is None and (trees > 1 or shaping):
+            sizes.append(Size(states, SEVERAL_TREES * trees))
+        return [size for size in sizes if size.work <= ground.most_states**2]
 
     def tried(self, size: Size) -> Iterator[Searched]:
         """Learn a model of some size, and one from the other kind of start where that costs little."""
