@@ -1,7 +1,7 @@
 """The search for the size of a learned tree, by rows that are not learned from.
 
 The states of hidden variables are doubled while that makes validation rows likelier by something. Where they are
-few, a mixture of a few trees is tried beside twice as many states, and where trees are mixed, one of more trees; the
+few, a mixture of a few trees is tried beside twice as many states, and where trees are mixed, more trees; the
 better of the two is gone on from. Of the best size several models are learned from different starts and averaged:
 one network, the mixture of all.
 """
