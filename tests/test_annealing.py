@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from em_problems import coded, problems
@@ -56,6 +58,24 @@ def test_one_batch_of_all_weight_is_a_step_of_em(case: tuple, prior: float) -> N
     (there,) = annealed(batches, start, Schedule(1, 1.0, 1.0), random)
     np.testing.assert_allclose(there.parameters, here.following, rtol=1e-9, atol=1e-12)
     assert there.log_likelihood == pytest.approx(problem.log_likelihood(start), rel=1e-12)
+
+
+@settings(max_examples=20)
+@given(case=problems(), seed=st.integers(0, 99))
+def test_each_batch_stands_for_all_rows(case: tuple, seed: int) -> None:
+    problem = problem_of(*case, 1.0)
+    random = np.random.default_rng(seed)
+    start = random_start(problem.layout, random)
+    batches = Batches.of(problem, max(1, len(problem.rows.weights) // 2), random)
+    (there,) = annealed(batches, start, Schedule(1, 1.0, 1.0), random)
+    ends = []
+    for order in permutations(batches.parts):
+        here = start
+        for part in order:
+            counts = problem.expectation(here, part).counts * problem.weight / part.weights.sum()
+            here = problem.layout.normalised(counts + problem.prior, here)
+        ends.append(np.abs(here - there.parameters).max())
+    assert min(ends) < 1e-9
 
 
 @settings(max_examples=30)

@@ -50,7 +50,7 @@ def test_shares_make_rows_likeliest() -> None:
     truth, other, useless = (et.LatentNetwork.random(TREE, concentration=0.2, seed=seed) for seed in (1, 2, 3))
     rows = np.concatenate([truth.sample(3_000, seed=1), other.sample(1_000, seed=2)])
     log_prob = np.array([network.log_prob(rows) for network in (truth, other, useless)])
-    weights = random.choice([1.0, 2.0], len(rows))
+    weights = np.where(np.arange(len(rows)) < 3_000, 1.0, 4.0) * random.choice([1.0, 2.0], len(rows))
     shares = fitted_shares(log_prob, weights)
     assert shares.sum() == pytest.approx(1.0)
     assert shares[2] == 0.0

@@ -128,6 +128,11 @@ def test_what_is_drawn_is_the_graph(graph: et.LatentGraph) -> None:
             alike = (one in graph.hidden) == (other in graph.hidden)
             same = [mine == theirs for mine, theirs in zip(styles[one], styles[other], strict=True)]
             assert same == [alike, alike]
+        boxes = {
+            name: type(text.get_bbox_patch().get_boxstyle()).__name__ for name, text in drawn_names(ax).items()
+        }
+        assert {boxes[name] for name in graph.hidden} == {"Round"}
+        assert {boxes[name] for name in graph.observed} == {"Square"}
     strengths = edge_strengths(network)
     widths = {edge: drawn_edges(ax)[f"edge {edge[0]} {edge[1]}"].get_linewidth() for edge in graph.edges}
     assert len(set(widths.values())) > 1
