@@ -59,10 +59,11 @@ def averaged(tree: LatentGraph, networks: Sequence[LatentNetwork], shares: Float
 
 
 def _forest(tree: LatentGraph, network: LatentNetwork) -> _Forest:
-    tables = {name: np.asarray(network.tables[name]) for name in tree.names}
+    own = network.tables
+    tables = {name: np.asarray(own[name]) for name in tree.names}
     if network.graph == tree:
         return _Forest(np.ones(1), {name: table[None] for name, table in tables.items()})
-    return _Forest(np.asarray(network.tables[network.graph.names[0]]), tables)
+    return _Forest(np.asarray(own[network.graph.names[0]]), tables)
 
 
 def fitted_shares(log_prob: Floats, weights: Floats) -> Floats:

@@ -147,14 +147,18 @@ class Problem:
         """Return the log-likelihood of the rows; -inf if one is impossible."""
         return self.expectation(parameters, self.rows, self.threads).log_likelihood
 
+    def log_prior(self, parameters: Floats) -> float:
+        """Return what pseudo-counts add to the log-likelihood; -inf if one stands at a parameter of zero."""
+        own = parameters[self._has_prior]
+        if not own.min(initial=1.0) > 0:
+            return -math.inf
+        return float(self.prior[self._has_prior] @ np.log(own))
+
     def evaluated(self, parameters: Floats) -> Evaluation:
         """Return the objective of some parameters, and the step from them."""
         counts, objective, impossible = self.expectation(parameters, self.rows, self.threads)
         if self._has_prior.any():
-            if parameters[self._has_prior].min() > 0:
-                objective += float(self.prior[self._has_prior] @ np.log(parameters[self._has_prior]))
-            else:
-                objective = -math.inf
+            objective += self.log_prior(parameters)
             counts = counts + self.prior
         number = int(self.numbers[impossible]) if impossible >= 0 else -1
         following = self.layout.normalised(counts, parameters)

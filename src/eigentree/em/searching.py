@@ -123,6 +123,27 @@ class Ground:
         return problem, Problem.of(graph, fold.validation, self.gaps, 0.0, self.threads)
 
 
+class Ascent(NamedTuple):
+    """How far one model has come.
+
+    Attributes
+    ----------
+    parameters : (parameters,)
+        Where validation rows were likeliest.
+    score : float
+        Their log-likelihood there.
+    history : tuple of float
+        Log-likelihood of the rows: in each pass, of each batch under the tables before it; then at each step.
+    validation : tuple of float
+        Mean log probability of a validation row after each of these.
+    """
+
+    parameters: Floats
+    score: float
+    history: tuple[float, ...]
+    validation: tuple[float, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Fit:
     """A model that was learned from one fold.
@@ -130,20 +151,20 @@ class Fit:
     Attributes
     ----------
     network : LatentNetwork
-        Where validation rows were likeliest.
-    history : tuple of float
-        Log-likelihood of the rows, in each pass or after each step.
-    validation : tuple of float
-        Mean log probability of a validation row after each of these.
-    log_likelihood, score : float
-        Of the rows and of the validation rows under the network, all together.
+    ascent : Ascent
+    log_likelihood : float
+        Of the rows under the network.
     """
 
     network: LatentNetwork
-    history: tuple[float, ...]
-    validation: tuple[float, ...]
+    ascent: Ascent
     log_likelihood: float
-    score: float
+
+    @classmethod
+    def of(cls, problem: Problem, ascent: Ascent) -> Fit:
+        """Return the model at the end of an ascent."""
+        network = problem.layout.network(ascent.parameters)
+        return cls(network, ascent, problem.log_likelihood(ascent.parameters))
 
 
 class Member(NamedTuple):
@@ -196,9 +217,8 @@ class Searched(NamedTuple):
         else:
             same = [member for member in self.members if member.trial.size == best.trial.size]
             same.sort(key=lambda member: -member.trial.validation)
-            if ground.trees is not None:
-                # So many trees were asked for: those of the best, and no average.
-                same = same[:1]
+            # Where so many trees were asked for, it is those of the best, and no average.
+            same = same[: ground.members if ground.trees is None else 1]
             networks = [member.fits[0].network for member in same]
             shares, validation = _shares(networks, fold.validation)
         kept = np.flatnonzero(shares)
@@ -266,7 +286,7 @@ def searched(ground: Ground, random: np.random.Generator) -> Iterator[Searched]:
         before = search.best.trial.validation
         for size in larger:
             yield from search.tried(size)
-        if search.best.trial.validation - before < WORTH * abs(before):
+        if not search.best.trial.validation - before > WORTH * abs(before):
             break
     if len(ground.folds) == 1:
         for to_come in reversed(range(ground.members - search.count(search.best.trial.size))):
@@ -296,10 +316,11 @@ class _Search:
         if ground.hidden_states is None:
             sizes.append(Size(2 * states, trees))
         # One tree whose states were doubled beyond these in place of a mixture is left alone.
-        shaping = ground.hidden_states is not None or states == min(SHAPING_STATES, ground.most_states)
+        shaping = ground.hidden_states is not None or states == SHAPING_STATES
         if ground.trees is None and (trees > 1 or shaping):
             sizes.append(Size(states, SEVERAL_TREES * trees))
-        return [size for size in sizes if size.work <= ground.most_states**2]
+        known = {member.trial.size for member in self._members}
+        return [size for size in sizes if size.work <= ground.most_states**2 and size not in known]
 
     def tried(self, size: Size) -> Iterator[Searched]:
         """Learn a model of some size, and one from the other kind of start where that costs little."""
@@ -319,17 +340,18 @@ class _Search:
             course = _Course.of(problem, random)
             most = course.most * len(ground.folds)
             start = _start(ground.tree(size.hidden_states), problem.layout, fold.rows, size.trees, kind, random)
-            for fit in course.fitted(start, held, random):
-                yield Searched(tuple(self._members), size, passes + len(fit.history), most, to_come)
-            fits.append(fit)
-            passes += len(fit.history)
+            for done in course.climbed(start, held, random):
+                yield Searched(tuple(self._members), size, passes + len(done.history), most, to_come)
+            fits.append(Fit.of(problem, done))
+            passes += len(done.history)
         trial = Trial(
             size,
             kind,
             passes,
             problem.layout.learned_count,
             sum(fit.log_likelihood for fit in fits) / float(sum(fold.rows.weights.sum() for fold in ground.folds)),
-            sum(fit.score for fit in fits) / float(sum(fold.validation.weights.sum() for fold in ground.folds)),
+            sum(fit.ascent.score for fit in fits)
+            / float(sum(fold.validation.weights.sum() for fold in ground.folds)),
             time.process_time() - began,
         )
         self._members.append(Member(trial, tuple(fits)))
@@ -354,32 +376,29 @@ class _Course:
         """How often it goes through the rows at most; mostly far fewer steps are left to gain by."""
         return self.schedule.passes + 1 + FINISHING
 
-    def fitted(self, start: Floats, held: Problem, random: np.random.Generator) -> Iterator[Fit]:
-        """Yield the model, again and again, until it is learned."""
+    def climbed(self, start: Floats, held: Problem, random: np.random.Generator) -> Iterator[Ascent]:
+        """Yield how far the model has come, again and again, until it has arrived."""
         problem = self.batches.problem
-        history: list[float] = []
-        validation: list[float] = []
-        best, kept = -math.inf, start
-
-        def fit(parameters: Floats, log_likelihood: float, score: float) -> Fit:
-            network = problem.layout.network(parameters)
-            return Fit(network, tuple(history), tuple(validation), log_likelihood, score)
-
+        ascent = Ascent(start, -math.inf, (), ())
         for parameters, log_likelihood in annealed(self.batches, start, self.schedule, random):
-            history.append(log_likelihood)
             score = held.log_likelihood(parameters)
-            validation.append(score / held.weight)
-            if score > best:
-                best, kept = score, parameters
-            yield fit(kept, log_likelihood, best)
-        for climb in climbed(problem, kept, FINISHED, FINISHING, True, held, PATIENCE):
-            history.append(climb.here.objective)
-            validation.append(climb.validation[-1] / held.weight)
-            yield fit(climb.parameters, climb.history[-1], climb.score)
-            steps = len(climb.history) - 1
-            if steps >= STRETCH and validation[-1] - validation[-1 - STRETCH] < LITTLE * abs(validation[-1]):
+            history = (*ascent.history, log_likelihood)
+            validation = (*ascent.validation, score / held.weight)
+            if score > ascent.score:
+                ascent = ascent._replace(parameters=parameters, score=score)
+            ascent = ascent._replace(history=history, validation=validation)
+            yield ascent
+        for climb in climbed(problem, ascent.parameters, FINISHED, FINISHING, True, held, PATIENCE):
+            ascent = Ascent(
+                climb.parameters,
+                climb.score,
+                (*ascent.history, climb.here.objective - problem.log_prior(climb.here.parameters)),
+                (*ascent.validation, climb.validation[-1] / held.weight),
+            )
+            yield ascent
+            steps, recent = len(climb.history) - 1, ascent.validation[-1 - STRETCH :]
+            if steps >= STRETCH and recent[-1] - recent[0] < LITTLE * abs(recent[-1]):
                 break
-        yield fit(climb.parameters, problem.log_likelihood(climb.parameters), climb.score)
 
 
 def _start(

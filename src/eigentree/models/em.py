@@ -59,7 +59,8 @@ class EMJunctionTree(StepsFace):
         and the average of several fits of it.
     restarts : int
         How many starts to climb from, where `init` names their kind; the best end is kept. In a race, how many may
-        be climbed to the end. With "auto", how many fits are averaged at most.
+        be climbed to the end. With "auto", how many fits are averaged at most; up to 2,000 rows it is one of each
+        five parts of the rows, whatever this says.
     tol : float, optional
         Of `stopping`: unless given, 1e-4 for "paper", and for "gain" 4e-6 nats per row, or 1/200 of the error
         that chance makes (p / 2n for p entries of tables and n rows) where that is more and 32,000 rows differ.
@@ -87,8 +88,8 @@ class EMJunctionTree(StepsFace):
         shortened or taken back.
     validation_fraction : float
         The share of the rows that is not learned from: the tables under which it was likeliest are kept, and the
-        climb ends when it has not become likelier for some steps. With "auto", 0 stands for a tenth, and up to a
-        quarter where rows are few.
+        climb ends when it has not become likelier for some steps. With "auto", 0 stands for a tenth; up to 2,000
+        rows, for each of five parts in turn.
     random_state : int, Generator or None
     n_jobs : int
         Threads that share the rows.
@@ -126,7 +127,9 @@ class EMJunctionTree(StepsFace):
         Whether the best climb ended by `stopping`, or by the validation rows.
     search_ : SizeSearch
         With "auto": which sizes were tried, and how likely validation rows were with each; ``search_.plot()`` draws
-        it. `history_` is then the log-likelihood of the rows in each pass of the best fit, which may fall.
+        it. `history_` is then the log-likelihood of the rows in each pass and step of the best fit, which may
+        fall, and `objectives_` that of each fit that was tried. `max_iter`, `tol`, `stopping` and `accelerate` are
+        not used, and `pseudo_counts="auto"` is 0.1.
     n_features_in_ : int
 
     Notes
@@ -278,10 +281,10 @@ class EMJunctionTree(StepsFace):
                 "pseudo_counts_": ground.pseudo_counts,
                 "search_": search,
                 "start_": StartOutcome(trial.start, trial.log_likelihood, math.nan),
-                "history_": np.array(fits[0].history),
-                "validation_history_": np.array(fits[0].validation),
-                "objectives_": np.array([fit.history[-1] for member in standing.members for fit in member.fits]),
-                "n_iter_": len(fits[0].history),
+                "history_": np.array(fits[0].ascent.history),
+                "validation_history_": np.array(fits[0].ascent.validation),
+                "objectives_": np.array([fit.log_likelihood for member in standing.members for fit in member.fits]),
+                "n_iter_": len(fits[0].ascent.history),
                 "converged_": converged,
             }
         )
