@@ -142,6 +142,38 @@ def test_a_table_may_be_narrow(width: int) -> None:
     assert np.exp(model.score_samples(cells)).sum() == pytest.approx(1.0, abs=1e-9)
 
 
+@pytest.mark.parametrize("rows", [np.zeros((64, 4), int), np.ones((3_000, 2), int)])
+def test_a_table_that_tells_nothing_is_learned_at_once(rows: np.ndarray) -> None:
+    model = auto().fit(rows)
+    assert model.search_.size.work <= 64
+    assert np.exp(model.score_samples(rows[:1])) > 0.99
+    nothing = auto().fit(ROWS[:50], validation=np.full((5, 8), -1))
+    assert nothing.search_.validation == pytest.approx(0.0, abs=1e-12)
+
+
+def test_as_many_fits_are_averaged_as_were_asked_for() -> None:
+    assert len(auto(restarts=1).fit(ROWS[:400], validation=HELD).search_.shares) == 1
+
+
+def test_the_history_is_that_of_the_likelihood_alone() -> None:
+    model = auto(restarts=1, pseudo_counts=20.0).fit(ROWS[:500], validation=HELD)
+    assert np.abs(np.diff(model.history_[5:])).max() < 0.1 * abs(model.history_[-1])
+
+
+def test_a_spectral_model_goes_on_with_the_size_of_its_first_rows() -> None:
+    first = et.SpectralJunctionTree("auto").partial_fit(ROWS[:1_000])
+    search = first.search_
+    both = first.partial_fit(ROWS[1_000:])
+    assert both.search_ is search
+    assert both.statistics_.rows == len(ROWS)
+
+
+def test_light_weights_are_warned_of_once() -> None:
+    with pytest.warns(RuntimeWarning, match="sample_weight adds up to") as caught:
+        et.SpectralJunctionTree("auto").fit(ROWS, sample_weight=np.full(len(ROWS), 1e-3))
+    assert len(caught) == 1
+
+
 def test_hidden_variables_speak(model: et.EMJunctionTree) -> None:
     name = next(name for name in model.graph_.hidden if name != "tree")
     posterior = model.predict_proba(holed(TEST[:50]), target=name)
@@ -235,6 +267,16 @@ def test_an_interrupted_search_keeps_the_best_so_far(passes: int, monkeypatch: p
         (lambda: et.EMJunctionTree("auto", init="random").fit(ROWS), "leave init out"),
         (lambda: et.SpectralJunctionTree("auto", shrinkage=0.1).fit(ROWS), "leave shrinkage 'auto'"),
         (lambda: et.EMJunctionTree("auto").fit(ROWS[:1]), "n_samples=1 leaves .* give more rows"),
+        (
+            lambda: et.EMJunctionTree("auto", validation_fraction=1e-9).fit(ROWS),
+            "validation_fraction=1e-09 of n_samp",
+        ),
+        (
+            lambda: et.SpectralJunctionTree(et.zoo.HiddenChowLiu("auto", trees=3)).fit(ROWS),
+            "one tree, not the 3 of",
+        ),
+        (lambda: et.SpectralJunctionTree("auto").fit_moments(NETWORK), "fit_moments needs a LatentGraph"),
+        (lambda: et.learn_structure(ROWS, hidden_states="auto"), "hidden_states is a whole number"),
         (lambda: et.zoo.HiddenChowLiu("many"), "hidden_states is a whole number"),
         (lambda: et.zoo.HiddenChowLiu(trees=0), "trees is a whole number"),
     ],

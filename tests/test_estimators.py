@@ -623,7 +623,7 @@ def test_a_wrong_parameter_is_named_at_every_door(parameters: dict, message: str
         (lambda m: m.fit(ROWS).impute(ROWS, method="mean"), "method is 'mode' or 'sample', not 'mean'"),
         (
             lambda m: m.set_params(structure="hmm").fit(ROWS),
-            "is a LatentGraph, a template .*, or a graph of .*, not str",
+            "is a LatentGraph, a template .*, or a graph of .*, not 'hmm'",
         ),
     ],
 )

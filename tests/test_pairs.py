@@ -245,3 +245,14 @@ def test_distances_add_up_along_paths(hidden_states: int) -> None:
 
     assert distance(0, 2) + distance(1, 3) == pytest.approx(distance(0, 3) + distance(1, 2))
     assert distance(0, 2) + distance(1, 3) > distance(0, 1) + distance(2, 3)
+
+
+def test_what_is_left_over_cannot_be_negative() -> None:
+    zeros, ones = (
+        et.PairCounts.of(np.full((count, 2), cell), categories=[0, 1]) for count, cell in ((10, 0), (3, 1))
+    )
+    with pytest.raises(et.DataError, match="some of them were never added"):
+        zeros - ones
+    arrays = et.PairCounts.of(np.array([[0, 1], [1, 0]] * 25)).arrays()
+    with pytest.raises(et.DataError, match="are no pair counts"):
+        et.PairCounts.from_arrays(arrays | {"matrix": np.array([[0, 50], [50, 50]], np.int32)})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, get_args
 
-from eigentree.checks import one_of, our_arithmetic
+from eigentree.checks import one_of, our_arithmetic, whole_number
 from eigentree.counting.pairs import PairCounts
-from eigentree.errors import DataError, ParameterError
+from eigentree.errors import DataError, GraphError, ParameterError
 from eigentree.structures.discovery import chow_liu
 from eigentree.structures.learned_templates import HiddenChowLiu, Method
 
@@ -67,7 +67,11 @@ def learn_structure(
     one_of("method", method, get_args(Method))
     if hidden_states is None and method != "chow-liu":
         raise ParameterError(f"method={method!r} finds hidden variables, so it needs a number of hidden_states")
-    template = None if hidden_states is None else HiddenChowLiu(hidden_states, method)
+    template = (
+        None
+        if hidden_states is None
+        else HiddenChowLiu(whole_number("hidden_states", hidden_states, error=GraphError), method)
+    )
     if isinstance(X, PairCounts):
         if sample_weight is not None:
             raise DataError("rows that were counted already have their weights; leave sample_weight out")

@@ -133,7 +133,7 @@ class PairCounts:
 
     def __sub__(self, other: PairCounts) -> PairCounts:
         rest = self._combined(other, -1)
-        if rest.rows < 0 or (rest.matrix < -ROUNDING).any():
+        if rest.rows < 0 or rest._has_negative:
             raise DataError(
                 f"{other.rows:g} rows cannot be taken from these {self.rows:g}: some of them were never added"
             )
@@ -271,9 +271,16 @@ class PairCounts:
         size = int(_kept(columns, complete).sum()) if fits else -1
         most = rows * (1 + ROUNDING) + ROUNDING
         fits = fits and matrix.shape == (size, size) and 0 <= rows <= MOST_WEIGHT
-        if not fits or not ((matrix >= -ROUNDING) & (matrix <= most)).all() or (matrix != matrix.T).any():
+        fits = fits and bool((matrix <= most).all() and (matrix == matrix.T).all())
+        if not fits or (found := cls(columns, rows, complete, matrix))._has_negative:
             raise DataError("these arrays are no pair counts: their lengths or numbers do not fit their columns")
-        return cls(columns, rows, complete, matrix)
+        return found
+
+    @property
+    def _has_negative(self) -> bool:
+        """Whether some states came less than never, those included that are what others leave over."""
+        every = self._with_gaps(np.zeros_like(self.complete))
+        return bool((every < -ROUNDING).any())
 
     def _by_completeness(self, places: Integers) -> list[tuple[Integers, Integers]]:
         """Return which of some columns have a missing cell, and which none, with the places of their states."""

@@ -270,9 +270,10 @@ def folds_of(rows: DistinctRows, share: float, random: np.random.Generator, one:
     folds = [Fold(rows.weighing(rows.weights - part), rows.weighing(part)) for part in parts]
     usable = tuple(fold for fold in folds if len(fold.rows.weights) and len(fold.validation.weights))
     if not usable:
+        given = f"validation_fraction={share:g} of " if share else ""
         raise DataError(
-            f"the size of the model is chosen by rows that are not learned from, and n_samples={count:g} leaves "
-            f"none to learn from, or none to choose by; give more rows, or the sizes"
+            f"the size of the model is chosen by rows that are not learned from, and {given}n_samples={count:g} "
+            f"leaves none to learn from, or none to choose by; give more rows, another share or the sizes"
         )
     return usable
 

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self
 
 from eigentree.checks import as_float, finite_number, generator, one_of, our_arithmetic, whole_number
-from eigentree.counting.counts import Counts
+from eigentree.counting.counts import Counts, weighted_chunks
 from eigentree.counting.pairs import PairCounts
 from eigentree.counting.resolving import graph_over, resolved, rows_and_columns
 from eigentree.counting.row_sample import RowSample
@@ -209,8 +209,14 @@ class SpectralJunctionTree(Face):
                 f"structure={quoted(self.structure)} is as large as held-out rows ask for, and these choose the "
                 f"shrinkage too; leave shrinkage 'auto', or give zoo.HiddenChowLiu(hidden_states=8)"
             )
+        if isinstance(template.trees, int) and template.trees > 1:
+            raise ParameterError(
+                f"a spectral model has one tree, not the {template.trees} of {quoted(self.structure)}; leave trees "
+                f"out, or take EMJunctionTree"
+            )
         rows, columns = rows_and_columns(X, self.categories, self.numeric, self.unknown, sample_weight)
         weights = checked_weights(sample_weight, rows.count)
+        warn_of_few(weights)
         pairs = PairCounts.empty(columns).count(rows, weights)
         trials: list[Trial] = []
         best: _Learned | None = None
@@ -223,7 +229,8 @@ class SpectralJunctionTree(Face):
                 if best is None:
                     raise
                 break
-            learned = self._learned(plan, Statistics.empty(plan, columns).update(rows, sample_weight))
+            counted = Statistics.empty(plan, columns).count(weighted_chunks(rows, weights))
+            learned = self._learned(plan, counted)
             spent = time.process_time() - began
             size = Size(states, 1)
             trials.append(Trial(size, "spectral", 1, learned.report.parameters, math.nan, learned.score, spent))
@@ -242,12 +249,16 @@ class SpectralJunctionTree(Face):
     def partial_fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Return the model learned from these rows and all that were given before.
 
-        The result is the same, to the last bit, as `fit` on all the rows at once.
+        The result is the same, to the last bit, as `fit` on all the rows at once. A structure that is learned, and
+        its size, are those of the first rows.
         """
         if "statistics_" not in vars(self):
             return self.fit(X, y, sample_weight)
         self._check_parameters()
-        return self._learn(self.plan_, self.statistics_.update(self._rows(X), sample_weight))
+        learned = self._learned(self.plan_, self.statistics_.update(self._rows(X), sample_weight))
+        learned.report.warn()
+        kept = {"search_": self.search_} if "search_" in vars(self) else {}
+        return self._published(learned, **kept)
 
     @learns
     def fit_statistics(self, statistics: Statistics) -> Self:
@@ -280,7 +291,7 @@ class SpectralJunctionTree(Face):
             `shrinkage` nor `floor` is used. Counts give a fit to their rows; with no rows to hold out, shrinkage
             "auto" means 0.4 there.
         """
-        if isinstance(self.structure, Template):
+        if isinstance(self.structure, Template) or open_template(self.structure) is not None:
             raise ParameterError(
                 "fit_moments needs a LatentGraph as structure; a template is built from columns of data"
             )
