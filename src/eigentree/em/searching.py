@@ -61,6 +61,9 @@ FINISHING, PATIENCE, FINISHED = 100, 3, Stopping("gain", 1e-5)
 STRETCH, LITTLE = 5, 2e-4
 """Steps end where so many of them have raised the score of validation rows by less than this share of it."""
 
+DEAR, DEAREST = 1e8, 5.0
+"""Rows that differ times entries of tables, from where on steps must gain in proportion; so many times at most."""
+
 SHARPNESS, NOISE = 0.5, 0.1
 """How much of a class is the row that it is seeded by, and how much of a hidden variable is no copy of it."""
 
@@ -398,8 +401,15 @@ class _Course:
             )
             yield ascent
             steps, recent = len(climb.history) - 1, ascent.validation[-1 - STRETCH :]
-            if steps >= STRETCH and recent[-1] - recent[0] < LITTLE * abs(recent[-1]):
+            if steps >= STRETCH and recent[-1] - recent[0] < self._little * abs(recent[-1]):
                 break
+
+    @property
+    def _little(self) -> float:
+        """The share of the score that a stretch of steps has to gain."""
+        problem = self.batches.problem
+        work = len(problem.rows.weights) * problem.layout.learned_count
+        return LITTLE * min(max(work / DEAR, 1.0), DEAREST)
 
 
 def _start(
