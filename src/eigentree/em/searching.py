@@ -37,8 +37,9 @@ __all__ = ["FOLDS", "Fold", "Ground", "Searched", "folds_of", "searched"]
 FIRST_STATES, SHAPING_STATES = 2, 4
 """How many states come first, and with how many a mixture of trees is compared with twice as many."""
 
-SEVERAL_TREES = 4
-"""How many trees the first mixture has, and how many times as many the next; twice the states cost as much."""
+SEVERAL_TREES, MOST_TREES = 4, 16
+"""How many trees the first mixture has, and how many times as many the next, which cost as much as twice the states;
+and how many at most: many trees of few states take far more time than their work says."""
 
 WORTH = 0.0025
 """More is tried where the last step to a larger size gained at least this share of the score."""
@@ -321,7 +322,7 @@ class _Search:
             sizes.append(Size(2 * states, trees))
         # One tree whose states were doubled beyond these in place of a mixture is left alone.
         shaping = ground.hidden_states is not None or states == SHAPING_STATES
-        if ground.trees is None and (trees > 1 or shaping):
+        if ground.trees is None and (trees > 1 or shaping) and SEVERAL_TREES * trees <= MOST_TREES:
             sizes.append(Size(states, SEVERAL_TREES * trees))
         known = {member.trial.size for member in self._members}
         return [size for size in sizes if size.work <= ground.most_states**2 and size not in known]
