@@ -38,8 +38,8 @@ FIRST_STATES, SHAPING_STATES = 2, 4
 """How many states come first, and with how many a mixture of trees is compared with twice as many."""
 
 SEVERAL_TREES, MOST_TREES = 4, 16
-"""How many trees the first mixture has, and how many times as many the next, which cost as much as twice the states;
-and how many at most: many trees of few states take far more time than their work says."""
+"""How many trees the first mixture has, and how many times as many the next: as much work as twice the states. At
+most so many are mixed: many trees of few states take more time than their work says."""
 
 WORTH = 0.0025
 """More is tried where the last step to a larger size gained at least this share of the score."""
