@@ -149,7 +149,7 @@ def test_a_start_that_was_given_keeps_its_numbers() -> None:
     for seed in range(3):
         start = shuffled(truth, seed)
         for estimator in (et.EMJunctionTree, et.OnlineEMJunctionTree):
-            learned = estimator(truth.graph, init=start, random_state=0).fit(rows).network_
+            learned = estimator(truth.graph, init=start, pseudo_counts=0.1, random_state=0).fit(rows).network_
             assert_allclose(learned.tables["h"], start.tables["h"], atol=0.1)
 
 

@@ -155,7 +155,7 @@ def test_statistics_of_another_plan_are_not_gone_on_with(tmp_path: Path) -> None
         (lambda fitted: fitted["classes"].update(labels=["a", "bbbb"]), "labels of classes are not of the type"),
         (
             lambda fitted: fitted["estimators"][0]["content"].update(fitted=None),
-            "the models are fitted, and are of one graph",
+            "the models are fitted, and are of the same columns",
         ),
     ],
 )

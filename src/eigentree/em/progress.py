@@ -74,11 +74,15 @@ def _bar(verbose: int, before: Sequence[str] = ()) -> Iterator[Any]:
     if verbose > 0 and sys.stderr.isatty():
         try:
             from rich.console import Console
-            from rich.progress import BarColumn, Progress
+            from rich.progress import Progress
         except ImportError:
             pass
         else:
-            columns: tuple[Any, ...] = (*before, BarColumn()) if before else ()
+            columns: tuple[Any, ...] = ()
+            if before:
+                from rich.progress import BarColumn
+
+                columns = (*before, BarColumn())
             with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
                 yield bar
             return
