@@ -136,6 +136,7 @@ def _show_next() -> None:
     print("   print(model.estimators_[0].report_)             ranks, views and singular values of each separator")
     print("   et.EMJunctionTree(graph).fit(X)                  the same face, learned by EM")
     print("   et.SpectralJunctionTree(et.zoo.Mixture(4))       a latent class model of any table")
+    print('   et.EMJunctionTree("auto").fit(table)             just a table: the structure is learned too')
     print("   .venv/bin/eigentree warm-up                      compile all that is left, EM included")
     print("   README.md                                        the ten lines that do all of this on your data")
 
