@@ -7,12 +7,14 @@ conditionals (Eq. 6) of an undirected one alike.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from eigentree.em.distinct import margins
 from eigentree.em.expectation import Expectation
 from eigentree.em.prior import spread
 from eigentree.errors import DataError
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.em.distinct import DistinctRows
-    from eigentree.em.expectation import CodedRows
+    from eigentree.em.expectation import CodedRows, ExpectedCounts
     from eigentree.em.parameters import ParameterLayout
     from eigentree.structures.graph import LatentGraph
 
@@ -32,6 +34,7 @@ __all__ = [
     "Climb",
     "Evaluation",
     "Kept",
+    "Objective",
     "Problem",
     "Rule",
     "Stopping",
@@ -99,9 +102,61 @@ class Evaluation(NamedTuple):
     impossible: int
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
+class Objective(ABC):
     """What a climb maximises: the log-likelihood of rows, plus each log parameter times its pseudo-count.
+
+    Where the rows lie, and who counts them, is another matter.
+
+    Attributes
+    ----------
+    prior : (parameters,)
+        The pseudo-count of each parameter.
+    """
+
+    prior: Floats
+
+    @property
+    @abstractmethod
+    def layout(self) -> ParameterLayout:
+        """Where each parameter stands."""
+
+    @property
+    @abstractmethod
+    def weight(self) -> float:
+        """The total weight of the rows."""
+
+    @abstractmethod
+    def counted(self, parameters: Floats) -> ExpectedCounts:
+        """Return what all rows say; one that is impossible is named by the number that the user knows."""
+
+    @cached_property
+    def _has_prior(self) -> Booleans:
+        return self.prior > 0
+
+    def log_likelihood(self, parameters: Floats) -> float:
+        """Return the log-likelihood of the rows; -inf if one is impossible."""
+        return self.counted(parameters).log_likelihood
+
+    def log_prior(self, parameters: Floats) -> float:
+        """Return what pseudo-counts add to the log-likelihood; -inf if one stands at a parameter of zero."""
+        own = parameters[self._has_prior]
+        if not own.min(initial=1.0) > 0:
+            return -math.inf
+        return float(self.prior[self._has_prior] @ np.log(own))
+
+    def evaluated(self, parameters: Floats) -> Evaluation:
+        """Return the objective of some parameters, and the step from them."""
+        counts, objective, impossible = self.counted(parameters)
+        if self._has_prior.any():
+            objective += self.log_prior(parameters)
+            counts = counts + self.prior
+        following = self.layout.normalised(counts, parameters)
+        return Evaluation(parameters, following, self.layout.totals(counts), objective, impossible)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem(Objective):
+    """The objective of rows that are at hand.
 
     Attributes
     ----------
@@ -110,7 +165,6 @@ class Problem:
     numbers : (rows,)
         By which the user knows the rows.
     prior : (parameters,)
-        The pseudo-count of each parameter.
     threads : int
     """
 
@@ -127,7 +181,8 @@ class Problem:
         """Return the problem of rows on a graph, given the columns that may have missing cells."""
         expectation = Expectation.of(graph, gaps, len(rows.codes))
         coded = expectation.coded(rows.codes, rows.weights)
-        return cls(expectation, coded, rows.first, spread(expectation.layout, rows, pseudo_counts), threads)
+        prior = spread(expectation.layout, margins(rows.codes, rows.weights, graph), pseudo_counts)
+        return cls(expectation, coded, rows.first, prior, threads)
 
     @property
     def layout(self) -> ParameterLayout:
@@ -139,30 +194,10 @@ class Problem:
         """The total weight of the rows."""
         return float(self.rows.weights.sum())
 
-    @cached_property
-    def _has_prior(self) -> Booleans:
-        return self.prior > 0
-
-    def log_likelihood(self, parameters: Floats) -> float:
-        """Return the log-likelihood of the rows; -inf if one is impossible."""
-        return self.expectation(parameters, self.rows, self.threads).log_likelihood
-
-    def log_prior(self, parameters: Floats) -> float:
-        """Return what pseudo-counts add to the log-likelihood; -inf if one stands at a parameter of zero."""
-        own = parameters[self._has_prior]
-        if not own.min(initial=1.0) > 0:
-            return -math.inf
-        return float(self.prior[self._has_prior] @ np.log(own))
-
-    def evaluated(self, parameters: Floats) -> Evaluation:
-        """Return the objective of some parameters, and the step from them."""
-        counts, objective, impossible = self.expectation(parameters, self.rows, self.threads)
-        if self._has_prior.any():
-            objective += self.log_prior(parameters)
-            counts = counts + self.prior
-        number = int(self.numbers[impossible]) if impossible >= 0 else -1
-        following = self.layout.normalised(counts, parameters)
-        return Evaluation(parameters, following, self.layout.totals(counts), objective, number)
+    def counted(self, parameters: Floats) -> ExpectedCounts:
+        """Return what all rows say."""
+        found = self.expectation(parameters, self.rows, self.threads)
+        return found._replace(impossible=int(self.numbers[found.impossible])) if found.impossible >= 0 else found
 
 
 class Kept(NamedTuple):
@@ -262,12 +297,12 @@ class Stopping(NamedTuple):
 
 
 def climbed(
-    problem: Problem,
+    problem: Objective,
     start: Floats,
     stopping: Stopping,
     max_iter: int,
     accelerate: bool,
-    validation: Problem | None = None,
+    validation: Objective | None = None,
     patience: int = PATIENCE,
 ) -> Iterator[Climb]:
     """Yield a climb at its start and after each step, until it has arrived or `max_iter` is reached.
@@ -311,7 +346,7 @@ def climbed(
         yield climb
 
 
-def _accelerated(problem: Problem, climb: Climb, accelerator: Accelerator) -> Climb | None:
+def _accelerated(problem: Objective, climb: Climb, accelerator: Accelerator) -> Climb | None:
     """Return the climb after an accelerated step, or None when there is none that raises the objective."""
     proposed = accelerator.propose(climb.here)
     if proposed is None:
@@ -326,7 +361,7 @@ def _accelerated(problem: Problem, climb: Climb, accelerator: Accelerator) -> Cl
     return None
 
 
-def _validated(climb: Climb, validation: Problem | None) -> Climb:
+def _validated(climb: Climb, validation: Objective | None) -> Climb:
     return climb.validated(validation.log_likelihood(climb.here.parameters)) if validation else climb
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Codes, Floats, Integers
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["DistinctRows", "columns_with_gaps"]
+__all__ = ["DistinctRows", "columns_with_gaps", "margins"]
 
 MOST_KINDS = 2**62
 """Most kinds of rows that one number tells apart."""
@@ -84,3 +84,11 @@ def columns_with_gaps(codes: Codes, graph: LatentGraph) -> frozenset[str]:
     """Return the names of the columns with missing cells."""
     found = (codes == np.array([graph.states[name] for name in graph.observed])).any(axis=0)
     return frozenset(name for name, some in zip(graph.observed, found, strict=True) if some)
+
+
+def margins(codes: Codes, weights: Floats | None, graph: LatentGraph) -> dict[str, Floats]:
+    """Return how often each code of each column occurs; the last is that of a missing cell."""
+    return {
+        name: np.bincount(codes[:, place], weights, graph.states[name] + 1).astype(np.float64, copy=False)
+        for place, name in enumerate(graph.observed)
+    }

@@ -15,26 +15,28 @@ import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from eigentree.em.block_layout import BlockLayout
 from eigentree.em.cliques import Leaf, Skeleton
 from eigentree.em.values import ValueLayout, totals
+from eigentree.engine.threads import in_order
 from eigentree.kernels.expected import Buffers, expected
 from eigentree.kernels.leaves import COPIES
 from eigentree.kernels.matrices import TILE_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from eigentree.arrays import Codes, Floats
     from eigentree.em.cliques import Node
     from eigentree.em.parameters import ParameterLayout
+    from eigentree.em.values import Values
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["CodedRows", "Expectation", "ExpectedCounts"]
+__all__ = ["CodedRows", "Expectation", "ExpectedCounts", "Stretch", "added"]
 
 CACHE_BYTES = 4 * 1024 * 1024
 """What the messages of one block of rows may take; loops over fewer rows cost more than a miss of the cache."""
@@ -59,6 +61,22 @@ class CodedRows(NamedTuple):
     line_weights: Floats
 
 
+class Stretch(NamedTuple):
+    """Some of many rows, as the leaves of an `Expectation` read them.
+
+    Attributes
+    ----------
+    codes : (leaves, rows)
+    weights : (rows,)
+    first : int
+        Which of all rows the first one is.
+    """
+
+    codes: Codes
+    weights: Floats
+    first: int
+
+
 class ExpectedCounts(NamedTuple):
     """What rows say about parameters.
 
@@ -75,6 +93,16 @@ class ExpectedCounts(NamedTuple):
     counts: Floats
     log_likelihood: float
     impossible: int
+
+
+def added(parts: Sequence[ExpectedCounts]) -> ExpectedCounts:
+    """Return what rows say together, given what each part of them says; of impossible rows the first is named."""
+    impossible = [part.impossible for part in parts if part.impossible >= 0]
+    return ExpectedCounts(
+        np.sum([part.counts for part in parts], axis=0),
+        math.fsum(part.log_likelihood for part in parts) if not impossible else -math.inf,
+        min(impossible, default=-1),
+    )
 
 
 class _Sums(NamedTuple):
@@ -136,21 +164,44 @@ class Expectation:
     def _block_layout(self, unscaled: int) -> BlockLayout:
         return BlockLayout.of(self.nodes, self.layout.graph.states, self._values.starts.tolist(), unscaled)
 
-    def coded(self, codes: Codes, weights: Floats) -> CodedRows:
-        """Return rows of codes, shape (rows, columns), as the leaves read them."""
-        graph, line_counts = self.layout.graph, self._values.line_counts
-        leaves = [node for node in self.nodes if isinstance(node, Leaf)]
-        # One type for nearly all data, so that the loops compile once; two bytes cost no time beside one.
-        kind = np.result_type(np.uint16, np.min_scalar_type(int(line_counts.max()) - 1))
-        joint = np.empty((len(leaves), len(codes)), kind)
-        line_weights = []
-        for leaf, line, count in zip(leaves, joint, line_counts.tolist(), strict=True):
+    def leaf_codes(self, codes: Codes) -> Codes:
+        """Return rows of codes, shape (rows, columns), as one line of codes for each leaf."""
+        graph = self.layout.graph
+        joint = np.empty((len(self._leaves), len(codes)), self.code_type)
+        for leaf, line in zip(self._leaves, joint, strict=True):
             line[:] = codes[:, graph.column(leaf.columns[0])]
             for name in leaf.columns[1:]:
-                line *= kind.type(self.skeleton.codes(name))
-                line += codes[:, graph.column(name)].astype(kind)
-            line_weights.append(np.bincount(line, weights, count))
-        return CodedRows(joint, np.ascontiguousarray(weights, np.float64), np.concatenate(line_weights))
+                line *= self.code_type.type(self.skeleton.codes(name))
+                line += codes[:, graph.column(name)].astype(self.code_type)
+        return joint
+
+    def line_weights(self, joint: Codes, weights: Floats) -> Floats:
+        """Return the total weight of the rows that read each line of each leaf, given what leaves read."""
+        counts = self._values.line_counts.tolist()
+        return np.concatenate(
+            [np.bincount(line, weights, count) for line, count in zip(joint, counts, strict=True)]
+        )
+
+    @cached_property
+    def code_type(self) -> np.dtype[Any]:
+        """The type of what leaves read."""
+        # One type for nearly all data, so that the loops compile once; two bytes cost no time beside one.
+        largest = int(self._values.line_counts.max()) - 1
+        return np.result_type(np.uint16, np.min_scalar_type(largest))
+
+    @cached_property
+    def leaf_count(self) -> int:
+        """How many leaves read a code of each row."""
+        return len(self._leaves)
+
+    @cached_property
+    def _leaves(self) -> list[Leaf]:
+        return [node for node in self.nodes if isinstance(node, Leaf)]
+
+    def coded(self, codes: Codes, weights: Floats) -> CodedRows:
+        """Return rows of codes, shape (rows, columns), as the leaves read them."""
+        joint = self.leaf_codes(codes)
+        return CodedRows(joint, np.ascontiguousarray(weights, np.float64), self.line_weights(joint, weights))
 
     def part(self, rows: CodedRows, start: int, stop: int) -> CodedRows:
         """Return some consecutive rows."""
@@ -171,17 +222,53 @@ class Expectation:
         threads : int
         """
         filled = self._values.filled(parameters)
-        found = self._pass(self._usual, filled.scaled, rows, threads)
-        if found.impossible >= 0:
-            found = self._pass(self._careful, filled.scaled, rows, threads)
+        found = self._summed(filled, rows.codes, rows.weights, threads)
+        return self._told(filled, found, rows.line_weights)
+
+    def over(
+        self, parameters: Floats, stretches: Sequence[Stretch], line_weights: Floats, threads: int = 1
+    ) -> ExpectedCounts:
+        """Return what all rows say, which are read one stretch after another and never all at once.
+
+        Threads share the stretches. What each says is added in their order, so that no bit depends on threads.
+
+        Parameters
+        ----------
+        parameters : array
+        stretches : sequence of Stretch
+            May read them as they are asked for, from several threads.
+        line_weights : (lines,)
+            Of all rows, as those of `CodedRows`.
+        threads : int
+        """
+        filled = self._values.filled(parameters)
+
+        def run(number: int) -> _Sums:
+            codes, weights, first = stretches[number]
+            found = self._summed(filled, codes, weights, 1)
+            return found._replace(impossible=first + found.impossible) if found.impossible >= 0 else found
+
+        sums, log_likelihood, impossible = np.zeros(len(filled.scaled)), 0.0, -1
+        for found in in_order(run, len(stretches), threads):
+            sums += found.sums
+            log_likelihood += found.log_likelihood
+            impossible = found.impossible if impossible < 0 else impossible
+        return self._told(filled, _Sums(sums, log_likelihood, impossible), line_weights)
+
+    def _summed(self, filled: Values, codes: Codes, weights: Floats, threads: int) -> _Sums:
+        """Return what is added up over rows, with more care where they are too unlikely for the usual layout."""
+        found = self._pass(self._usual, filled.scaled, codes, weights, threads)
+        return found if found.impossible < 0 else self._pass(self._careful, filled.scaled, codes, weights, threads)
+
+    def _told(self, filled: Values, found: _Sums, line_weights: Floats) -> ExpectedCounts:
         # The logarithm of what was taken out of the lines of leaves is accounted for by counting lines.
-        taken = math.log(2.0) * float(rows.line_weights @ filled.exponents)
+        taken = math.log(2.0) * float(line_weights @ filled.exponents)
         log_likelihood = found.log_likelihood + taken if found.impossible < 0 else -math.inf
         return ExpectedCounts(self._values.counted(filled, found.sums), log_likelihood, found.impossible)
 
-    def _pass(self, layout: BlockLayout, values: Floats, rows: CodedRows, threads: int) -> _Sums:
+    def _pass(self, layout: BlockLayout, values: Floats, codes: Codes, weights: Floats, threads: int) -> _Sums:
         """Return what the compiled loop adds up over all rows."""
-        count = len(rows.weights)
+        count = len(weights)
         # An odd number of cache lines, so that the lines of messages do not all fall into the same few places.
         block = int(np.clip(CACHE_BYTES // (8 * layout.lines), 128, 512)) // 16 * 16 - 8
         transposed = values[self._values.transposed]
@@ -197,7 +284,7 @@ class Expectation:
                 np.empty((layout.lines, size)), np.empty(size, np.int64), np.zeros((COPIES, len(values)))
             )
             log_likelihood, impossible = expected(
-                layout.tree, values, transposed, rows.codes, rows.weights, start, stop, buffers, many
+                layout.tree, values, transposed, codes, weights, start, stop, buffers, many
             )
             return _Sums(buffers.sums.sum(axis=0), log_likelihood, impossible)
 

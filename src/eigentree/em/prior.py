@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from eigentree.arrays import Floats
-    from eigentree.em.distinct import DistinctRows
     from eigentree.em.parameters import ParameterLayout
     from eigentree.structures.graph import LatentGraph
 
@@ -23,29 +24,28 @@ EVEN_PSEUDO_COUNTS = 0.25
 """So many are spread evenly: a column's own states say nothing of those that it has not shown yet."""
 
 
-def spread(layout: ParameterLayout, rows: DistinctRows, pseudo_counts: float) -> Floats:
+def spread(layout: ParameterLayout, margins: Mapping[str, Floats], pseudo_counts: float) -> Floats:
     """Return the pseudo-count of each parameter, on the average as many as given; none where nothing is learned.
 
     What goes beyond `EVEN_PSEUDO_COUNTS` is spread over the states of an observed variable as they are among the
-    rows; over those of a hidden one evenly.
+    rows, whose `margins` are given; over those of a hidden one evenly.
     """
     even = min(pseudo_counts, EVEN_PSEUDO_COUNTS)
     graph, parts = layout.graph, []
     for key, shape in layout.shapes.items():
         usual = np.ones(())
         for name in key:
-            usual = np.multiply.outer(usual, _usual(graph, rows, name))
+            usual = np.multiply.outer(usual, _usual(graph, margins, name))
         counts = even + (pseudo_counts - even) * usual.size * usual
         parts.append(np.tile(counts.ravel(), math.prod(shape) // usual.size))
     return np.where(layout.learned, np.concatenate(parts), 0.0)
 
 
-def _usual(graph: LatentGraph, rows: DistinctRows, name: str) -> Floats:
+def _usual(graph: LatentGraph, margins: Mapping[str, Floats], name: str) -> Floats:
     """Return how often each state of a variable is met: among the rows, or evenly if it is hidden or unknown."""
     states = graph.states[name]
     if name in graph.hidden:
         return np.full(states, 1.0 / states)
-    # A missing cell has the code after the last state.
-    counts = np.bincount(rows.codes[:, graph.column(name)], rows.weights, states + 1)[:-1]
+    counts = margins[name][:-1]
     total = float(counts.sum())
     return counts / total if total > 0 else np.full(states, 1.0 / states)

@@ -1,16 +1,43 @@
-"""How many threads the linear algebra may use: one, where matrices are small."""
+"""Threads: one for the linear algebra where matrices are small, several for work that comes in pieces."""
 
 from __future__ import annotations
 
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-__all__ = ["one_thread"]
+__all__ = ["in_order", "one_thread"]
+
+T = TypeVar("T")
+
+AHEAD = 2
+"""How many pieces for each thread are begun before the first of them is asked for."""
+
+
+def in_order(run: Callable[[int], T], pieces: int, threads: int) -> Iterator[T]:
+    """Yield what each piece of work gives, in the order of the pieces, while threads work a few pieces ahead."""
+    if threads == 1 or pieces < 2:
+        yield from map(run, range(pieces))
+        return
+    begun: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for number in range(pieces):
+                begun.append(pool.submit(run, number))
+                if len(begun) > AHEAD * threads:
+                    yield begun.popleft().result()
+            while begun:
+                yield begun.popleft().result()
+        finally:
+            for future in begun:
+                future.cancel()
 
 
 def one_thread() -> AbstractContextManager[object]:
