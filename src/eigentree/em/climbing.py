@@ -109,16 +109,18 @@ class Objective(ABC):
 
     Attributes
     ----------
+    expectation : Expectation
     prior : (parameters,)
         The pseudo-count of each parameter.
     """
 
+    expectation: Expectation
     prior: Floats
 
     @property
-    @abstractmethod
     def layout(self) -> ParameterLayout:
         """Where each parameter stands."""
+        return self.expectation.layout
 
     @property
     @abstractmethod
@@ -183,11 +185,6 @@ class Problem(Objective):
         coded = expectation.coded(rows.codes, rows.weights)
         prior = spread(expectation.layout, margins(rows.codes, rows.weights, graph), pseudo_counts)
         return cls(expectation, coded, rows.first, prior, threads)
-
-    @property
-    def layout(self) -> ParameterLayout:
-        """Where each parameter stands."""
-        return self.expectation.layout
 
     @cached_property
     def weight(self) -> float:

@@ -28,7 +28,7 @@ from eigentree.kernels.leaves import COPIES
 from eigentree.kernels.matrices import TILE_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from eigentree.arrays import Codes, Floats
     from eigentree.em.cliques import Node
@@ -189,10 +189,15 @@ class Expectation:
         largest = int(self._values.line_counts.max()) - 1
         return np.result_type(np.uint16, np.min_scalar_type(largest))
 
-    @cached_property
+    @property
     def leaf_count(self) -> int:
         """How many leaves read a code of each row."""
         return len(self._leaves)
+
+    @property
+    def line_count(self) -> int:
+        """How many lines all leaves have together."""
+        return len(self._values.line_widths)
 
     @cached_property
     def _leaves(self) -> list[Leaf]:
@@ -209,7 +214,7 @@ class Expectation:
         weights = rows.weights[start:stop]
         lines = codes + self._values.line_starts[:, None]
         repeated = np.broadcast_to(weights, lines.shape)
-        return CodedRows(codes, weights, totals(lines.ravel(), repeated.ravel(), len(self._values.line_widths)))
+        return CodedRows(codes, weights, totals(lines.ravel(), repeated.ravel(), self.line_count))
 
     def __call__(self, parameters: Floats, rows: CodedRows, threads: int = 1) -> ExpectedCounts:
         """Return the expected count of each parameter and the log-likelihood of the rows.
@@ -226,7 +231,12 @@ class Expectation:
         return self._told(filled, found, rows.line_weights)
 
     def over(
-        self, parameters: Floats, stretches: Sequence[Stretch], line_weights: Floats, threads: int = 1
+        self,
+        parameters: Floats,
+        read: Callable[[int], Stretch],
+        stretches: int,
+        line_weights: Floats,
+        threads: int = 1,
     ) -> ExpectedCounts:
         """Return what all rows say, which are read one stretch after another and never all at once.
 
@@ -235,8 +245,10 @@ class Expectation:
         Parameters
         ----------
         parameters : array
-        stretches : sequence of Stretch
-            May read them as they are asked for, from several threads.
+        read : callable
+            Gives each stretch by its number; several threads may ask.
+        stretches : int
+            How many there are.
         line_weights : (lines,)
             Of all rows, as those of `CodedRows`.
         threads : int
@@ -244,12 +256,12 @@ class Expectation:
         filled = self._values.filled(parameters)
 
         def run(number: int) -> _Sums:
-            codes, weights, first = stretches[number]
+            codes, weights, first = read(number)
             found = self._summed(filled, codes, weights, 1)
             return found._replace(impossible=first + found.impossible) if found.impossible >= 0 else found
 
         sums, log_likelihood, impossible = np.zeros(len(filled.scaled)), 0.0, -1
-        for found in in_order(run, len(stretches), threads):
+        for found in in_order(run, stretches, threads):
             sums += found.sums
             log_likelihood += found.log_likelihood
             impossible = found.impossible if impossible < 0 else impossible
