@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from eigentree.arrays import Booleans, Codes
+    from eigentree.arrays import Booleans, Codes, Integers
     from eigentree.data.cells import Cells
     from eigentree.data.columns import Columns
     from eigentree.data.labels import Meaning
@@ -104,6 +104,10 @@ class Rows:
     def count(self) -> int:
         """Number of rows."""
         return len(self.cells[0])
+
+    def taken(self, numbers: Integers) -> Rows:
+        """Return some of the rows, by their numbers."""
+        return Rows(self.columns, tuple(cells[numbers] for cells in self.cells))
 
     def missing(self, place: int) -> Booleans:
         """Return where the cells of a column are missing."""

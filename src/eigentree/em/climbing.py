@@ -273,9 +273,14 @@ class Stopping(NamedTuple):
     @classmethod
     def usual(cls, rule: Rule, rows: DistinctRows, parameters: int) -> Stopping:
         """Return when a climb on rows has arrived by a rule, given how many entries of the tables are learned."""
+        return cls.usual_for(rule, len(rows.weights), float(rows.weights.sum()), parameters)
+
+    @classmethod
+    def usual_for(cls, rule: Rule, rows: int, weight: float, parameters: int) -> Stopping:
+        """Return the same, given how many rows differ, and their total weight."""
         tol = USUAL_TOLERANCES[rule]
-        if rule == "gain" and len(rows.weights) >= DEAR_ROWS:
-            tol = max(tol, cls.within_chance(SHARE_OF_ERROR, parameters, float(rows.weights.sum())).tol)
+        if rule == "gain" and rows >= DEAR_ROWS:
+            tol = max(tol, cls.within_chance(SHARE_OF_ERROR, parameters, weight).tol)
         return cls(rule, tol)
 
     @classmethod

@@ -35,12 +35,14 @@ class LeafFile:
 
     Attributes
     ----------
+    expectation : Expectation
     rows : int
     threads : int
     line_weights : (lines,)
         How many rows read each line of each leaf.
     """
 
+    expectation: Expectation
     rows: int
     threads: int
     line_weights: Floats
@@ -53,6 +55,7 @@ class LeafFile:
         FileError
             When there is no room for them.
         """
+        self.expectation = expectation
         self.threads = threads
         self.rows = 0
         self.line_weights = np.zeros(expectation.line_count)
@@ -99,9 +102,11 @@ class LeafFile:
             raise FileError(f"the codes of rows {first} and after cannot be read again: their file was cut short")
         return Stretch(codes, self._ones[:count], first)
 
-    def counted(self, expectation: Expectation, parameters: Floats) -> ExpectedCounts:
+    def counted(self, parameters: Floats) -> ExpectedCounts:
         """Return what all rows say."""
-        return expectation.over(parameters, self.stretch, -(-self.rows // STRETCH), self.line_weights, self.threads)
+        return self.expectation.over(
+            parameters, self.stretch, -(-self.rows // STRETCH), self.line_weights, self.threads
+        )
 
 
 def _stretches(expectation: Expectation, chunks: Iterable[Codes]) -> Iterator[Any]:

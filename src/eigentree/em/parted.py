@@ -30,7 +30,7 @@ class Parts(Protocol):
     def weight(self) -> float:
         """The total weight of the rows."""
 
-    def counted(self, expectation: Expectation, parameters: Floats) -> ExpectedCounts:
+    def counted(self, parameters: Floats) -> ExpectedCounts:
         """Return what all rows say; parameters go out, one sum comes back, the same whoever was first to answer."""
 
 
@@ -71,7 +71,7 @@ class PartedProblem(Objective):
 
     def counted(self, parameters: Floats) -> ExpectedCounts:
         """Return what all rows say."""
-        found = self.parts.counted(self.expectation, parameters)
+        found = self.parts.counted(parameters)
         if self.numbers is None or found.impossible < 0:
             return found
         return found._replace(impossible=int(self.numbers[found.impossible]))

@@ -19,7 +19,7 @@ from collections import defaultdict, deque
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from eigentree.arrays import Floats
+    from eigentree.em.climbing import Objective
     from eigentree.structures.graph import LatentGraph
 
 __all__ = ["Course", "Heat", "Part", "Standing", "part_of", "raced"]
@@ -147,6 +148,14 @@ class Course:
         return [first._replace(is_first=True), *others]
 
 
+class HasWhole(Protocol):
+    """What can be climbed on as a whole."""
+
+    @property
+    def whole(self) -> Objective:
+        """The objective of all rows."""
+
+
 class Heat(NamedTuple):
     """What one heat showed.
 
@@ -192,7 +201,7 @@ class Standing(NamedTuple):
         """The highest objective on all rows so far; NaN as long as there are only parts."""
         return max((climb.history[-1] for _, climb in self.climbs), default=math.nan)
 
-    def rescued(self, course: Course) -> Standing:
+    def rescued(self, course: HasWhole) -> Standing:
         """Return where an interrupted race stands, with the leader on all rows if it was not there yet."""
         if self.climbs:
             return self

@@ -69,6 +69,7 @@ def chosen_pseudo_counts(
     init: LatentNetwork | Literal["race"] | Kind,
     random: np.random.Generator,
     verbose: int = 0,
+    rows: float | None = None,
 ) -> float:
     """Return the pseudo-counts under which rows that were held out are likeliest.
 
@@ -84,8 +85,10 @@ def chosen_pseudo_counts(
         Deals out the rows, and draws starts.
     verbose : int
         Show progress if positive, as the fit itself does.
+    rows : float, optional
+        How many rows there are, where the course has but a sample of them.
     """
-    rows = float(course.rows.weights.sum())
+    rows = float(course.rows.weights.sum()) if rows is None else rows
     if not FEWEST_ROWS <= rows <= ROWS_PER_PARAMETER * course.whole.layout.learned_count:
         return FEW_PSEUDO_COUNTS
     some = course.rows.by_name(course.graph.observed)

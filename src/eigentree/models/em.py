@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cache, partial
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from eigentree.em.climbing import USUAL_TOLERANCES, Problem, Stopping
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.entrants import KINDS
 from eigentree.em.fitting import fitted
+from eigentree.em.large import Finish, far_fitted
 from eigentree.em.outcome import StartOutcome
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.progress import shown_progress, shown_search
@@ -25,11 +27,14 @@ from eigentree.em.searching import Fold, Ground, folds_of, searched
 from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, chosen_pseudo_counts
 from eigentree.errors import DataError, NetworkError, ParameterError, quoted
 from eigentree.exact.network import LatentNetwork
+from eigentree.models.near_rows import check_finish_rows, near_rows, some_of
 from eigentree.models.parameters import learns
 from eigentree.models.steps_face import StepsFace, checked_init, encoded, warn_interrupted
 from eigentree.structures.learned_templates import open_template
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Codes, Floats
@@ -38,6 +43,7 @@ if TYPE_CHECKING:
     from eigentree.data.states import Categories, NumericRule, UnknownRule
     from eigentree.em.climbing import Rule
     from eigentree.em.entrants import Kind
+    from eigentree.em.large import FarRows, LastCourse
     from eigentree.em.racing import Standing
     from eigentree.em.searching import Searched
     from eigentree.em.sizes import SizeSearch
@@ -90,6 +96,10 @@ class EMJunctionTree(StepsFace):
         The share of the rows that is not learned from: the tables under which it was likeliest are kept, and the
         climb ends when it has not become likelier for some steps. With "auto", 0 stands for a tenth; up to 2,000
         rows, for each of five parts in turn.
+    finish_rows : int, "auto" or None
+        On a sample of how many rows the last climb runs. None: on all rows. "auto": on all rows that are in
+        memory, or of which no more differ than fit into it; of others on 1,000,000, or 1,000 for each entry of the
+        tables where that is more.
     random_state : int, Generator or None
     n_jobs : int
         Threads that share the rows.
@@ -125,6 +135,8 @@ class EMJunctionTree(StepsFace):
         Steps of the best climb.
     converged_ : bool
         Whether the best climb ended by `stopping`, or by the validation rows.
+    finish_rows_ : int
+        How many rows it ran on.
     search_ : SizeSearch
         With "auto": which sizes were tried, and how likely validation rows were with each; ``search_.plot()`` draws
         it. `history_` is then the log-likelihood of the rows in each pass and step of the best fit, which may
@@ -156,6 +168,7 @@ class EMJunctionTree(StepsFace):
     pseudo_counts_: float
     validation_history_: Floats
     objectives_: Floats
+    finish_rows_: int
     search_: SizeSearch
 
     def __init__(
@@ -170,6 +183,7 @@ class EMJunctionTree(StepsFace):
         pseudo_counts: float | Literal["auto"] = "auto",
         accelerate: bool = True,
         validation_fraction: float = 0.0,
+        finish_rows: int | Literal["auto"] | None = "auto",
         random_state: Seed = None,
         n_jobs: int = 1,
         verbose: int = 0,
@@ -186,6 +200,7 @@ class EMJunctionTree(StepsFace):
         self.pseudo_counts = pseudo_counts
         self.accelerate = accelerate
         self.validation_fraction = validation_fraction
+        self.finish_rows = finish_rows
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -223,26 +238,58 @@ class EMJunctionTree(StepsFace):
             return self._fit_sizes(template, X, sample_weight, validation)
         graph, columns = self._resolved(X, sample_weight)
         random = generator(self.random_state)
-        course = self._course(graph, columns, X, sample_weight, validation, random)
+        if isinstance(self.finish_rows, Integral):
+            X, sample_weight = some_of(Rows.of(X, columns), sample_weight, int(self.finish_rows), random)
+        return self._fit_rows(graph, columns, X, sample_weight, validation, random)
+
+    def _fit_far(
+        self, graph: LatentGraph, columns: Columns, rows: FarRows, validation: ArrayLike | Any | None
+    ) -> Self:
+        """Return the estimator after learning from rows that are not in memory: from all of them, or a sample."""
+        random = generator(self.random_state)
+        near = near_rows(graph, columns, rows, self.finish_rows, self.validation_fraction, random)
+        finish: Finish | None = None
+        if near.finish_rows:
+            stopping = self._stopping(near.finish_rows, float(near.finish_rows), near.parameters)
+            finish = Finish(rows, near.numbers, stopping)
+        return self._fit_rows(graph, columns, near.rows, near.weights, validation, random, finish)
+
+    def _fit_rows(
+        self,
+        graph: LatentGraph,
+        columns: Columns,
+        rows: ArrayLike | Any,
+        sample_weight: ArrayLike | None,
+        validation: ArrayLike | Any | None,
+        random: np.random.Generator,
+        finish: Finish | None = None,
+    ) -> Self:
+        """Return the estimator after a fit to rows, or after a race on them that is finished elsewhere."""
+        course = self._course(graph, columns, rows, sample_weight, validation, random)
+        if finish is not None:
+            gaps = course.gaps | finish.rows.gaps()
+            usual = Stopping.usual(self.stopping, course.rows, ParameterLayout.of(graph).learned_count)
+            course = replace(course, gaps=gaps, stopping=usual)
         init = checked_init(self.init, graph) if isinstance(self.init, LatentNetwork) else self.init
         most = self.max_iter * (self.restarts if init == "random" else 1)
         # Draws of their own, made in any case, so that the same number given leads to the same fit.
         (draws,) = random.spawn(1)
         if self.pseudo_counts == "auto":
-            course = replace(course, pseudo_counts=chosen_pseudo_counts(course, init, draws, self.verbose))
-        standing: Standing | None = None
+            total = finish.rows.count if finish else None
+            course = replace(course, pseudo_counts=chosen_pseudo_counts(course, init, draws, self.verbose, total))
+        last: tuple[Course | LastCourse, Standing] | None = None
         try:
             with shown_progress(self.verbose, "EM", most) as report:
-                for standing in fitted(course, init, self.restarts, random):
-                    report(standing.steps, standing.objective)
-                assert standing is not None
-                report(most, standing.objective)
+                for last in _standings(course, finish, init, self.restarts, random):
+                    report(last[1].steps, last[1].objective)
+                assert last is not None
+                report(most, last[1].objective)
         except KeyboardInterrupt:
-            if standing is None:
+            if last is None:
                 raise
-            standing = standing.rescued(course)
-            warn_interrupted(f"{standing.steps} steps on all rows")
-        return self._published(course, standing, columns)
+            last = (last[0], last[1].rescued(last[0]))
+            warn_interrupted(f"{last[1].steps} steps on all rows")
+        return self._published(*last, columns)
 
     def _fit_sizes(
         self,
@@ -325,7 +372,7 @@ class EMJunctionTree(StepsFace):
             members=self.restarts,
         )
 
-    def _published(self, course: Course, standing: Standing, columns: Columns) -> Self:
+    def _published(self, course: Course | LastCourse, standing: Standing, columns: Columns) -> Self:
         best = max((climb for _, climb in standing.climbs), key=lambda climb: climb.score)
         network = self._in_order(course.whole.layout.network(best.parameters)).with_columns(columns)
         held = course.validation.weight if course.validation else 1.0
@@ -341,6 +388,7 @@ class EMJunctionTree(StepsFace):
                 "objectives_": np.array([climb.history[-1] for _, climb in standing.climbs]),
                 "n_iter_": len(best.history) - 1,
                 "converged_": best.converged,
+                "finish_rows_": round(course.whole.weight),
             }
         )
 
@@ -357,6 +405,7 @@ class EMJunctionTree(StepsFace):
             raise ParameterError("validation rows are given, so validation_fraction must be 0")
         if self.tol is not None:
             finite_number("tol", self.tol, 0.0)
+        check_finish_rows(self.finish_rows)
         self._check_shared()
 
     def _course(
@@ -378,12 +427,17 @@ class EMJunctionTree(StepsFace):
         if held is not None:
             gaps |= columns_with_gaps(held.codes, graph)
             checked = Problem.of(graph, held, gaps, 0.0, self.n_jobs)
-        stopping = Stopping.usual(self.stopping, rows, ParameterLayout.of(graph).learned_count)
-        if self.tol is not None:
-            stopping = Stopping(self.stopping, float(self.tol))
+        parameters = ParameterLayout.of(graph).learned_count
+        stopping = self._stopping(len(rows.weights), float(rows.weights.sum()), parameters)
         return Course(
             graph, rows, gaps, pseudo_counts, stopping, self.max_iter, self.accelerate, self.n_jobs, checked
         )
+
+    def _stopping(self, rows: int, weight: float, parameters: int) -> Stopping:
+        """Return when a climb on so many rows that differ has arrived."""
+        if self.tol is not None:
+            return Stopping(self.stopping, float(self.tol))
+        return Stopping.usual_for(self.stopping, rows, weight, parameters)
 
     @property
     def _few_pseudo_counts(self) -> float:
@@ -413,3 +467,16 @@ class EMJunctionTree(StepsFace):
         learned = weights.copy()
         learned[out] = 0.0
         return learned, DistinctRows.of(codes[out], columns.states, weights[out])
+
+
+def _standings(
+    course: Course,
+    finish: Finish | None,
+    init: LatentNetwork | Literal["race"] | Kind,
+    restarts: int,
+    random: np.random.Generator,
+) -> Iterator[tuple[Course | LastCourse, Standing]]:
+    """Yield how a fit stands, and on which course, until it has arrived, here or elsewhere."""
+    if finish is not None:
+        return far_fitted(course, finish, init, restarts, random)
+    return ((course, standing) for standing in fitted(course, init, restarts, random))

@@ -1,0 +1,190 @@
+"""EM where rows do not fit into memory: starts are raced on a sample, and the winner climbs on rows elsewhere.
+
+Which start wins shows on few rows, and a climb that begins where one on many rows has ended is short. So all but
+the last climb run on rows in memory, and the last one on all rows or, where these are far more than the tables
+need, on a larger sample.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from eigentree.em.climbing import Objective, Stopping, climbed
+from eigentree.em.expectation import Expectation
+from eigentree.em.fitting import fitted
+from eigentree.em.frozen import softened
+from eigentree.em.parted import PartedProblem
+from eigentree.em.racing import Standing
+from eigentree.em.starts import Start
+from eigentree.exact.network import LatentNetwork
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.em.distinct import DistinctRows
+    from eigentree.em.entrants import Kind
+    from eigentree.em.parameters import ParameterLayout
+    from eigentree.em.parted import Parts
+    from eigentree.em.racing import Course
+
+__all__ = [
+    "FarRows",
+    "Finish",
+    "LastCourse",
+    "far_fitted",
+    "finish_rows_for",
+    "race_rows_for",
+    "sampled_numbers",
+]
+
+FINISH_ROWS, FINISH_ROWS_PER_PARAMETER = 1_000_000, 1_000
+"""How many rows the last climb runs on unless told otherwise, and how many at least for each entry of the tables.
+
+From p entries and n rows chance makes the log-likelihood per row wrong by p / 2n, here by no more than 1/2000 nat:
+far less than what models of hidden variables miss of real tables, or what their starts differ by.
+"""
+
+RACE_ROWS, RACE_ROWS_PER_PARAMETER = 200_000, 50
+"""How many rows starts are raced on, and how many at least for each entry of the tables."""
+
+RACE_CELLS = 2**26
+"""Most cells of rows that are raced on, which bounds memory."""
+
+SOFTENED = 1e-6
+"""The share that is made uniform when the winner goes on to more rows: what some rule out, others may show."""
+
+
+def finish_rows_for(parameters: int) -> int:
+    """Return on how many rows the last climb runs, of tables with so many entries."""
+    return max(FINISH_ROWS, FINISH_ROWS_PER_PARAMETER * parameters)
+
+
+def race_rows_for(parameters: int, columns: int) -> int:
+    """Return on how many rows starts are raced, for tables with so many entries."""
+    return min(max(RACE_ROWS, RACE_ROWS_PER_PARAMETER * parameters), max(1, RACE_CELLS // columns))
+
+
+def sampled_numbers(rows: int, size: int, random: np.random.Generator) -> Integers:
+    """Return the numbers of so many rows, one of each stretch of rows, in their order; of all, if these are fewer.
+
+    They depend on the number of rows and on the generator alone, and so are the same wherever rows lie.
+    """
+    if size >= rows:
+        return np.arange(rows)
+    within = (np.arange(size) + random.random(size)) * (rows / size)
+    # Rounding might lead into the next stretch.
+    ends = ((np.arange(size) + 1) * rows) // size
+    return np.minimum(within.astype(np.int64), ends - 1)
+
+
+class FarRows(ABC):
+    """Rows that are not in memory.
+
+    Attributes
+    ----------
+    count : int
+    margins : mapping of str to array
+        How often each code of each column occurs; the last is that of a missing cell.
+    """
+
+    count: int
+    margins: Mapping[str, Floats]
+
+    @abstractmethod
+    def taken(self, numbers: Integers) -> Codes:
+        """Return the codes of some rows, whose numbers rise, shape (rows, columns)."""
+
+    @abstractmethod
+    def parts(self, expectation: Expectation, numbers: Integers | None, threads: int) -> Parts:
+        """Return all rows, or those of some numbers, as an E-step counts them where they lie."""
+
+    def few(self) -> DistinctRows | None:
+        """Return the rows that differ, where they are few enough to be in memory."""
+        return None
+
+    def gaps(self) -> frozenset[str]:
+        """Return the columns with missing cells."""
+        return frozenset(name for name, counts in self.margins.items() if counts[-1] > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class LastCourse:
+    """What the winner of a race climbs on at last: rows that are elsewhere.
+
+    Attributes
+    ----------
+    whole : Objective
+    pseudo_counts : float
+    validation : Objective, optional
+    """
+
+    whole: Objective
+    pseudo_counts: float
+    validation: Objective | None = None
+
+    @classmethod
+    def of(cls, race: Course, rows: FarRows, numbers: Integers | None) -> LastCourse:
+        """Return the course over all rows, or over those of some numbers, after a race on a few of them."""
+        expectation = Expectation.of(race.graph, race.gaps, rows.count if numbers is None else len(numbers))
+        parts = rows.parts(expectation, numbers, race.threads)
+        whole = PartedProblem.of(expectation, parts, rows.margins, race.pseudo_counts, numbers)
+        return cls(whole, race.pseudo_counts, race.validation)
+
+
+class Finish(NamedTuple):
+    """Where the last climb of a fit runs.
+
+    Attributes
+    ----------
+    rows : FarRows
+    numbers : (rows,), optional
+        Those that it runs on; all by default.
+    stopping : Stopping
+    """
+
+    rows: FarRows
+    numbers: Integers | None
+    stopping: Stopping
+
+
+def far_fitted(
+    race: Course,
+    finish: Finish,
+    init: LatentNetwork | Literal["race"] | Kind,
+    restarts: int,
+    random: np.random.Generator,
+) -> Iterator[tuple[Course | LastCourse, Standing]]:
+    """Yield how a fit stands, again and again, until its last climb has arrived, and the course that it is on.
+
+    Parameters
+    ----------
+    race : Course
+        Over a sample.
+    finish : Finish
+    init, restarts, random
+        As `fitted` takes them for the sample. From a network the last climb starts at once.
+    """
+    standing: Standing | None = None
+    if not isinstance(init, LatentNetwork):
+        for standing in fitted(race, init, restarts, random):
+            yield race, standing
+    last = LastCourse.of(race, finish.rows, finish.numbers)
+    start = _start(last.whole.layout, init, standing)
+    heats, absent = (standing.heats, standing.absent) if standing else ((), {})
+    most, accelerate = race.max_iter, race.accelerate
+    for climb in climbed(last.whole, start.parameters, finish.stopping, most, accelerate, last.validation):
+        yield last, Standing(start, heats, ((start.name, climb),), absent, len(climb.history) - 1)
+
+
+def _start(layout: ParameterLayout, init: object, race: Standing | None) -> Start:
+    """Return where the last climb starts: from what was given, or from where a race has led to."""
+    if isinstance(init, LatentNetwork):
+        return Start("given", layout.vector(init))
+    assert race is not None
+    name, best = max(race.climbs, key=lambda end: end[1].score)
+    return Start(name, softened(layout, best.parameters, SOFTENED))

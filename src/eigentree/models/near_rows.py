@@ -1,0 +1,122 @@
+"""Rows in memory that stand for rows that are not: what a fit begins with, and how many it ends with."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from eigentree.checks import whole_number
+from eigentree.data.rows import Rows
+from eigentree.data.weights import checked_weights
+from eigentree.em.large import finish_rows_for, race_rows_for, sampled_numbers
+from eigentree.em.parameters import ParameterLayout
+from eigentree.errors import ParameterError
+from eigentree.notices import notice
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike
+
+    from eigentree.arrays import Floats, Integers
+    from eigentree.data.columns import Columns
+    from eigentree.em.large import FarRows
+    from eigentree.structures.graph import LatentGraph
+
+__all__ = ["NearRows", "check_finish_rows", "near_rows", "some_of"]
+
+
+class NearRows(NamedTuple):
+    """Rows in memory that stand for rows that are not.
+
+    Attributes
+    ----------
+    rows : Rows
+    weights : (rows,), optional
+    parameters : int
+        How many entries of the tables are learned.
+    finish_rows : int
+        How many of the others the last climb runs on; 0 where these are all that is learned from.
+    numbers : (finish_rows,), optional
+        Which; by default all.
+    """
+
+    rows: Rows
+    weights: Floats | None
+    parameters: int
+    finish_rows: int = 0
+    numbers: Integers | None = None
+
+
+def check_finish_rows(finish_rows: Any) -> None:
+    """Raise `ParameterError` unless this says how many rows the last climb runs on."""
+    if finish_rows is not None and not (isinstance(finish_rows, str) and finish_rows == "auto"):
+        whole_number("finish_rows", finish_rows)
+
+
+def some_of(
+    rows: Rows, sample_weight: ArrayLike | None, size: int, random: np.random.Generator
+) -> tuple[Rows, ArrayLike | None]:
+    """Return so many of rows that are in memory, with their weights; all where there are no more."""
+    weights = checked_weights(sample_weight, rows.count)
+    if rows.count <= size:
+        return rows, weights
+    numbers = sampled_numbers(rows.count, size, random.spawn(1)[0])
+    return rows.taken(numbers), None if weights is None else weights[numbers]
+
+
+def near_rows(
+    graph: LatentGraph,
+    columns: Columns,
+    rows: FarRows,
+    finish_rows: int | str | None,
+    validation_fraction: float,
+    random: np.random.Generator,
+) -> NearRows:
+    """Return the rows that a fit to rows that are not in memory begins with.
+
+    Parameters
+    ----------
+    graph : LatentGraph
+    columns : Columns
+    rows : FarRows
+    finish_rows : int, "auto" or None
+        As the estimator has it.
+    validation_fraction : float
+        What share of the rows will be held out.
+    random : Generator
+        Draws those that are taken.
+    """
+    parameters = ParameterLayout.of(graph).learned_count
+    few = None if validation_fraction or isinstance(finish_rows, Integral) else rows.few()
+    if few is not None:
+        return NearRows(Rows.of_codes(few.codes, columns), few.weights, parameters)
+    (draws,) = random.spawn(1)
+    count = _finished_on(finish_rows, rows.count, parameters)
+    raced = min(count, race_rows_for(parameters, len(columns.names)))
+    numbers = sampled_numbers(rows.count, raced, draws)
+    near = Rows.of_codes(rows.taken(numbers), columns)
+    if raced == count:
+        return NearRows(near, None, parameters)
+    if validation_fraction:
+        raise ParameterError(
+            f"a share of {count:,} rows that are not in memory cannot be held out; give validation= rows of their "
+            f"own, or finish_rows up to {raced:,}"
+        )
+    last = sampled_numbers(rows.count, count, draws) if count < rows.count else None
+    return NearRows(near, None, parameters, count, last)
+
+
+def _finished_on(finish_rows: Any, rows: int, parameters: int) -> int:
+    """Return on how many of the rows that are not in memory the last climb runs; say so, where nobody asked."""
+    if finish_rows is None:
+        return rows
+    if isinstance(finish_rows, Integral):
+        return min(rows, int(finish_rows))
+    usual = finish_rows_for(parameters)
+    if usual < rows:
+        notice(
+            f"EM finishes on a sample of {usual:,} of the {rows:,} rows, whose chance error is "
+            f"{parameters / (2 * usual):.1g} nats per row; finish_rows=None takes all, a number so many",
+            UserWarning,
+        )
+    return min(rows, usual)
