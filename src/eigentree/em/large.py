@@ -76,10 +76,10 @@ def sampled_numbers(rows: int, size: int, random: np.random.Generator) -> Intege
     """
     if size >= rows:
         return np.arange(rows)
-    within = (np.arange(size) + random.random(size)) * (rows / size)
-    # Rounding might lead into the next stretch.
-    ends = ((np.arange(size) + 1) * rows) // size
-    return np.minimum(within.astype(np.int64), ends - 1)
+    bounds = np.arange(size + 1) * rows // size
+    # Stretches are not all of one length; turned by any number of rows, they favour none.
+    turned = random.integers(bounds[:-1], bounds[1:]) + random.integers(rows)
+    return np.sort(turned % rows)
 
 
 class FarRows(ABC):

@@ -1,0 +1,198 @@
+"""EM on rows that are elsewhere: every split gives the same steps, and small data the same fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from em_problems import coded, problems
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+import eigentree as et
+from eigentree.em import leaf_file
+from eigentree.em.climbing import Problem, Stopping, climbed
+from eigentree.em.distinct import DistinctRows, columns_with_gaps, margins
+from eigentree.em.expectation import Expectation, added
+from eigentree.em.large import sampled_numbers
+from eigentree.em.leaf_file import LeafFile
+from eigentree.em.parameters import ParameterLayout
+from eigentree.em.parted import PartedProblem
+from eigentree.em.spooled import SpooledRows
+from eigentree.engine.threads import in_order
+
+SLOW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def split(codes: np.ndarray, cuts: list[int]) -> Callable[[], Iterator[np.ndarray]]:
+    """The rows in chunks that end at some places, as often as they are asked for."""
+    ends = sorted({0, len(codes), *(cut % (len(codes) + 1) for cut in cuts)})
+    return lambda: (codes[start:stop] for start, stop in zip(ends, ends[1:], strict=False))
+
+
+def both(
+    network: et.LatentNetwork, rows: np.ndarray, cuts: list[int], pseudo_counts: float, threads: int = 1
+) -> tuple[Problem, PartedProblem]:
+    """The problem of rows in memory, and of the same rows on disk."""
+    graph = network.graph
+    codes = np.asfortranarray(coded(graph, rows).astype(np.uint8))
+    gaps = columns_with_gaps(codes, graph)
+    states = [graph.states[name] for name in graph.observed]
+    near = Problem.of(graph, DistinctRows.of(codes, states, np.ones(len(codes))), gaps, pseudo_counts, 1)
+    expectation = Expectation.of(graph, gaps, len(codes))
+    far = SpooledRows(graph, split(codes, cuts))
+    assert far.count == len(rows) and far.gaps() == gaps
+    return near, PartedProblem.of(expectation, far.parts(expectation, None, threads), far.margins, pseudo_counts)
+
+
+@SLOW
+@given(problems(), st.lists(st.integers(0, 60), max_size=5), st.sampled_from([0.0, 1.5]), st.integers(1, 20))
+def test_every_split_on_disk_steps_as_rows_in_memory(
+    problem: tuple[et.LatentNetwork, np.ndarray, np.ndarray], cuts: list[int], pseudo_counts: float, stretch: int
+) -> None:
+    network, rows, _ = problem
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(leaf_file, "STRETCH", stretch)
+        near, far = both(network, rows, cuts, pseudo_counts)
+        assert near.weight == far.weight
+        assert_allclose(far.prior, near.prior, rtol=1e-13)
+        parameters = near.layout.vector(network)
+        for _ in range(3):
+            one, other = near.evaluated(parameters), far.evaluated(parameters)
+            assert_allclose(other.objective, one.objective, rtol=1e-12, atol=1e-13 * len(rows))
+            assert_allclose(other.following, one.following, rtol=1e-12, atol=1e-300)
+            assert_allclose(other.totals, one.totals, rtol=1e-12, atol=1e-300)
+            parameters = one.following
+
+
+@SLOW
+@given(problems(), st.lists(st.integers(0, 60), min_size=1, max_size=5))
+def test_what_parts_say_adds_up(
+    problem: tuple[et.LatentNetwork, np.ndarray, np.ndarray], cuts: list[int]
+) -> None:
+    network, rows, weights = problem
+    graph = network.graph
+    codes = coded(graph, rows)
+    expectation = Expectation.of(graph, columns_with_gaps(codes, graph), len(codes))
+    parameters = ParameterLayout.of(graph).vector(network)
+    whole = expectation(parameters, expectation.coded(codes, weights))
+    ends = sorted({0, len(codes), *(cut % (len(codes) + 1) for cut in cuts)})
+    parts = [
+        expectation(parameters, expectation.coded(codes[start:stop], weights[start:stop]))
+        for start, stop in zip(ends, ends[1:], strict=False)
+    ]
+    total = added(parts)
+    assert_allclose(total.counts, whole.counts, rtol=1e-12, atol=1e-13)
+    assert_allclose(total.log_likelihood, whole.log_likelihood, rtol=1e-12, atol=1e-12)
+    assert total.impossible == -1
+
+
+def hmm_rows(count: int, seed: int = 0) -> tuple[et.LatentNetwork, np.ndarray]:
+    network = et.LatentNetwork.random(et.zoo.hmm(8, 1, 3, 4), seed=seed)
+    rows = network.sample(count, seed=seed + 1)
+    rows[np.random.default_rng(seed).random(rows.shape) < 0.02] = -1
+    return network, rows
+
+
+def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaf_file, "STRETCH", 700)
+    network, rows = hmm_rows(5_000)
+    found = []
+    for threads, cuts in ((1, [3_000]), (2, []), (3, [17, 2_500])):
+        _, far = both(network, rows, cuts, 0.1, threads)
+        found.append(far.evaluated(far.layout.vector(network)))
+    for other in found[1:]:
+        assert (other.following == found[0].following).all()
+        assert other.objective == found[0].objective
+
+
+def test_a_climb_on_disk_is_the_climb_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plain steps stay together; accelerated ones end at the same height."""
+    monkeypatch.setattr(leaf_file, "STRETCH", 512)
+    network, rows = hmm_rows(4_000)
+    near, far = both(network, rows, [1_000], 0.1)
+    start = near.layout.vector(et.LatentNetwork.random(network.graph, seed=5))
+    *_, one = climbed(near, start, Stopping("paper", 0.0), 15, accelerate=False)
+    *_, other = climbed(far, start, Stopping("paper", 0.0), 15, accelerate=False)
+    assert len(one.history) == 16
+    assert_allclose(other.history, one.history, rtol=1e-12)
+    *_, one = climbed(near, start, Stopping("gain", 1e-7), 500, accelerate=True)
+    *_, other = climbed(far, start, Stopping("gain", 1e-7), 500, accelerate=True)
+    assert_allclose(other.history[-1], one.history[-1], rtol=1e-6)
+
+
+def test_an_impossible_row_is_named_by_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaf_file, "STRETCH", 10)
+    graph = et.zoo.mixture(columns=3, hidden_states=2, observed_states=3)
+    tables = {name: np.array([[0.5, 0.5, 0.0]] * 2) for name in graph.observed} | {graph.hidden[0]: [0.5, 0.5]}
+    network = et.LatentNetwork(graph, tables)
+    rows = network.sample(45, seed=0)
+    rows[33, 1] = 2
+    _, far = both(network, rows, [12], 0.0)
+    found = far.evaluated(far.layout.vector(network))
+    assert found.impossible == 33 and found.objective == -np.inf
+    # A sample names its rows as the user does.
+    spooled = SpooledRows(graph, split(np.asfortranarray(rows.astype(np.uint8)), []))
+    numbers = np.arange(1, 45, 2)
+    parts = spooled.parts(far.expectation, numbers, 1)
+    sample = PartedProblem.of(far.expectation, parts, spooled.margins, 0.0, numbers)
+    assert sample.evaluated(sample.layout.vector(network)).impossible == 33
+
+
+@given(st.integers(1, 500), st.integers(1, 500), st.integers(0, 2**32))
+def test_a_sample_is_of_different_rows_in_their_order_from_everywhere(rows: int, size: int, seed: int) -> None:
+    numbers = sampled_numbers(rows, size, np.random.default_rng(seed))
+    assert len(numbers) == min(rows, size)
+    assert (np.diff(numbers) > 0).all()
+    assert numbers[0] >= 0 and numbers[-1] < rows
+    if size < rows:
+        assert (np.diff(numbers, append=numbers[0] + rows) < 2 * np.ceil(rows / size)).all()
+
+
+def test_every_row_is_as_likely_in_a_sample() -> None:
+    counts = np.zeros(10)
+    for seed in range(4_000):
+        counts[sampled_numbers(10, 4, np.random.default_rng(seed))] += 1
+    assert_allclose(counts / 4_000, 0.4, atol=4 * np.sqrt(0.4 * 0.6 / 4_000))
+
+
+def test_rows_that_differ_are_gathered_as_long_as_they_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eigentree.em.spooled.FEW_CELLS", 8 * 300)
+    network, _ = hmm_rows(1)
+    random = np.random.default_rng(0)
+    kinds = network.sample(250, seed=3)
+    rows = np.asfortranarray(kinds[random.integers(0, 250, 9_000)].astype(np.uint8))
+    states = [network.graph.states[name] for name in network.graph.observed]
+    whole = DistinctRows.of(rows, states, np.ones(len(rows)))
+    few = SpooledRows(network.graph, split(rows, [10, 77, 4_000])).few()
+    assert few is not None
+    assert (few.codes == whole.codes).all() and (few.weights == whole.weights).all()
+    many = np.asfortranarray(network.sample(9_000, seed=4).astype(np.uint8))
+    assert SpooledRows(network.graph, split(many, [10, 77, 4_000])).few() is None
+
+
+@given(st.integers(1, 80), st.integers(1, 20), st.integers(0, 2**32))
+def test_rows_are_taken_by_number_whatever_the_chunks(count: int, size: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    graph = et.zoo.mixture(columns=3, hidden_states=2, observed_states=4)
+    codes = np.asfortranarray(random.integers(0, 5, (count, 3)).astype(np.uint8))
+    spooled = SpooledRows(graph, split(codes, random.integers(0, 80, 4).tolist()))
+    numbers = sampled_numbers(count, size, random)
+    assert (spooled.taken(numbers) == codes[numbers]).all()
+    for name, found in margins(codes, None, graph).items():
+        assert (spooled.margins[name] == found).all()
+
+
+def test_work_comes_in_order_and_stops_at_an_error() -> None:
+    assert list(in_order(lambda k: k * k, 20, 3)) == [k * k for k in range(20)]
+
+    def fails(number: int) -> int:
+        if number == 5:
+            raise ValueError("five")
+        return number
+
+    seen = []
+    with pytest.raises(ValueError, match="five"):
+        seen.extend(in_order(fails, 1_000, 2))
