@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,12 +14,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import eigentree as et
+from eigentree.data.columns import Columns
+from eigentree.data.streamed import Encoded
 from eigentree.em import leaf_file
 from eigentree.em.climbing import Problem, Stopping, climbed
 from eigentree.em.distinct import DistinctRows, columns_with_gaps, margins
-from eigentree.em.expectation import Expectation, added
+from eigentree.em.expectation import Expectation
 from eigentree.em.large import sampled_numbers
-from eigentree.em.leaf_file import LeafFile
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.parted import PartedProblem
 from eigentree.em.spooled import SpooledRows
@@ -26,37 +29,75 @@ from eigentree.engine.threads import in_order
 SLOW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def split(codes: np.ndarray, cuts: list[int]) -> Callable[[], Iterator[np.ndarray]]:
-    """The rows in chunks that end at some places, as often as they are asked for."""
-    ends = sorted({0, len(codes), *(cut % (len(codes) + 1) for cut in cuts)})
-    return lambda: (codes[start:stop] for start, stop in zip(ends, ends[1:], strict=False))
+@dataclass(frozen=True, eq=False)
+class Split(Encoded):
+    """Rows in chunks that end at some places."""
+
+    columns: Columns
+    codes: np.ndarray
+    weights: np.ndarray | None
+    cuts: list[int]
+
+    def chunks(self) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        for start, stop in pairwise(ends(len(self.codes), self.cuts)):
+            yield self.codes[start:stop], None if self.weights is None else self.weights[start:stop]
+
+
+def ends(count: int, cuts: list[int]) -> list[int]:
+    return sorted({0, count, *(cut % (count + 1) for cut in cuts)})
+
+
+def split(
+    graph: et.LatentGraph, rows: np.ndarray, cuts: list[int], weights: np.ndarray | None = None
+) -> SpooledRows:
+    """Rows in which -1 is a missing cell, read in such chunks and kept on disk."""
+    codes = np.asfortranarray(coded(graph, rows).astype(np.uint8))
+    return SpooledRows(Split(Columns.of(graph), codes, weights, cuts))
 
 
 def both(
-    network: et.LatentNetwork, rows: np.ndarray, cuts: list[int], pseudo_counts: float, threads: int = 1
+    network: et.LatentNetwork,
+    rows: np.ndarray,
+    cuts: list[int],
+    pseudo_counts: float,
+    threads: int = 1,
+    weights: np.ndarray | None = None,
 ) -> tuple[Problem, PartedProblem]:
     """The problem of rows in memory, and of the same rows on disk."""
     graph = network.graph
     codes = np.asfortranarray(coded(graph, rows).astype(np.uint8))
     gaps = columns_with_gaps(codes, graph)
     states = [graph.states[name] for name in graph.observed]
-    near = Problem.of(graph, DistinctRows.of(codes, states, np.ones(len(codes))), gaps, pseudo_counts, 1)
+    known = np.ones(len(codes)) if weights is None else weights
+    near = Problem.of(graph, DistinctRows.of(codes, states, known), gaps, pseudo_counts, 1)
     expectation = Expectation.of(graph, gaps, len(codes))
-    far = SpooledRows(graph, split(codes, cuts))
-    assert far.count == len(rows) and far.gaps() == gaps
+    far = split(graph, rows, cuts, weights)
+    assert far.count == len(rows)
+    assert far.gaps() == gaps
+    assert_allclose(far.weight, near.weight, rtol=1e-14)
     return near, PartedProblem.of(expectation, far.parts(expectation, None, threads), far.margins, pseudo_counts)
 
 
 @SLOW
-@given(problems(), st.lists(st.integers(0, 60), max_size=5), st.sampled_from([0.0, 1.5]), st.integers(1, 20))
+@given(
+    problems(),
+    st.lists(st.integers(0, 60), max_size=5),
+    st.sampled_from([0.0, 1.5]),
+    st.integers(1, 20),
+    st.booleans(),
+)
 def test_every_split_on_disk_steps_as_rows_in_memory(
-    problem: tuple[et.LatentNetwork, np.ndarray, np.ndarray], cuts: list[int], pseudo_counts: float, stretch: int
+    problem: tuple[et.LatentNetwork, np.ndarray, np.ndarray],
+    cuts: list[int],
+    pseudo_counts: float,
+    stretch: int,
+    weighted: bool,
 ) -> None:
-    network, rows, _ = problem
+    network, rows, weights = problem
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(leaf_file, "STRETCH", stretch)
-        near, far = both(network, rows, cuts, pseudo_counts)
-        assert near.weight == far.weight
+        near, far = both(network, rows, cuts, pseudo_counts, weights=weights if weighted else None)
+        assert_allclose(far.weight, near.weight, rtol=1e-14)
         assert_allclose(far.prior, near.prior, rtol=1e-13)
         parameters = near.layout.vector(network)
         for _ in range(3):
@@ -69,21 +110,20 @@ def test_every_split_on_disk_steps_as_rows_in_memory(
 
 @SLOW
 @given(problems(), st.lists(st.integers(0, 60), min_size=1, max_size=5))
-def test_what_parts_say_adds_up(
-    problem: tuple[et.LatentNetwork, np.ndarray, np.ndarray], cuts: list[int]
-) -> None:
+def test_what_parts_say_adds_up(problem: tuple[et.LatentNetwork, np.ndarray, np.ndarray], cuts: list[int]) -> None:
     network, rows, weights = problem
     graph = network.graph
     codes = coded(graph, rows)
     expectation = Expectation.of(graph, columns_with_gaps(codes, graph), len(codes))
     parameters = ParameterLayout.of(graph).vector(network)
     whole = expectation(parameters, expectation.coded(codes, weights))
-    ends = sorted({0, len(codes), *(cut % (len(codes) + 1) for cut in cuts)})
-    parts = [
+    first, *others = [
         expectation(parameters, expectation.coded(codes[start:stop], weights[start:stop]))
-        for start, stop in zip(ends, ends[1:], strict=False)
+        for start, stop in pairwise(ends(len(codes), cuts))
     ]
-    total = added(parts)
+    total = first
+    for part in others:
+        total = total + part
     assert_allclose(total.counts, whole.counts, rtol=1e-12, atol=1e-13)
     assert_allclose(total.log_likelihood, whole.log_likelihood, rtol=1e-12, atol=1e-12)
     assert total.impossible == -1
@@ -132,9 +172,10 @@ def test_an_impossible_row_is_named_by_its_number(monkeypatch: pytest.MonkeyPatc
     rows[33, 1] = 2
     _, far = both(network, rows, [12], 0.0)
     found = far.evaluated(far.layout.vector(network))
-    assert found.impossible == 33 and found.objective == -np.inf
+    assert found.impossible == 33
+    assert found.objective == -np.inf
     # A sample names its rows as the user does.
-    spooled = SpooledRows(graph, split(np.asfortranarray(rows.astype(np.uint8)), []))
+    spooled = split(graph, rows, [])
     numbers = np.arange(1, 45, 2)
     parts = spooled.parts(far.expectation, numbers, 1)
     sample = PartedProblem.of(far.expectation, parts, spooled.margins, 0.0, numbers)
@@ -146,7 +187,8 @@ def test_a_sample_is_of_different_rows_in_their_order_from_everywhere(rows: int,
     numbers = sampled_numbers(rows, size, np.random.default_rng(seed))
     assert len(numbers) == min(rows, size)
     assert (np.diff(numbers) > 0).all()
-    assert numbers[0] >= 0 and numbers[-1] < rows
+    assert numbers[0] >= 0
+    assert numbers[-1] < rows
     if size < rows:
         assert (np.diff(numbers, append=numbers[0] + rows) < 2 * np.ceil(rows / size)).all()
 
@@ -163,26 +205,29 @@ def test_rows_that_differ_are_gathered_as_long_as_they_are_few(monkeypatch: pyte
     network, _ = hmm_rows(1)
     random = np.random.default_rng(0)
     kinds = network.sample(250, seed=3)
-    rows = np.asfortranarray(kinds[random.integers(0, 250, 9_000)].astype(np.uint8))
+    rows = np.asfortranarray(kinds[random.integers(0, 250, 9_000)])
     states = [network.graph.states[name] for name in network.graph.observed]
     whole = DistinctRows.of(rows, states, np.ones(len(rows)))
-    few = SpooledRows(network.graph, split(rows, [10, 77, 4_000])).few()
+    few = split(network.graph, rows, [10, 77, 4_000]).few()
     assert few is not None
-    assert (few.codes == whole.codes).all() and (few.weights == whole.weights).all()
-    many = np.asfortranarray(network.sample(9_000, seed=4).astype(np.uint8))
-    assert SpooledRows(network.graph, split(many, [10, 77, 4_000])).few() is None
+    assert (few.codes == whole.codes).all()
+    assert (few.weights == whole.weights).all()
+    assert split(network.graph, network.sample(9_000, seed=4), [10, 77, 4_000]).few() is None
 
 
 @given(st.integers(1, 80), st.integers(1, 20), st.integers(0, 2**32))
 def test_rows_are_taken_by_number_whatever_the_chunks(count: int, size: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     graph = et.zoo.mixture(columns=3, hidden_states=2, observed_states=4)
-    codes = np.asfortranarray(random.integers(0, 5, (count, 3)).astype(np.uint8))
-    spooled = SpooledRows(graph, split(codes, random.integers(0, 80, 4).tolist()))
+    codes = random.integers(0, 5, (count, 3))
+    weights = random.random(count) if seed % 2 else None
+    spooled = split(graph, codes, random.integers(0, 80, 4).tolist(), weights)
     numbers = sampled_numbers(count, size, random)
-    assert (spooled.taken(numbers) == codes[numbers]).all()
-    for name, found in margins(codes, None, graph).items():
-        assert (spooled.margins[name] == found).all()
+    taken, weighing = spooled.taken(numbers)
+    assert (taken == codes[numbers]).all()
+    assert (weighing == (1.0 if weights is None else weights[numbers])).all()
+    for name, found in margins(codes, weights, dict.fromkeys(graph.observed, 4)).items():
+        assert_allclose(spooled.margins[name], found, rtol=1e-13)
 
 
 def test_work_comes_in_order_and_stops_at_an_error() -> None:

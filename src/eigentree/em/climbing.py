@@ -183,7 +183,8 @@ class Problem(Objective):
         """Return the problem of rows on a graph, given the columns that may have missing cells."""
         expectation = Expectation.of(graph, gaps, len(rows.codes))
         coded = expectation.coded(rows.codes, rows.weights)
-        prior = spread(expectation.layout, margins(rows.codes, rows.weights, graph), pseudo_counts)
+        states = {name: graph.states[name] for name in graph.observed}
+        prior = spread(expectation.layout, margins(rows.codes, rows.weights, states), pseudo_counts)
         return cls(expectation, coded, rows.first, prior, threads)
 
     @cached_property

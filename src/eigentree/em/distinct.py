@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from eigentree.arrays import Codes, Floats, Integers
     from eigentree.structures.graph import LatentGraph
@@ -86,9 +86,9 @@ def columns_with_gaps(codes: Codes, graph: LatentGraph) -> frozenset[str]:
     return frozenset(name for name, some in zip(graph.observed, found, strict=True) if some)
 
 
-def margins(codes: Codes, weights: Floats | None, graph: LatentGraph) -> dict[str, Floats]:
-    """Return how often each code of each column occurs; the last is that of a missing cell."""
+def margins(codes: Codes, weights: Floats | None, states: Mapping[str, int]) -> dict[str, Floats]:
+    """Return how often each code of each column occurs, given their numbers of states; last come missing cells."""
     return {
-        name: np.bincount(codes[:, place], weights, graph.states[name] + 1).astype(np.float64, copy=False)
-        for place, name in enumerate(graph.observed)
+        name: np.bincount(codes[:, place], weights, count + 1).astype(np.float64, copy=False)
+        for place, (name, count) in enumerate(states.items())
     }

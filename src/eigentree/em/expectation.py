@@ -28,7 +28,7 @@ from eigentree.kernels.leaves import COPIES
 from eigentree.kernels.matrices import TILE_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from eigentree.arrays import Codes, Floats
     from eigentree.em.cliques import Node
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from eigentree.em.values import Values
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["CodedRows", "Expectation", "ExpectedCounts", "Stretch", "added"]
+__all__ = ["CodedRows", "Expectation", "ExpectedCounts", "Stretch"]
 
 CACHE_BYTES = 4 * 1024 * 1024
 """What the messages of one block of rows may take; loops over fewer rows cost more than a miss of the cache."""
@@ -94,15 +94,12 @@ class ExpectedCounts(NamedTuple):
     log_likelihood: float
     impossible: int
 
-
-def added(parts: Sequence[ExpectedCounts]) -> ExpectedCounts:
-    """Return what rows say together, given what each part of them says; of impossible rows the first is named."""
-    impossible = [part.impossible for part in parts if part.impossible >= 0]
-    return ExpectedCounts(
-        np.sum([part.counts for part in parts], axis=0),
-        math.fsum(part.log_likelihood for part in parts) if not impossible else -math.inf,
-        min(impossible, default=-1),
-    )
+    def __add__(self, other: ExpectedCounts) -> ExpectedCounts:  # type: ignore[override]
+        """Return what rows say together; of those that are impossible the first is named."""
+        numbers = [part.impossible for part in (self, other) if part.impossible >= 0]
+        return ExpectedCounts(
+            self.counts + other.counts, self.log_likelihood + other.log_likelihood, min(numbers, default=-1)
+        )
 
 
 class _Sums(NamedTuple):
@@ -227,7 +224,7 @@ class Expectation:
         threads : int
         """
         filled = self._values.filled(parameters)
-        found = self._summed(filled, rows.codes, rows.weights, threads)
+        found = self._found(filled.scaled, rows, threads)
         return self._told(filled, found, rows.line_weights)
 
     def over(
@@ -256,9 +253,9 @@ class Expectation:
         filled = self._values.filled(parameters)
 
         def run(number: int) -> _Sums:
-            codes, weights, first = read(number)
-            found = self._summed(filled, codes, weights, 1)
-            return found._replace(impossible=first + found.impossible) if found.impossible >= 0 else found
+            stretch = read(number)
+            found = self._found(filled.scaled, stretch, 1)
+            return found if found.impossible < 0 else found._replace(impossible=stretch.first + found.impossible)
 
         sums, log_likelihood, impossible = np.zeros(len(filled.scaled)), 0.0, -1
         for found in in_order(run, stretches, threads):
@@ -267,10 +264,10 @@ class Expectation:
             impossible = found.impossible if impossible < 0 else impossible
         return self._told(filled, _Sums(sums, log_likelihood, impossible), line_weights)
 
-    def _summed(self, filled: Values, codes: Codes, weights: Floats, threads: int) -> _Sums:
+    def _found(self, values: Floats, rows: CodedRows | Stretch, threads: int) -> _Sums:
         """Return what is added up over rows, with more care where they are too unlikely for the usual layout."""
-        found = self._pass(self._usual, filled.scaled, codes, weights, threads)
-        return found if found.impossible < 0 else self._pass(self._careful, filled.scaled, codes, weights, threads)
+        found = self._pass(self._usual, values, rows, threads)
+        return found if found.impossible < 0 else self._pass(self._careful, values, rows, threads)
 
     def _told(self, filled: Values, found: _Sums, line_weights: Floats) -> ExpectedCounts:
         # The logarithm of what was taken out of the lines of leaves is accounted for by counting lines.
@@ -278,9 +275,9 @@ class Expectation:
         log_likelihood = found.log_likelihood + taken if found.impossible < 0 else -math.inf
         return ExpectedCounts(self._values.counted(filled, found.sums), log_likelihood, found.impossible)
 
-    def _pass(self, layout: BlockLayout, values: Floats, codes: Codes, weights: Floats, threads: int) -> _Sums:
+    def _pass(self, layout: BlockLayout, values: Floats, rows: CodedRows | Stretch, threads: int) -> _Sums:
         """Return what the compiled loop adds up over all rows."""
-        count = len(weights)
+        count = len(rows.weights)
         # An odd number of cache lines, so that the lines of messages do not all fall into the same few places.
         block = int(np.clip(CACHE_BYTES // (8 * layout.lines), 128, 512)) // 16 * 16 - 8
         transposed = values[self._values.transposed]
@@ -296,7 +293,7 @@ class Expectation:
                 np.empty((layout.lines, size)), np.empty(size, np.int64), np.zeros((COPIES, len(values)))
             )
             log_likelihood, impossible = expected(
-                layout.tree, values, transposed, codes, weights, start, stop, buffers, many
+                layout.tree, values, transposed, rows.codes, rows.weights, start, stop, buffers, many
             )
             return _Sums(buffers.sums.sum(axis=0), log_likelihood, impossible)
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.counting.pairs import PairCounts
+    from eigentree.data.columns import Columns
     from eigentree.em.distinct import DistinctRows
     from eigentree.em.entrants import Kind
     from eigentree.em.parameters import ParameterLayout
@@ -95,13 +97,22 @@ class FarRows(ABC):
     count: int
     margins: Mapping[str, Floats]
 
+    @property
+    def weight(self) -> float:
+        """The total weight of the rows."""
+        return float(next(iter(self.margins.values())).sum())
+
     @abstractmethod
-    def taken(self, numbers: Integers) -> Codes:
-        """Return the codes of some rows, whose numbers rise, shape (rows, columns)."""
+    def taken(self, numbers: Integers) -> tuple[Codes, Floats]:
+        """Return the codes of some rows, whose numbers rise, shape (rows, columns), and their weights."""
 
     @abstractmethod
     def parts(self, expectation: Expectation, numbers: Integers | None, threads: int) -> Parts:
         """Return all rows, or those of some numbers, as an E-step counts them where they lie."""
+
+    @abstractmethod
+    def pairs(self, columns: Columns) -> PairCounts:
+        """Return the joint counts of all pairs of columns, of all rows."""
 
     def few(self) -> DistinctRows | None:
         """Return the rows that differ, where they are few enough to be in memory."""
@@ -119,21 +130,25 @@ class LastCourse:
     Attributes
     ----------
     whole : Objective
+    count : int
+        How many rows it has.
     pseudo_counts : float
     validation : Objective, optional
     """
 
     whole: Objective
+    count: int
     pseudo_counts: float
     validation: Objective | None = None
 
     @classmethod
     def of(cls, race: Course, rows: FarRows, numbers: Integers | None) -> LastCourse:
         """Return the course over all rows, or over those of some numbers, after a race on a few of them."""
-        expectation = Expectation.of(race.graph, race.gaps, rows.count if numbers is None else len(numbers))
+        count = rows.count if numbers is None else len(numbers)
+        expectation = Expectation.of(race.graph, race.gaps, count)
         parts = rows.parts(expectation, numbers, race.threads)
         whole = PartedProblem.of(expectation, parts, rows.margins, race.pseudo_counts, numbers)
-        return cls(whole, race.pseudo_counts, race.validation)
+        return cls(whole, count, race.pseudo_counts, race.validation)
 
 
 class Finish(NamedTuple):

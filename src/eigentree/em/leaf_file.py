@@ -21,6 +21,8 @@ from eigentree.errors import FileError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from numpy.typing import NDArray
+
     from eigentree.arrays import Codes, Floats
     from eigentree.em.expectation import Expectation, ExpectedCounts
 
@@ -37,39 +39,60 @@ class LeafFile:
     ----------
     expectation : Expectation
     rows : int
+    weight : float
+        Of all rows together.
     threads : int
     line_weights : (lines,)
-        How many rows read each line of each leaf.
+        Total weight of the rows that read each line of each leaf.
     """
 
     expectation: Expectation
     rows: int
+    weight: float
     threads: int
     line_weights: Floats
 
-    def __init__(self, expectation: Expectation, chunks: Iterable[Codes], threads: int = 1) -> None:
-        """Write rows of codes, which come in chunks of any sizes, each of shape (rows, columns).
+    def __init__(
+        self,
+        expectation: Expectation,
+        chunks: Iterable[tuple[Codes, NDArray[Any] | None]],
+        threads: int = 1,
+        weighted: bool = False,
+    ) -> None:
+        """Write rows, which come in chunks of any sizes.
+
+        Parameters
+        ----------
+        expectation : Expectation
+        chunks : iterable of (codes, weights)
+            Of shapes (rows, columns) and (rows,); None weighs each row 1.
+        threads : int
+            How many count at a time.
+        weighted : bool
+            Whether any chunk has weights.
 
         Raises
         ------
         FileError
             When there is no room for them.
         """
-        self.expectation = expectation
-        self.threads = threads
-        self.rows = 0
+        self.expectation, self.threads = expectation, threads
+        self.rows, self.weight = 0, 0.0
         self.line_weights = np.zeros(expectation.line_count)
         self._leaves, self._type = expectation.leaf_count, expectation.code_type
-        self._ones = np.ones(STRETCH)
+        self._ones = None if weighted else np.ones(STRETCH)
         self._lock = Lock()
         with self._told():
             self._file: Any = tempfile.TemporaryFile(prefix="eigentree-")  # noqa: SIM115 (it goes with this)
         weakref.finalize(self, self._file.close)
-        for stretch in _stretches(expectation, chunks):
+        for codes, weights in _stretches(expectation, chunks):
             with self._told():
-                self._file.write(stretch.tobytes())
-            self.rows += stretch.shape[1]
-            self.line_weights += expectation.line_weights(stretch, self._ones[: stretch.shape[1]])
+                self._file.write(codes.tobytes())
+                if weighted:
+                    self._file.write(weights.tobytes())
+            self.rows += len(weights)
+            self.weight += float(weights.sum())
+            self.line_weights += expectation.line_weights(codes, weights)
         with self._told():
             self._file.flush()
 
@@ -79,48 +102,49 @@ class LeafFile:
         try:
             yield
         except OSError as error:
+            place, reason = tempfile.gettempdir(), error.strerror or error
             raise FileError(
-                f"the codes of the rows cannot be kept in {tempfile.gettempdir()}: {error.strerror} after "
-                f"{self.rows:,} rows; make room there, let TMPDIR name another folder, or give fewer finish_rows"
+                f"the codes of rows cannot be kept in {place!r} meanwhile: {reason}, after {self.rows:,} rows; set "
+                f"TMPDIR to a folder on a disk with more room, or give fewer finish_rows"
             ) from None
-
-    @property
-    def weight(self) -> float:
-        """The number of rows."""
-        return float(self.rows)
 
     def stretch(self, number: int) -> Stretch:
         """Return some of the rows."""
         first = number * STRETCH
         count = min(STRETCH, self.rows - first)
-        # An array that can be written to, as all others: for one that cannot, the loops would be compiled again.
+        # Arrays that can be written to, as all others: for any that cannot, the loops would be compiled again.
         codes: Codes = np.empty((self._leaves, count), self._type)
+        weights = np.empty(count) if self._ones is None else self._ones[:count]
+        held = [codes, weights] if self._ones is None else [codes]
         with self._lock:
-            self._file.seek(self._leaves * first * self._type.itemsize)
-            read = self._file.readinto(codes.data.cast("B"))
-        if read < codes.nbytes:
+            self._file.seek(first * (self._leaves * self._type.itemsize + 8 * (self._ones is None)))
+            read = [self._file.readinto(array.data.cast("B")) for array in held]
+        if read != [array.nbytes for array in held]:
             raise FileError(f"the codes of rows {first} and after cannot be read again: their file was cut short")
-        return Stretch(codes, self._ones[:count], first)
+        return Stretch(codes, weights, first)
 
     def counted(self, parameters: Floats) -> ExpectedCounts:
         """Return what all rows say."""
-        return self.expectation.over(
-            parameters, self.stretch, -(-self.rows // STRETCH), self.line_weights, self.threads
-        )
+        stretches = -(-self.rows // STRETCH)
+        return self.expectation.over(parameters, self.stretch, stretches, self.line_weights, self.threads)
 
 
-def _stretches(expectation: Expectation, chunks: Iterable[Codes]) -> Iterator[Any]:
+def _stretches(
+    expectation: Expectation, chunks: Iterable[tuple[Codes, NDArray[Any] | None]]
+) -> Iterator[tuple[Codes, Floats]]:
     """Yield what leaves read of `STRETCH` rows at a time, the last time of what is left, however rows come."""
-    buffer = np.empty((expectation.leaf_count, STRETCH), expectation.code_type)
+    buffer, weighing = np.empty((expectation.leaf_count, STRETCH), expectation.code_type), np.empty(STRETCH)
     filled = 0
-    for codes in chunks:
+    for codes, weights in chunks:
         start = 0
         while start < len(codes):
             taken = min(len(codes) - start, STRETCH - filled)
-            buffer[:, filled : filled + taken] = expectation.leaf_codes(codes[start : start + taken])
+            place = slice(filled, filled + taken)
+            buffer[:, place] = expectation.leaf_codes(codes[start : start + taken])
+            weighing[place] = 1.0 if weights is None else weights[start : start + taken]
             start, filled = start + taken, filled + taken
             if filled == STRETCH:
-                yield buffer
+                yield buffer, weighing
                 filled = 0
     if filled:
-        yield buffer[:, :filled]
+        yield buffer[:, :filled], weighing[:filled]

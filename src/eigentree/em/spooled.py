@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eigentree.counting.pairs import PairCounts
+from eigentree.data.spool import Spool
 from eigentree.em.distinct import DistinctRows, margins
 from eigentree.em.large import FarRows
 from eigentree.em.leaf_file import LeafFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from eigentree.arrays import Codes, Integers
+    from numpy.typing import NDArray
+
+    from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.data.columns import Columns
+    from eigentree.data.streamed import Encoded
     from eigentree.em.expectation import Expectation
-    from eigentree.structures.graph import LatentGraph
 
 __all__ = ["SpooledRows"]
 
@@ -24,82 +29,87 @@ FEW_CELLS = 2**25
 
 
 class SpooledRows(FarRows):
-    """Rows that come in chunks of codes, as often as they are asked for.
+    """Rows that are read once, and then lie as codes in a temporary file."""
 
-    Attributes
-    ----------
-    graph : LatentGraph
-    chunks : callable
-        Gives all codes anew, in chunks of shape (rows, columns).
-    """
+    def __init__(self, rows: Encoded) -> None:
+        self.count, self._weighted = 0, False
+        states = dict(zip(rows.columns.names, rows.columns.states, strict=True))
+        self.margins = {name: np.zeros(count + 1) for name, count in states.items()}
+        self._gathered = _Gatherer(rows.columns.states)
+        if isinstance(rows, Spool):
+            self.rows = rows
+            for _ in self._seen(rows, states):
+                pass
+        else:
+            self.rows = Spool.of(rows.columns, self._seen(rows, states))
 
-    graph: LatentGraph
-    chunks: Callable[[], Iterable[Codes]]
-
-    def __init__(self, graph: LatentGraph, chunks: Callable[[], Iterable[Codes]]) -> None:
-        """Count the rows, and gather those that differ as long as they are few."""
-        self.graph, self.chunks = graph, chunks
-        self.count = 0
-        totals = margins(np.zeros((0, len(graph.observed)), np.uint8), None, graph)
-        gathered = _Gatherer([graph.states[name] for name in graph.observed])
-        for codes in chunks():
+    def _seen(self, rows: Encoded, states: Mapping[str, int]) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
+        """Yield the rows while they are counted, and those that differ are gathered as long as they are few."""
+        for codes, weights in rows.chunks():
             self.count += len(codes)
-            totals = {name: totals[name] + found for name, found in margins(codes, None, graph).items()}
-            gathered.add(codes)
-        self.margins = totals
-        self._few = gathered.found()
+            self._weighted |= weights is not None
+            for name, found in margins(codes, weights, states).items():
+                self.margins[name] += found
+            self._gathered.add(codes, weights)
+            yield codes, weights
 
     def few(self) -> DistinctRows | None:
         """Return the rows that differ, where they are few enough to be in memory."""
-        return self._few
+        return self._gathered.found()
 
-    def taken(self, numbers: Integers) -> Codes:
-        """Return the codes of some rows, whose numbers rise, shape (rows, columns)."""
-        return np.asfortranarray(np.concatenate(list(self._chosen(numbers))))
+    def taken(self, numbers: Integers) -> tuple[Codes, Floats]:
+        """Return the codes of some rows, whose numbers rise, shape (rows, columns), and their weights."""
+        chosen = list(self._chosen(numbers))
+        codes = np.asfortranarray(np.concatenate([codes for codes, _ in chosen]))
+        return codes, np.concatenate([np.ones(len(codes)) if own is None else own for codes, own in chosen])
 
     def parts(self, expectation: Expectation, numbers: Integers | None, threads: int) -> LeafFile:
         """Return all rows, or those of some numbers, on disk as leaves read them."""
-        return LeafFile(expectation, self.chunks() if numbers is None else self._chosen(numbers), threads)
+        chunks = self.rows.chunks() if numbers is None else self._chosen(numbers)
+        return LeafFile(expectation, chunks, threads, self._weighted)
 
-    def _chosen(self, numbers: Integers) -> Iterator[Codes]:
+    def pairs(self, columns: Columns) -> PairCounts:
+        """Return the joint counts of all pairs of columns, of all rows."""
+        return PairCounts.empty(columns).count(self.rows, None)
+
+    def _chosen(self, numbers: Integers) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
         """Yield those of some numbers, chunk after chunk."""
         first, start = 0, 0
-        for codes in self.chunks():
+        for codes, weights in self.rows.chunks():
             stop = int(np.searchsorted(numbers, first + len(codes)))
-            yield codes[numbers[start:stop] - first]
+            own = numbers[start:stop] - first
+            yield codes[own], None if weights is None else weights[own]
             first, start = first + len(codes), stop
 
 
 class _Gatherer:
     """Rows that differ, gathered as long as they are few."""
 
-    def __init__(self, states: list[int]) -> None:
+    def __init__(self, states: Sequence[int]) -> None:
         self._states = states
         self._known: DistinctRows | None = None
-        self._waiting: list[Codes] = []
+        self._waiting: list[tuple[Codes, Floats]] = []
         self._most = FEW_CELLS // len(states)
-        self._gone = False
+        self._too_many = False
 
-    def add(self, codes: Codes) -> None:
+    def add(self, codes: Codes, weights: NDArray[Any] | None) -> None:
         """See some more rows."""
-        if self._gone:
+        if self._too_many:
             return
-        self._waiting.append(codes)
+        self._waiting.append((codes, np.ones(len(codes)) if weights is None else weights.astype(np.float64)))
         held = len(self._known.weights) if self._known else 0
         # Merged when there are as many new ones as old ones: each row is then looked at a few times only.
-        if sum(map(len, self._waiting)) >= max(held, self._most // 4):
+        if sum(len(weights) for _, weights in self._waiting) >= max(held, self._most // 4):
             self._merge()
 
     def _merge(self) -> None:
-        fresh = np.concatenate(self._waiting) if self._waiting else np.zeros((0, len(self._states)), np.uint8)
+        known = [(self._known.codes, self._known.weights)] if self._known is not None else []
+        every = [*known, *self._waiting]
+        codes = np.asfortranarray(np.concatenate([codes for codes, _ in every]))
+        self._known = DistinctRows.of(codes, self._states, np.concatenate([weights for _, weights in every]))
         self._waiting = []
-        codes, weights = fresh, np.ones(len(fresh))
-        if self._known is not None:
-            codes = np.concatenate([self._known.codes, fresh])
-            weights = np.concatenate([self._known.weights, weights])
-        self._known = DistinctRows.of(np.asfortranarray(codes), self._states, weights)
         if len(self._known.weights) > self._most:
-            self._gone, self._known = True, None
+            self._too_many, self._known = True, None
 
     def found(self) -> DistinctRows | None:
         """Return all rows that differ, or None if they were too many."""

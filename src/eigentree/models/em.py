@@ -12,22 +12,25 @@ import numpy as np
 
 from eigentree.checks import finite_number, flag, generator, one_of, whole_number
 from eigentree.counting.pairs import PairCounts
-from eigentree.counting.resolving import rows_and_columns
+from eigentree.counting.resolving import resolved_rows
+from eigentree.data.looked import any_rows_and_columns
 from eigentree.data.rows import Rows
+from eigentree.data.streamed import Encoded
 from eigentree.em.climbing import USUAL_TOLERANCES, Problem, Stopping
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.entrants import KINDS
 from eigentree.em.fitting import fitted
-from eigentree.em.large import Finish, far_fitted
+from eigentree.em.large import Finish, LastCourse, far_fitted
 from eigentree.em.outcome import StartOutcome
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.progress import shown_progress, shown_search
 from eigentree.em.racing import Course
 from eigentree.em.searching import Fold, Ground, folds_of, searched
 from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, chosen_pseudo_counts
+from eigentree.em.spooled import SpooledRows
 from eigentree.errors import DataError, NetworkError, ParameterError, quoted
 from eigentree.exact.network import LatentNetwork
-from eigentree.models.near_rows import check_finish_rows, near_rows, some_of
+from eigentree.models.near_rows import check_finish_rows, near_rows, searched_rows, some_of
 from eigentree.models.parameters import learns
 from eigentree.models.steps_face import StepsFace, checked_init, encoded, warn_interrupted
 from eigentree.structures.learned_templates import open_template
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
     from eigentree.data.states import Categories, NumericRule, UnknownRule
     from eigentree.em.climbing import Rule
     from eigentree.em.entrants import Kind
-    from eigentree.em.large import FarRows, LastCourse
+    from eigentree.em.large import FarRows
     from eigentree.em.racing import Standing
     from eigentree.em.searching import Searched
     from eigentree.em.sizes import SizeSearch
@@ -236,11 +239,14 @@ class EMJunctionTree(StepsFace):
         self._check_arguments(validation)
         if (template := open_template(self.structure)) is not None:
             return self._fit_sizes(template, X, sample_weight, validation)
-        graph, columns = self._resolved(X, sample_weight)
-        random = generator(self.random_state)
+        reading = (self.categories, self.numeric, self.unknown, sample_weight)
+        graph, columns, found = resolved_rows(self.structure, X, *reading)
+        if isinstance(found, Encoded):
+            return self._fit_far(graph, columns, SpooledRows(found), validation)
+        rows, random = Rows.of(found, columns), generator(self.random_state)
         if isinstance(self.finish_rows, Integral):
-            X, sample_weight = some_of(Rows.of(X, columns), sample_weight, int(self.finish_rows), random)
-        return self._fit_rows(graph, columns, X, sample_weight, validation, random)
+            rows, sample_weight = some_of(rows, sample_weight, int(self.finish_rows), random)
+        return self._fit_rows(graph, columns, rows, rows.count, sample_weight, validation, random)
 
     def _fit_far(
         self, graph: LatentGraph, columns: Columns, rows: FarRows, validation: ArrayLike | Any | None
@@ -249,16 +255,19 @@ class EMJunctionTree(StepsFace):
         random = generator(self.random_state)
         near = near_rows(graph, columns, rows, self.finish_rows, self.validation_fraction, random)
         finish: Finish | None = None
-        if near.finish_rows:
-            stopping = self._stopping(near.finish_rows, float(near.finish_rows), near.parameters)
-            finish = Finish(rows, near.numbers, stopping)
-        return self._fit_rows(graph, columns, near.rows, near.weights, validation, random, finish)
+        if not near.is_last:
+            weight = rows.weight * near.finish_rows / rows.count
+            finish = Finish(rows, near.numbers, self._stopping(near.finish_rows, weight, near.parameters))
+        # Rows that differ stand for all rows, and a sample for itself.
+        count = near.finish_rows if near.is_last else near.rows.count
+        return self._fit_rows(graph, columns, near.rows, count, near.weights, validation, random, finish)
 
     def _fit_rows(
         self,
         graph: LatentGraph,
         columns: Columns,
-        rows: ArrayLike | Any,
+        rows: Rows,
+        count: int,
         sample_weight: ArrayLike | None,
         validation: ArrayLike | Any | None,
         random: np.random.Generator,
@@ -289,7 +298,7 @@ class EMJunctionTree(StepsFace):
                 raise
             last = (last[0], last[1].rescued(last[0]))
             warn_interrupted(f"{last[1].steps} steps on all rows")
-        return self._published(*last, columns)
+        return self._published(*last, columns, last[0].count if isinstance(last[0], LastCourse) else count)
 
     def _fit_sizes(
         self,
@@ -304,8 +313,15 @@ class EMJunctionTree(StepsFace):
                 f"structure={quoted(self.structure)} searches for a size and starts of its own; leave init out"
             )
         random = generator(self.random_state)
-        rows, columns = rows_and_columns(X, self.categories, self.numeric, self.unknown, sample_weight)
-        ground = self._ground(template, rows, columns, sample_weight, validation, random)
+        found, columns = any_rows_and_columns(X, self.categories, self.numeric, self.unknown, sample_weight)
+        pairs: PairCounts | None = None
+        if isinstance(found, Encoded):
+            far = SpooledRows(found)
+            found, sample_weight, count = searched_rows(columns, far, self.finish_rows, random)
+            pairs = far.pairs(columns) if count < far.count else None
+        else:
+            count = found.count
+        ground = self._ground(template, found, columns, sample_weight, validation, random, pairs)
         standing: Searched | None = None
         converged = True
         try:
@@ -333,6 +349,7 @@ class EMJunctionTree(StepsFace):
                 "objectives_": np.array([fit.log_likelihood for member in standing.members for fit in member.fits]),
                 "n_iter_": len(fits[0].ascent.history),
                 "converged_": converged,
+                "finish_rows_": count,
             }
         )
 
@@ -344,6 +361,7 @@ class EMJunctionTree(StepsFace):
         sample_weight: ArrayLike | None,
         validation: ArrayLike | Any | None,
         random: np.random.Generator,
+        every: PairCounts | None = None,
     ) -> Ground:
         """Return what sizes are tried on: the tree that rows tell, and who learns from which of them."""
         known = DistinctRows.of(*encoded(rows, columns, sample_weight)).by_name(columns.names)
@@ -357,7 +375,9 @@ class EMJunctionTree(StepsFace):
             folds = folds_of(known, self.validation_fraction, random, one=bool(chosen))
         # What chooses is not learned from, unless all choose in turn.
         seen = known if len(folds) > 1 else folds[0].rows
-        pairs = PairCounts.empty(columns).count(Rows.of_codes(seen.codes, columns), seen.weights)
+        pairs = _pairs(columns, seen)
+        if every is not None:
+            pairs = every if validation is not None else every - _pairs(columns, folds[0].validation)
         tree = cache(partial(template.tree, pairs))
         parts = [part for fold in folds for part in fold]
         return Ground(
@@ -372,7 +392,9 @@ class EMJunctionTree(StepsFace):
             members=self.restarts,
         )
 
-    def _published(self, course: Course | LastCourse, standing: Standing, columns: Columns) -> Self:
+    def _published(
+        self, course: Course | LastCourse, standing: Standing, columns: Columns, finish_rows: int
+    ) -> Self:
         best = max((climb for _, climb in standing.climbs), key=lambda climb: climb.score)
         network = self._in_order(course.whole.layout.network(best.parameters)).with_columns(columns)
         held = course.validation.weight if course.validation else 1.0
@@ -388,7 +410,7 @@ class EMJunctionTree(StepsFace):
                 "objectives_": np.array([climb.history[-1] for _, climb in standing.climbs]),
                 "n_iter_": len(best.history) - 1,
                 "converged_": best.converged,
-                "finish_rows_": round(course.whole.weight),
+                "finish_rows_": finish_rows,
             }
         )
 
@@ -467,6 +489,10 @@ class EMJunctionTree(StepsFace):
         learned = weights.copy()
         learned[out] = 0.0
         return learned, DistinctRows.of(codes[out], columns.states, weights[out])
+
+
+def _pairs(columns: Columns, rows: DistinctRows) -> PairCounts:
+    return PairCounts.empty(columns).count(Rows.of_codes(rows.codes, columns), rows.weights)
 
 
 def _standings(

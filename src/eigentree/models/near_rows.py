@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from eigentree.em.large import FarRows
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["NearRows", "check_finish_rows", "near_rows", "some_of"]
+__all__ = ["NearRows", "check_finish_rows", "near_rows", "searched_rows", "some_of"]
+
+SEARCH_ROWS = 200_000
+"""On how many rows sizes of a learned tree are tried unless told otherwise: each size is a fit of its own."""
 
 
 class NearRows(NamedTuple):
@@ -31,20 +34,23 @@ class NearRows(NamedTuple):
     Attributes
     ----------
     rows : Rows
-    weights : (rows,), optional
+    weights : (rows,)
     parameters : int
         How many entries of the tables are learned.
     finish_rows : int
-        How many of the others the last climb runs on; 0 where these are all that is learned from.
+        How many rows the last climb runs on.
     numbers : (finish_rows,), optional
         Which; by default all.
+    is_last : bool
+        Whether that climb runs on these rows themselves.
     """
 
     rows: Rows
-    weights: Floats | None
+    weights: Floats
     parameters: int
-    finish_rows: int = 0
+    finish_rows: int
     numbers: Integers | None = None
+    is_last: bool = True
 
 
 def check_finish_rows(finish_rows: Any) -> None:
@@ -89,21 +95,51 @@ def near_rows(
     parameters = ParameterLayout.of(graph).learned_count
     few = None if validation_fraction or isinstance(finish_rows, Integral) else rows.few()
     if few is not None:
-        return NearRows(Rows.of_codes(few.codes, columns), few.weights, parameters)
+        return NearRows(Rows.of_codes(few.codes, columns), few.weights, parameters, rows.count)
     (draws,) = random.spawn(1)
     count = _finished_on(finish_rows, rows.count, parameters)
     raced = min(count, race_rows_for(parameters, len(columns.names)))
     numbers = sampled_numbers(rows.count, raced, draws)
-    near = Rows.of_codes(rows.taken(numbers), columns)
+    codes, weights = rows.taken(numbers)
+    near = Rows.of_codes(codes, columns)
     if raced == count:
-        return NearRows(near, None, parameters)
+        return NearRows(near, weights, parameters, count)
     if validation_fraction:
         raise ParameterError(
             f"a share of {count:,} rows that are not in memory cannot be held out; give validation= rows of their "
             f"own, or finish_rows up to {raced:,}"
         )
     last = sampled_numbers(rows.count, count, draws) if count < rows.count else None
-    return NearRows(near, None, parameters, count, last)
+    return NearRows(near, weights, parameters, count, last, is_last=False)
+
+
+def searched_rows(
+    columns: Columns, rows: FarRows, finish_rows: int | str | None, random: np.random.Generator
+) -> tuple[Rows, Floats, int]:
+    """Return the rows on which sizes of a learned tree are tried, their weights, and for how many they stand.
+
+    Raises
+    ------
+    ParameterError
+        When all are asked for, and these are too many.
+    """
+    few = None if isinstance(finish_rows, Integral) else rows.few()
+    if few is not None:
+        return Rows.of_codes(few.codes, columns), few.weights, rows.count
+    count = min(rows.count, int(finish_rows) if isinstance(finish_rows, Integral) else SEARCH_ROWS)
+    if count < rows.count and finish_rows is None:
+        raise ParameterError(
+            f'structure="auto" tries sizes on rows in memory, and {rows.count:,} rows are too many; give finish_rows a '
+            f"number, or a structure of some size"
+        )
+    if count < rows.count and finish_rows == "auto":
+        notice(
+            f"sizes are tried on a sample of {count:,} of the {rows.count:,} rows, and the tree is that of all rows; a "
+            f"number as finish_rows takes so many",
+            UserWarning,
+        )
+    codes, weights = rows.taken(sampled_numbers(rows.count, count, random.spawn(1)[0]))
+    return Rows.of_codes(codes, columns), weights, count
 
 
 def _finished_on(finish_rows: Any, rows: int, parameters: int) -> int:
