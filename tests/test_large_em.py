@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -241,3 +244,158 @@ def test_work_comes_in_order_and_stops_at_an_error() -> None:
     seen = []
     with pytest.raises(ValueError, match="five"):
         seen.extend(in_order(fails, 1_000, 2))
+
+
+def small_memory(patch: pytest.MonkeyPatch, race_rows: int = 500, finish_rows: int = 2_000) -> None:
+    """Let little fit into memory, so that a few thousand rows are many."""
+    patch.setattr("eigentree.em.spooled.FEW_CELLS", 64)
+    patch.setattr("eigentree.em.large.RACE_ROWS", race_rows)
+    patch.setattr("eigentree.em.large.RACE_ROWS_PER_PARAMETER", 1)
+    patch.setattr("eigentree.em.large.FINISH_ROWS", finish_rows)
+    patch.setattr("eigentree.em.large.FINISH_ROWS_PER_PARAMETER", 1)
+    patch.setattr(leaf_file, "STRETCH", 700)
+
+
+def parquet(folder: Path, rows: np.ndarray, graph: et.LatentGraph, sizes: list[int]) -> Path:
+    """A folder of Parquet files; -1 is a missing cell."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet as files
+
+    for number, (start, stop) in enumerate(pairwise(ends(len(rows), sizes))):
+        cells = {
+            name: pyarrow.array(rows[start:stop, place], mask=rows[start:stop, place] < 0)
+            for place, name in enumerate(graph.observed)
+        }
+        files.write_table(pyarrow.table(cells), folder / f"part-{number}.parquet")
+    return folder
+
+
+def same_fit(one: et.EMJunctionTree, other: et.EMJunctionTree) -> None:
+    assert one.history_.tolist() == other.history_.tolist()
+    for key, table in one.network_.tables.items():
+        assert (table == other.network_.tables[key]).all()
+    assert one.finish_rows_ == other.finish_rows_
+
+
+def test_rows_that_fit_into_memory_are_learned_as_if_they_were_there(tmp_path: Path) -> None:
+    network, rows = hmm_rows(3_000)
+    folder = parquet(tmp_path, rows, network.graph, [1_000, 1_001])
+    settings = {"random_state": 3, "init": "random", "restarts": 1, "max_iter": 10, "pseudo_counts": 0.1}
+    for more in ({}, {"validation_fraction": 0.2}, {"finish_rows": 700}, {"finish_rows": 10_000}):
+        model = et.EMJunctionTree(network.graph, **settings, **more)
+        other = et.EMJunctionTree(network.graph, **settings, **more).fit(rows)
+        same_fit(model.fit(folder), other)
+        assert model.finish_rows_ == min(3_000, more.get("finish_rows", 3_000))
+
+
+def test_many_copies_of_few_rows_are_learned_as_if_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    truth = et.LatentNetwork.random(et.zoo.mixture(columns=4, hidden_states=2, observed_states=2), seed=0)
+    rows = truth.sample(4_000, seed=1)
+    folder = parquet(tmp_path, rows, truth.graph, [1_500])
+    monkeypatch.setattr("eigentree.em.spooled.FEW_CELLS", 4 * 16)
+    monkeypatch.setattr("eigentree.em.large.RACE_ROWS", 100)
+    model = et.EMJunctionTree(truth.graph, random_state=0, finish_rows=None)
+    same_fit(model.fit(folder), et.EMJunctionTree(truth.graph, random_state=0).fit(rows))
+
+
+def test_steps_on_a_stream_are_those_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    network, rows = hmm_rows(3_000)
+    folder = parquet(tmp_path, rows, network.graph, [1_000, 2_200])
+    start = et.LatentNetwork.random(network.graph, seed=9)
+    plain = {"accelerate": False, "max_iter": 12, "tol": 0.0, "stopping": "paper", "pseudo_counts": 0.5}
+    settings = {"init": start, **plain}
+    near = et.EMJunctionTree(network.graph, **settings, random_state=0).fit(rows)
+    small_memory(monkeypatch)
+    far = et.EMJunctionTree(network.graph, **settings, random_state=0, finish_rows=None).fit(folder)
+    assert far.finish_rows_ == 3_000
+    assert len(near.history_) == 13
+    assert_allclose(far.history_, near.history_, rtol=1e-12)
+    for key, table in near.network_.tables.items():
+        assert_allclose(far.network_.tables[key], table, rtol=1e-9)
+    # Validation rows of their own stop a climb as they do in memory.
+    others = network.sample(300, seed=77)
+    near = et.EMJunctionTree(network.graph, **settings, random_state=0).set_params(finish_rows=None)
+    far = et.EMJunctionTree(network.graph, **settings, random_state=0, finish_rows=None)
+    far.fit(folder, validation=others)
+    near.fit(rows, validation=others)
+    assert_allclose(far.validation_history_, near.validation_history_, rtol=1e-11)
+
+
+def test_a_race_on_a_sample_leads_to_a_climb_on_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    network, rows = hmm_rows(6_000)
+    folder = parquet(tmp_path, rows, network.graph, [1_000, 2_200])
+    settings = {"random_state": 0, "init": "mixture", "restarts": 1, "pseudo_counts": 0.1, "tol": 1e-5}
+    near = et.EMJunctionTree(network.graph, **settings).fit(rows)
+    small_memory(monkeypatch)
+    far = et.EMJunctionTree(network.graph, **settings, finish_rows=None).fit(folder)
+    assert far.finish_rows_ == 6_000
+    assert far.converged_
+    assert (np.diff(far.history_) >= 0).all()
+    assert far.start_.heats[-1].rows <= 500
+    # The height is that of all rows, as in memory, and no start is lost on the way.
+    assert_allclose(far.history_[-1], near.history_[-1], rtol=2e-3)
+    assert_allclose(far.score(rows), near.score(rows), atol=0.02)
+    # Said where nobody asked for it, and not where somebody did.
+    usual = et.EMJunctionTree(network.graph, **settings)
+    with pytest.warns(UserWarning, match=r"sample of 2,000 of the 6,000 rows.*None takes all"):
+        usual.fit(folder)
+    assert usual.finish_rows_ == 2_000
+    assert usual.history_[-1] / 2_000 == pytest.approx(near.history_[-1] / 6_000, rel=0.02)
+    meant = et.EMJunctionTree(network.graph, **settings, finish_rows=2_000).fit(folder)
+    same_fit(meant, usual)
+
+
+def test_a_share_cannot_be_held_out_of_rows_that_are_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, rows = hmm_rows(3_000)
+    folder = parquet(tmp_path, rows, network.graph, [])
+    small_memory(monkeypatch)
+    model = et.EMJunctionTree(network.graph, validation_fraction=0.1, finish_rows=None)
+    with pytest.raises(et.errors.ParameterError, match="validation= rows of their own, or finish_rows up to 500"):
+        model.fit(folder)
+    assert not hasattr(model, "network_")
+
+
+@pytest.mark.parametrize("finish_rows", [0, -1, 1.5, "all", True])
+def test_finish_rows_is_checked(finish_rows: object) -> None:
+    with pytest.raises(et.errors.ParameterError, match="finish_rows"):
+        et.EMJunctionTree(et.zoo.Mixture(2), finish_rows=finish_rows).fit([[0, 1], [1, 0]])  # type: ignore[arg-type]
+
+
+def test_sizes_are_tried_on_a_sample_and_the_tree_is_that_of_all_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    truth = et.LatentNetwork.random(et.zoo.latent_tree(depth=2, hidden_states=2, observed_states=3), seed=2)
+    rows = truth.sample(4_000, seed=1)
+    folder = parquet(tmp_path, rows, truth.graph, [1_500])
+    settings = {"random_state": 0, "restarts": 1}
+    same_fit(et.EMJunctionTree("auto", **settings).fit(folder), et.EMJunctionTree("auto", **settings).fit(rows))
+    monkeypatch.setattr("eigentree.em.spooled.FEW_CELLS", 64)
+    monkeypatch.setattr("eigentree.models.near_rows.SEARCH_ROWS", 600)
+    model = et.EMJunctionTree("auto", **settings)
+    with pytest.warns(UserWarning, match="sizes are tried on a sample of 600 of the 4,000 rows"):
+        model.fit(folder)
+    assert model.finish_rows_ == 600
+    assert np.isfinite(model.score(rows))
+    same_fit(et.EMJunctionTree("auto", **settings, finish_rows=600).fit(folder), model)
+    with pytest.raises(et.errors.ParameterError, match="4,000 are too many"):
+        et.EMJunctionTree("auto", **settings, finish_rows=None).fit(folder)
+
+
+def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, rows = hmm_rows(2_000)
+    spooled = split(network.graph, rows, [])
+    expectation = Expectation.of(network.graph, spooled.gaps(), 2_000)
+
+    class Full:
+        def write(self, data: bytes) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: Full())
+    with pytest.raises(et.errors.FileError, match=r"No space left on device.*TMPDIR"):
+        spooled.parts(expectation, None, 1)

@@ -96,11 +96,11 @@ def near_rows(
     few = None if validation_fraction or isinstance(finish_rows, Integral) else rows.few()
     if few is not None:
         return NearRows(Rows.of_codes(few.codes, columns), few.weights, parameters, rows.count)
-    (draws,) = random.spawn(1)
     count = _finished_on(finish_rows, rows.count, parameters)
     raced = min(count, race_rows_for(parameters, len(columns.names)))
-    numbers = sampled_numbers(rows.count, raced, draws)
-    codes, weights = rows.taken(numbers)
+    # Draws of their own where there are any, so that a fit to all rows is the one that it would be in memory.
+    draws = random if raced == rows.count else random.spawn(1)[0]
+    codes, weights = rows.taken(sampled_numbers(rows.count, raced, draws))
     near = Rows.of_codes(codes, columns)
     if raced == count:
         return NearRows(near, weights, parameters, count)
@@ -129,16 +129,17 @@ def searched_rows(
     count = min(rows.count, int(finish_rows) if isinstance(finish_rows, Integral) else SEARCH_ROWS)
     if count < rows.count and finish_rows is None:
         raise ParameterError(
-            f'structure="auto" tries sizes on rows in memory, and {rows.count:,} rows are too many; give finish_rows a '
-            f"number, or a structure of some size"
+            f"the sizes of a learned tree are tried on rows in memory, and {rows.count:,} are too many; give "
+            f"finish_rows a number, or a structure of some size"
         )
     if count < rows.count and finish_rows == "auto":
         notice(
-            f"sizes are tried on a sample of {count:,} of the {rows.count:,} rows, and the tree is that of all rows; a "
-            f"number as finish_rows takes so many",
+            f"sizes are tried on a sample of {count:,} of the {rows.count:,} rows, and the tree is that of all; "
+            f"finish_rows={count} says that this is meant, another number takes so many",
             UserWarning,
         )
-    codes, weights = rows.taken(sampled_numbers(rows.count, count, random.spawn(1)[0]))
+    draws = random if count == rows.count else random.spawn(1)[0]
+    codes, weights = rows.taken(sampled_numbers(rows.count, count, draws))
     return Rows.of_codes(codes, columns), weights, count
 
 
@@ -152,7 +153,8 @@ def _finished_on(finish_rows: Any, rows: int, parameters: int) -> int:
     if usual < rows:
         notice(
             f"EM finishes on a sample of {usual:,} of the {rows:,} rows, whose chance error is "
-            f"{parameters / (2 * usual):.1g} nats per row; finish_rows=None takes all, a number so many",
+            f"{parameters / (2 * usual):.1g} nats per row; finish_rows={usual} says that this is meant, None takes "
+            f"all rows",
             UserWarning,
         )
     return min(rows, usual)
