@@ -20,6 +20,7 @@ TOPICS = (
     "fitting",
     "em",
     "em_states",
+    "em_large",
     "starts",
     "memory",
     "accuracy",

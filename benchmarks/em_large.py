@@ -1,0 +1,204 @@
+"""EM on rows in memory, on disk and on a cluster: steps per second, peak memory, and that all are the same step."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import in_fresh_process, peak_memory, show_note, show_table
+from eigentree import EMJunctionTree, LatentGraph, LatentNetwork, zoo
+
+STEPS = 40
+FILE_ROWS = 250_000
+REPEATS = 3
+PSEUDO_COUNTS = 0.1
+FINISHED = (125_000, 250_000, 500_000, 1_000_000, 2_000_000)
+
+
+def graph() -> LatentGraph:
+    """Return a 2nd-order hidden Markov model."""
+    return zoo.hmm(STEPS, 2, 2, 4)
+
+
+def start() -> LatentNetwork:
+    """Return the tables at which steps are timed."""
+    return LatentNetwork.random(graph(), seed=7)
+
+
+def write(folder: str, rows: int) -> int:
+    """Write Parquet files of rows of a random model; return how large they are together."""
+    import pyarrow
+    from pyarrow import parquet
+
+    truth = LatentNetwork.random(graph(), seed=0)
+    for number, first in enumerate(range(0, rows, FILE_ROWS)):
+        codes = truth.sample(min(FILE_ROWS, rows - first), seed=1_000 + number).astype(np.uint8)
+        table = pyarrow.table(dict(zip(truth.graph.observed, codes.T, strict=True)))
+        parquet.write_table(table, Path(folder) / f"part-{number:05d}.parquet")
+    return sum(path.stat().st_size for path in Path(folder).glob("*.parquet"))
+
+
+def in_memory(folder: str, threads: int) -> dict[str, float]:
+    """Time steps on rows that are read into memory."""
+    from pyarrow import parquet
+
+    from eigentree.em.climbing import Problem
+    from eigentree.em.distinct import DistinctRows
+
+    begun = time.perf_counter()
+    files = sorted(Path(folder).glob("*.parquet"))
+    codes = np.concatenate([np.column_stack(parquet.read_table(path).to_pandas().to_numpy().T) for path in files])
+    distinct = DistinctRows(np.asfortranarray(codes), np.ones(len(codes)), np.arange(len(codes)))
+    problem = Problem.of(graph(), distinct, (), PSEUDO_COUNTS, threads)
+    del codes, distinct
+    return _timed(folder, "memory", problem, len(problem.rows.weights), begun)
+
+
+def on_disk(folder: str, threads: int) -> dict[str, float]:
+    """Time steps on rows whose codes are on disk as leaves read them."""
+    from eigentree.counting.resolving import resolved_rows
+    from eigentree.em.expectation import Expectation
+    from eigentree.em.parted import PartedProblem
+    from eigentree.em.spooled import SpooledRows
+
+    begun = time.perf_counter()
+    known, _, found = resolved_rows(graph(), folder)
+    rows = SpooledRows(found)
+    expectation = Expectation.of(known, (), rows.count)
+    parts = rows.parts(expectation, None, threads)
+    problem = PartedProblem.of(expectation, parts, rows.margins, PSEUDO_COUNTS)
+    return _timed(folder, "disk", problem, rows.count, begun)
+
+
+def read_anew(folder: str, _: int) -> dict[str, float]:
+    """Time steps that read the Parquet files anew each time."""
+    from eigentree.counting.resolving import resolved_rows
+    from eigentree.em.expectation import Expectation
+    from eigentree.em.parameters import ParameterLayout
+
+    known, _columns, found = resolved_rows(graph(), folder)
+    rows, parameters = 0, ParameterLayout.of(known).vector(start())
+    expectation = Expectation.of(known, (), 10**6)
+    begun, clock = time.perf_counter(), time.process_time()
+    for codes, _weights in found.chunks():
+        expectation(parameters, expectation.coded(codes, np.ones(len(codes))))
+        rows += len(codes)
+    wall, processor = time.perf_counter() - begun, time.process_time() - clock
+    return {"rows": rows, "wall": wall, "processor": processor, "first": 0.0, "peak": peak_memory()}
+
+
+def on_cluster(folder: str, workers: int) -> dict[str, float]:
+    """Time steps on a cluster of processes, each partition kept by the worker that read it."""
+    from distributed import Client, LocalCluster
+
+    from eigentree import Partitions
+    from eigentree.counting.resolving import resolved_rows
+    from eigentree.em.cluster import ClusterRows
+    from eigentree.em.expectation import Expectation
+    from eigentree.em.parted import PartedProblem
+
+    with (
+        LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        begun = time.perf_counter()
+        known, columns, found = resolved_rows(graph(), Partitions.of(folder, client))
+        rows = ClusterRows(columns, found.stream)
+        expectation = Expectation.of(known, (), rows.count)
+        problem = PartedProblem.of(expectation, rows.parts(expectation, None, 1), rows.margins, PSEUDO_COUNTS)
+        found_times = _timed(folder, f"cluster{workers}", problem, rows.count, begun)
+        peaks = client.run(peak_memory)
+        return found_times | {"peak": max(peaks.values())}
+
+
+def _timed(folder: str, name: str, problem: Any, rows: int, begun: float) -> dict[str, float]:
+    """Return the best times of a step, what came before it, and the peak of memory; keep where the step led."""
+    parameters = problem.layout.vector(start())
+    first = time.perf_counter() - begun
+    there = problem.evaluated(parameters)
+    np.save(Path(folder) / f"{name}.npy", np.append(there.following, there.objective))
+    walls, processors = [], []
+    for _ in range(REPEATS):
+        wall, processor = time.perf_counter(), time.process_time()
+        problem.evaluated(parameters)
+        walls.append(time.perf_counter() - wall)
+        processors.append(time.process_time() - processor)
+    return {
+        "rows": rows,
+        "wall": min(walls),
+        "processor": min(processors),
+        "first": first,
+        "peak": peak_memory(),
+    }
+
+
+def whole_fit(folder: str, finish_rows: int | None, rows: int) -> list[float]:
+    """Return seconds, peak memory, rows of the last climb and its steps of a whole fit, and test log-likelihood."""
+    truth = LatentNetwork.random(graph(), seed=0)
+    test = truth.sample(100_000, seed=5)
+    begun = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = EMJunctionTree(graph(), random_state=0, finish_rows=finish_rows).fit(folder)
+    spent, peak = time.process_time() - begun, peak_memory()
+    return [spent, peak, model.finish_rows_, model.n_iter_, float(truth.log_prob(test).mean()) - model.score(test)]
+
+
+def run(quick: bool) -> None:
+    """Print steps by where rows lie, and whole fits by how many rows they finish on."""
+    rows = 300_000 if quick else 5_000_000
+    with tempfile.TemporaryDirectory() as folder:
+        size = write(folder, rows)
+        ways = (
+            ("rows in memory", "in_memory", 1),
+            ("rows in memory, 2 threads", "in_memory", 2),
+            ("codes on disk", "on_disk", 1),
+            ("codes on disk, 2 threads", "on_disk", 2),
+            ("Parquet read anew", "read_anew", 1),
+            ("Dask, 1 worker", "on_cluster", 1),
+            ("Dask, 2 workers", "on_cluster", 2),
+        )
+        table = []
+        for name, function, number in ways:
+            found = in_fresh_process(__name__, function, folder, number)
+            table.append(
+                [
+                    name,
+                    f"{found['rows'] / found['wall'] / 1e6:.2f}",
+                    "-" if "Dask" in name else f"{found['rows'] / found['processor'] / 1e6:.2f}",
+                    f"{found['first']:.1f}",
+                    f"{found['peak'] / 1e6:,.0f}",
+                ]
+            )
+        show_table(
+            f"em_large: steps of EM on {rows:,} rows x {STEPS} columns ({size / 1e6:,.0f} MB of Parquet),\n"
+            f"2nd-order HMM, 2 hidden and 4 observed states, each in a fresh process",
+            ["", "10^6 rows/s", "per s of processor", "s before the first step", "peak MB"],
+            table,
+        )
+        show_note("the peak of Dask is that of the largest worker")
+        whole = np.load(Path(folder) / "memory.npy")
+        for name in ("disk", "cluster1", "cluster2"):
+            other = np.load(Path(folder) / f"{name}.npy")
+            worst = float(np.max(np.abs(other - whole) / np.maximum(np.abs(whole), 1e-300)))
+            show_note(f"{name}: the step differs from that in memory by {worst:.1e} at most, relatively")
+        _show_finishes(folder, rows, FINISHED[:1] if quick else FINISHED)
+
+
+def _show_finishes(folder: str, rows: int, sizes: tuple[int, ...]) -> None:
+    """Print whole fits that finish on more and more rows, and at last on all."""
+    table = []
+    for finish_rows in (*(size for size in sizes if size < rows), None):
+        spent, peak, finished, steps, behind = in_fresh_process(__name__, "whole_fit", folder, finish_rows, rows)
+        table.append([f"{finished:,.0f}", f"{spent:.0f}", f"{steps:.0f}", f"{peak / 1e6:,.0f}", f"{behind:.5f}"])
+    show_table(
+        f"em_large: EMJunctionTree(graph, finish_rows=…).fit(folder) of the same {rows:,} rows;\n"
+        f"nats per row by which 100,000 test rows are less likely than under the truth",
+        ["finish_rows", "processor s", "last steps", "peak MB", "nats behind the truth"],
+        table,
+    )
