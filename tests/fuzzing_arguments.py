@@ -271,6 +271,7 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "init": lambda draw: draw.choice("random", "mixture", "copy", "spectral", *POOL.networks),
         "accelerate": of(True, False),
         "validation_fraction": of(0.0, 0.3),
+        "finish_rows": of("auto", None, 1, 5, 10**6),
         "pseudo_counts": of(0, 0.1, 1e-300, 1e9),
     },
     "OnlineEMJunctionTree": SHARED

@@ -254,6 +254,8 @@ def _fitted_content(writer: Writer, estimator: Any) -> dict[str, Any]:
         return content
     content["start"] = outcome_content(estimator.start_)
     content["pseudo_counts"] = plain(estimator.pseudo_counts_, "pseudo_counts_")
+    if "finish_rows_" in vars(estimator):
+        content["finish_rows"] = int(estimator.finish_rows_)
     for name in ("validation_history", "objectives"):
         content[name] = _series_content(writer, name, getattr(estimator, f"{name}_"))
     return content | _search_content(estimator)
@@ -285,7 +287,7 @@ def _read_fitted(reader: Reader, kind: str, content: Any) -> dict[str, Any]:
             "objectives",
         )
     )
-    optional = () if kind == OnlineEMJunctionTree.__name__ else ("search",)
+    optional = () if kind == OnlineEMJunctionTree.__name__ else ("search", "finish_rows")
     entry = Section(content, kind, ("columns", "network", "n_iter", "converged", "history", *more), optional)
     network = read_network(reader.within("network"), entry["network"])
     fitted = {
@@ -301,9 +303,11 @@ def _read_fitted(reader: Reader, kind: str, content: Any) -> dict[str, Any]:
         if learner.graph != network.graph:
             raise FileError("what is learned from is of another graph than what was learned")
         return fitted | {"learner_": learner}
+    finished = {"finish_rows_": entry.whole("finish_rows")} if entry.has("finish_rows") else {}
     return (
         fitted
         | _read_search(entry)
+        | finished
         | {
             "start_": read_outcome(entry["start"]),
             "pseudo_counts_": entry.number("pseudo_counts"),
