@@ -22,6 +22,7 @@ TOPICS = (
     "em_states",
     "starts",
     "memory",
+    "large",
     "accuracy",
     "consistency",
     "real",
