@@ -12,29 +12,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.checks import one_of
-from eigentree.data.cells import Factored
-from eigentree.data.labels import UNKNOWN, Bins, Labels, looks_continuous
+from eigentree.data.labels import UNKNOWN, Bins, Labels
+from eigentree.data.looking import Look, Seen
 from eigentree.data.states import (
     UNKNOWN_RULES,
-    are_codes,
     check_rules,
     checked_labels,
     given_labels,
-    known_numbers,
     learned_meaning,
+    stands_for_itself,
     without_codes,
 )
-from eigentree.data.table import ARRAY, table_of
+from eigentree.data.table import ARRAY, Table, table_of
 from eigentree.data.weights import checked_weights
 from eigentree.errors import DataError, did_you_mean, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Codes
-    from eigentree.data.cells import Cells, Label
+    from eigentree.data.cells import Label
     from eigentree.data.labels import Meaning
     from eigentree.data.states import Categories, NumericRule, UnknownRule
     from eigentree.structures.graph import LatentGraph
@@ -106,7 +105,7 @@ class Columns:
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), a data frame, or rows of letters
+        X : array-like of shape (rows, columns), a data frame, rows of letters, or a Look at such
         categories : mapping of str to sequence of labels, or one sequence, optional
             The labels of some columns, or those of all.
         numeric : {"error", "quantiles"}
@@ -119,14 +118,15 @@ class Columns:
         DataError
             When a column has no known cell, or looks like measurements and `numeric` does not say what to do.
         """
-        table = table_of(X)
-        names = table.names or tuple(f"x{column}" for column in range(table.width))
+        table = X if isinstance(X, Look) else table_of(X)
+        width = len(table.columns) if isinstance(table, Look) else table.width
+        names = table.names or tuple(f"x{column}" for column in range(width))
         given = given_labels(categories, names)
         check_rules(unknown, numeric)
-        weights = checked_weights(sample_weight, table.count)
+        weights = None if isinstance(table, Look) else checked_weights(sample_weight, table.count)
         found: list[tuple[int, Meaning | None]] = []
         for place, name in enumerate(names):
-            labels: Meaning = given.get(name) or learned_meaning(table.column(place, name), name, numeric, weights)
+            labels: Meaning = given.get(name) or learned_meaning(_seen(table, place, name, weights), name, numeric)
             found.append(without_codes(labels) if isinstance(labels, Labels) else (len(labels.labels), labels))
         states, meanings = zip(*found, strict=True)
         return cls(names, states, meanings, unknown, table.container, table.names is not None)
@@ -148,16 +148,18 @@ class Columns:
         DataError
             When they are not.
         """
-        table = table_of(X)
+        table = X if isinstance(X, Look) else table_of(X)
         given = given_labels(categories, self.names)
         check_rules(unknown, numeric)
-        weights = checked_weights(sample_weight, table.count)
+        weights = None if isinstance(table, Look) else checked_weights(sample_weight, table.count)
         meanings: list[Meaning | None] = []
         for place, name, states in zip(table.places(self.names), self.names, self.states, strict=True):
             labels: Meaning | None = given.get(name)
-            cells = table.column(place, name)
-            if labels is None and not _stands_for_itself(cells, states, numeric):
-                labels = learned_meaning(cells, name, numeric, weights)
+            # Numbers that are codes need no look, which takes a pass over them.
+            codes = isinstance(table, Table) and numeric == "error" and table.holds_numbers(place)
+            if labels is None and not codes:
+                seen = _seen(table, place, name, weights)
+                labels = None if stands_for_itself(seen, states, numeric) else learned_meaning(seen, name, numeric)
             if labels is not None and len(labels.labels) != states:
                 raise DataError(
                     f"column {name!r} has {len(labels.labels)} states ({labels.told()}), but {states} in the "
@@ -297,11 +299,11 @@ class Columns:
         return made
 
 
-def _stands_for_itself(cells: Cells, states: int, numeric: NumericRule) -> bool:
-    """Return whether the cells of a graph's column are codes already."""
-    if isinstance(cells, Factored):
-        return are_codes(cells, states)
-    return numeric == "error" or not looks_continuous(known_numbers(cells))
+def _seen(table: Table | Look, place: int, name: str, weights: NDArray[Any] | None) -> Seen:
+    """Return what there is to see of a column."""
+    if isinstance(table, Look):
+        return table.columns[place]
+    return Seen.of(table.column(place, name), weights)
 
 
 def _meaning_to_json(meaning: Meaning | None) -> dict[str, Any] | None:

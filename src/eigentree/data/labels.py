@@ -203,9 +203,8 @@ def in_order(labels: Sequence[Label]) -> tuple[Label, ...]:
     return tuple(sorted(labels, key=lambda label: (isinstance(label, str), label)))
 
 
-def looks_continuous(cells: NDArray[Any]) -> bool:
-    """Return whether the known cells of a column of numbers look like measurements rather than codes."""
-    if cells.dtype.kind == "f" and (cells != np.rint(cells)).any():
+def looks_continuous(numbers: NDArray[Any], rows: int) -> bool:
+    """Return whether the different numbers of so many cells look like measurements rather than codes."""
+    if numbers.dtype.kind == "f" and (numbers != np.rint(numbers)).any():
         return True
-    different = len(np.unique(cells))
-    return different > MANY_NUMBERS and len(cells) < FEW_ROWS_EACH * different
+    return len(numbers) > MANY_NUMBERS and rows < FEW_ROWS_EACH * len(numbers)

@@ -10,6 +10,7 @@ import numpy as np
 from eigentree.data.cells import Factored
 from eigentree.data.labels import MISSING, UNKNOWN
 from eigentree.data.table import table_of
+from eigentree.data.written import Written, read_as
 from eigentree.errors import DataError
 from eigentree.kernels.codes import copy_codes, encode_column
 
@@ -85,6 +86,8 @@ class Rows:
                 cells.append(np.full(table.count, MISSING, np.int8))
                 continue
             column = table.column(place, name)
+            if isinstance(column, Written):
+                column = read_as(column, meaning)
             if meaning is None:
                 cells.append(_numbers(column, states, name, lenient))
             else:

@@ -9,29 +9,29 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from eigentree.checks import one_of
-from eigentree.data.cells import Factored, is_missing, plain_label
-from eigentree.data.labels import Bins, Labels, in_order, looks_continuous
+from eigentree.data.cells import is_missing, plain_label
+from eigentree.data.labels import Bins, Labels, looks_continuous
+from eigentree.data.looking import MOST_DIFFERENT, Numbers
 from eigentree.errors import DataError, did_you_mean, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    from eigentree.data.cells import Cells, Label
+    from eigentree.data.cells import Label
     from eigentree.data.labels import Meaning
+    from eigentree.data.looking import Seen
 
 __all__ = [
     "UNKNOWN_RULES",
     "Categories",
     "NumericRule",
     "UnknownRule",
-    "are_codes",
     "check_rules",
     "checked_labels",
     "given_labels",
     "known_numbers",
     "learned_meaning",
+    "stands_for_itself",
     "without_codes",
 ]
 
@@ -92,33 +92,37 @@ def checked_labels(labels: Any, name: str) -> Labels:
     return Labels(values)
 
 
-def learned_meaning(cells: Cells, name: str, numeric: NumericRule, weights: NDArray[Any] | None = None) -> Meaning:
-    """Return what the states of a column are, as its cells tell; weights count for bins alone."""
-    if isinstance(cells, Factored):
-        labels = cells.labels if cells.declared else in_order(cells.labels)
-        if not labels:
-            raise _without_cells(name)
-        return Labels(labels, cells.declared, cells.ordered)
-    if cells.dtype.kind == "b":
-        return Labels((False, True))
-    known = known_numbers(cells)
-    if not len(known):
+def learned_meaning(seen: Seen, name: str, numeric: NumericRule) -> Meaning:
+    """Return what the states of a column are, as what was seen of it tells; weights count for bins alone."""
+    if seen.beyond:
+        raise DataError(
+            f"column {name!r} holds more than {MOST_DIFFERENT:,} different cells, such as {seen.beyond}, too many "
+            f"to keep where rows come in parts; round or join them first, leave the column out, or give its labels "
+            f"as categories={{{name!r}: [...]}}"
+        )
+    found = seen.together()
+    if found is None:
         raise _without_cells(name)
-    if not np.isfinite(known).all():
-        raise DataError(
-            f"column {name!r} holds {known[~np.isfinite(known)][0]}, which is no state; mark missing cells as NaN"
-        )
-    if looks_continuous(known):
+    if not isinstance(found, Numbers):
+        declared = seen.declared and found == seen.labels
+        return Labels(tuple(plain_label(label, name) for label in found), declared, declared and seen.ordered)
+    known = known_numbers(found)
+    if not len(known.values):
+        raise _without_cells(name)
+    if not np.isfinite(known.values).all():
+        odd = known.values[~np.isfinite(known.values)][0]
+        raise DataError(f"column {name!r} holds {odd}, which is no state; mark missing cells as NaN")
+    if looks_continuous(known.values, int(known.counts.sum())):
         if numeric == "quantiles":
-            present = cells == cells
-            return Bins.of(cells[present], None if weights is None else weights[present])
-        example = next((cell for cell in known.tolist() if cell % 1), known.tolist()[0])
+            weighed = found.weights is not None and found.weights.any()
+            return Bins.of(found.values, found.weights if weighed else found.counts)
+        example = next((cell for cell in known.values.tolist() if cell % 1), known.values.tolist()[0])
         raise DataError(
-            f"column {name!r} looks continuous: {len(np.unique(known))} different numbers in {len(known)} rows, "
-            f"such as {example!r}; cut it into bins with numeric='quantiles', or yourself as with pandas.qcut, or "
-            f"give its values as categories={{{name!r}: [...]}} if they are labels"
+            f"column {name!r} looks continuous: {len(known.values)} different numbers in {known.counts.sum()} "
+            f"rows, such as {example!r}; cut it into bins with numeric='quantiles', or yourself as with "
+            f"pandas.qcut, or give its values as categories={{{name!r}: [...]}} if they are labels"
         )
-    return Labels(tuple(plain_label(number, name) for number in np.unique(known).tolist()))
+    return Labels(tuple(plain_label(number, name) for number in known.values.tolist()))
 
 
 def _without_cells(name: str) -> DataError:
@@ -128,19 +132,31 @@ def _without_cells(name: str) -> DataError:
     )
 
 
-def known_numbers(cells: NDArray[Any]) -> NDArray[Any]:
+def known_numbers(numbers: Numbers) -> Numbers:
     """Return the known cells of a column of numbers.
 
     Among codes, which begin at 0, the number -1 marks a missing cell; among other numbers it is one of them.
     """
-    known: NDArray[Any] = cells[cells == cells]
-    others: NDArray[Any] = known[known != -1]
-    return others if not len(others) or others.min() == 0 else known
+    rest = numbers.values != -1
+    others = numbers.values[rest]
+    if len(others) and others.min() != 0:
+        return numbers
+    return Numbers(others, numbers.counts[rest], None if numbers.weights is None else numbers.weights[rest])
 
 
-def are_codes(cells: Factored, states: int) -> bool:
-    """Return whether labels are whole numbers that the states of a graph have."""
-    return all(isinstance(label, int) and 0 <= label < states for label in cells.labels)
+def stands_for_itself(seen: Seen, states: int, numeric: NumericRule) -> bool:
+    """Return whether the cells of a graph's column are codes already."""
+    if numeric == "error" and seen.kind == "numbers":
+        return True
+    if seen.beyond:
+        return False
+    found = seen.together()
+    if found is None or found == (False, True):
+        return True
+    if not isinstance(found, Numbers):
+        return all(isinstance(label, int) and 0 <= label < states for label in found)
+    known = known_numbers(found)
+    return numeric == "error" or not looks_continuous(known.values, int(known.counts.sum()))
 
 
 def without_codes(labels: Labels) -> tuple[int, Labels | None]:

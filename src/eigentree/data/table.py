@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["ARRAY", "TEXT", "Table", "frame_of", "table_of"]
+__all__ = ["ARRAY", "TEXT", "Table", "frame_of", "placed", "table_of"]
 
 ARRAY = "array"
 """The container of arrays and lists of rows."""
@@ -71,28 +71,11 @@ class Table(ABC):
         DataError
             When columns are missing or too many.
         """
-        if self.names is None:
-            if self.width != len(names):
-                few = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
-                raise DataError(
-                    f"X has {self.width} features, but eigentree is expecting {len(names)} features as input, one "
-                    f"per observed variable: {few}"
-                )
-            return range(self.width)
-        place = {name: at for at, name in enumerate(self.names)}
-        if absent is not None and absent in names:
-            place.setdefault(absent, -1)
-        for name in names:
-            if name not in place:
-                hint = did_you_mean(name, self.names)
-                if not named and not hint:
-                    hint = "; the model was fitted on columns without names, so give X.to_numpy()"
-                raise DataError(f"the frame has no column {name!r}{hint}")
-        if len(place) > len(names):
-            wanted = set(names)
-            extra = next(name for name in self.names if name not in wanted)
-            raise DataError(f"the frame has a column {extra!r} that is not an observed variable; drop it")
-        return [place[name] for name in names]
+        return placed(self.names, self.width, names, absent, named)
+
+    def holds_numbers(self, place: int) -> bool:
+        """Return whether a column is one of numbers by its type, whatever its cells."""
+        return False
 
 
 @dataclass(eq=False)
@@ -105,6 +88,9 @@ class _Array(Table):
 
     def column(self, place: int, name: str) -> Cells:
         return array_cells(self.array[:, place], name)
+
+    def holds_numbers(self, place: int) -> bool:
+        return self.array.dtype.kind in "iuf"
 
     def cells(self, place: int) -> list[Any]:
         found: list[Any] = self.array[:, place].tolist()
@@ -157,28 +143,62 @@ class _Frame(Table):
     def column(self, place: int, name: str) -> Cells:
         return frame_cells(self.frame[:, place], name)
 
+    def holds_numbers(self, place: int) -> bool:
+        return bool(self.frame[:, place].dtype.is_numeric())
+
     def cells(self, place: int) -> list[Any]:
         found: list[Any] = self.frame[:, place].to_list()
         return found
 
 
-def table_of(X: ArrayLike | Any) -> Table:
-    """Return the table that some data are.
+def placed(
+    own: tuple[str, ...] | None, width: int, names: Sequence[str], absent: str | None = None, named: bool = True
+) -> Sequence[int]:
+    """Return where the columns of some names stand among those of a table, as `Table.places` does."""
+    if own is None:
+        if width != len(names):
+            few = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
+            raise DataError(
+                f"X has {width} features, but eigentree is expecting {len(names)} features as input, one "
+                f"per observed variable: {few}"
+            )
+        return range(width)
+    place = {name: at for at, name in enumerate(own)}
+    if absent is not None and absent in names:
+        place.setdefault(absent, -1)
+    for name in names:
+        if name not in place:
+            hint = did_you_mean(name, own)
+            if not named and not hint:
+                hint = "; the model was fitted on columns without names, so give X.to_numpy()"
+            raise DataError(f"the frame has no column {name!r}{hint}")
+    if len(place) > len(names):
+        wanted = set(names)
+        extra = next(name for name in own if name not in wanted)
+        raise DataError(f"the frame has a column {extra!r} that is not an observed variable; drop it")
+    return [place[name] for name in names]
+
+
+def table_of(X: ArrayLike | Any, least: int = 1) -> Table:
+    """Return the table that some data are, of at least so many rows.
 
     Raises
     ------
     DataError
         When they are no rows and columns, or have none of either.
     """
-    _check_kind(X)
-    frame = frame_of(X)
-    table = _Frame(frame) if frame is not None else _unnamed(X)
+    if isinstance(X, Table):
+        table = X
+    else:
+        _check_kind(X)
+        frame = frame_of(X)
+        table = _Frame(frame) if frame is not None else _unnamed(X)
     if not table.width:
         raise DataError(
             f"the data have no columns: 0 feature(s) (shape=({table.count}, 0)) while a minimum of 1 is required; "
             f"give at least one"
         )
-    if not table.count:
+    if table.count < least:
         raise DataError("the data have no rows; give at least one")
     return table
 

@@ -1,0 +1,134 @@
+"""Rows that come in batches, whatever they come from: what a stream promises."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from eigentree.data.table import table_of
+from eigentree.errors import DataError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from eigentree.data.looking import Look
+    from eigentree.data.table import Table
+
+__all__ = ["Batch", "Stream", "batch_rows", "check_names", "needs_arrow", "require_names"]
+
+BATCH = 2**16
+"""Most rows of a batch that is read from a file or asked of an engine."""
+
+BATCH_CELLS = 2**24
+"""Most cells of such a batch, which bounds memory however many columns there are."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some consecutive rows of a stream.
+
+    Attributes
+    ----------
+    data
+        What `table_of` takes.
+    source : str
+        What they are from, for messages.
+    first : int
+        Where the first of them stands there.
+    """
+
+    data: Any
+    source: str
+    first: int
+
+    @property
+    def table(self) -> Table:
+        """The rows as a table; there may be none."""
+        with self.named():
+            return table_of(self.data, least=0)
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Name what the rows are from in every `DataError` that is raised meanwhile."""
+        try:
+            yield
+        except DataError as error:
+            raise DataError(f"{self.source}: {error}") from None
+
+
+class Stream(ABC):
+    """Rows that come in batches of bounded size.
+
+    Attributes
+    ----------
+    names : tuple of str, or None
+        The names of the columns, where they have some and do not count by position.
+    again : bool
+        Whether the batches can be had more than once.
+    rows : int or None
+        How many rows there are, where that is known without reading them.
+    told : Look or None
+        What the types of the columns alone say: a look at no rows; None where nothing is known without reading.
+    """
+
+    names: tuple[str, ...] | None
+    again: bool = True
+    rows: int | None = None
+    told: Look | None = None
+
+    @abstractmethod
+    def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
+        """Yield the batches, which are the same each time.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            The columns that are needed; others are not read. By default all. Columns without names are all needed.
+        skip : int
+            How many batches at the beginning to leave out.
+
+        Raises
+        ------
+        DataError
+            When a column is missing, here or in one of several files.
+        FileError
+            When a file cannot be read, or is damaged.
+        """
+
+    def mark(self) -> list[Any] | None:
+        """Return what tells these rows from others without reading them, for JSON; None where nothing does."""
+        return None
+
+
+def batch_rows(columns: int) -> int:
+    """Return how many rows a batch of so many columns has at most."""
+    return max(1, min(BATCH, BATCH_CELLS // max(columns, 1)))
+
+
+def check_names(names: Sequence[str], source: str) -> None:
+    """Raise `DataError` unless columns have different names, and there is one at all."""
+    if not names:
+        raise DataError(f"{source} has no columns; give at least one")
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise DataError(f"{source} has two columns {name!r}; drop or rename one")
+        seen.add(name)
+
+
+def require_names(wanted: Sequence[str], names: Sequence[str], source: str) -> None:
+    """Raise `DataError` unless all columns that are wanted are among those that there are."""
+    for name in wanted:
+        if name not in names:
+            raise DataError(f"{source} has no column {name!r}{did_you_mean(name, names)}")
+
+
+def needs_arrow(what: str) -> Any:
+    """Return pyarrow; raise `DataError` where it is not installed."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise DataError(f"{what} needs pyarrow; pip install 'eigentree[streams]'") from None
+    return pyarrow
