@@ -12,10 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from eigentree.errors import DataError, EigentreeError, did_you_mean, quoted
+from eigentree.data.batches import Batch, Stream, check_names, require_names
+from eigentree.data.file_batches import FileStream
+from eigentree.data.streams import stream_of
+from eigentree.errors import DataError, EigentreeError, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["Partitions", "is_dask_frame", "lazy_frame"]
 
@@ -39,16 +42,16 @@ def is_dask_frame(X: object) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Partitions:
-    """Parts of a table that lie on a cluster, and what Dask knows them by.
+    """Parts of a table that lie on a cluster, as Dask knows them.
 
     Attributes
     ----------
     parts : tuple of dask.delayed.Delayed
-        Each a frame, or what was made of one by `kept`.
+        Each a `Stream` of the rows of one partition, or what `kept` made of it.
     places : tuple of str
         What each part is called in messages.
     names : tuple of str
-        The columns that each has.
+        The columns that all have.
     client : distributed.Client or None
         Where to work; None leaves it to Dask, which knows the client that was made last, or works in threads.
 
@@ -57,9 +60,9 @@ class Partitions:
     >>> import dask.dataframe
     >>> import pandas
     >>> import eigentree as et
-    >>> frame = dask.dataframe.from_pandas(pandas.DataFrame({"a": [0, 1, 1, 0], "b": [1, 1, 0, 0]}), npartitions=2)
-    >>> et.Partitions.of(frame).reduced(len)
-    4
+    >>> frame = pandas.DataFrame({"a": [0, 1, 1, 0], "b": [1, 1, 0, 0]})
+    >>> et.Partitions.of(dask.dataframe.from_pandas(frame, npartitions=2))
+    <Partitions: 2 of 2 columns>
     """
 
     parts: tuple[Any, ...]
@@ -68,24 +71,41 @@ class Partitions:
     client: Any = None
 
     @classmethod
-    def of(cls, frame: Any, client: Any = None) -> Partitions:
-        """Return the partitions of a Dask DataFrame.
+    def of(cls, X: Any, client: Any = None) -> Partitions:
+        """Return the partitions of a Dask DataFrame, or of files that all workers can read.
 
         Parameters
         ----------
-        frame : dask.dataframe.DataFrame
+        X : dask.dataframe.DataFrame, str, PathLike, or list of these
+            Of files (Parquet, CSV, TSV), folders and patterns each file is one partition.
         client : distributed.Client, optional
             By default the one that was made last, if there is one.
+
+        Raises
+        ------
+        DataError
+            When they are nothing of these.
+        FileError
+            When there is no such file, or it is damaged.
         """
-        if not is_dask_frame(frame):
-            raise DataError(f"partitions are those of a Dask DataFrame, not of {quoted(frame)}")
-        if client is not None and not all(hasattr(client, name) for name in ("compute", "persist", "scheduler_info")):
+        if client is not None and not all(hasattr(client, name) for name in ("compute", "persist", "futures_of")):
             raise DataError(f"a client is a distributed.Client, not {quoted(client)}")
-        if not all(isinstance(name, str) for name in frame.columns):
-            raise DataError("the columns of a Dask DataFrame need names that are text; rename them")
-        parts = tuple(frame.to_delayed())
-        places = tuple(f"partition {number}" for number in range(len(parts)))
-        return cls(parts, places, tuple(frame.columns), client)
+        delayed = _dask().delayed
+        if is_dask_frame(X):
+            names = tuple(X.columns)
+            check_names(names, "the Dask DataFrame")
+            parts = X.to_delayed()
+            places = [f"partition {number}" for number in range(len(parts))]
+            held = [delayed(_Held, pure=False)(part, place) for part, place in zip(parts, places, strict=True)]
+            return cls(tuple(held), tuple(places), names, client)
+        if not isinstance(stream := stream_of(X), FileStream):
+            raise DataError(f"partitions are those of a Dask DataFrame, or files, not of {quoted(X)}")
+        places = [file.path for file in stream.files]
+        opened = [delayed(FileStream, pure=False)([path]) for path in places]
+        return cls(tuple(opened), tuple(map(repr, places)), stream.whole_names(), client)
+
+    def __repr__(self) -> str:
+        return f"<Partitions: {len(self.parts)} of {len(self.names)} columns>"
 
     def kept(self, function: Callable[..., Any], *shared: Any) -> Partitions:
         """Return what a function makes of each part, worked out and kept where the part lies.
@@ -124,10 +144,7 @@ class Partitions:
         delayed = _dask().delayed
         once = [delayed(each, pure=False, traverse=False) for each in shared]
         work = delayed(_of_part, pure=False)
-        return [
-            work(function, part, place, self.names, *once)
-            for part, place in zip(self.parts, self.places, strict=True)
-        ]
+        return [work(function, part, place, *once) for part, place in zip(self.parts, self.places, strict=True)]
 
     @property
     def _running(self) -> Any:
@@ -180,16 +197,28 @@ def lazy_frame(parts: Sequence[Any], function: Callable[..., Any], *shared: Any,
     return from_delayed(made, meta=like, divisions=divisions, verify_meta=False)
 
 
-def _of_part(function: Callable[..., T], part: Any, place: str, names: Sequence[str], *shared: Any) -> T:
+class _Held(Stream):
+    """The rows of one partition of a Dask DataFrame, in the memory of a worker."""
+
+    def __init__(self, frame: Any, place: str) -> None:
+        self._frame, self._place = frame, place
+        self.names, self.rows = tuple(frame.columns), len(frame)
+
+    def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
+        """Yield the partition, as one batch."""
+        wanted = list(self.names or () if columns is None else columns)
+        require_names(wanted, self.names or (), self._place)
+        if not skip and self.rows:
+            yield Batch(self._frame[wanted], self._place, 0)
+
+
+def _of_part(function: Callable[..., T], part: Any, place: str, *shared: Any) -> T:
     """Return what a function makes of a part; errors say which part it was."""
-    if hasattr(part, "columns"):
-        for name in names:
-            if name not in part.columns:
-                raise DataError(f"{place} has no column {name!r}{did_you_mean(name, part.columns)}")
     try:
         return function(part, *shared)
     except EigentreeError as error:
-        raise type(error)(f"{place}: {error}") from None
+        told = str(error)
+        raise type(error)(told if place in told else f"{place}: {told}") from None
 
 
 def _sum(parts: Sequence[Any]) -> Any:
@@ -224,7 +253,7 @@ def _awaited(client: Any, futures: Sequence[Any]) -> None:
         if isinstance(error := future.exception(), KilledWorker):
             raise DataError(
                 f"a partition ended each worker that it was given to, perhaps for want of memory; make partitions "
-                f"smaller, or give workers more ({error})"
+                f"smaller, or give workers more"
             ) from None
 
 
