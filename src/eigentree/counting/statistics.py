@@ -14,10 +14,10 @@ from eigentree.counting.counts import ROUNDING, Counts, weighted_chunks
 from eigentree.counting.given_arrays import GivenArrays, columns_array
 from eigentree.counting.joint_table import JointTable
 from eigentree.counting.layout import CountLayout
-from eigentree.counting.resolving import resolved
+from eigentree.counting.resolving import resolved_rows
 from eigentree.counting.row_sample import RowSample
-from eigentree.data.rows import Rows
-from eigentree.data.weights import MOST_WEIGHT, checked_weights, warn_of_few
+from eigentree.data.streamed import any_rows
+from eigentree.data.weights import MOST_WEIGHT, warn_of_few
 from eigentree.errors import DataError, quoted
 from eigentree.planning.search import Wishes
 from eigentree.planning.views import ViewPlan
@@ -76,7 +76,7 @@ class Statistics:
         max_rank: int | None = None,
         when_short: Literal["raise", "warn"] = "raise",
         *,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: ArrayLike | str | None = None,
         categories: Categories | None = None,
         unknown: UnknownRule = "error",
         numeric: NumericRule = "error",
@@ -97,9 +97,9 @@ class Statistics:
             these where not all labels occur in all parts.
         """
         Wishes.checked(views, max_rank, when_short)
-        graph, columns = resolved(structure, X, categories, numeric, unknown, sample_weight)
+        graph, columns, rows = resolved_rows(structure, X, categories, numeric, unknown, sample_weight)
         plan = ViewPlan.build(graph, views, max_rank, when_short)
-        return cls.empty(plan, columns).update(X, sample_weight)
+        return cls.empty(plan, columns).update(rows, sample_weight)
 
     @classmethod
     def empty(cls, plan: ViewPlan, columns: Columns | None = None) -> Statistics:
@@ -124,10 +124,9 @@ class Statistics:
         return self.counts.rows
 
     @our_arithmetic
-    def update(self, X: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> Statistics:
+    def update(self, X: ArrayLike | Any, sample_weight: ArrayLike | str | None = None) -> Statistics:
         """Return these statistics with more rows seen; the arguments are those of `of`."""
-        rows = Rows.of(X, self.columns)
-        weights = checked_weights(sample_weight, rows.count)
+        rows, weights = any_rows(X, self.columns, sample_weight)
         warn_of_few(weights)
         return self.count(weighted_chunks(rows, weights))
 

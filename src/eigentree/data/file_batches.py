@@ -8,7 +8,15 @@ from contextlib import contextmanager
 from glob import glob, has_magic
 from typing import TYPE_CHECKING, Any
 
-from eigentree.data.batches import Batch, Stream, batch_rows, check_names, needs_arrow, require_names
+from eigentree.data.batches import (
+    Batch,
+    Stream,
+    batch_rows,
+    check_names,
+    needs_arrow,
+    require_names,
+    without_index,
+)
 from eigentree.data.looking import Look
 from eigentree.data.whole_files import checked_path
 from eigentree.data.written import MISSING_MARKS, WrittenTable
@@ -100,6 +108,7 @@ class FileStream(Stream):
         self.rows = None if None in counts else sum(count for count in counts if count is not None)
         # Types that differ between files say nothing.
         types = self.files[0].types
+        self.told = Look.unknown(self.names, "pyarrow")
         if types is not None and all(file.types is not None and file.types.equals(types) for file in self.files):
             self.told = Look.of(types.empty_table())
 
@@ -165,6 +174,7 @@ class _Parquet(_File):
         self.path = path
         with parquet.ParquetFile(path) as file:
             self.types, self.rows = file.schema_arrow, file.metadata.num_rows
+        self.types = without_index(self.types)
         self.names = tuple(self.types.names)
 
     def read(self, columns: tuple[str, ...], skip: int) -> Iterator[tuple[Any, int]]:

@@ -8,10 +8,18 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from eigentree.data.batches import Batch, Stream, batch_rows, check_names, needs_arrow, require_names
+from eigentree.data.batches import (
+    Batch,
+    Stream,
+    batch_rows,
+    check_names,
+    needs_arrow,
+    require_names,
+    without_index,
+)
 from eigentree.data.file_batches import FileStream, file_kind, found_files
 from eigentree.data.looking import Look
-from eigentree.data.table import frame_of, table_of
+from eigentree.data.table import frame_of
 from eigentree.errors import DataError, quoted
 
 if TYPE_CHECKING:
@@ -154,9 +162,10 @@ class _Dataset(Stream):
     """A dataset of pyarrow."""
 
     def __init__(self, dataset: Any) -> None:
-        self._dataset, self.names = dataset, tuple(dataset.schema.names)
+        schema = without_index(dataset.schema)
+        self._dataset, self.names = dataset, tuple(schema.names)
         check_names(self.names, "the dataset")
-        self.told = Look.of(dataset.schema.empty_table())
+        self.told = Look.of(schema.empty_table())
 
     def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
         """Yield the batches of each fragment in turn."""
@@ -190,8 +199,9 @@ class _Batches(Stream):
         if first is None:
             raise DataError("the iterator of batches has none; give at least one, with at least one row")
         self._rest = chain([first], batches)
-        with Batch(first, "batch 0", 0).named():
-            self.names = table_of(first, least=0).names
+        with (batch := Batch(first, "batch 0", 0)).named():
+            self.told = Look.of(batch.table).types()
+        self.names = self.told.names
 
     def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
         """Yield what the iterator has left, each batch with its number."""
@@ -205,7 +215,8 @@ class _Callable(Stream):
 
     def __init__(self, function: Callable[[], Iterable[Any]]) -> None:
         self._function = function
-        self.names = _Batches(self._called()).names
+        self.told = _Batches(self._called()).told
+        self.names = self.told.names
 
     def _called(self) -> Iterator[Any]:
         what = f"{quoted(self._function)}, which is to return batches,"

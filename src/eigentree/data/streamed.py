@@ -1,0 +1,141 @@
+"""Rows of a stream as codes, chunk by chunk, and the look at them that tells what the codes are."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigentree.data.cells import Factored
+from eigentree.data.rows import Rows, rows_at_a_time
+from eigentree.data.streams import is_stream, stream_of
+from eigentree.data.weights import check_total, checked_weights, warn_of_little
+from eigentree.data.written import Written, read_as
+from eigentree.errors import DataError, did_you_mean, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from eigentree.arrays import Codes
+    from eigentree.data.batches import Batch, Stream
+    from eigentree.data.columns import Columns
+    from eigentree.data.table import Table
+
+__all__ = ["Encoded", "StreamedRows", "any_rows", "weighed", "weight_column"]
+
+COUNT_CHUNK = 16_384
+"""Most rows that are encoded at a time."""
+
+
+class Encoded(ABC):
+    """Rows beyond memory that are read as codes, any number of times.
+
+    Attributes
+    ----------
+    columns : Columns
+    """
+
+    columns: Columns
+
+    @abstractmethod
+    def chunks(self) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
+        """Yield codes, shape (rows, columns), column-major, and weights or None."""
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedRows(Encoded):
+    """The rows of a stream whose columns are known, read anew each time.
+
+    Attributes
+    ----------
+    columns : Columns
+    stream : Stream
+    weight : str or None
+        The name of the column that holds how often each row counts.
+    """
+
+    columns: Columns
+    stream: Stream
+    weight: str | None = None
+
+    @classmethod
+    def of(cls, X: Any, columns: Columns, sample_weight: Any = None) -> StreamedRows:
+        """Return the rows of whatever is a stream."""
+        stream = stream_of(X)
+        return cls(columns, stream, weight_column(stream, sample_weight))
+
+    def chunks(self) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
+        """Yield codes and weights of consecutive rows; warn at the end where all of them weigh next to nothing."""
+        total, rows = 0.0, 0
+        for batch in self.stream.batches(self.needed):
+            for codes, weights in self.encoded(batch):
+                if weights is not None:
+                    total += float(weights.sum(dtype=np.float64))
+                    rows += int(np.count_nonzero(weights))
+                    check_total(total)
+                yield codes, weights
+        warn_of_little(total, rows)
+
+    @property
+    def needed(self) -> list[str] | None:
+        """The columns to be read."""
+        if self.stream.names is None:
+            return None
+        return [*self.columns.names, *([] if self.weight is None else [self.weight])]
+
+    def encoded(self, batch: Batch) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
+        """Yield codes and weights of the rows of one batch."""
+        table, weights = weighed(batch, self.weight)
+        if not table.count:
+            return
+        with batch.named():
+            rows = Rows.of(table, self.columns, first=batch.first)
+            size = min(COUNT_CHUNK, rows_at_a_time(len(self.columns.names)))
+            for start, codes in rows.chunks(size):
+                yield codes, None if weights is None else weights[start : start + len(codes)]
+
+
+def weight_column(stream: Stream, sample_weight: Any) -> str | None:
+    """Return the name of the column of a stream that weighs its rows; raise `DataError` where it is none."""
+    if sample_weight is None:
+        return None
+    if not isinstance(sample_weight, str):
+        raise DataError(
+            f"the rows come in batches, so sample_weight is the name of one of their columns, not "
+            f"{quoted(sample_weight)}"
+        )
+    names = stream.names or ()
+    if sample_weight not in names:
+        hint = did_you_mean(sample_weight, names) or ("" if names else "; the columns have no names")
+        raise DataError(f"sample_weight names {sample_weight!r}, which is no column{hint}")
+    return sample_weight
+
+
+def weighed(batch: Batch, weight: str | None) -> tuple[Table, NDArray[Any] | None]:
+    """Return the rows of a batch without the column that weighs them, and their weights."""
+    table = batch.table
+    if weight is None:
+        return table, None
+    with batch.named():
+        cells = table.column((table.names or ()).index(weight), weight)
+        if isinstance(cells, Written):
+            cells = read_as(cells, None)
+        if isinstance(cells, Factored):
+            raise DataError(f"sample_weight, column {weight!r}, holds other cells than numbers")
+        return table.without(weight), checked_weights(cells, table.count)
+
+
+def any_rows(
+    X: Any, columns: Columns, sample_weight: ArrayLike | str | None = None
+) -> tuple[Rows | Encoded, NDArray[Any] | None]:
+    """Return the rows of a table or a stream, and the weights of those in memory; others know theirs."""
+    if isinstance(X, Encoded):
+        return X, None
+    if not isinstance(X, Rows) and is_stream(X):
+        return StreamedRows.of(X, columns, sample_weight), None
+    rows = Rows.of(X, columns)
+    return rows, checked_weights(sample_weight, rows.count)
