@@ -1,6 +1,6 @@
 """A Parquet data set larger than memory should hold: learned as a stream and on a cluster of one and two processes.
 
-The data set is written once, to a folder of its own below the folder for temporary files, and used again by later runs.
+The data set is written once, to a folder of its own among temporary files, and used again by later runs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def graph() -> Any:
 
 
 def folder(rows: int) -> Path:
-    """Return the data set, written unless it is there: labels of text, dictionary-encoded, as engines write them."""
+    """Return the data set, written unless it is there: labels of text as a dictionary, as engines write them."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -55,7 +55,7 @@ def folder(rows: int) -> Path:
 
 
 def learned_from_stream(rows: int) -> list[float]:
-    """Return wall-clock and processor seconds of a fit from the folder, and the peak of memory; in a fresh process."""
+    """Return wall-clock and processor seconds of a fit from the folder, and peak memory; for a fresh process."""
     place = folder(rows)
     began, worked = time.perf_counter(), time.process_time()
     model = SpectralJunctionTree(graph()).fit(place)
@@ -72,13 +72,11 @@ def learned_on_cluster(rows: int, workers: int) -> list[float]:
 
     place = folder(rows)
     with (
-        LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         # Kernels are loaded and compiled before the clock runs.
-        small = next(iter(sorted(place.glob("*.parquet"))))
-        for _ in range(2):
-            Partitions.of(small, client).reduced(_rows)
+        small = [min(place.glob("*.parquet"))] * workers
         Statistics.of(Partitions.of(small, client), graph())
         began = time.perf_counter()
         model = SpectralJunctionTree(graph()).fit(Partitions.of(place, client))
@@ -101,7 +99,7 @@ def run(quick: bool) -> None:
             [f"Dask, {workers} processes", f"{spent:.1f}", f"{rows / spent:,.0f}", "", "", f"{first / spent:.2f}"]
         )
     show_table(
-        f"large: SpectralJunctionTree learned from {rows:,} x {STEPS} cells of text in Parquet ({size / 1e6:,.0f} MB)",
+        f"large: SpectralJunctionTree learned from {rows:,} x {STEPS} labels in Parquet ({size / 1e6:,.0f} MB)",
         ["how", "seconds", "rows a second", "processor s", "peak MB", "times 1 worker"],
         table,
     )

@@ -25,7 +25,7 @@ def cluster_of_processes(workers: int = 2, allowed_failures: int = 3) -> Iterato
     with (
         dask.config.set(quiet),
         distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

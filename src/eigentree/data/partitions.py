@@ -1,24 +1,24 @@
 """Rows that lie in partitions of a cluster: worked on where they lie, and what comes of them added up as a tree.
 
-Dask runs it all: what is done here once per partition is a task, and so is each sum of a few of them, so what travels is
-what the partitions come to (counts, looks at columns, expected counts) and never their rows. A task whose worker
-is lost runs again elsewhere, and since sums of whole numbers do not depend on their order, the result is the same.
+Dask runs it all: what is done once per partition is a task, and so is each sum of a few of them. So what travels is
+what partitions come to (counts, looks at columns, expected counts), and never their rows. A task whose worker is
+lost runs again elsewhere, and parts are added up in the same order each time, so the result is the same.
 """
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from eigentree.data.batches import Batch, Stream, check_names, require_names
-from eigentree.data.file_batches import FileStream
-from eigentree.data.streams import stream_of
+from eigentree.data.file_batches import FileStream, found_files
+from eigentree.data.looking import Look
 from eigentree.errors import DataError, EigentreeError, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 __all__ = ["Partitions", "is_dask_frame", "lazy_frame"]
 
@@ -41,8 +41,8 @@ def is_dask_frame(X: object) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Partitions:
-    """Parts of a table that lie on a cluster, as Dask knows them.
+class Partitions(Stream):
+    """Parts of a table that lie on a cluster, as Dask knows them: a stream whose rows need not come here.
 
     Attributes
     ----------
@@ -52,6 +52,8 @@ class Partitions:
         What each part is called in messages.
     names : tuple of str
         The columns that all have.
+    told : Look
+        What their types say.
     client : distributed.Client or None
         Where to work; None leaves it to Dask, which knows the client that was made last, or works in threads.
 
@@ -68,6 +70,7 @@ class Partitions:
     parts: tuple[Any, ...]
     places: tuple[str, ...]
     names: tuple[str, ...]
+    told: Look
     client: Any = None
 
     @classmethod
@@ -92,20 +95,30 @@ class Partitions:
             raise DataError(f"a client is a distributed.Client, not {quoted(client)}")
         delayed = _dask().delayed
         if is_dask_frame(X):
-            names = tuple(X.columns)
-            check_names(names, "the Dask DataFrame")
+            check_names(tuple(X.columns), "the Dask DataFrame")
             parts = X.to_delayed()
             places = [f"partition {number}" for number in range(len(parts))]
             held = [delayed(_Held, pure=False)(part, place) for part, place in zip(parts, places, strict=True)]
-            return cls(tuple(held), tuple(places), names, client)
-        if not isinstance(stream := stream_of(X), FileStream):
+            return cls(tuple(held), tuple(places), tuple(X.columns), Look.of(_typed(X._meta)), client)
+        paths = X if isinstance(X, list | tuple) else [X]
+        if not paths or not all(isinstance(path, str | os.PathLike) for path in paths):
             raise DataError(f"partitions are those of a Dask DataFrame, or files, not of {quoted(X)}")
-        places = [file.path for file in stream.files]
-        opened = [delayed(FileStream, pure=False)([path]) for path in places]
-        return cls(tuple(opened), tuple(map(repr, places)), stream.whole_names(), client)
+        files = FileStream([found for path in paths for found in found_files(path)])
+        opened = [delayed(FileStream, pure=False)([file.path]) for file in files.files]
+        places = [repr(file.path) for file in files.files]
+        return cls(tuple(opened), tuple(places), files.whole_names(), files.told, client)
 
     def __repr__(self) -> str:
         return f"<Partitions: {len(self.parts)} of {len(self.names)} columns>"
+
+    def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
+        """Yield the batches of one partition after the other, which come here for it."""
+        for part in self.parts:
+            for batch in self._computed(part).batches(columns):
+                if skip:
+                    skip -= 1
+                else:
+                    yield batch
 
     def kept(self, function: Callable[..., Any], *shared: Any) -> Partitions:
         """Return what a function makes of each part, worked out and kept where the part lies.
@@ -173,7 +186,9 @@ class Partitions:
         return future.result()
 
 
-def lazy_frame(parts: Sequence[Any], function: Callable[..., Any], *shared: Any, like: Any, divisions: Any = None) -> Any:
+def lazy_frame(
+    parts: Sequence[Any], function: Callable[..., Any], *shared: Any, like: Any, divisions: Any = None
+) -> Any:
     """Return a Dask frame or series, each partition of which a function makes when it is asked for.
 
     Parameters
@@ -202,7 +217,7 @@ class _Held(Stream):
 
     def __init__(self, frame: Any, place: str) -> None:
         self._frame, self._place = frame, place
-        self.names, self.rows = tuple(frame.columns), len(frame)
+        self.names, self.rows, self.told = tuple(frame.columns), len(frame), Look.of(frame[:0])
 
     def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
         """Yield the partition, as one batch."""
@@ -219,6 +234,16 @@ def _of_part(function: Callable[..., T], part: Any, place: str, *shared: Any) ->
     except EigentreeError as error:
         told = str(error)
         raise type(error)(told if place in told else f"{place}: {told}") from None
+
+
+def _typed(meta: Any) -> Any:
+    """Return an empty frame of the types of a Dask DataFrame; categories that Dask does not know yet are none."""
+    from dask.dataframe.utils import UNKNOWN_CATEGORIES
+
+    kinds = {
+        name: object for name, kind in meta.dtypes.items() if UNKNOWN_CATEGORIES in getattr(kind, "categories", ())
+    }
+    return meta.astype(kinds)
 
 
 def _sum(parts: Sequence[Any]) -> Any:
@@ -246,14 +271,13 @@ def _awaited(client: Any, futures: Sequence[Any]) -> None:
         if time.monotonic() - alone_since > LONGEST_WITHOUT_WORKERS:
             client.cancel(list(futures))
             raise DataError(
-                f"the cluster has had no worker for {LONGEST_WITHOUT_WORKERS:.0f} s; nothing is lost but time: start "
-                f"workers, and call again"
+                f"the cluster has had no worker for {LONGEST_WITHOUT_WORKERS:.0f} s; start workers, and call again"
             )
     for future in futures:
-        if isinstance(error := future.exception(), KilledWorker):
+        if isinstance(future.exception(), KilledWorker):
             raise DataError(
-                f"a partition ended each worker that it was given to, perhaps for want of memory; make partitions "
-                f"smaller, or give workers more"
+                "a partition ended each worker that it was given to, perhaps for want of memory; make partitions "
+                "smaller, or give workers more"
             ) from None
 
 

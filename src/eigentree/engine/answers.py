@@ -56,7 +56,8 @@ class Answers(ABC):
         """
         self._model.graph.column(target)
         if is_dask_frame(X):
-            return predicted_lazily(self, X, target, self._columns.labels(target))
+            lazy: LabeledTable = predicted_lazily(self, X, target, self._columns.labels(target))
+            return lazy
         rows = Rows.of(X, self._columns, absent=target)
         proba, undefined = self._model.predict(rows, target)
         warn_helped(undefined, f"rows {self._model.undefined}; their column's marginal was used")

@@ -1,4 +1,4 @@
-"""Answers about frames that lie in partitions: Dask frames, whose partitions are worked out when they are asked for."""
+"""Answers about frames that lie in partitions: Dask frames, worked out partition by partition when asked for."""
 
 from __future__ import annotations
 

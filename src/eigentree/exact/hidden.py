@@ -105,7 +105,8 @@ class HiddenAnswers(Answers):
         if target not in self._model.graph.hidden:
             return super().predict_proba(X, target)
         if is_dask_frame(X):
-            return predicted_lazily(self, X, target, range(self._model.graph.states[target]))
+            lazy: LabeledTable = predicted_lazily(self, X, target, range(self._model.graph.states[target]))
+            return lazy
         found, lost = self._marginals(X, (target,))
         warn_helped(lost, f"rows {self._model.undefined}; the marginal of {target!r} was used")
         return _by_row(X, found[target], (target,))

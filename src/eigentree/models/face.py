@@ -72,7 +72,8 @@ class Face(Features, Answers):
             Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
         """
         if is_dask_frame(X):
-            return scored_lazily(self, X)
+            lazy: Floats = scored_lazily(self, X)
+            return lazy
         log_prob, replaced = self._model.log_prob(self._rows(X))
         warn_helped(replaced, f"of {len(log_prob)} rows {self._model.replaced}")
         return log_prob
