@@ -4,7 +4,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test recipes lint format bench clean
 
 demo: $(VENV)/.run
 	$(BIN)/python -m eigentree.demo
@@ -13,6 +13,9 @@ test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q tests/test_kernels.py tests/test_kernels_expected.py tests/test_kernels_walking.py \
 	  --cov=eigentree.kernels --cov-branch --cov-fail-under=95
+
+recipes: $(VENV)/.recipes
+	$(BIN)/python -m pytest tests/test_recipes.py
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -44,6 +47,10 @@ $(VENV)/.lint: pyproject.toml | $(VENV)/.created
 
 $(VENV)/.bench: pyproject.toml | $(VENV)/.created
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench,test]'
+	touch $(VENV)/.run $(VENV)/.test $@
+
+$(VENV)/.recipes: pyproject.toml | $(VENV)/.created
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[recipes,test]'
 	touch $(VENV)/.run $(VENV)/.test $@
 
 clean:

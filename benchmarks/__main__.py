@@ -23,6 +23,7 @@ TOPICS = (
     "em_large",
     "starts",
     "memory",
+    "large",
     "accuracy",
     "consistency",
     "real",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from eigentree.counting.pairs import PairCounts as PairCounts
     from eigentree.counting.statistics import Statistics as Statistics
     from eigentree.data.labeled_table import LabeledTable as LabeledTable
+    from eigentree.data.partitions import Partitions as Partitions
     from eigentree.em.expected_tables import expected_counts as expected_counts
     from eigentree.engine.tensor import LabeledTensor as LabeledTensor
     from eigentree.errors import DataError as DataError
@@ -59,6 +60,7 @@ _HOME = {
     "OnlineEMJunctionTree": "models.online_em",
     "PairCounts": "counting.pairs",
     "ParameterError": "errors",
+    "Partitions": "data.partitions",
     "RankError": "errors",
     "SpectralJunctionTree": "models.spectral",
     "Statistics": "counting.statistics",

@@ -24,7 +24,7 @@ from eigentree.errors import DataError, quoted
 from eigentree.kernels.counting import count_pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -122,10 +122,8 @@ class PairCounts:
     def count(self, rows: Rows | Encoded, weights: NDArray[Any] | None) -> PairCounts:
         """Return these counts with rows of the same columns added, whose weights were checked."""
         if isinstance(rows, Encoded):
-            total = self
-            for codes, weight in rows.chunks():
-                total = total.count(Rows.of_codes(codes, self.columns), weight)
-            return total
+            added = rows.summed(_chunks_counted, self.columns)
+            return self + added if self.rows else added
         added = _counted(rows, weights)
         return self + added if self.rows else added
 
@@ -333,6 +331,13 @@ def _starts(kept: Integers) -> Integers:
 def _kind(rows: float) -> type[np.integer[Any]]:
     """Return the smallest whole numbers that hold every count, by how many rows there are."""
     return np.int32 if abs(rows) < 2**31 else np.int64
+
+
+def _chunks_counted(chunks: Iterator[tuple[Codes, NDArray[Any] | None]], columns: Columns) -> PairCounts:
+    total = PairCounts.empty(columns)
+    for codes, weights in chunks:
+        total = total.count(Rows.of_codes(codes, columns), weights)
+    return total
 
 
 def _counted(rows: Rows, weights: NDArray[Any] | None) -> PairCounts:

@@ -16,7 +16,7 @@ from eigentree.counting.joint_table import JointTable
 from eigentree.counting.layout import CountLayout
 from eigentree.counting.resolving import resolved_rows
 from eigentree.counting.row_sample import RowSample
-from eigentree.data.streamed import any_rows
+from eigentree.data.streamed import Encoded, any_rows
 from eigentree.data.weights import MOST_WEIGHT, warn_of_few
 from eigentree.errors import DataError, quoted
 from eigentree.planning.search import Wishes
@@ -128,6 +128,11 @@ class Statistics:
         """Return these statistics with more rows seen; the arguments are those of `of`."""
         rows, weights = any_rows(X, self.columns, sample_weight)
         warn_of_few(weights)
+        if isinstance(rows, Encoded):
+            # Parts begin with nothing each, wherever they are counted.
+            empty = Statistics(self.counts.empty(), RowSample.empty(len(self.columns.names)))
+            added = rows.summed(_counted, empty)
+            return self + added if self.rows else added
         return self.count(weighted_chunks(rows, weights))
 
     def count(self, chunks: Iterator[tuple[Codes, NDArray[Any] | None]]) -> Statistics:
@@ -234,6 +239,10 @@ class Statistics:
         if not _fitting(layout, tally, sample, columns.states):
             raise DataError("these arrays are no statistics: their lengths or numbers do not fit their columns")
         return cls(Counts.laid_out(columns, layout, tally), sample)
+
+
+def _counted(chunks: Iterator[tuple[Codes, NDArray[Any] | None]], empty: Statistics) -> Statistics:
+    return empty.count(chunks)
 
 
 def _check_statistics(other: object) -> None:

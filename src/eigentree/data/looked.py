@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from eigentree.data.batches import Batch
 from eigentree.data.columns import Columns
 from eigentree.data.looking import Look
+from eigentree.data.partitions import Partitions
 from eigentree.data.rows import Rows
 from eigentree.data.spool import Spool, SpoolWriter
 from eigentree.data.states import check_rules, given_labels, learned_meaning
@@ -86,7 +87,12 @@ class Looked:
         if told.settles(given, codes=graph is not None and numeric == "error"):
             return cls(told, stream, weight, often=often)
         kept = None if stream.again else SpoolWriter(names)
-        look = _summed(stream, told, weight, given, numeric, kept)
+        if isinstance(stream, Partitions):
+            look = stream.reduced(_summed, told, weight, given, numeric)
+        else:
+            look = _summed(stream, told, weight, given, numeric, kept)
+        if not look.rows:
+            raise DataError("the data have no rows; give at least one")
         return cls(look, stream, weight, kept, often)
 
     def rows(self, columns: Columns) -> Encoded:
@@ -110,7 +116,7 @@ def _summed(
     weight: str | None,
     given: Collection[str],
     numeric: NumericRule,
-    kept: SpoolWriter | None,
+    kept: SpoolWriter | None = None,
 ) -> Look:
     """Return the look at all rows of a stream, in one pass; rows that come once are kept meanwhile."""
     look: Look | None = None
@@ -125,8 +131,8 @@ def _summed(
             _stop_early(look, given, numeric)
         if kept is not None and table.count:
             kept.add(Batch(table, batch.source, batch.first), weights)
-    if look is None or not look.rows:
-        raise DataError("the data have no rows; give at least one")
+    if look is None:
+        return told
     return look if told.names is None else look.only(told.names)
 
 

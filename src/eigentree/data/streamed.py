@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from eigentree.data.cells import Factored
+from eigentree.data.partitions import Partitions
 from eigentree.data.rows import Rows, rows_at_a_time
 from eigentree.data.streams import is_stream, stream_of
 from eigentree.data.weights import check_total, checked_weights, warn_of_little
@@ -16,7 +17,7 @@ from eigentree.data.written import Written, read_as
 from eigentree.errors import DataError, did_you_mean, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from eigentree.data.table import Table
 
 __all__ = ["Encoded", "StreamedRows", "any_rows", "weighed", "weight_column"]
+
+T = TypeVar("T")
 
 COUNT_CHUNK = 16_384
 """Most rows that are encoded at a time."""
@@ -44,6 +47,17 @@ class Encoded(ABC):
     @abstractmethod
     def chunks(self) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
         """Yield codes, shape (rows, columns), column-major, and weights or None."""
+
+    def summed(self, function: Callable[..., T], *shared: Any) -> T:
+        """Return what a function makes of the chunks; of rows that lie in parts, the sum over the parts.
+
+        Parameters
+        ----------
+        function : callable
+            Called with chunks, as `chunks` yields them, and the shared arguments.
+        *shared
+        """
+        return function(self.chunks(), *shared)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +94,13 @@ class StreamedRows(Encoded):
                 yield codes, weights
         warn_of_little(total, rows)
 
+    def summed(self, function: Callable[..., T], *shared: Any) -> T:
+        """Return what a function makes of the chunks; partitions are worked on where they lie."""
+        if isinstance(self.stream, Partitions):
+            total: T = self.stream.reduced(_of_part, function, self.columns, self.weight, *shared)
+            return total
+        return super().summed(function, *shared)
+
     @property
     def needed(self) -> list[str] | None:
         """The columns to be read."""
@@ -97,6 +118,10 @@ class StreamedRows(Encoded):
             size = min(COUNT_CHUNK, rows_at_a_time(len(self.columns.names)))
             for start, codes in rows.chunks(size):
                 yield codes, None if weights is None else weights[start : start + len(codes)]
+
+
+def _of_part(stream: Stream, function: Callable[..., T], columns: Columns, weight: str | None, *shared: Any) -> T:
+    return function(StreamedRows(columns, stream, weight).chunks(), *shared)
 
 
 def weight_column(stream: Stream, sample_weight: Any) -> str | None:

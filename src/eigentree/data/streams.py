@@ -19,6 +19,7 @@ from eigentree.data.batches import (
 )
 from eigentree.data.file_batches import FileStream, file_kind, found_files
 from eigentree.data.looking import Look
+from eigentree.data.partitions import Partitions, is_dask_frame
 from eigentree.data.table import frame_of
 from eigentree.errors import DataError, quoted
 
@@ -40,7 +41,13 @@ def is_stream(X: Any) -> bool:
         return True
     if isinstance(X, list | tuple):
         return len(X) > 0 and all(isinstance(path, os.PathLike) or _is_file_name(path) for path in X)
-    return _is_lazy(X) or _is_arrow(X) or _is_relation(X) or (callable(X) and not hasattr(type(X), "columns"))
+    return (
+        is_dask_frame(X)
+        or _is_lazy(X)
+        or _is_arrow(X)
+        or _is_relation(X)
+        or (callable(X) and not hasattr(type(X), "columns"))
+    )
 
 
 def stream_of(X: Any) -> Stream:
@@ -50,9 +57,9 @@ def stream_of(X: Any) -> Stream:
     ----------
     X : str, PathLike, pyarrow Dataset, polars LazyFrame, duckdb relation, iterator, callable, …
         A file of text (CSV; TSV) or Parquet, a folder of such, a pattern such as ``"part-*.parquet"``, or a list of
-        these; a Dataset, Scanner or RecordBatchReader of pyarrow; a lazy frame of polars; a relation of duckdb; an
-        iterator of batches, each of what a table may be; or a callable that returns such an iterator anew each
-        time that it is called.
+        these; a Dataset, Scanner or RecordBatchReader of pyarrow; a lazy frame of polars; a relation of duckdb; a
+        Dask DataFrame; an iterator of batches, each of what a table may be; or a callable that returns such an
+        iterator anew each time that it is called.
 
     Raises
     ------
@@ -67,6 +74,8 @@ def stream_of(X: Any) -> Stream:
         return FileStream(found_files(X))
     if isinstance(X, list | tuple) and is_stream(X):
         return FileStream([path for each in X for path in found_files(each)])
+    if is_dask_frame(X):
+        return Partitions.of(X)
     if _is_lazy(X):
         return _Lazy(X)
     if _is_relation(X):

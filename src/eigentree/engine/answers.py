@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from eigentree.checks import different_names, generator
 from eigentree.data.handing import drawn_rows, filled_rows, row_labels
 from eigentree.data.labeled_table import LabeledTable
+from eigentree.data.partitions import is_dask_frame
 from eigentree.data.rows import Rows
+from eigentree.engine.lazily import drawn_lazily, filled_lazily, predicted_lazily
 from eigentree.notices import notice
 
 if TYPE_CHECKING:
@@ -53,6 +55,9 @@ class Answers(ABC):
             The name of a column.
         """
         self._model.graph.column(target)
+        if is_dask_frame(X):
+            lazy: LabeledTable = predicted_lazily(self, X, target, self._columns.labels(target))
+            return lazy
         rows = Rows.of(X, self._columns, absent=target)
         proba, undefined = self._model.predict(rows, target)
         warn_helped(undefined, f"rows {self._model.undefined}; their column's marginal was used")
@@ -79,6 +84,8 @@ class Answers(ABC):
         seed : int or Generator, optional
             For "sample".
         """
+        if is_dask_frame(X):
+            return filled_lazily(self, X, method, seed)
         rows, random = self._rows(X), generator(seed)
         filled, undefined = self._model.impute(rows, method, random)
         warn_helped(undefined, f"missing cells {self._model.undefined}; their column's marginal was used")
@@ -89,6 +96,8 @@ class Answers(ABC):
         n: int = 1,
         seed: Seed = None,
         given: Mapping[str, Any] | None = None,
+        *,
+        partitions: int | None = None,
     ) -> Any:
         """Return rows drawn from the model, hidden variables left out.
 
@@ -101,7 +110,11 @@ class Answers(ABC):
         seed : int or Generator, optional
         given : mapping of str to label, optional
             The states of some observed variables; the others are drawn given these.
+        partitions : int, optional
+            In how many partitions of a Dask DataFrame, each of which is drawn when it is asked for.
         """
+        if partitions is not None:
+            return drawn_lazily(self, self._columns, n, seed, given, partitions)
         random = generator(seed)
         codes = self._model.draw(n, random, None if given is None else self._codes(given))[0]
         return drawn_rows(self._columns, codes, random)

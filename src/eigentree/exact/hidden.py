@@ -15,8 +15,10 @@ import numpy as np
 
 from eigentree.checks import Seed, different_names, generator, our_arithmetic
 from eigentree.data.handing import frame_like
+from eigentree.data.partitions import is_dask_frame
 from eigentree.data.rows import rows_at_a_time
 from eigentree.engine.answers import Answers, by_row, warn_helped
+from eigentree.engine.lazily import predicted_lazily
 from eigentree.errors import DataError, GraphError
 from eigentree.exact.decoding import Decoded
 
@@ -102,6 +104,9 @@ class HiddenAnswers(Answers):
         self._model.graph.require(target)
         if target not in self._model.graph.hidden:
             return super().predict_proba(X, target)
+        if is_dask_frame(X):
+            lazy: LabeledTable = predicted_lazily(self, X, target, range(self._model.graph.states[target]))
+            return lazy
         found, lost = self._marginals(X, (target,))
         warn_helped(lost, f"rows {self._model.undefined}; the marginal of {target!r} was used")
         return _by_row(X, found[target], (target,))

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eigentree.data.partitions import is_dask_frame
 from eigentree.data.states import check_rules
 from eigentree.engine.answers import Answers, warn_helped
+from eigentree.engine.lazily import scored_lazily
 from eigentree.errors import ParameterError, quoted
 from eigentree.models.features import Features
 
@@ -69,6 +71,9 @@ class Face(Features, Answers):
         X : array-like of shape (rows, columns), a data frame, or rows of letters
             Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
         """
+        if is_dask_frame(X):
+            lazy: Floats = scored_lazily(self, X)
+            return lazy
         log_prob, replaced = self._model.log_prob(self._rows(X))
         warn_helped(replaced, f"of {len(log_prob)} rows {self._model.replaced}")
         return log_prob
