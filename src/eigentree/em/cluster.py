@@ -16,7 +16,7 @@ from eigentree.counting.pairs import PairCounts
 from eigentree.data.rows import Rows
 from eigentree.data.streamed import StreamedRows
 from eigentree.em.distinct import DistinctRows, margins
-from eigentree.em.expectation import Expectation
+from eigentree.em.expectation import Expectation, ExpectedCounts
 from eigentree.em.large import FarRows
 from eigentree.errors import DataError
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from eigentree.data.batches import Stream
     from eigentree.data.columns import Columns
     from eigentree.data.partitions import Partitions
-    from eigentree.em.expectation import CodedRows, ExpectedCounts
+    from eigentree.em.expectation import CodedRows
     from eigentree.structures.graph import LatentGraph
 
 __all__ = ["ClusterParts", "ClusterRows"]
@@ -227,6 +227,8 @@ def _weight(leaves: _Leaves) -> float:
 
 
 def _counted(leaves: _Leaves, parameters: Floats) -> ExpectedCounts:
+    if not len(leaves.numbers):
+        return ExpectedCounts(np.zeros(len(parameters)), 0.0, -1)
     found = leaves.expectation(parameters, leaves.rows)
     if found.impossible < 0:
         return found

@@ -27,10 +27,9 @@ from eigentree.em.progress import shown_progress, shown_search
 from eigentree.em.racing import Course
 from eigentree.em.searching import Fold, Ground, folds_of, searched
 from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, chosen_pseudo_counts
-from eigentree.em.spooled import SpooledRows
 from eigentree.errors import DataError, NetworkError, ParameterError, quoted
 from eigentree.exact.network import LatentNetwork
-from eigentree.models.near_rows import check_finish_rows, near_rows, searched_rows, some_of
+from eigentree.models.near_rows import check_finish_rows, far_rows, near_rows, searched_rows, some_of
 from eigentree.models.parameters import learns
 from eigentree.models.steps_face import StepsFace, checked_init, encoded, warn_interrupted
 from eigentree.structures.learned_templates import open_template
@@ -242,7 +241,7 @@ class EMJunctionTree(StepsFace):
         reading = (self.categories, self.numeric, self.unknown, sample_weight)
         graph, columns, found = resolved_rows(self.structure, X, *reading)
         if isinstance(found, Encoded):
-            return self._fit_far(graph, columns, SpooledRows(found), validation)
+            return self._fit_far(graph, columns, far_rows(found), validation)
         rows, random = Rows.of(found, columns), generator(self.random_state)
         if isinstance(self.finish_rows, Integral):
             rows, sample_weight = some_of(rows, sample_weight, int(self.finish_rows), random)
@@ -316,7 +315,7 @@ class EMJunctionTree(StepsFace):
         found, columns = any_rows_and_columns(X, self.categories, self.numeric, self.unknown, sample_weight)
         pairs: PairCounts | None = None
         if isinstance(found, Encoded):
-            far = SpooledRows(found)
+            far = far_rows(found)
             found, sample_weight, count = searched_rows(columns, far, self.finish_rows, random)
             pairs = far.pairs(columns) if count < far.count else None
         else:

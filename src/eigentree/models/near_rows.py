@@ -6,10 +6,14 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eigentree.checks import whole_number
+from eigentree.data.partitions import Partitions
 from eigentree.data.rows import Rows
+from eigentree.data.streamed import StreamedRows
 from eigentree.data.weights import checked_weights
+from eigentree.em.cluster import ClusterRows
 from eigentree.em.large import finish_rows_for, race_rows_for, sampled_numbers
 from eigentree.em.parameters import ParameterLayout
+from eigentree.em.spooled import SpooledRows
 from eigentree.errors import ParameterError
 from eigentree.notices import notice
 
@@ -19,10 +23,11 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats, Integers
     from eigentree.data.columns import Columns
+    from eigentree.data.streamed import Encoded
     from eigentree.em.large import FarRows
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["NearRows", "check_finish_rows", "near_rows", "searched_rows", "some_of"]
+__all__ = ["NearRows", "check_finish_rows", "far_rows", "near_rows", "searched_rows", "some_of"]
 
 SEARCH_ROWS = 200_000
 """On how many rows sizes of a learned tree are tried unless told otherwise: each size is a fit of its own."""
@@ -51,6 +56,13 @@ class NearRows(NamedTuple):
     finish_rows: int
     numbers: Integers | None = None
     is_last: bool = True
+
+
+def far_rows(rows: Encoded) -> FarRows:
+    """Return the rows of a stream: where they lie, if these are partitions of a cluster, or else kept on disk."""
+    if isinstance(rows, StreamedRows) and isinstance(rows.stream, Partitions):
+        return ClusterRows(rows.columns, rows.stream, rows.weight)
+    return SpooledRows(rows)
 
 
 def check_finish_rows(finish_rows: Any) -> None:
