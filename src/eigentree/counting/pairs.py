@@ -24,7 +24,7 @@ from eigentree.errors import DataError, quoted
 from eigentree.kernels.counting import count_pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -333,9 +333,9 @@ def _kind(rows: float) -> type[np.integer[Any]]:
     return np.int32 if abs(rows) < 2**31 else np.int64
 
 
-def _chunks_counted(chunks: Iterator[tuple[Codes, NDArray[Any] | None]], columns: Columns) -> PairCounts:
+def _chunks_counted(rows: Encoded, columns: Columns) -> PairCounts:
     total = PairCounts.empty(columns)
-    for codes, weights in chunks:
+    for codes, weights in rows.chunks():
         total = total.count(Rows.of_codes(codes, columns), weights)
     return total
 

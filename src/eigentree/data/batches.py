@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from eigentree.data.table import table_of
@@ -43,7 +44,7 @@ class Batch:
     source: str
     first: int
 
-    @property
+    @cached_property
     def table(self) -> Table:
         """The rows as a table; there may be none."""
         with self.named():
@@ -87,7 +88,7 @@ class Stream(ABC):
         columns : sequence of str, optional
             The columns that are needed; others are not read. By default all. Columns without names are all needed.
         skip : int
-            How many batches at the beginning to leave out.
+            How many of these batches to leave out at the beginning.
 
         Raises
         ------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
     from eigentree.data.columns import Columns
     from eigentree.data.table import Table
 
-__all__ = ["Encoded", "StreamedRows", "any_rows", "weighed", "weight_column"]
+__all__ = ["Encoded", "Segment", "StreamedRows", "any_rows", "segments", "weighed", "weight_column"]
+
+SEGMENT = 16
+"""Batches that are added up together: sums of fractional weights depend on it, and are the same each time."""
 
 T = TypeVar("T")
 
@@ -49,15 +53,15 @@ class Encoded(ABC):
         """Yield codes, shape (rows, columns), column-major, and weights or None."""
 
     def summed(self, function: Callable[..., T], *shared: Any) -> T:
-        """Return what a function makes of the chunks; of rows that lie in parts, the sum over the parts.
+        """Return what a function makes of the rows; of rows that lie in parts, the sum over the parts.
 
         Parameters
         ----------
         function : callable
-            Called with chunks, as `chunks` yields them, and the shared arguments.
+            Called with the rows of a part, and the shared arguments.
         *shared
         """
-        return function(self.chunks(), *shared)
+        return function(self, *shared)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,19 +87,12 @@ class StreamedRows(Encoded):
         return cls(columns, stream, weight_column(stream, sample_weight))
 
     def chunks(self) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
-        """Yield codes and weights of consecutive rows; warn at the end where all of them weigh next to nothing."""
-        total, rows = 0.0, 0
-        for batch in self.stream.batches(self.needed):
-            for codes, weights in self.encoded(batch):
-                if weights is not None:
-                    total += float(weights.sum(dtype=np.float64))
-                    rows += int(np.count_nonzero(weights))
-                    check_total(total)
-                yield codes, weights
-        warn_of_little(total, rows)
+        """Yield codes and weights of consecutive rows."""
+        for segment in segments(self):
+            yield from segment.chunks()
 
     def summed(self, function: Callable[..., T], *shared: Any) -> T:
-        """Return what a function makes of the chunks; partitions are worked on where they lie."""
+        """Return what a function makes of the rows; partitions are worked on where they lie."""
         if isinstance(self.stream, Partitions):
             total: T = self.stream.reduced(_of_part, function, self.columns, self.weight, *shared)
             return total
@@ -121,7 +118,49 @@ class StreamedRows(Encoded):
 
 
 def _of_part(stream: Stream, function: Callable[..., T], columns: Columns, weight: str | None, *shared: Any) -> T:
-    return function(StreamedRows(columns, stream, weight).chunks(), *shared)
+    return function(StreamedRows(columns, stream, weight), *shared)
+
+
+class Segment:
+    """Some consecutive batches of a stream, whose rows are added up together.
+
+    Attributes
+    ----------
+    batches : int
+        How many of them were read.
+    total : float
+        What the rows weigh that were read.
+    heavy : int
+        How many of them weigh anything.
+    """
+
+    def __init__(self, rows: StreamedRows, batches: Iterator[Batch]) -> None:
+        self._rows, self._rest = rows, batches
+        self.batches, self.total, self.heavy = 0, 0.0, 0
+
+    def chunks(self) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
+        """Yield codes and weights of consecutive rows, once."""
+        for batch in self._rest:
+            self.batches += 1
+            for codes, weights in self._rows.encoded(batch):
+                if weights is not None:
+                    self.total += float(weights.sum(dtype=np.float64))
+                    self.heavy += int(np.count_nonzero(weights))
+                yield codes, weights
+
+
+def segments(rows: StreamedRows, skip: int = 0) -> Iterator[Segment]:
+    """Yield the batches of a stream in segments, each to be read before the next, but for some that are skipped.
+
+    Warns at the end where all rows weigh next to nothing.
+    """
+    batches = rows.stream.batches(rows.needed, skip)
+    total, heavy = 0.0, 0
+    for first in batches:
+        yield (segment := Segment(rows, chain([first], islice(batches, SEGMENT - 1))))
+        total, heavy = total + segment.total, heavy + segment.heavy
+        check_total(total)
+    warn_of_little(total, heavy)
 
 
 def weight_column(stream: Stream, sample_weight: Any) -> str | None:

@@ -191,11 +191,10 @@ class _Dataset(Stream):
             path = getattr(tagged.fragment, "path", None)
             name = "the dataset" if path is None else repr(path)
             source, first = name, first if name == source else 0
-            if skip:
-                skip -= 1
-            elif tagged.record_batch.num_rows:
+            rows = tagged.record_batch.num_rows
+            if rows and not skip:
                 yield Batch(pyarrow.Table.from_batches([tagged.record_batch]), source, first)
-            first += tagged.record_batch.num_rows
+            skip, first = skip - (rows > 0 and skip > 0), first + rows
 
 
 class _Batches(Stream):
@@ -259,11 +258,11 @@ def _projected(batch: Batch, columns: Sequence[str] | None) -> Batch:
 def _named(batches: Iterable[Any], source: str, skip: int) -> Iterator[Batch]:
     """Yield the batches of an engine that have rows, each with where it begins."""
     first = 0
-    for number, data in enumerate(batches):
+    for data in batches:
         rows = len(data)
-        if number >= skip and rows:
+        if rows and not skip:
             yield Batch(data, source, first)
-        first += rows
+        skip, first = skip - (rows > 0 and skip > 0), first + rows
 
 
 def _engine(what: str, batches: Iterable[Any]) -> Iterator[Any]:
