@@ -42,7 +42,7 @@ def is_dask_frame(X: object) -> bool:
 
 def empty_frame(frame: Any) -> Any:
     """Return a frame of pandas with the columns and types of a Dask DataFrame, and no rows."""
-    from dask.dataframe.utils import make_meta
+    from dask.dataframe.dispatch import make_meta
 
     return make_meta(frame)
 
