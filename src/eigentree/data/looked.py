@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Any
 from eigentree.data.batches import Batch
 from eigentree.data.columns import Columns
 from eigentree.data.looking import Look
-<<<<<<< HEAD
 from eigentree.data.partitions import Partitions
-=======
 from eigentree.data.progress import shown_batches
->>>>>>> work-streams
 from eigentree.data.rows import Rows
 from eigentree.data.spool import Spool, SpoolWriter
 from eigentree.data.states import check_rules, given_labels, learned_meaning

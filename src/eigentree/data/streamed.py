@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from eigentree.data.cells import Factored
-<<<<<<< HEAD
 from eigentree.data.partitions import Partitions
-=======
 from eigentree.data.progress import shown_batches
->>>>>>> work-streams
 from eigentree.data.rows import Rows, rows_at_a_time
 from eigentree.data.streams import is_stream, stream_of
 from eigentree.data.weights import check_total, checked_weights, warn_of_little

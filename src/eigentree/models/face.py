@@ -8,13 +8,9 @@ import numpy as np
 
 from eigentree.data.partitions import is_dask_frame
 from eigentree.data.states import check_rules
-<<<<<<< HEAD
-from eigentree.engine.answers import Answers, warn_helped
-from eigentree.engine.lazily import scored_lazily
-=======
 from eigentree.data.streams import is_stream
 from eigentree.engine.answers import warn_helped
->>>>>>> work-streams
+from eigentree.engine.lazily import scored_lazily
 from eigentree.errors import ParameterError, quoted
 from eigentree.models.features import Features
 from eigentree.models.writing import Writing, scored_batches
@@ -78,18 +74,14 @@ class Face(Features, Writing):
             Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell. The scores of a
             stream are in memory, eight bytes per row; `score_samples_to` writes them into a file.
         """
-<<<<<<< HEAD
         if is_dask_frame(X):
             lazy: Floats = scored_lazily(self, X)
             return lazy
-        log_prob, replaced = self._model.log_prob(self._rows(X))
-=======
         if is_stream(X):
             scored = [(part, count) for _, part, count in scored_batches(self._model, self._columns, X)]
             log_prob, replaced = np.concatenate([part for part, _ in scored]), sum(count for _, count in scored)
         else:
             log_prob, replaced = self._model.log_prob(self._rows(X))
->>>>>>> work-streams
         warn_helped(replaced, f"of {len(log_prob)} rows {self._model.replaced}")
         return log_prob
 
