@@ -87,7 +87,8 @@ class Face(Features, Writing):
 
     def score(self, X: ArrayLike | Any, y: object = None) -> float:
         """Return the mean log probability of the rows; `y` is ignored."""
-        return float(self.score_samples(X).mean())
+        mean: Any = self.score_samples(X).mean()
+        return float(mean.compute() if is_dask_frame(X) else mean)
 
 
 def require_face(estimator: object) -> None:
