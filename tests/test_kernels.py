@@ -439,10 +439,11 @@ def test_a_narrow_pass_stops_where_underflow_could_matter(
 def test_wide_bonds_and_sparse_operators_are_not_narrow() -> None:
     for bond in (8, 9):
         nodes = [
-            NodeOperator.from_dense(np.ones((2, bond, 1)), columns=(0,), children=(1,)),
-            NodeOperator.from_dense(np.ones((2, bond)), columns=(1,)),
+            NodeOperator.from_dense(np.ones((bond, 1)), children=(1,)),
+            NodeOperator.from_dense(np.ones((9, bond, bond)), columns=(0,), children=(2,)),
+            NodeOperator.from_dense(np.ones((9, bond)), columns=(1,)),
         ]
-        found = Narrow.of(nodes, flat_tree(nodes, [2, 2]))
+        found = Narrow.of(nodes, flat_tree(nodes, [9, 9]))
         assert (found is None) == (bond > 8)
     diagonal = np.zeros((30, 8, 8, 8))
     diagonal[:, range(8), range(8), range(8)] = 1.0
