@@ -9,7 +9,6 @@ import numpy as np
 
 from eigentree.engine.line_pool import LinePool
 from eigentree.kernels.narrow import NARROW, NarrowSpace, NarrowTree
-from eigentree.kernels.vectors import LANES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Narrow"]
 
-WIDEST = 2 * LANES
-"""Numbers of the longest messages that stay in registers."""
+WIDTHS = (4, 8)
+"""Numbers of messages that stay in registers: one vector, or two."""
 
 MOST_PADDING = 4
 """How many times the values of the operators may be stored, zeros between them included: a vector takes four."""
@@ -54,9 +53,9 @@ class Narrow:
     def of(cls, nodes: Sequence[NodeOperator], flat: FlatTree) -> Narrow | None:
         """Return the layout of a tree of nodes in preorder; None where bonds are wide, or most entries are zero."""
         bond = max(node.bond for node in nodes)
-        if bond > WIDEST:
+        if bond > max(WIDTHS):
             return None
-        width = LANES if bond <= LANES else WIDEST
+        width = next(width for width in WIDTHS if bond <= width)
         choices, tables = [], []
         for node in nodes:
             met, position = np.unique(node.index[:, :-1], axis=0, return_inverse=True)

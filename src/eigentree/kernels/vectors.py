@@ -128,7 +128,7 @@ def _type_of_store_at(_: Any) -> Callable[..., Any]:
 @lower_builtin(store_at, types.Array, types.Integer, Vector)
 def _lower_store_at(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     values = context.make_array(signature.args[0])(context, builder, arguments[0])
-    place = builder.bitcast(builder.gep(values.data, [arguments[1]]), REGISTER.as_pointer())
+    place = builder.bitcast(builder.gep(values.data, [arguments[1]]), arguments[2].type.as_pointer())
     builder.store(arguments[2], place, align=NUMBER_BYTES)
     return context.get_dummy_value()
 
@@ -160,11 +160,11 @@ def _type_of_largest(_: Any) -> Callable[..., Any]:
 
 @lower_builtin(largest, Vector)
 def _lower_largest(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    bits = ir.VectorType(ir.IntType(64), LANES)
-    unsigned = builder.and_(builder.bitcast(arguments[0], bits), ir.Constant(bits, [2**63 - 1] * LANES))
-    size = builder.bitcast(unsigned, REGISTER)
+    bits = ir.VectorType(ir.IntType(64), 4)
+    unsigned = builder.and_(builder.bitcast(arguments[0], bits), ir.Constant(bits, [2**63 - 1] * 4))
+    size = builder.bitcast(unsigned, arguments[0].type)
     for places in ([2, 3, 2, 3], [1, 1, 1, 1]):
-        other = builder.shuffle_vector(size, size, ir.Constant(ir.VectorType(INDEX, LANES), places))
+        other = builder.shuffle_vector(size, size, ir.Constant(ir.VectorType(INDEX, 4), places))
         size = builder.select(builder.fcmp_ordered(">", size, other), size, other)
     return builder.extract_element(size, INDEX(0))
 
