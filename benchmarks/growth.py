@@ -63,7 +63,7 @@ GROWTHS = {
         Growth(
             "rows",
             "2nd-order HMM of 40 steps, 2 hidden, 4 observed states",
-            (10_000, 30_000, 100_000, 300_000, 1_000_000),
+            (30_000, 100_000, 300_000, 1_000_000),
             (1_000, 2_000, 4_000),
             lambda _: zoo.hmm(40, 2, 2, 4),
             lambda size: size,
@@ -72,7 +72,7 @@ GROWTHS = {
         Growth(
             "length",
             "HMM, 3 hidden, 4 observed states, 1,000 rows",
-            (300, 1_000, 3_000, 10_000),
+            (1_000, 3_000, 10_000),
             (20, 40, 80),
             lambda size: zoo.hmm(size, 1, 3, 4),
             lambda _: 1_000,
@@ -81,7 +81,7 @@ GROWTHS = {
         Growth(
             "observed states",
             "HMM of 10 steps, 3 hidden states, 10,000 rows",
-            (300, 1_000, 3_000, 10_000),
+            (1_000, 3_000, 10_000),
             (10, 20, 40),
             lambda size: zoo.hmm(10, 1, 3, size),
             lambda _: 10_000,
@@ -90,7 +90,7 @@ GROWTHS = {
         Growth(
             "hidden states",
             "HMM of 20 steps, 32 observed states, 10,000 rows",
-            (2, 4, 8, 16, 32),
+            (4, 8, 16, 32),
             (2, 3, 4),
             lambda size: zoo.hmm(20, 1, size, 32),
             lambda _: 10_000,
@@ -99,7 +99,7 @@ GROWTHS = {
         Growth(
             "leaves",
             "latent tree, two children each, 3 hidden, 4 observed states, 1,000 rows",
-            (300, 1_000, 3_000, 10_000),
+            (1_000, 3_000, 10_000),
             (20, 40, 80),
             lambda size: zoo.LatentTree(3).build((4,) * size),
             lambda _: 1_000,
@@ -120,9 +120,9 @@ def times(name: str, size: int, repeats: int) -> list[float]:
 def _measured(graph: LatentGraph, rows: int, repeats: int) -> list[float]:
     """Return the seconds of each kind of work; what is remembered of a structure is so from the second on."""
     truth = LatentNetwork.random(graph, seed=0)
-    X = truth.sample(rows, seed=1)
-    code_type = np.min_scalar_type(max(graph.states[column] for column in graph.observed))
-    X = np.asfortranarray(X.astype(code_type))
+    states = [graph.states[column] for column in graph.observed]
+    X = np.empty((rows, len(states)), np.min_scalar_type(max(states)), order="F")
+    X[:] = np.random.default_rng(1).integers(0, states, X.shape)
     plan = seconds(lambda: ViewPlan.build(graph), CLOCK)
     model = SpectralJunctionTree(graph, shrinkage=1.0).fit(X)
     layout = ParameterLayout.of(graph)
@@ -167,8 +167,9 @@ def _show(growth: Growth, sizes: Sequence[int], repeats: int) -> None:
 def run(quick: bool) -> None:
     """Print all growths."""
     for growth in GROWTHS.values():
-        _show(growth, growth.quick if quick else growth.sizes, 1 if quick else 3)
+        _show(growth, growth.quick if quick else growth.sizes, 1 if quick else 2)
     show_note(
-        "plan: ViewPlan.build of a structure that was never seen, once; fit: SpectralJunctionTree(graph, shrinkage=1)"
-        " of a structure that has a plan; score: all rows; EM step: the E-step over all rows, equal ones merged"
+        "rows are drawn evenly, so that hardly any are equal; plan: ViewPlan.build of a structure that was never"
+        " seen, once; fit: SpectralJunctionTree(graph, shrinkage=1) of a structure that has a plan; score: all rows;"
+        " EM step: the E-step over all rows"
     )
