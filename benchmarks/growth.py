@@ -170,6 +170,6 @@ def run(quick: bool) -> None:
         _show(growth, growth.quick if quick else growth.sizes, 1 if quick else 2)
     show_note(
         "rows are drawn evenly, so that hardly any are equal; plan: ViewPlan.build of a structure that was never"
-        " seen, once; fit: SpectralJunctionTree(graph, shrinkage=1) of a structure that has a plan; score: all rows;"
+        " seen, once; fit: SpectralJunctionTree(graph, shrinkage=1), structure planned before; score: all rows;"
         " EM step: the E-step over all rows"
     )
