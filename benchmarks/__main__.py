@@ -24,6 +24,9 @@ TOPICS = (
     "starts",
     "memory",
     "large",
+    "growth",
+    "peers",
+    "plan",
     "accuracy",
     "consistency",
     "real",
@@ -40,7 +43,7 @@ COMPARING = ("first_minute", "versions", "em_states")
 """The topics that can measure another checkout beside this one."""
 LONG = ("density",)
 """The topics that take hours, can be run for some data sets only, and beside what another Python has installed."""
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS")
 
 
 def _arguments() -> argparse.Namespace:

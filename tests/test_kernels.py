@@ -17,13 +17,17 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eigentree as et
+from eigentree.engine import narrow_layout
 from eigentree.engine.layout import all_kept, flat_tree, round_tour
+from eigentree.engine.narrow_layout import Narrow
 from eigentree.engine.node_operator import NodeOperator
-from eigentree.kernels.codes import copy_codes, encode_column, hash_rows, largest_codes
+from eigentree.engine.passes import upward_pass
+from eigentree.kernels.codes import copy_codes, encode_column, encode_rows, hash_rows, largest_codes
 from eigentree.kernels.counting import count_groups, count_pairs, feature_sums, weigh_groups
 from eigentree.kernels.drawing import choose, pick
 from eigentree.kernels.flat import FlatTree, Workspace
 from eigentree.kernels.messages import careful_upward, downward, draw, upward
+from eigentree.kernels.narrow import narrow_upward
 from eigentree.kernels.wide import WideWorkspace, wide_downward, wide_draw, wide_upward
 
 # ---------------------------------------------------------------------------------------------- codes
@@ -47,6 +51,31 @@ def test_missing_cells_become_the_code_after_the_last(missing: float) -> None:
 @pytest.mark.parametrize("bad", [5, 1.5, -2, -0.5, math.inf, -math.inf])
 def test_the_first_cell_that_is_no_code_is_named(bad: float) -> None:
     assert encode_column(np.array([0.0, 4.0, bad, bad]), 5, np.empty(4, np.uint8)) == 2
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int64, np.uint8, np.uint32])
+@pytest.mark.parametrize("rows", [1, 31, 32, 70])
+def test_rows_become_codes_column_by_column(kind: type, rows: int) -> None:
+    """As each column does by itself, and the columns that hold no code are named."""
+    random = np.random.default_rng(rows)
+    states = np.array([3, 5, 120, 7, 100])
+    cells = np.column_stack([random.integers(0, size, rows + 9) for size in states])
+    if np.dtype(kind).kind == "i":
+        cells[random.random(cells.shape) < 0.2] = -1
+        cells[6, 1] = -2
+    cells[rows + 4, 3] = 7
+    # What lies before and after these rows does not count.
+    cells[4, 4] = cells[rows + 5, 0] = 101
+    cells = cells.astype(kind)
+    codes, wrong = np.full((5, rows), 200, np.uint8), np.ones(5, np.bool_)
+    encode_rows(cells, 5, states, codes, wrong)
+    for j, size in enumerate(states.tolist()):
+        column = np.empty(rows, np.uint8)
+        bad = encode_column(cells[5 : 5 + rows, j], size, column)
+        assert wrong[j] == (bad >= 0)
+        if bad < 0:
+            assert_array_equal(codes[j], column)
+    assert wrong[3]
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.uint16])
@@ -129,7 +158,7 @@ def test_joint_counts(rows: int, holes: bool) -> None:
     any_hole = (codes == np.array(STATES)[:, None]).any(axis=1)
     # The joint code of a missing cell may wrap round; it is not used.
     with np.errstate(over="ignore"):
-        count_groups(codes, *arrays, tables, any_hole)
+        count_groups(codes, np.arange(len(GROUPS)), *arrays, tables, any_hole)
     assert_array_equal(tables - 5, reference_counts(codes, [1] * rows, GROUPS, STATES))
 
 
@@ -246,8 +275,8 @@ def test_a_stretch_holds_its_start_and_not_its_end() -> None:
 class Tree:
     """Operators with random values, and what they say as exact fractions."""
 
-    def __init__(self, seed: int, nodes: int, smallest: int = 0, signed: bool = True) -> None:
-        """Values are random times a power of two from 0 down to `smallest`."""
+    def __init__(self, seed: int, nodes: int, smallest: int = 0, signed: bool = True, most: int = 3) -> None:
+        """Values are random times a power of two from 0 down to `smallest`; bonds have at most so many states."""
         random = np.random.default_rng(seed)
         children: list[list[int]] = [[] for _ in range(nodes)]
         # In preorder: every new node hangs from the last one or from one of its ancestors.
@@ -257,7 +286,7 @@ class Tree:
             path = path[: random.choice(free) + 1]
             children[path[-1]].append(node)
             path.append(node)
-        bonds = [1, *random.integers(1, 4, nodes - 1).tolist()]
+        bonds = [1, *random.integers(1, most + 1, nodes - 1).tolist()]
         self.states: list[int] = []
         self.nodes = []
         for node in range(nodes):
@@ -361,6 +390,71 @@ def test_probabilities_pass_up(seed: int, block: int) -> None:
         with np.errstate(divide="ignore"):
             wide_upward(flat, codes, wide_workspace(flat), again, sign_again)
         assert_sizes(again[3:][certain], sign_again[3:][certain], kept, rtol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("most", [3, 4, 8])
+@pytest.mark.parametrize("smallest", [0, -30, -400])
+@pytest.mark.parametrize("signed", [False, True])
+def test_rows_pass_narrowly_to_the_same_bits(seed: int, most: int, smallest: int, signed: bool) -> None:
+    tree = Tree(seed, nodes=1 + seed % 9, smallest=smallest, signed=signed, most=most)
+    codes = tree.rows(70, holes=0.2).T
+    with pytest.MonkeyPatch.context() as patch, np.errstate(divide="ignore"):
+        patch.setattr(narrow_layout, "BLOCK", 1 + seed)
+        patch.setattr(narrow_layout, "MOST_PADDING", math.inf)
+        narrow = Narrow.of(tree.nodes, tree.flat)
+        assert narrow is not None
+        expected, expected_sign = upward_pass(tree.flat, codes)
+        found, sign = upward_pass(tree.flat, codes, narrow)
+    assert_array_equal(found, expected)
+    assert_array_equal(sign, expected_sign)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("most", [4, 8])
+def test_a_narrow_pass_stops_where_underflow_could_matter(
+    monkeypatch: pytest.MonkeyPatch, seed: int, most: int
+) -> None:
+    """Only there: its first rows are done, and all rows of a tree without tiny numbers."""
+    monkeypatch.setattr(narrow_layout, "MOST_PADDING", math.inf)
+    tree = Tree(seed, nodes=9, smallest=-500 if seed % 2 else 0, most=most)
+    codes = tree.rows(40, holes=0.0)
+    narrow = Narrow.of(tree.nodes, tree.flat)
+    assert narrow is not None
+    space = narrow.space(8)
+    for array in space:
+        array[:] = 10**9 if array.dtype.kind == "i" else np.nan
+    found, sign = np.full(40, np.nan), np.full(40, 7, np.int8)
+    with np.errstate(divide="ignore"):
+        done = narrow_upward(narrow.tree, narrow.width, codes, 16, 40, space, found, sign)
+        expected = np.empty(40), np.empty(40, np.int8)
+        stopped, _ = upward(tree.flat, codes, 16, 40, workspace(tree.flat, 8), *expected)
+    assert done == stopped
+    assert (done == 40) or seed % 2
+    assert np.isnan(found[:16]).all()
+    assert np.isnan(found[done:]).all()
+    assert_array_equal(found[16:done], expected[0][16:done])
+
+
+def test_wide_bonds_and_sparse_operators_are_not_narrow() -> None:
+    for bond in (8, 9):
+        nodes = [
+            NodeOperator.from_dense(np.ones((bond, 1)), children=(1,)),
+            NodeOperator.from_dense(np.ones((9, bond, bond)), columns=(0,), children=(2,)),
+            NodeOperator.from_dense(np.ones((9, bond)), columns=(1,)),
+        ]
+        found = Narrow.of(nodes, flat_tree(nodes, [9, 9]))
+        assert (found is None) == (bond > 8)
+    diagonal = np.zeros((30, 8, 8, 8))
+    diagonal[:, range(8), range(8), range(8)] = 1.0
+    nodes = [
+        NodeOperator.from_dense(np.ones((8, 1)), children=(1,)),
+        NodeOperator.from_dense(diagonal, columns=(0,), children=(2, 3)),
+        *(NodeOperator.from_dense(np.ones((2, 8)), columns=(column,)) for column in (1, 2)),
+    ]
+    assert Narrow.of(nodes, flat_tree(nodes, [30, 2, 2])) is None
+    nodes[1] = NodeOperator.from_dense(np.ones((30, 8, 8, 8)), columns=(0,), children=(2, 3))
+    assert Narrow.of(nodes, flat_tree(nodes, [30, 2, 2])) is not None
 
 
 def test_a_leaf_may_hold_no_column() -> None:

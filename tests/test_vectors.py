@@ -12,12 +12,15 @@ from numpy.testing import assert_array_equal
 from eigentree.kernels.vectors import (
     LANES,
     add_product,
+    largest,
     load,
     load_from,
     nothing,
     product,
+    repeated,
     spread,
     store,
+    store_at,
     sum_of,
     transposed,
 )
@@ -48,7 +51,18 @@ def turned(lines: np.ndarray, out: np.ndarray) -> None:
     store(out, 2, 4, d)
 
 
-@pytest.mark.parametrize("function", [loaded, spread_out, combined, turned])
+def repeated_and_stored(lines: np.ndarray, out: np.ndarray) -> None:
+    store_at(out[1], 3, load(lines, 0, 2))
+    store_at(out[2], 0, repeated(lines[1, 1] * 3.0))
+
+
+def largest_of(lines: np.ndarray, out: np.ndarray) -> None:
+    for line in range(3):
+        for start in range(5):
+            out[line, start] = largest(load(lines, line, start))
+
+
+@pytest.mark.parametrize("function", [loaded, spread_out, combined, turned, repeated_and_stored, largest_of])
 def test_compiled_vectors_are_their_plain_forms(function: Callable[..., None]) -> None:
     # Small integers, so that nothing is rounded.
     lines = np.random.default_rng(0).integers(-99, 99, (3, 2 * LANES + 1)).astype(float)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,17 +16,24 @@ from eigentree.kernels.compiling import thread_count
 from eigentree.kernels.counting import count_groups, weigh_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from eigentree.arrays import Booleans, Codes, Floats, Integers
+    from eigentree.counting.carriers import Carriers
     from eigentree.counting.layout import CountLayout
 
 __all__ = ["Accumulator", "Tally"]
 
 SHARED_FROM = 300_000
 """Rows times groups from which starting threads pays."""
+
+CARRIED_FROM = 16_384
+"""Rows from which groups that come later are counted together: what that saves has to pay for summing out."""
+
+CARRIED_ROWS = 2_048
+"""Fewest rows at a time that are counted so, or else the tables would come and go in the caches too often."""
 
 MOST_PARTS = 32
 """Parts of a sparse table that are kept apart before they are merged: memory stays in proportion to what occurs."""
@@ -84,9 +90,14 @@ class Accumulator:
         self.residual: NDArray[Any] | None = None
         self.empty = layout.empty_sparse()
         self.parts: dict[int, list[tuple[Integers, NDArray[Any]]]] = {g: [] for g in self.empty}
+        self.carried: NDArray[np.int64] | None = None
+        self.pool: ThreadPoolExecutor | None = None
+        self.pending: list[Future[None]] = []
 
     def add(self, codes: Codes, weights: NDArray[Any] | None) -> None:
         """Count rows of codes, each as often as its weight says."""
+        # Threads of the rows before have counted while these were encoded, but no table has two writers.
+        self._wait()
         layout = self.layout
         groups = (layout.group_start, layout.columns, layout.states, layout.table_start)
         holes = np.zeros(codes.shape[1], np.bool_)
@@ -95,19 +106,7 @@ class Accumulator:
             largest_codes(codes.T, largest)
         holes[layout.columns] = largest[layout.columns] == layout.states
         if weights is None:
-            _in_threads(
-                lambda part: count_groups(
-                    codes.T,
-                    layout.group_start[part],
-                    layout.columns,
-                    layout.states,
-                    layout.table_start[part],
-                    self.whole,
-                    holes,
-                ),
-                len(layout.dense),
-                len(codes),
-            )
+            self._add_ones(codes, holes)
             self.rows += len(codes)
         elif weights.dtype.kind in "iub":
             weights = weights.astype(np.int64)
@@ -123,6 +122,50 @@ class Accumulator:
             self._add_sparse(g, codes, weights)
         if holes.any():
             self._add_residual(codes, weights, set(np.flatnonzero(holes).tolist()))
+
+    def _add_ones(self, codes: Codes, holes: Booleans) -> None:
+        """Count rows once each, in threads that may go on while the next rows are encoded."""
+        layout = self.layout
+        which: list[tuple[NDArray[np.int64], CountLayout | Carriers, Integers]]
+        which = [(self.whole, layout, np.arange(len(layout.dense)))]
+        if self.rows >= CARRIED_FROM and len(codes) >= CARRIED_ROWS and layout.carriers.carried:
+            carriers = layout.carriers
+            if self.carried is None:
+                self.carried = np.zeros(int(carriers.table_start[-1]), np.int64)
+            whole = carriers.whole(holes)
+            which = [
+                (self.carried, carriers, np.flatnonzero(whole)),
+                (self.whole, layout, carriers.directly(whole)),
+            ]
+
+        def count(part: int, parts: int) -> None:
+            for tables, arrays, numbers in which:
+                count_groups(
+                    codes.T,
+                    np.ascontiguousarray(numbers[part::parts]),
+                    arrays.group_start,
+                    arrays.columns,
+                    arrays.states,
+                    arrays.table_start,
+                    tables,
+                    holes,
+                )
+
+        groups = sum(len(numbers) for _, _, numbers in which)
+        threads = min(thread_count(), groups) if groups * len(codes) > SHARED_FROM else 1
+        if threads <= 1:
+            count(0, 1)
+            return
+        if self.pool is None:
+            self.pool = ThreadPoolExecutor(thread_count())
+        # Every group has a table of its own, so nothing depends on who counts it.
+        self.pending = [self.pool.submit(count, part, threads) for part in range(threads)]
+
+    def _wait(self) -> None:
+        """Return when no thread counts any more."""
+        for counting in self.pending:
+            counting.result()
+        self.pending = []
 
     def _add_residual(self, codes: Codes, weights: NDArray[Any] | None, holed: set[int]) -> None:
         """Count the rows that a covered group has and its holder has not, for want of a cell."""
@@ -166,28 +209,18 @@ class Accumulator:
             parts[:] = [_merged(parts)]
 
     def tally(self) -> Tally:
-        """Return what was counted."""
+        """Return what was counted; nothing can be added any more."""
+        self._wait()
+        if self.pool is not None:
+            self.pool.shutdown()
+        if self.carried is not None:
+            self.layout.carriers.add_to(self.whole, self.carried)
         dense: NDArray[Any] = self.whole if self.weighted is None else self.whole + self.weighted
         sparse = dict(self.empty)
         for g, parts in self.parts.items():
             if parts:
                 sparse[g] = JointTable(self.empty[g].columns, self.empty[g].shape, *_merged(parts))
         return Tally(dense, sparse, self.residual, self.rows)
-
-
-def _in_threads(work: Callable[[slice], None], groups: int, rows: int) -> None:
-    """Do work on the starts of consecutive groups, shared by as many threads as may be.
-
-    Every group has a table of its own, so nothing depends on who counts it.
-    """
-    threads = min(thread_count(), groups) if groups * rows > SHARED_FROM else 1
-    bounds = [round(k * groups / threads) for k in range(threads + 1)]
-    parts = [slice(a, b + 1) for a, b in pairwise(bounds)]
-    if threads == 1:
-        work(parts[0])
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, parts))
 
 
 def _merged(

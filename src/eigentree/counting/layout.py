@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.counting import joint_table
+from eigentree.counting.carriers import Carriers
 from eigentree.counting.joint_table import JointTable
 from eigentree.errors import DataError
 from eigentree.kernels.counting import feature_sums
@@ -100,6 +101,12 @@ class CountLayout:
             for g in range(len(self.groups))
             if g not in kept
         }
+
+    @cached_property
+    def carriers(self) -> Carriers:
+        """Which of the groups that are kept as arrays are counted together."""
+        groups = [self.groups[g] for g in self.dense]
+        return Carriers.of(groups, [self.shapes[g] for g in self.dense], self.table_start)
 
     @cached_property
     def residual_size(self) -> int:

@@ -188,12 +188,16 @@ class Columns:
         """The smallest unsigned type that holds every code, the one for missing cells included."""
         return np.min_scalar_type(max(self.states))
 
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
+
     def position(self, name: str) -> int:
         """Return the place of a column; raise `DataError` where there is none of this name."""
-        # By kind first: an array has no truth when compared.
-        if not isinstance(name, str) or name not in self.names:
+        # By kind first: an array has no hash.
+        if not isinstance(name, str) or name not in self._places:
             raise DataError(f"there is no column {quoted(name)}{did_you_mean(name, self.names)}")
-        return self.names.index(name)
+        return self._places[name]
 
     def labels(self, name: str) -> Sequence[Label]:
         """Return what the states of a column are called, in the order of their codes."""

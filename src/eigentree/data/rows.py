@@ -12,7 +12,7 @@ from eigentree.data.labels import MISSING, UNKNOWN
 from eigentree.data.table import table_of
 from eigentree.data.written import Written, read_as
 from eigentree.errors import DataError
-from eigentree.kernels.codes import copy_codes, encode_column
+from eigentree.kernels.codes import copy_codes, encode_column, encode_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,8 @@ class Rows:
     cells : tuple of array, shape (rows,)
         One view per column, of whatever number type the user gave.
     whole : array, shape (rows, columns), or None
-        The same as one column-major array, where the user gave such a one of small unsigned integers.
+        The same as one array, where the user gave a column-major one of small unsigned integers, or a row-major one
+        of whole numbers of any kind.
     first : int
         The number of the first row, for messages: rows may be a part of more.
     """
@@ -97,8 +98,8 @@ class Rows:
                 cells.append(_numbers(column, states, name, lenient, first))
             else:
                 cells.append(_coded(column, meaning, name, lenient, first))
-        whole = X if type(X) is np.ndarray and X.dtype == columns.code_type and X.flags.f_contiguous else None
-        return cls(columns, tuple(cells), whole if columns.plain and not lenient else None, first)
+        whole = X if type(X) is np.ndarray and columns.plain and not lenient else None
+        return cls(columns, tuple(cells), whole if _in_one_piece(whole, columns) else None, first)
 
     @classmethod
     def of_codes(cls, codes: Codes, columns: Columns) -> Rows:
@@ -134,11 +135,8 @@ class Rows:
         stop = self.count if stop is None else min(stop, self.count)
         states = self.columns.states
         codes = np.empty((stop - start, len(states)), self.columns.code_type, order="F")
-        if self.whole is not None and stop > start:
-            largest = np.empty(len(states), codes.dtype)
-            copy_codes(self.whole.T, start, codes.T, largest)
-            if (largest < states).all():
-                return codes
+        if self.whole is not None and stop > start and self._encode_whole(start, codes):
+            return codes
         for j, (column, count) in enumerate(zip(self.cells, states, strict=True)):
             cells = column[start:stop]
             # numpy's vectorised minimum and copy beat a loop that looks at each cell, where nothing is amiss.
@@ -155,11 +153,33 @@ class Rows:
                 )
         return codes
 
+    def _encode_whole(self, start: int, codes: Codes) -> bool:
+        """Return whether all is well, after writing the codes of some rows of one array."""
+        assert self.whole is not None
+        states = np.array(self.columns.states)
+        if self.whole.flags.f_contiguous:
+            largest = np.empty(len(states), codes.dtype)
+            copy_codes(self.whole.T, start, codes.T, largest)
+            return bool((largest < states).all())
+        wrong = np.empty(len(states), np.bool_)
+        encode_rows(self.whole, start, states, codes.T, wrong)
+        return not wrong.any()
+
     def chunks(self, size: int | None = None) -> Iterator[tuple[int, Codes]]:
         """Yield the first row and the codes of consecutive parts of the data; `size` is what memory allows."""
         size = size or rows_at_a_time(len(self.cells))
         for start in range(0, self.count, size):
             yield start, self.encode(start, start + size)
+
+
+def _in_one_piece(cells: NDArray[Any] | None, columns: Columns) -> bool:
+    """Return whether cells can be encoded all columns at once."""
+    if cells is None or cells.ndim != 2 or not cells.dtype.isnative:
+        return False
+    if cells.flags.f_contiguous:
+        return cells.dtype == columns.code_type
+    # A number of 64 bits without a sign does not compare with -1.
+    return cells.dtype.kind in "iu" and cells.dtype != np.uint64 and cells.flags.c_contiguous
 
 
 _WIDEN = "fit with all of them as categories=, or take what is unknown as missing with unknown='missing'"

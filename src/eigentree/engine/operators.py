@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from eigentree.engine import folding, layout, passes
+from eigentree.engine.narrow_layout import Narrow
 from eigentree.engine.node_operator import NodeOperator
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class TreeOperators:
 
         A row of probability zero has log -inf and sign 0.
         """
-        return passes.upward_pass(self.folded.flat, codes)
+        return passes.upward_pass(self.folded.flat, codes, self.folded.narrow)
 
     def tables(self, codes: Codes, columns: Sequence[int]) -> list[Floats]:
         """Return, for each wanted column, P(column = v, the row's other cells) up to a factor per row.
@@ -99,6 +100,11 @@ class TreeOperators:
     def flat(self) -> FlatTree:
         """The flat layout of this tree for the compiled pass up."""
         return layout.flat_tree(self.nodes, self.states)
+
+    @cached_property
+    def narrow(self) -> Narrow | None:
+        """The layout of this tree for the compiled pass up row by row, where its bonds are narrow enough."""
+        return Narrow.of(self.nodes, self.flat)
 
     @cached_property
     def kept(self) -> FlatTree:

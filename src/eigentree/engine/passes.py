@@ -26,6 +26,7 @@ from eigentree.kernels import messages as messages_kernels
 from eigentree.kernels import wide as wide_kernels
 from eigentree.kernels.drawing import pick
 from eigentree.kernels.flat import Workspace
+from eigentree.kernels.narrow import narrow_upward
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.arrays import Booleans, Codes, Floats, Integers
+    from eigentree.engine.narrow_layout import Narrow
     from eigentree.engine.node_operator import NodeOperator
     from eigentree.engine.operators import TreeOperators
     from eigentree.kernels.flat import FlatTree
@@ -50,13 +52,16 @@ class Scaled(NamedTuple):
     log_scale: float
 
 
-def upward_pass(flat: FlatTree, codes: Codes) -> tuple[Floats, NDArray[np.int8]]:
+def upward_pass(flat: FlatTree, codes: Codes, narrow: Narrow | None = None) -> tuple[Floats, NDArray[np.int8]]:
     """Return the log absolute probability of each row of codes, and its sign (Eq. 13).
 
-    A row of probability zero has log -inf and sign 0.
+    A row of probability zero has log -inf and sign 0. Where the tree is narrow, rows go through that layout of it.
     """
     rows = _Rows(flat, codes, down=False)
-    rows.pass_up(0, len(codes))
+    if narrow is None:
+        rows.pass_up(0, len(codes))
+    else:
+        rows.pass_narrowly(narrow)
     if rows.unsure.any():
         again = np.empty(int(rows.unsure.sum())), np.empty(int(rows.unsure.sum()), np.int8)
         wide_kernels.wide_upward(flat, rows.spoiled(), rows.wide_workspace(), *again)
@@ -163,6 +168,18 @@ class _Rows:
             if node >= 0:
                 end = min(start + self.space.lines.shape[1], stop)
                 messages_kernels.careful_upward(self.flat, self.cells, start, end, node, *found, self.unsure)
+                start = end
+
+    def pass_narrowly(self, narrow: Narrow) -> None:
+        """Pass messages up the whole tree for all rows; blocks in which underflow could matter go the long way."""
+        space, start, stop = narrow.space(len(self.unsure)), 0, len(self.unsure)
+        while start < stop:
+            start = narrow_upward(
+                narrow.tree, narrow.width, self.cells, start, stop, space, self.log_size, self.sign
+            )
+            if start < stop:
+                end = min(start + len(space.place), stop)
+                self.pass_up(start, end)
                 start = end
 
     def spoiled(self) -> Codes:

@@ -8,7 +8,7 @@ import numpy as np
 
 from eigentree.kernels.compiling import compiled
 
-__all__ = ["copy_codes", "encode_column", "hash_rows", "largest_codes"]
+__all__ = ["copy_codes", "encode_column", "encode_rows", "hash_rows", "largest_codes"]
 
 
 @compiled
@@ -26,6 +26,39 @@ def encode_column(cells: Any, states: int, codes: Any) -> int:
         else:
             return r
     return -1
+
+
+@compiled
+def encode_rows(cells: Any, start: int, states: Any, codes: Any, wrong: Any) -> None:
+    """Write the codes of some rows, and for each column whether a cell is neither a code nor -1.
+
+    Parameters
+    ----------
+    cells : (rows, columns)
+        Of whole numbers, one row after the other.
+    start : int
+        The first row.
+    states, wrong : (columns,)
+    codes : (columns, rows)
+        They are turned by the tile, so that both sides are read and written line by line of the cache.
+    """
+    columns, tile_rows = codes.shape[0], 32
+    tile = np.empty((tile_rows, columns), codes.dtype)
+    for j in range(columns):
+        wrong[j] = False
+    for first in range(0, codes.shape[1], tile_rows):
+        count = min(tile_rows, codes.shape[1] - first)
+        for r in range(count):
+            row, out = cells[start + first + r], tile[r]
+            for j in range(columns):
+                cell, size = row[j], states[j]
+                missing = cell == -1
+                wrong[j] |= not missing and (cell < 0 or cell >= size)
+                out[j] = size if missing else cell
+        for j in range(columns):
+            column = codes[j, first : first + count]
+            for r in range(count):
+                column[r] = tile[r, j]
 
 
 @compiled

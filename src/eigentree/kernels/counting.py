@@ -8,7 +8,7 @@ import numpy as np
 
 from eigentree.kernels.compiling import compiled, helper
 
-__all__ = ["count_groups", "count_pairs", "feature_sums", "weigh_groups"]
+__all__ = ["add_margins", "count_groups", "count_pairs", "feature_sums", "weigh_groups"]
 
 
 @helper
@@ -38,21 +38,70 @@ def _present(codes: Any, start: int, count: int, columns: Any, states: Any, pres
             out[r] &= column[r] != states[k]
 
 
+@helper
+def _repeats(joint: Any, count: int) -> bool:
+    """Return whether at least every eighth joint code is that of the row before."""
+    equal = 0
+    for r in range(1, count):
+        equal += joint[r] == joint[r - 1]
+    return 8 * equal >= count
+
+
+@helper
+def _add_ones(joint: Any, count: int, cells: int, lanes: Any) -> None:
+    """Count joint codes in four sub-tables that take turns, each of so many cells."""
+    first, second, third, fourth = lanes[:cells], lanes[cells:], lanes[2 * cells :], lanes[3 * cells :]
+    one = np.uint32(1)
+    whole = count // 4 * 4
+    for r in range(0, whole, 4):
+        first[joint[r]] += one
+        second[joint[r + 1]] += one
+        third[joint[r + 2]] += one
+        fourth[joint[r + 3]] += one
+    for r in range(whole, count):
+        first[joint[r]] += one
+
+
+@helper
+def _count_whole(codes: Any, group: Any, sizes: Any, joint: Any, lanes: Any, table: Any) -> None:
+    """Add the joint counts of one group without holes, by way of small numbers, which take less of the cache.
+
+    Four sub-tables take turns where codes repeat, so that equal ones that follow each other do not wait for one
+    another, and where they are so small that all four stay in cache.
+    """
+    block, cells = joint.shape[0], table.shape[0]
+    four = cells <= 512
+    for start in range(0, codes.shape[1], block):
+        count = min(block, codes.shape[1] - start)
+        _group_codes(codes, start, count, group, sizes, joint)
+        if start == 0 and not four:
+            four = _repeats(joint, count)
+        if four:
+            _add_ones(joint, count, cells, lanes)
+        else:
+            for r in range(count):
+                lanes[joint[r]] += np.uint32(1)
+    for lane in range(4 if four else 1):
+        part = lanes[lane * cells : (lane + 1) * cells]
+        for k in range(cells):
+            table[k] += part[k]
+            part[k] = 0
+
+
 @compiled
 def count_groups(
-    codes: Any, group_start: Any, columns: Any, states: Any, table_start: Any, tables: Any, holes: Any
+    codes: Any, which: Any, group_start: Any, columns: Any, states: Any, table_start: Any, tables: Any, holes: Any
 ) -> None:
-    """Add the joint counts of each group of columns to its table; rows with a missing cell do not count there.
+    """Add the joint counts of some groups of columns to their tables; rows with a missing cell do not count there.
 
-    Tables lie end to end in `tables`, and none has more than 65,536 cells. ``holes[column]`` says whether the
-    column has a missing cell at all. Four sub-tables take turns, so that equal codes that follow each other do not
-    wait for one another.
+    Tables lie end to end in `tables`, and none has more than 65,536 cells. There are fewer than 2^32 rows.
+    ``holes[column]`` says whether the column has a missing cell at all.
     """
     block = 2048
     joint = np.empty(block, np.uint16)
     present = np.empty(block, np.bool_)
-    lanes = np.zeros((4, 4096), np.int64)
-    for g in range(table_start.shape[0] - 1):
+    lanes = np.zeros(4 * 4096, np.uint32)
+    for g in which:
         group = columns[group_start[g] : group_start[g + 1]]
         sizes = states[group_start[g] : group_start[g + 1]]
         cells = table_start[g + 1] - table_start[g]
@@ -60,7 +109,10 @@ def count_groups(
         any_hole = False
         for column in group:
             any_hole |= holes[column]
-        in_lanes = cells <= 4096 and not any_hole
+        # To empty the small numbers should take less time than to fill them.
+        if not any_hole and cells <= 4096 and 2 * cells <= codes.shape[1]:
+            _count_whole(codes, group, sizes, joint, lanes, table)
+            continue
         for start in range(0, codes.shape[1], block):
             count = min(block, codes.shape[1] - start)
             _group_codes(codes, start, count, group, sizes, joint)
@@ -69,23 +121,66 @@ def count_groups(
                 for r in range(count):
                     if present[r]:
                         table[joint[r]] += 1
-            elif in_lanes:
-                whole = count // 4 * 4
-                for r in range(0, whole, 4):
-                    lanes[0, joint[r]] += 1
-                    lanes[1, joint[r + 1]] += 1
-                    lanes[2, joint[r + 2]] += 1
-                    lanes[3, joint[r + 3]] += 1
-                for r in range(whole, count):
-                    lanes[0, joint[r]] += 1
             else:
                 for r in range(count):
                     table[joint[r]] += 1
-        if in_lanes:
-            for k in range(cells):
-                table[k] += lanes[0, k] + lanes[1, k] + lanes[2, k] + lanes[3, k]
-                for lane in range(4):
-                    lanes[lane, k] = 0
+
+
+@helper
+def _add_margin(table: Any, states: Any, strides: Any, digits: Any, target: Any) -> None:
+    """Add a table to a smaller one of some of its axes: those whose stride there is not 0."""
+    last = states.shape[0] - 1
+    width, step = states[last], strides[last]
+    for axis in range(last):
+        digits[axis] = 0
+    at = 0
+    for start in range(0, table.shape[0], width):
+        for state in range(width):
+            target[at + state * step] += table[start + state]
+        axis = last - 1
+        while axis >= 0:
+            digits[axis] += 1
+            at += strides[axis]
+            if digits[axis] < states[axis]:
+                break
+            at -= digits[axis] * strides[axis]
+            digits[axis] = 0
+            axis -= 1
+
+
+@compiled
+def add_margins(
+    tables: Any,
+    group_start: Any,
+    states: Any,
+    table_start: Any,
+    members: Any,
+    stride_start: Any,
+    strides: Any,
+    sums: Any,
+) -> None:
+    """Add each table, summed over the axes that they lack, to the tables of its members.
+
+    Parameters
+    ----------
+    tables : (cells,)
+        Tables end to end; group, states and cells of each are those from its start to before the next one's.
+    members : (members, 3)
+        The table it belongs to, and where its own cells lie in `sums`: from where on, to before where.
+    stride_start : (members,)
+        Where the member's strides start, one for each axis of the table: how far apart its cells lie along the
+        axis, 0 where it lacks it.
+    """
+    most = 1
+    for g in range(table_start.shape[0] - 1):
+        most = max(most, group_start[g + 1] - group_start[g])
+    digits = np.empty(most, np.int64)
+    for m in range(members.shape[0]):
+        g = members[m, 0]
+        axes = states[group_start[g] : group_start[g + 1]]
+        steps = strides[stride_start[m] : stride_start[m] + axes.shape[0]]
+        target = sums[members[m, 1] : members[m, 2]]
+        _add_margin(tables[table_start[g] : table_start[g + 1]], axes, steps, digits, target)
 
 
 @compiled

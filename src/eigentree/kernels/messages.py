@@ -19,7 +19,7 @@ from eigentree.kernels.drawing import pick
 if TYPE_CHECKING:
     from eigentree.kernels.flat import FlatTree, Workspace
 
-__all__ = ["HUGE", "TINY", "careful_upward", "downward", "draw", "upward"]
+__all__ = ["HUGE", "LOWEST", "TINY", "careful_upward", "downward", "draw", "upward"]
 
 NONE = np.int64(-1)
 """No line, or no child. Not a literal, for each of which numba would compile helpers anew."""

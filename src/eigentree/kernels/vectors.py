@@ -24,12 +24,15 @@ if TYPE_CHECKING:
 __all__ = [
     "LANES",
     "add_product",
+    "largest",
     "load",
     "load_from",
     "nothing",
     "product",
+    "repeated",
     "spread",
     "store",
+    "store_at",
     "sum_of",
     "transposed",
 ]
@@ -111,6 +114,61 @@ def _lower_load_from(context: Any, builder: Any, signature: Any, arguments: Any)
     return builder.load(place, align=NUMBER_BYTES)
 
 
+def store_at(values: Floats, start: int, vector: Any) -> None:
+    """Write a vector into a list from a start on."""
+    for k in range(LANES):
+        values[start + k] = vector[k]
+
+
+@type_callable(store_at)
+def _type_of_store_at(_: Any) -> Callable[..., Any]:
+    return lambda values, start, vector: types.none
+
+
+@lower_builtin(store_at, types.Array, types.Integer, Vector)
+def _lower_store_at(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    values = context.make_array(signature.args[0])(context, builder, arguments[0])
+    place = builder.bitcast(builder.gep(values.data, [arguments[1]]), arguments[2].type.as_pointer())
+    builder.store(arguments[2], place, align=NUMBER_BYTES)
+    return context.get_dummy_value()
+
+
+def repeated(number: float) -> Any:
+    """Return a vector of one number."""
+    return np.full(LANES, number)
+
+
+@type_callable(repeated)
+def _type_of_repeated(_: Any) -> Callable[..., Any]:
+    return lambda number: VECTOR
+
+
+@lower_builtin(repeated, types.Float)
+def _lower_repeated(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return _spread_number(builder, arguments[0])
+
+
+def largest(vector: Any) -> float:
+    """Return the largest absolute value of the numbers of a vector."""
+    return float(np.abs(vector).max())
+
+
+@type_callable(largest)
+def _type_of_largest(_: Any) -> Callable[..., Any]:
+    return lambda vector: types.float64
+
+
+@lower_builtin(largest, Vector)
+def _lower_largest(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    bits = ir.VectorType(ir.IntType(64), 4)
+    unsigned = builder.and_(builder.bitcast(arguments[0], bits), ir.Constant(bits, [2**63 - 1] * 4))
+    size = builder.bitcast(unsigned, arguments[0].type)
+    for places in ([2, 3, 2, 3], [1, 1, 1, 1]):
+        other = builder.shuffle_vector(size, size, ir.Constant(ir.VectorType(INDEX, 4), places))
+        size = builder.select(builder.fcmp_ordered(">", size, other), size, other)
+    return builder.extract_element(size, INDEX(0))
+
+
 def spread(values: Floats, place: int) -> Any:
     """Return a vector of one number of a list."""
     return np.full(LANES, values[place])
@@ -124,9 +182,7 @@ def _type_of_spread(_: Any) -> Callable[..., Any]:
 @lower_builtin(spread, types.Array, types.Integer)
 def _lower_spread(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     values = context.make_array(signature.args[0])(context, builder, arguments[0])
-    number = builder.load(builder.gep(values.data, [arguments[1]]))
-    first = builder.insert_element(ir.Constant(REGISTER, ir.Undefined), number, INDEX(0))
-    return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(INDEX, LANES), [0] * LANES))
+    return _spread_number(builder, builder.load(builder.gep(values.data, [arguments[1]])))
 
 
 def nothing() -> Any:
@@ -212,6 +268,12 @@ def _lower_transposed(context: Any, builder: Any, signature: Any, arguments: Any
     high = mixed(a, c, 2, 3, 6, 7), mixed(b, d, 2, 3, 6, 7)
     columns = [mixed(*pair, *places) for pair in (low, high) for places in ((0, 4, 2, 6), (1, 5, 3, 7))]
     return context.make_tuple(builder, signature.return_type, columns)
+
+
+def _spread_number(builder: Any, number: Any) -> Any:
+    """Return a register that holds one number everywhere."""
+    first = builder.insert_element(ir.Constant(REGISTER, ir.Undefined), number, INDEX(0))
+    return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(INDEX, LANES), [0] * LANES))
 
 
 def _place(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eigentree.counting.counts import Counts
 from eigentree.counting.pairs import PairCounts
 from eigentree.data.columns import Columns
 from eigentree.exact.network import LatentNetwork
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["warm_up"]
+
+MANY_ROWS = 40_000
 
 ALPHABETS = (3, 300)
 """Numbers of states whose codes take one byte, and two."""
@@ -39,6 +42,9 @@ def warm_up() -> Iterator[str]:
             holed[:20, 1] = -1
             codes = np.asfortranarray(rows.astype(np.min_scalar_type(states)))
             model = SpectralJunctionTree(network.graph).fit(codes)
+            # Many rows are counted in larger groups than few.
+            many = np.asfortranarray(np.tile(codes, (MANY_ROWS // len(codes), 1)))
+            Counts(network.graph, [("x0", "x1"), ("x1", "x2")]).update(many)
             yield f"{kind} alphabets: learning"
             # Pairs of columns with few states need no loop.
             pairs = PairCounts.empty(Columns(("x0", "x1"), (max(states, 8),) * 2))

@@ -146,13 +146,16 @@ class Group(NamedTuple):
 
 
 def nearest_groups(sizes: Sizes, count: int, least: int, most_states: int) -> list[Group]:
-    """Return groups of so many variables by the sum of their distances and then by their columns."""
+    """Return groups of so many variables by the sum of their distances and then by their columns.
+
+    Several have at most so many joint states; a single variable may have any number of them.
+    """
     every = range(len(sizes.distances))
     groups = [
         members
         for members in combinations(every, count)
         if math.prod([sizes.shape[k] for k in members]) >= least
-        and math.prod([sizes.states[k] for k in members]) <= most_states
+        and (count == 1 or math.prod([sizes.states[k] for k in members]) <= most_states)
     ]
     groups.sort(
         key=lambda members: (sum([sizes.distances[k] for k in members]), [sizes.columns[k] for k in members])

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["EdgeViews", "PlannedEdges", "Wishes", "plan_edges"]
 
 MAX_VIEW_STATES = 2**12
-"""Largest number of joint states of a view."""
+"""Largest number of joint states of a view of several variables."""
 
 GROUPINGS_KEPT = 32
 """For how many kinds of looks their groups are remembered: chains ask for the same again and again."""
@@ -295,9 +295,10 @@ class _Planner:
         separator = "{" + ", ".join(self.tree.nodes[i].separator) + "}"
         got, view = self._best(i, look, other_side, need)
         message = (
-            f"separator {separator} needs rank {need}, its view {{{', '.join(view)}}} reaches {got}, and no view "
-            f"of at most {MAX_VIEW_STATES} joint states does better; set max_rank={max(got, 1)} or lower, merge "
-            f"states of its observed variables, or pass when_short='warn' to go on at the lower rank"
+            f"separator {separator} needs rank {need}, its view {{{', '.join(view)}}} reaches {got}, and no "
+            f"other of one variable, or of at most {MAX_VIEW_STATES} joint states, does better; set "
+            f"max_rank={max(got, 1)} or lower, merge states of its observed variables, or pass when_short='warn' "
+            f"to go on at the lower rank"
         )
         if not got or self.wishes.when_short == "raise":
             raise RankError(message)

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from eigentree.arrays import Floats, Integers
 
-__all__ = ["NO_SIGNAL", "Bond", "centred_bond", "plain_bond", "scaled_bond"]
+__all__ = [
+    "NO_SIGNAL",
+    "Bond",
+    "centred_bond",
+    "leading_triples",
+    "plain_bond",
+    "scaled_bond",
+    "scaled_directions",
+]
 
 SCALING_ROWS = 20.0
 """c of the variance scaling: how many rows' worth of counts steady a rare state."""
@@ -20,6 +30,12 @@ NO_SIGNAL = 1e-10
 
 RANDOMISED_FROM = 400
 """Matrices with both sides larger than this get a randomised SVD: only a few directions are wanted."""
+
+
+ITERATIONS = 6
+"""Of the subspace in a randomised SVD."""
+
+Triples: TypeAlias = "tuple[Floats, Floats, Floats]"
 
 
 class Bond(NamedTuple):
@@ -48,25 +64,45 @@ def plain_bond(pairs: list[Floats], rank: int) -> Bond:
 
 def scaled_bond(pairs: list[Floats], rank: int, rows: Floats) -> Bond:
     """Return the bonds of leaves: with variance scaling, the shared direction taken out exactly."""
+    insides, outsides = [pair.sum(axis=-1) for pair in pairs], [pair.sum(axis=-2) for pair in pairs]
+
+    def triples(low: Floats, high: list[Floats]) -> Triples:
+        means = zip(pairs, insides, outsides, high, strict=True)
+        covariance = [
+            low[..., None] * (p - a[..., None] * b[..., None, :]) * c[..., None, :] for p, a, b, c in means
+        ]
+        return _top_singular(np.concatenate(covariance, axis=-1), rank)
+
+    return scaled_directions(insides, outsides, rank, rows, triples)
+
+
+def scaled_directions(
+    insides: list[Floats],
+    outsides: list[Floats],
+    rank: int,
+    rows: Floats,
+    triples: Callable[[Floats, list[Floats]], Triples],
+) -> Bond:
+    """Return the bonds of leaves, given the distributions of the columns in each pair.
+
+    Parameters
+    ----------
+    insides, outsides : list of array, shape (…, states)
+    rank : int
+    rows : array
+    triples : callable
+        Returns the leading singular triples of the covariances side by side, each column multiplied by its scale.
+    """
     steady = SCALING_ROWS / rows
-    low = _inverse_root(np.mean([pair.sum(axis=-1) for pair in pairs], axis=0) + steady)
-    high = [_inverse_root(pair.sum(axis=-2) + steady) for pair in pairs]
-    bordered = [_bordered(pair) for pair in pairs]
-    bond = centred_bond(bordered, rank, low, high)
+    low = _inverse_root(np.mean(insides, axis=0) + steady)
+    high = [_inverse_root(outside + steady) for outside in outsides]
+    bond = _directions(triples(low, high), insides, outsides, rank, low, high)
     # The constant is the sum of the one-hot vector's entries.
     spread = [part[..., 1:, :] + part[..., :1, :] for part in (bond.projection, *bond.solves)]
     return Bond(spread[0], spread[1:], bond.sizes)
 
 
-def _bordered(pairs: Floats) -> Floats:
-    """Return pair moments with the constant as one more feature, the first, on both sides."""
-    rows = np.concatenate([pairs.sum(axis=-2, keepdims=True), pairs], axis=-2)
-    return np.concatenate([rows.sum(axis=-1, keepdims=True), rows], axis=-1)
-
-
-def centred_bond(
-    pairs: list[Floats], rank: int, low: Floats | None = None, high: list[Floats] | None = None
-) -> Bond:
+def centred_bond(pairs: list[Floats], rank: int) -> Bond:
     """Return the bonds that carry the constant and the leading directions of the covariance.
 
     Parameters
@@ -74,22 +110,41 @@ def centred_bond(
     pairs : list of array, shape (sets, nodes, features of the inside view, features of an outside view)
         The first feature on each side is the constant.
     rank : int
-    low, high : array and list of array, optional
-        What each feature but the constant is multiplied by, inside and in each outside view.
     """
     covariance = [pair[..., 1:, 1:] - pair[..., 1:, :1] * pair[..., :1, 1:] for pair in pairs]
-    if low is not None and high is not None:
-        covariance = [low[..., :, None] * c * b[..., None, :] for c, b in zip(covariance, high, strict=True)]
-    u, sizes, v = _top_singular(np.concatenate(covariance, axis=-1), rank)
-    u, v, top = _padded(u, v, sizes, rank - 1)
+    triples = _top_singular(np.concatenate(covariance, axis=-1), rank)
+    return _directions(triples, [pair[..., 1:, 0] for pair in pairs], [pair[..., 0, 1:] for pair in pairs], rank)
+
+
+def _directions(
+    triples: Triples,
+    insides: list[Floats],
+    outsides: list[Floats],
+    rank: int,
+    low: Floats | None = None,
+    high: list[Floats] | None = None,
+) -> Bond:
+    """Return the bonds of leading singular triples of covariances.
+
+    Parameters
+    ----------
+    triples : tuple of array
+    insides, outsides : list of array, shape (…, features without the constant)
+        Means.
+    rank : int
+    low, high : array and list of array, optional
+        What each feature but the constant was multiplied by, inside and in each outside view.
+    """
+    sizes = triples[1]
+    u, v, top = _padded(triples[0], triples[2], sizes, rank - 1)
     # Each outside view adds 1 to the square of what the constant's singular value would be.
-    trivial = np.full((*sizes.shape[:-1], 1), math.sqrt(len(pairs)))
+    trivial = np.full((*sizes.shape[:-1], 1), math.sqrt(len(insides)))
     inside = u if low is None else low[..., :, None] * u
-    mean = np.mean([pair[..., 1:, 0] for pair in pairs], axis=0)
-    solve = np.split(np.swapaxes(v, -1, -2) * _inverted(top, trivial)[..., None, :], _ends(covariance), axis=-2)
+    mean = np.mean(insides, axis=0)
+    solve = np.split(np.swapaxes(v, -1, -2) * _inverted(top, trivial)[..., None, :], _ends(outsides), axis=-2)
     if high is not None:
         solve = [b[..., :, None] * part for b, part in zip(high, solve, strict=True)]
-    solves = [_centred(part, pair[..., 0, 1:], 1 / len(pairs)) for part, pair in zip(solve, pairs, strict=True)]
+    solves = [_centred(part, q, 1 / len(insides)) for part, q in zip(solve, outsides, strict=True)]
     return Bond(_centred(inside, mean, 1.0), solves, np.concatenate([trivial, sizes], axis=-1))
 
 
@@ -129,7 +184,7 @@ def _padded(u: Floats, v: Floats, sizes: Floats, rank: int) -> tuple[Floats, Flo
     )
 
 
-def _top_singular(matrices: Floats, wanted: int) -> tuple[Floats, Floats, Floats]:
+def _top_singular(matrices: Floats, wanted: int) -> Triples:
     """Return the largest singular triples of a stack of matrices, with signs that do not depend on the solver."""
     small = min(matrices.shape[-2:])
     if small < 3 * wanted + 8:
@@ -138,15 +193,37 @@ def _top_singular(matrices: Floats, wanted: int) -> tuple[Floats, Floats, Floats
         u, sizes, v = _refined(matrices, _random_start(matrices, wanted + 10))
     else:
         u, sizes, v = _refined(matrices, _gram_start(matrices, wanted + 4))
+    return _signed(u, sizes, v, wanted)
+
+
+def leading_triples(
+    times: Callable[[Floats], Floats],
+    transposed_times: Callable[[Floats], Floats],
+    shape: tuple[int, int],
+    wanted: int,
+) -> Triples:
+    """Return the largest singular triples of a matrix that is only multiplied with, as `_top_singular` has them."""
+    random = np.random.default_rng(0)
+    sketch = times(random.standard_normal((shape[1], min(wanted + 10, *shape))))
+    for _ in range(ITERATIONS):
+        sketch, _ = np.linalg.qr(sketch)
+        sketch = times(transposed_times(sketch))
+    right, _ = np.linalg.qr(transposed_times(np.linalg.qr(sketch)[0]))
+    u, sizes, v = np.linalg.svd(times(right), full_matrices=False)
+    return _signed(u, sizes, v @ right.T, wanted)
+
+
+def _signed(u: Floats, sizes: Floats, v: Floats, wanted: int) -> Triples:
+    """Return the first singular triples, with signs that do not depend on the solver."""
     u, sizes, v = u[..., :wanted], sizes[..., :wanted], v[..., :wanted, :]
-    if not small:
+    if not u.shape[-2] or not u.shape[-1]:
         return u, sizes, v
     largest = np.take_along_axis(u, np.abs(u).argmax(axis=-2, keepdims=True), axis=-2)
     signs = np.where(largest < 0, -1.0, 1.0)
     return u * signs, sizes, v * np.swapaxes(signs, -1, -2)
 
 
-def _refined(matrices: Floats, start: Floats) -> tuple[Floats, Floats, Floats]:
+def _refined(matrices: Floats, start: Floats) -> Triples:
     """Return the singular triples within the row space that a start on the left leads to (Rayleigh-Ritz).
 
     Small singular values come out as exactly as from a full decomposition, though the start may be rough in their
@@ -167,7 +244,7 @@ def _random_start(matrices: Floats, wanted: int) -> Floats:
     """Return leading left directions by subspace iteration (Halko, Martinsson and Tropp, 2011)."""
     random = np.random.default_rng(0)
     sketch = matrices @ random.standard_normal((matrices.shape[-1], wanted))
-    for _ in range(6):
+    for _ in range(ITERATIONS):
         sketch, _ = np.linalg.qr(sketch)
         sketch = matrices @ (np.swapaxes(matrices, -1, -2) @ sketch)
     return np.linalg.qr(sketch)[0]

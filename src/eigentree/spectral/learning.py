@@ -35,6 +35,8 @@ from eigentree.spectral.bonds import Bond, centred_bond, plain_bond, scaled_bond
 from eigentree.spectral.fit import LearnedEdge, SpectralFit
 from eigentree.spectral.hub_cores import with_hubs
 from eigentree.spectral.hubs import learn_hubs
+from eigentree.spectral.sources import CountedTables, ExactTables
+from eigentree.spectral.sparse_bonds import sparse_bond
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,21 +109,44 @@ class _Learning:
             whole = np.array([source.stacked(batch.below) for source in self.tables])
             self._keep_cores(batch, whole[..., None])
             return
-        pairs = self._pairs(batch)
+        if self.scaled and not batch.dense and not any(isinstance(source, ExactTables) for source in self.tables):
+            bond, cores = self._sparse_leaves(batch)
+        else:
+            pairs = self._pairs(batch)
+            if self.scaled:
+                bond = scaled_bond(pairs, batch.generic_rank, self.rows[:, None, None])
+            else:
+                bond = plain_bond(pairs, batch.rank)
+            solves = [solve[..., : batch.rank] for solve in bond.solves]
+            cores = np.asarray(sum(pair @ solve for pair, solve in zip(pairs, solves, strict=True)))
+        self._keep_edges(batch, bond)
         if self.scaled:
-            bond = scaled_bond(pairs, batch.generic_rank, self.rows[:, None, None])
             for f, projections in enumerate(bond.projection):
                 for k, (column,) in enumerate(batch.below):
                     self.leaves[f][column] = projections[k]
-        else:
-            bond = plain_bond(pairs, batch.rank)
-        self._keep_edges(batch, bond)
-        solves = [solve[..., : batch.rank] for solve in bond.solves]
-        cores = np.asarray(sum(pair @ solve for pair, solve in zip(pairs, solves, strict=True)))
-        if self.scaled:
             # Exact without holes; with holes, the pairs have fewer rows than the column alone.
             cores[..., 0] = [[source.marginal(column) for (column,) in batch.below] for source in self.tables]
         self._keep_cores(batch, cores)
+
+    def _sparse_leaves(self, batch: Batch) -> tuple[Bond, Floats]:
+        """Return bonds and operators of leaves whose tables with others are too large for arrays."""
+        bonds, cores = [], []
+        for source, rows in zip(self.tables, self.rows.tolist(), strict=True):
+            assert isinstance(source, CountedTables)
+            for k in range(len(batch.positions)):
+                pairs = [source.sparse_pair(batch.inside[k], group[k]) for group in batch.outside]
+                bond = sparse_bond(pairs, batch.generic_rank, rows)
+                solves = [solve[:, : batch.rank] for solve in bond.solves]
+                bonds.append(bond)
+                cores.append(sum(pair.times(solve) for pair, solve in zip(pairs, solves, strict=True)))
+
+        def stacked(parts: Sequence[Floats]) -> Floats:
+            return np.array(parts).reshape(len(self.tables), -1, *parts[0].shape)
+
+        solves = [stacked([bond.solves[g] for bond in bonds]) for g in range(len(batch.outside))]
+        projection = stacked([bond.projection for bond in bonds])
+        bond = Bond(projection, solves, stacked([bond.sizes for bond in bonds]))
+        return bond, stacked([np.asarray(core) for core in cores])
 
     def _pairs(self, batch: Batch) -> list[Floats]:
         """Return P(inside view, outside view) for each outside view, shape (sets, nodes, inside, outside)."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from scipy import sparse
 
 from eigentree.counting.joint_table import JointTable
 from eigentree.errors import DataError, EigentreeError, quoted
+from eigentree.spectral.sparse_bonds import PairMoment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -163,6 +165,28 @@ class CountedTables:
         counted = table.array().ravel() / table.total if table.total > 0 else self._product(inside + outside)
         cells = math.prod(self.counts.columns.states[column] for column in inside)
         return ((1 - self.share) * counted + self.share / len(counted)).reshape(cells, -1)
+
+    def sparse_pair(self, inside: tuple[int, ...], outside: tuple[int, ...]) -> PairMoment:
+        """Return what `pair` does, but for the cells that no row has."""
+        table = self.counts.find(inside + outside)
+        counted = _sparse(table, len(inside))
+        factors = [[np.full(size, 1.0) for size in counted.shape]]
+        factors[0][0] *= self.share / math.prod(counted.shape)
+        if table.total > 0:
+            counted = counted * ((1 - self.share) / table.total)
+        else:
+            factors.append([(1 - self.share) * self._product(inside), self._product(outside)])
+        left, right = (np.stack([factor[side] for factor in factors], axis=1) for side in range(2))
+        return PairMoment(counted, left, right)
+
+
+def _sparse(table: JointTable, inside: int) -> Any:
+    """Return a table of two groups as a sparse matrix, given how many columns the first group has."""
+    shape = math.prod(table.shape[:inside]), math.prod(table.shape[inside:])
+    if table.keys is None:
+        return sparse.csr_array(table.values.reshape(shape).astype(np.float64))
+    row, column = np.divmod(table.keys, shape[1])
+    return sparse.csr_array((table.values.astype(np.float64), (row, column)), shape=shape)
 
 
 def _outer(vectors: Sequence[Floats]) -> Floats:
