@@ -112,6 +112,8 @@ class Problem:
     prior : (parameters,)
         The pseudo-count of each parameter.
     threads : int
+    single : bool
+        Whether single precision will do: for climbs that end long before its last digits matter.
     """
 
     expectation: Expectation
@@ -119,15 +121,22 @@ class Problem:
     numbers: Integers
     prior: Floats
     threads: int
+    single: bool = False
 
     @classmethod
     def of(
-        cls, graph: LatentGraph, rows: DistinctRows, gaps: Iterable[str], pseudo_counts: float, threads: int
+        cls,
+        graph: LatentGraph,
+        rows: DistinctRows,
+        gaps: Iterable[str],
+        pseudo_counts: float,
+        threads: int,
+        single: bool = False,
     ) -> Problem:
         """Return the problem of rows on a graph, given the columns that may have missing cells."""
         expectation = Expectation.of(graph, gaps, len(rows.codes))
         coded = expectation.coded(rows.codes, rows.weights)
-        return cls(expectation, coded, rows.first, spread(expectation.layout, rows, pseudo_counts), threads)
+        return cls(expectation, coded, rows.first, spread(expectation.layout, rows, pseudo_counts), threads, single)
 
     @property
     def layout(self) -> ParameterLayout:
@@ -145,7 +154,7 @@ class Problem:
 
     def log_likelihood(self, parameters: Floats) -> float:
         """Return the log-likelihood of the rows; -inf if one is impossible."""
-        return self.expectation(parameters, self.rows, self.threads).log_likelihood
+        return self.expectation.log_likelihood(parameters, self.rows, self.threads, self.single)
 
     def log_prior(self, parameters: Floats) -> float:
         """Return what pseudo-counts add to the log-likelihood; -inf if one stands at a parameter of zero."""
@@ -156,7 +165,7 @@ class Problem:
 
     def evaluated(self, parameters: Floats) -> Evaluation:
         """Return the objective of some parameters, and the step from them."""
-        counts, objective, impossible = self.expectation(parameters, self.rows, self.threads)
+        counts, objective, impossible = self.expectation(parameters, self.rows, self.threads, self.single)
         if self._has_prior.any():
             objective += self.log_prior(parameters)
             counts = counts + self.prior

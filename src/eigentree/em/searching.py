@@ -123,8 +123,8 @@ class Ground:
     def problems(self, size: Size, fold: Fold) -> tuple[Problem, Problem]:
         """Return the problems of the rows and of the validation rows of a fold with a model of some size."""
         graph = mixture_of_trees(self.tree(size.hidden_states), size.trees)
-        problem = Problem.of(graph, fold.rows, self.gaps, self.pseudo_counts, self.threads)
-        return problem, Problem.of(graph, fold.validation, self.gaps, 0.0, self.threads)
+        problem = Problem.of(graph, fold.rows, self.gaps, self.pseudo_counts, self.threads, single=True)
+        return problem, Problem.of(graph, fold.validation, self.gaps, 0.0, self.threads, single=True)
 
 
 class Ascent(NamedTuple):
