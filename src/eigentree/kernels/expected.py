@@ -147,8 +147,8 @@ LOWEST_SHIFT = -900
 """The inverse of a subnormal number overflows; what is left to do is left to the next node."""
 
 SPOILED = 2.0**-100
-"""In single precision a smaller message has lost digits of what it added up. It is taken to be zero, which makes its
-row impossible: who asked has to ask again in double precision."""
+"""In single precision a smaller message has lost digits. It is taken to be zero, which makes its row impossible:
+whoever asked has to ask again in double precision."""
 
 DOUBLE_BYTES = 8
 

@@ -67,7 +67,7 @@ def _mix_square(
 
 
 @inlined_sum
-def _dot(lines: Any, a: int, b: int, count: int) -> float:
+def _dot(lines: Any, a: int, b: int, count: int) -> Any:
     total = lines.dtype.type(0.0)
     for r in range(count):
         total += lines[a, r] * lines[b, r]

@@ -53,12 +53,12 @@ INDEX = ir.IntType(32)
 class Vector(types.Type):
     """The type of a vector in compiled code."""
 
-    def __init__(self, number: types.Float, length: int) -> None:
+    def __init__(self, number: Any, length: int) -> None:
         self.number, self.length = number, length
         super().__init__(name=f"Vector({number}, {length})")
 
     @classmethod
-    def register(cls, array: types.Array) -> Vector:
+    def register(cls, array: Any) -> Vector:
         """Return what a register holds of an array."""
         return cls(array.dtype, 8 * REGISTER_BYTES // array.dtype.bitwidth)
 
