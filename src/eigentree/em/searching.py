@@ -2,8 +2,9 @@
 
 The states of hidden variables are doubled while that makes validation rows likelier by something. Where they are
 few, a mixture of a few trees is tried beside twice as many states, and where trees are mixed, more trees; the
-better of the two is gone on from. Of the best size several models are learned from different starts and averaged:
-one network, the mixture of all.
+better of the two is gone on from. Beside these, models are tried that are no trees of hidden variables: the
+Chow-Liu tree of the columns themselves, and classes. Of the best size several models are learned from different
+starts and averaged: one network, the mixture of all.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from eigentree.em.annealing import Batches, Schedule, annealed
 from eigentree.em.averaging import averaged, fitted_shares
 from eigentree.em.climbing import Problem, Stopping, climbed
 from eigentree.em.parameters import ParameterLayout
-from eigentree.em.sizes import Kind, Size, SizeSearch, Trial
-from eigentree.em.starts import carried, most_classes, random_start, seeded
+from eigentree.em.sizes import CLASSES, COLUMNS, Kind, Size, SizeSearch, Trial
+from eigentree.em.starts import Classes, carried, most_classes, random_start, seeded
 from eigentree.errors import DataError
 from eigentree.structures.discovery import mixture_of_trees
 
@@ -42,6 +43,9 @@ FIRST_STATES, SHAPING_STATES = 2, 4
 SEVERAL_TREES, MOST_TREES = 4, 16
 """How many trees the first mixture has, and how many times as many the next: as much work as twice the states. At
 most so many are mixed: many trees of few states take more time than their work says."""
+
+MOST_CLASSES = 256
+"""So many classes are tried at most."""
 
 WORTH = 0.0025
 """More is tried where the last step to a larger size gained at least this share of the score."""
@@ -68,7 +72,7 @@ DEAR, DEAREST = 1e8, 5.0
 """Rows that differ times entries of tables, from where on steps must gain in proportion; so many times at most."""
 
 ENOUGH = 1e-4
-"""One more model is averaged where it is likely to raise the score by this share of it; by more where it is dear."""
+"""One more model is averaged where that is likely to gain this share of the score; more where it is dear."""
 
 SHARPNESS, NOISE = 0.5, 0.1
 """How much of a class is the row that it is seeded by, and how much of a hidden variable is no copy of it."""
@@ -100,7 +104,8 @@ class Ground:
     Attributes
     ----------
     tree : callable
-        From the number of hidden states to the tree.
+        From the number of hidden states to the tree; where sizes are open, also from what stands for columns that
+        are linked themselves, or not at all.
     folds : tuple of Fold
         One, or several, with all of which each size is tried.
     gaps : frozenset of str
@@ -310,6 +315,9 @@ def searched(ground: Ground, random: np.random.Generator) -> Iterator[Searched]:
             yield from search.tried(size)
         if not search.best.validation - before > WORTH * abs(before):
             break
+    if ground.hidden_states is None and ground.trees is None:
+        yield from search.compared(COLUMNS, 1)
+        yield from search.compared(CLASSES, SEVERAL_TREES)
     if len(ground.folds) == 1:
         while to_come := search.wanted():
             yield from search.learned(search.best.size, search.best.start, to_come - 1)
@@ -333,6 +341,9 @@ class _Search:
         Of m models that are as good and err apart, the average gains 1 - 1/m of what any number of them would. So
         what m have gained over one of them tells what the next will.
         """
+        if self.best.size == Size(COLUMNS, 1):
+            # Wherever it starts, it ends at the same tables.
+            return 0
         same = self._standing.of_best_size
         count, left = len(same), max(self._ground.members - len(same), 0)
         if left == 0 or count == 1 or self._ground.trees is not None:
@@ -355,9 +366,28 @@ class _Search:
         known = {member.trial.size for member in self._standing.members}
         return [size for size in sizes if size.work <= ground.most_states**2 and size not in known]
 
+    def compared(self, states: int, trees: int) -> Iterator[Searched]:
+        """Try models without trees of hidden variables, ever more of them while that may lead to the best.
+
+        Each time the number is multiplied, less is gained than the time before; about half is reckoned with.
+        """
+        most = MOST_CLASSES if states == CLASSES else MOST_TREES
+        score = -math.inf
+        while trees <= min(most, self._ground.most_states**2):
+            best = self.best.validation
+            yield from self.tried(Size(states, trees))
+            last, score = score, self._standing.members[-1].trial.validation
+            # Of one tree nothing tells what more of them would gain.
+            gain = score - last if trees > 1 else 0.0
+            if not score + gain / 2 > best or 0.0 < gain <= WORTH * abs(score):
+                return
+            trees *= SEVERAL_TREES
+
     def tried(self, size: Size) -> Iterator[Searched]:
         """Learn a model of some size, and one from the other kind of start where that costs little."""
         kinds: tuple[Kind, ...] = ("mixture", "random")
+        if size.hidden_states in (COLUMNS, CLASSES):
+            kinds = ("mixture",)
         if self._standing.members and size.work > BOTH_STARTS:
             kinds = (self.best.start,)
         for kind in kinds:
@@ -458,8 +488,12 @@ def _start(
     if kind == "random":
         return random_start(layout, random)
     own = ParameterLayout.of(tree)
-    networks = []
-    for _ in range(trees):
-        classes = seeded(tree, rows, most_classes(tree), SHARPNESS, random)
-        networks.append(own.network(carried(own, classes, NOISE, random)))
+    if tree.hidden:
+        around = [seeded(tree, rows, most_classes(tree), SHARPNESS, random) for _ in range(trees)]
+    else:
+        # With nothing hidden in it, each tree is one of the classes.
+        far = seeded(tree, rows, trees, SHARPNESS, random)
+        columns = [{name: table[k : k + 1] for name, table in far.columns.items()} for k in range(trees)]
+        around = [Classes(np.ones(1), of_one) for of_one in columns]
+    networks = [own.network(carried(own, classes, NOISE, random)) for classes in around]
     return layout.vector(averaged(tree, networks, np.full(trees, 1.0 / trees)))

@@ -311,7 +311,7 @@ class EMJunctionTree(StepsFace):
         # What chooses is not learned from, unless all choose in turn.
         seen = known if len(folds) > 1 else folds[0].rows
         pairs = PairCounts.empty(columns).count(Rows.of_codes(seen.codes, columns), seen.weights)
-        tree = cache(partial(template.tree, pairs))
+        tree = cache(partial(template.candidate, pairs))
         parts = [part for fold in folds for part in fold]
         return Ground(
             tree=tree,
