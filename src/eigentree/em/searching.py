@@ -72,7 +72,7 @@ DEAR, DEAREST = 1e8, 5.0
 """Rows that differ times entries of tables, from where on steps must gain in proportion; so many times at most."""
 
 ENOUGH = 1e-4
-"""One more model is averaged where that is likely to gain this share of the score; more where it is dear."""
+"""One more model is averaged where that is likely to gain this share of the score, times how dear it is."""
 
 SHARPNESS, NOISE = 0.5, 0.1
 """How much of a class is the row that it is seeded by, and how much of a hidden variable is no copy of it."""
@@ -468,12 +468,12 @@ class _Course:
     def _little(self) -> float:
         """The share of the score that a stretch of steps has to gain."""
         problem = self.batches.problem
-        return LITTLE * _dearness(len(problem.rows.weights), problem.layout.learned_count)
+        return LITTLE * max(_dearness(len(problem.rows.weights), problem.layout.learned_count), 1.0)
 
 
 def _dearness(rows: int, parameters: int) -> float:
     """Return how many times the usual a gain has to be, given rows that differ and entries of tables."""
-    return min(max(rows * parameters / DEAR, 1.0), DEAREST)
+    return min(rows * parameters / DEAR, DEAREST)
 
 
 def _start(
