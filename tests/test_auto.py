@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from planted_trees import planted_network, random_tree
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import eigentree as et
+from benchmarks.planted import planted_network, random_tree
 from eigentree.em import searching
 from eigentree.em.annealing import annealed
 from eigentree.em.progress import _Clock
