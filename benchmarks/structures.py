@@ -6,13 +6,14 @@ import time
 import warnings
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import networkx as nx
 import numpy as np
 
 import eigentree as et
 from benchmarks.measure import best_seconds, in_fresh_process, peak_growth, seconds, show_note, show_table
+from benchmarks.planted import planted_network, random_tree
 from eigentree.structures.comparing import robinson_foulds
 
 if TYPE_CHECKING:
@@ -169,22 +170,7 @@ def show_rows(columns: int, sizes: list[int], repeats: int) -> None:
 def planted(columns: int, hidden_states: int, observed_states: int, seed: int) -> et.LatentNetwork:
     """Return a network on a random tree of hidden variables, each with three neighbours or more."""
     random = np.random.default_rng(seed)
-    edges, hidden = [("h0", f"x{place}") for place in range(3)], ["h0"]
-    for place in range(3, columns):
-        if random.random() < 0.3:
-            edges.append((hidden[random.integers(len(hidden))], f"x{place}"))
-        else:
-            parent, child = edges.pop(random.integers(len(edges)))
-            hidden.append(f"h{len(hidden)}")
-            edges += [(parent, hidden[-1]), (hidden[-1], child), (hidden[-1], f"x{place}")]
-    states = dict.fromkeys(hidden, hidden_states) | {f"x{place}": observed_states for place in range(columns)}
-    graph = et.LatentGraph(states, edges, hidden)
-    tables: dict[Any, Any] = {"h0": random.dirichlet(np.full(hidden_states, 10.0))}
-    for name in graph.names[1:]:
-        noise, count = random.uniform(0.15, 0.5), graph.states[name]
-        told = np.eye(count)[random.permutation(max(count, hidden_states))[:hidden_states] % count]
-        tables[name] = (1 - noise) * told + noise * random.dirichlet(np.ones(count), hidden_states)
-    return et.LatentNetwork(graph, tables)
+    return planted_network(random_tree(columns, hidden_states, observed_states, random), random)
 
 
 def show_planted(cases: list[tuple[int, int, int]], sizes: list[int], seeds: int) -> None:

@@ -40,13 +40,15 @@ def counted(
     weights: np.ndarray | None = None,
     many: int = 1_000_000,
     threads: int = 1,
+    single: bool = False,
 ) -> ExpectedCounts:
     """The expected counts of rows, in which -1 is a missing cell."""
     graph = network.graph
     codes = coded(graph, rows)
     expectation = Expectation.of(graph, columns_with_gaps(codes, graph), many)
     weights = np.ones(len(rows)) if weights is None else weights
-    return expectation(ParameterLayout.of(graph).vector(network), expectation.coded(codes, weights), threads)
+    parameters = ParameterLayout.of(graph).vector(network)
+    return expectation(parameters, expectation.coded(codes, weights), threads, single)
 
 
 def by_table(graph: LatentGraph, counts: np.ndarray) -> dict[object, np.ndarray]:

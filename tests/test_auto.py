@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from planted_trees import planted_network, random_tree
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import eigentree as et
+from benchmarks.planted import planted_network, random_tree
 from eigentree.em import searching
 from eigentree.em.annealing import annealed
 from eigentree.em.progress import _Clock
@@ -59,7 +59,8 @@ def test_sizes_grow_while_validation_rises(model: et.EMJunctionTree) -> None:
     assert search.size == max(best, key=best.__getitem__)
     for states, trees in best:
         before = {Size(states // 2, trees), Size(states, trees // searching.SEVERAL_TREES)} & set(best)
-        assert before or (states, trees) == (2, 1)
+        # Trees of hidden variables, the tree of the columns themselves, and classes begin there.
+        assert before or (states, trees) in {(2, 1), (0, 1), (1, 4)}
     kept = [trial for trial in search.trials if trial.size == search.size]
     assert len(search.shares) <= len(kept)
     assert sum(search.shares) == pytest.approx(1.0)
@@ -284,6 +285,55 @@ def test_an_interrupted_search_keeps_the_best_so_far(passes: int, monkeypatch: p
 def test_what_cannot_be_searched_for_is_named(call: Any, message: str) -> None:
     with pytest.raises(et.EigentreeError, match=message):
         call()
+
+
+def test_columns_that_depend_on_each_other_alone_are_their_own_tree(tmp_path: Path) -> None:
+    # What comes next depends on five states of the last column, which few hidden states cannot tell.
+    graph = et.LatentGraph({f"x{t}": 5 for t in range(4)}, [(f"x{t}", f"x{t + 1}") for t in range(3)])
+    truth = et.LatentNetwork.random(graph, seed=1, concentration=0.3)
+    model = auto(restarts=4).fit(truth.sample(3_000, seed=2))
+    assert model.search_.size == Size(0, 1)
+    assert (str(model.search_.size), model.search_.shares, model.graph_.hidden) == ("Chow-Liu tree", (1.0,), ())
+    assert {frozenset(edge) for edge in model.graph_.edges} == {frozenset(edge) for edge in graph.edges}
+    # It has one best fit, which is not looked for again.
+    assert sum(trial.size == Size(0, 1) for trial in model.search_.trials) == 1
+    test = truth.sample(2_000, seed=3)
+    assert model.score(test) == pytest.approx(truth.log_prob(test).mean(), abs=0.05)
+    model.save(tmp_path / "model")
+    again = et.load(tmp_path / "model")
+    assert again.search_ == model.search_
+    (star,) = [line for line in model.search_.plot().lines if line.get_marker() == "*"]
+    assert star.get_xydata().tolist() == [[0.5, model.search_.validation]]
+
+
+def test_columns_of_classes_are_told_as_classes() -> None:
+    truth = et.LatentNetwork.random(et.zoo.mixture(10, 16, 4), seed=0, concentration=0.2)
+    small = et.zoo.HiddenChowLiu("auto", trees="auto", most_states=4)
+    model = et.EMJunctionTree(small, restarts=1, random_state=0)
+    model.fit(truth.sample(2_500, seed=1), validation=truth.sample(500, seed=2))
+    assert model.search_.size.hidden_states == 1
+    assert str(model.search_.size) == f"{model.search_.size.trees} classes"
+    assert model.graph_.hidden == ("tree",)
+    assert model.graph_.states["tree"] == model.search_.size.trees
+    test = truth.sample(2_000, seed=3)
+    assert model.score(test) > truth.log_prob(test).mean() - 0.2
+
+
+def test_sizes_that_are_given_leave_no_other_kind_of_model() -> None:
+    for template in (et.zoo.HiddenChowLiu("auto", trees=1), et.zoo.HiddenChowLiu(2, trees="auto")):
+        search = et.EMJunctionTree(template, restarts=1, random_state=0).fit(ROWS[:300]).search_
+        assert min(trial.size.hidden_states for trial in search.trials) == 2
+
+
+def test_no_more_fits_are_averaged_than_add_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {}
+    for enough in (0.0, 1e9):
+        monkeypatch.setattr(searching, "ENOUGH", enough)
+        search = auto(restarts=4).fit(ROWS, validation=HELD).search_
+        found[enough] = [trial for trial in search.trials if trial.size == search.size]
+    # What one adds is told by two.
+    assert (len(found[0.0]), len(found[1e9])) == (4, 2)
+    assert [trial[:-1] for trial in found[0.0][:2]] == [trial[:-1] for trial in found[1e9]]
 
 
 def test_a_search_is_shown_as_text_as_rows_and_as_a_plot(model: et.EMJunctionTree) -> None:

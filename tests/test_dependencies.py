@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planted_trees import planted_network, random_tree
 from random_graphs import latent_graphs
 from sklearn.exceptions import NotFittedError
 
 import eigentree as et
+from benchmarks.planted import planted_network, random_tree
 from eigentree.exact.pair_tables import PairTables
 from eigentree.models.dependencies import Link
 from eigentree.structures.discovery import mixed_tree, mixture_of_trees

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planted_trees import planted_network, random_tree
 
 import eigentree as et
+from benchmarks.planted import planted_network, random_tree
 from eigentree.counting.dependence import distances_of
 from eigentree.errors import GraphError
 from eigentree.structures.comparing import robinson_foulds, splits

@@ -231,6 +231,50 @@ def test_counts_of_many_states_agree_with_enumeration(name: str, count: int) -> 
             assert_allclose(table, reference[key] if is_learned(graph, key) else 0.0, rtol=1e-11, atol=1e-14)
 
 
+@pytest.mark.parametrize("count", [3, 29])
+@pytest.mark.parametrize("name", many_states())
+def test_single_precision_is_right_to_six_digits(name: str, count: int) -> None:
+    network = et.LatentNetwork.random(many_states()[name], seed=3)
+    rows = network.sample(count, seed=count)
+    weights = np.random.default_rng(count).choice([0.5, 1.0, 2.0], count)
+    double, single = (counted(network, rows, weights, 1, single=single) for single in (False, True))
+    assert single.impossible == -1
+    assert_allclose(single.log_likelihood, double.log_likelihood, rtol=1e-6)
+    assert_allclose(single.counts, double.counts, rtol=2e-5, atol=1e-6 * count)
+    # It was asked for, and is no double precision that says so.
+    assert single.log_likelihood != double.log_likelihood
+
+
+def test_rows_that_single_precision_would_lose_are_passed_in_double() -> None:
+    # Columns contradict each other at odds that no single number holds, in hidden variables of many states.
+    names = [f"h{t}" for t in range(12)]
+    graph = et.LatentGraph(
+        dict.fromkeys(names, 8) | {f"x{t}": 2 for t in range(12)},
+        [*pairwise(names), *((f"h{t}", f"x{t}") for t in range(12))],
+        names,
+    )
+    odds = np.where(np.arange(8) % 2 == 0, 1e-30, 1.0)
+    tables: dict[str, object] = {f"x{t}": np.stack([odds, 1.0 - odds], axis=1) for t in range(12)}
+    tables |= {name: np.eye(8) for name in names[1:]} | {"h0": np.ones(8) / 8}
+    network = et.LatentNetwork(graph, tables)
+    rows = np.array([[t % 2 for t in range(12)]])
+    double, single = (counted(network, rows, many=1, single=single) for single in (False, True))
+    assert single.log_likelihood == double.log_likelihood
+    np.testing.assert_array_equal(single.counts, double.counts)
+
+
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("name", ["chain", "star"])
+def test_a_likelihood_alone_has_the_bits_of_one_with_counts(name: str, single: bool) -> None:
+    network = et.LatentNetwork.random(many_states()[name], seed=3)
+    expectation = expectation_module.Expectation.of(network.graph, (), 100)
+    rows = expectation.coded(network.sample(100, seed=1), np.ones(100))
+    parameters = expectation.layout.vector(network)
+    alone = expectation.log_likelihood(parameters, rows, 1, single)
+    assert alone == expectation(parameters, rows, 1, single).log_likelihood
+    assert_allclose(alone, network.log_prob(network.sample(100, seed=1)).sum(), rtol=1e-6 if single else 1e-12)
+
+
 @pytest.mark.parametrize("name", many_states())
 def test_a_row_has_the_same_bits_alone_and_in_a_tile(name: str) -> None:
     graph = many_states()[name]

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from planted_trees import planted_network, random_tree
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import eigentree as et
+from benchmarks.planted import planted_network, random_tree
 from eigentree.data.columns import Columns
 from eigentree.structures.comparing import splits
 

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from planted_trees import random_tree
 from sklearn.exceptions import NotFittedError
 
 import eigentree as et
+from benchmarks.planted import random_tree
 from eigentree.em.sizes import Size, SizeSearch, Trial
 from eigentree.models.dependencies import edge_strengths
 from eigentree.plots.layout import Layout, laid_out

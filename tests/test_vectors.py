@@ -10,11 +10,14 @@ from numba import njit
 from numpy.testing import assert_array_equal
 
 from eigentree.kernels.vectors import (
-    LANES,
+    FOUR,
     add_product,
+    lanes,
     largest,
     load,
+    load_four,
     load_from,
+    no_four,
     nothing,
     product,
     repeated,
@@ -22,6 +25,7 @@ from eigentree.kernels.vectors import (
     store,
     store_at,
     sum_of,
+    totals_of,
     transposed,
 )
 
@@ -29,11 +33,13 @@ from eigentree.kernels.vectors import (
 def loaded(lines: np.ndarray, out: np.ndarray) -> None:
     store(out, 1, 2, load(lines, 2, 3))
     store(out, 2, 0, load_from(lines[1], 5))
+    store(out, 0, lanes(lines), load_four(lines, 0, 1))
 
 
 def spread_out(lines: np.ndarray, out: np.ndarray) -> None:
     store(out, 0, 1, spread(lines[2], 4))
-    store(out, 2, 1, nothing())
+    store(out, 2, 1, nothing(lines))
+    store(out, 1, 1, no_four(lines))
 
 
 def combined(lines: np.ndarray, out: np.ndarray) -> None:
@@ -44,11 +50,21 @@ def combined(lines: np.ndarray, out: np.ndarray) -> None:
 
 
 def turned(lines: np.ndarray, out: np.ndarray) -> None:
-    a, b, c, d = transposed(load(lines, 0, 0), load(lines, 1, 0), load(lines, 2, 0), load(lines, 0, 4))
+    a, b, c, d = transposed(
+        load_four(lines, 0, 0), load_four(lines, 1, 0), load_four(lines, 2, 0), load_four(lines, 0, 4)
+    )
     store(out, 0, 0, a)
     store(out, 0, 4, b)
     store(out, 1, 0, c)
     store(out, 2, 4, d)
+
+
+def added_up(lines: np.ndarray, out: np.ndarray) -> None:
+    store(out, 1, 1, totals_of(load(lines, 0, 0), load(lines, 1, 1), load(lines, 2, 2), load(lines, 0, 3)))
+
+
+def widened(lines: np.ndarray, out: np.ndarray) -> None:
+    store(out, 2, 1, sum_of(load_four(out, 0, 0), load_four(lines, 1, 1)))
 
 
 def repeated_and_stored(lines: np.ndarray, out: np.ndarray) -> None:
@@ -62,18 +78,45 @@ def largest_of(lines: np.ndarray, out: np.ndarray) -> None:
             out[line, start] = largest(load(lines, line, start))
 
 
-@pytest.mark.parametrize("function", [loaded, spread_out, combined, turned, repeated_and_stored, largest_of])
-def test_compiled_vectors_are_their_plain_forms(function: Callable[..., None]) -> None:
+@pytest.mark.parametrize(
+    ("function", "kind"),
+    [
+        *(
+            (function, kind)
+            for function in (loaded, spread_out, combined, turned, added_up, widened)
+            for kind in (np.float64, np.float32)
+        ),
+        (repeated_and_stored, np.float64),
+        (largest_of, np.float64),
+    ],
+)
+def test_compiled_vectors_are_their_plain_forms(function: Callable[..., None], kind: type) -> None:
     # Small integers, so that nothing is rounded.
-    lines = np.random.default_rng(0).integers(-99, 99, (3, 2 * LANES + 1)).astype(float)
-    plain, compiled = np.full(lines.shape, 0.5), np.full(lines.shape, 0.5)
+    lines = np.random.default_rng(0).integers(-99, 99, (3, 17)).astype(kind)
+    # What is added up is double; all else is as precise as what it is made of.
+    precise = function in (added_up, widened)
+    plain, compiled = (np.full(lines.shape, 0.5, np.float64 if precise else kind) for _ in range(2))
     function(lines, plain)
     njit(function)(lines, compiled)
     assert_array_equal(compiled, plain)
-    assert (plain != 0.5).sum() >= LANES
+    assert (plain != 0.5).sum() >= FOUR
+
+
+def test_sums_are_double_where_what_is_added_is_not() -> None:
+    tiny = np.full((3, 17), 2.0**-40, np.float32)
+    out = np.ones((3, 17))
+    njit(widened)(tiny, out)
+    assert_array_equal(out[2, 1:5], 1.0 + 2.0**-40)
+
+
+def test_a_register_holds_twice_as_many_numbers_of_half_the_size() -> None:
+    assert lanes(np.zeros(3)) == FOUR
+    assert lanes(np.zeros(3, np.float32)) == 2 * FOUR
+    assert njit(lambda lines: lanes(lines))(np.zeros(3, np.float32)) == 2 * FOUR
 
 
 def test_four_vectors_turned_are_the_transpose() -> None:
-    square = np.arange(float(LANES * LANES)).reshape(LANES, LANES)
+    square = np.arange(float(FOUR * FOUR)).reshape(FOUR, FOUR)
     assert_array_equal(np.stack(transposed(*square)), square.T)
+    assert_array_equal(totals_of(*square), square.sum(axis=1))
     assert_array_equal(add_product(square[0], square[1], square[2]), square[0] + square[1] * square[2])

@@ -106,7 +106,7 @@ def annealed(batches: Batches, start: Floats, schedule: Schedule, random: np.ran
         log_likelihood = 0.0
         for place in random.permutation(len(batches.parts)).tolist():
             part = batches.parts[place]
-            found = problem.expectation(parameters, part, problem.threads)
+            found = problem.expectation(parameters, part, problem.threads, problem.single)
             average += step * (found.counts * (weight / part.weights.sum()) - average)
             parameters = layout.normalised(average + problem.prior, parameters)
             log_likelihood += found.log_likelihood

@@ -168,6 +168,8 @@ class Problem(Objective):
         By which the user knows the rows.
     prior : (parameters,)
     threads : int
+    single : bool
+        Whether single precision will do: for climbs that end long before its last digits matter.
     """
 
     expectation: Expectation
@@ -175,17 +177,24 @@ class Problem(Objective):
     numbers: Integers
     prior: Floats
     threads: int
+    single: bool = False
 
     @classmethod
     def of(
-        cls, graph: LatentGraph, rows: DistinctRows, gaps: Iterable[str], pseudo_counts: float, threads: int
+        cls,
+        graph: LatentGraph,
+        rows: DistinctRows,
+        gaps: Iterable[str],
+        pseudo_counts: float,
+        threads: int,
+        single: bool = False,
     ) -> Problem:
         """Return the problem of rows on a graph, given the columns that may have missing cells."""
         expectation = Expectation.of(graph, gaps, len(rows.codes))
         coded = expectation.coded(rows.codes, rows.weights)
         states = {name: graph.states[name] for name in graph.observed}
         prior = spread(expectation.layout, margins(rows.codes, rows.weights, states), pseudo_counts)
-        return cls(expectation, coded, rows.first, prior, threads)
+        return cls(expectation, coded, rows.first, prior, threads, single)
 
     @cached_property
     def weight(self) -> float:
@@ -194,8 +203,12 @@ class Problem(Objective):
 
     def counted(self, parameters: Floats) -> ExpectedCounts:
         """Return what all rows say."""
-        found = self.expectation(parameters, self.rows, self.threads)
+        found = self.expectation(parameters, self.rows, self.threads, self.single)
         return found._replace(impossible=int(self.numbers[found.impossible])) if found.impossible >= 0 else found
+
+    def log_likelihood(self, parameters: Floats) -> float:
+        """Return the log-likelihood of the rows; -inf if one is impossible."""
+        return self.expectation.log_likelihood(parameters, self.rows, self.threads, self.single)
 
 
 class Kept(NamedTuple):

@@ -25,10 +25,13 @@ from eigentree.em.values import ValueLayout, totals
 from eigentree.engine.threads import in_order
 from eigentree.kernels.expected import Buffers, expected
 from eigentree.kernels.leaves import COPIES
-from eigentree.kernels.matrices import TILE_ROWS
+from eigentree.kernels.matrices import TILE_VECTORS
+from eigentree.kernels.vectors import REGISTER_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from numpy.typing import NDArray
 
     from eigentree.arrays import Codes, Floats
     from eigentree.em.cliques import Node
@@ -41,8 +44,11 @@ __all__ = ["CodedRows", "Expectation", "ExpectedCounts", "Stretch"]
 CACHE_BYTES = 4 * 1024 * 1024
 """What the messages of one block of rows may take; loops over fewer rows cost more than a miss of the cache."""
 
-UNSCALED = 8
-"""How many cliques multiply their messages before these are brought back into range."""
+ROWS_OF_BLOCK, CACHE_LINE = (30, 126), 64
+"""Fewest and most rows of a block in registers, and the bytes of a line of the cache."""
+
+UNSCALED, UNSCALED_SINGLE = 8, 3
+"""How many cliques multiply their messages before these are brought back into range; in single precision fewer."""
 
 
 class CodedRows(NamedTuple):
@@ -154,6 +160,10 @@ class Expectation:
         return self._block_layout(UNSCALED)
 
     @cached_property
+    def _single(self) -> BlockLayout:
+        return self._block_layout(UNSCALED_SINGLE)
+
+    @cached_property
     def _careful(self) -> BlockLayout:
         """The layout for rows that are too unlikely for the usual one: every clique brings messages into range."""
         return self._block_layout(1)
@@ -213,7 +223,9 @@ class Expectation:
         repeated = np.broadcast_to(weights, lines.shape)
         return CodedRows(codes, weights, totals(lines.ravel(), repeated.ravel(), self.line_count))
 
-    def __call__(self, parameters: Floats, rows: CodedRows, threads: int = 1) -> ExpectedCounts:
+    def __call__(
+        self, parameters: Floats, rows: CodedRows, threads: int = 1, single: bool = False
+    ) -> ExpectedCounts:
         """Return the expected count of each parameter and the log-likelihood of the rows.
 
         Parameters
@@ -222,10 +234,18 @@ class Expectation:
             As `ParameterLayout.vector` lays them out.
         rows : CodedRows
         threads : int
+        single : bool
+            Whether messages may be of single precision, where nodes have many states and no row is too unlikely for
+            that. Counts are then right to about six digits.
         """
         filled = self._values.filled(parameters)
-        found = self._found(filled.scaled, rows, threads)
+        found = self._found(filled.scaled, rows, threads, len(filled.scaled), single)
         return self._told(filled, found, rows.line_weights)
+
+    def log_likelihood(self, parameters: Floats, rows: CodedRows, threads: int = 1, single: bool = False) -> float:
+        """Return the log-likelihood of the rows, to the last bit that of a call, in a third of the time."""
+        filled = self._values.filled(parameters)
+        return _whole(self._found(filled.scaled, rows, threads, 0, single), filled, rows.line_weights)
 
     def over(
         self,
@@ -254,7 +274,7 @@ class Expectation:
 
         def run(number: int) -> _Sums:
             stretch = read(number)
-            found = self._found(filled.scaled, stretch, 1)
+            found = self._found(filled.scaled, stretch, 1, len(filled.scaled))
             return found if found.impossible < 0 else found._replace(impossible=stretch.first + found.impossible)
 
         sums, log_likelihood, impossible = np.zeros(len(filled.scaled)), 0.0, -1
@@ -264,22 +284,32 @@ class Expectation:
             impossible = found.impossible if impossible < 0 else impossible
         return self._told(filled, _Sums(sums, log_likelihood, impossible), line_weights)
 
-    def _found(self, values: Floats, rows: CodedRows | Stretch, threads: int) -> _Sums:
-        """Return what is added up over rows, with more care where they are too unlikely for the usual layout."""
-        found = self._pass(self._usual, values, rows, threads)
-        return found if found.impossible < 0 else self._pass(self._careful, values, rows, threads)
+    def _found(
+        self, values: Floats, rows: CodedRows | Stretch, threads: int, counted: int, single: bool = False
+    ) -> _Sums:
+        """Return what the compiled loop adds up over all rows, in the least precision that does; so many sums."""
+        if single and self._single.many:
+            found = self._pass(self._single, values.astype(np.float32), rows, threads, counted)
+            if found.impossible < 0 and np.isfinite(found.sums).all():
+                return found
+        found = self._pass(self._usual, values, rows, threads, counted)
+        return found if found.impossible < 0 else self._pass(self._careful, values, rows, threads, counted)
 
     def _told(self, filled: Values, found: _Sums, line_weights: Floats) -> ExpectedCounts:
-        # The logarithm of what was taken out of the lines of leaves is accounted for by counting lines.
-        taken = math.log(2.0) * float(line_weights @ filled.exponents)
-        log_likelihood = found.log_likelihood + taken if found.impossible < 0 else -math.inf
+        log_likelihood = _whole(found, filled, line_weights)
         return ExpectedCounts(self._values.counted(filled, found.sums), log_likelihood, found.impossible)
 
-    def _pass(self, layout: BlockLayout, values: Floats, rows: CodedRows | Stretch, threads: int) -> _Sums:
+    def _pass(
+        self,
+        layout: BlockLayout,
+        values: NDArray[np.floating[Any]],
+        rows: CodedRows | Stretch,
+        threads: int,
+        counted: int,
+    ) -> _Sums:
         """Return what the compiled loop adds up over all rows."""
         count = len(rows.weights)
-        # An odd number of cache lines, so that the lines of messages do not all fall into the same few places.
-        block = int(np.clip(CACHE_BYTES // (8 * layout.lines), 128, 512)) // 16 * 16 - 8
+        block = _block(CACHE_BYTES // (values.itemsize * layout.lines), values.itemsize)
         transposed = values[self._values.transposed]
         threads = min(threads, -(-count // block))
         bounds = np.linspace(0, count, threads + 1).astype(int).tolist()
@@ -288,9 +318,9 @@ class Expectation:
 
         def run(part: int) -> _Sums:
             start, stop = bounds[part], bounds[part + 1]
-            size = min(block, -(-(stop - start) // TILE_ROWS) * TILE_ROWS)
+            size = min(block, _width(stop - start, values.itemsize))
             buffers = Buffers(
-                np.empty((layout.lines, size)), np.empty(size, np.int64), np.zeros((COPIES, len(values)))
+                np.empty((layout.lines, size), values.dtype), np.empty(size, np.int64), np.zeros((COPIES, counted))
             )
             log_likelihood, impossible = expected(
                 layout.tree, values, transposed, rows.codes, rows.weights, start, stop, buffers, many
@@ -306,6 +336,30 @@ class Expectation:
             sum(part.log_likelihood for part in done),
             max(part.impossible for part in done),
         )
+
+
+def _whole(found: _Sums, filled: Values, line_weights: Floats) -> float:
+    """Return a log-likelihood with what was taken out of the lines of leaves."""
+    # Its logarithm is accounted for by counting lines.
+    taken = math.log(2.0) * float(line_weights @ filled.exponents)
+    return found.log_likelihood + taken if found.impossible < 0 else -math.inf
+
+
+def _block(rows: int, number_bytes: int) -> int:
+    """Return how many rows pass at a time, if about so many are best for the cache."""
+    fewest, most = (REGISTER_BYTES * bound // number_bytes for bound in ROWS_OF_BLOCK)
+    return _width(min(max(rows, fewest), most), number_bytes)
+
+
+def _width(rows: int, number_bytes: int) -> int:
+    """Return how long lines are for so many rows: a whole number of tiles, and an odd one of cache lines.
+
+    Else lines of messages would all fall into the same few places of the cache.
+    """
+    step = TILE_VECTORS * REGISTER_BYTES * CACHE_LINE // math.gcd(TILE_VECTORS * REGISTER_BYTES, CACHE_LINE)
+    step //= number_bytes
+    steps = -(-rows // step)
+    return step * (steps + 1 - steps % 2)
 
 
 def _expectation(graph: LatentGraph, missing: frozenset[str], leaves: tuple[tuple[Leaf, ...], ...]) -> Expectation:

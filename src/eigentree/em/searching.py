@@ -2,8 +2,9 @@
 
 The states of hidden variables are doubled while that makes validation rows likelier by something. Where they are
 few, a mixture of a few trees is tried beside twice as many states, and where trees are mixed, more trees; the
-better of the two is gone on from. Of the best size several models are learned from different starts and averaged:
-one network, the mixture of all.
+better of the two is gone on from. Beside these, models are tried that are no trees of hidden variables: the
+Chow-Liu tree of the columns themselves, and classes. Of the best size several models are learned from different
+starts and averaged: one network, the mixture of all.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,7 +22,7 @@ from eigentree.em.annealing import Batches, Schedule, annealed
 from eigentree.em.averaging import averaged, fitted_shares
 from eigentree.em.climbing import Problem, Stopping, climbed
 from eigentree.em.parameters import ParameterLayout
-from eigentree.em.sizes import Kind, Size, SizeSearch, Trial
+from eigentree.em.sizes import CLASSES, COLUMNS, Kind, Size, SizeSearch, Trial
 from eigentree.em.starts import carried, most_classes, random_start, seeded
 from eigentree.errors import DataError
 from eigentree.structures.discovery import mixture_of_trees
@@ -40,6 +43,9 @@ FIRST_STATES, SHAPING_STATES = 2, 4
 SEVERAL_TREES, MOST_TREES = 4, 16
 """How many trees the first mixture has, and how many times as many the next: as much work as twice the states. At
 most so many are mixed: many trees of few states take more time than their work says."""
+
+MOST_CLASSES = 256
+"""So many classes are tried at most."""
 
 WORTH = 0.0025
 """More is tried where the last step to a larger size gained at least this share of the score."""
@@ -64,6 +70,9 @@ STRETCH, LITTLE = 5, 2e-4
 
 DEAR, DEAREST = 1e8, 5.0
 """Rows that differ times entries of tables, from where on steps must gain in proportion; so many times at most."""
+
+ENOUGH = 1e-4
+"""One more model is averaged where that is likely to gain this share of the score, times how dear it is."""
 
 SHARPNESS, NOISE = 0.5, 0.1
 """How much of a class is the row that it is seeded by, and how much of a hidden variable is no copy of it."""
@@ -95,7 +104,8 @@ class Ground:
     Attributes
     ----------
     tree : callable
-        From the number of hidden states to the tree.
+        From the number of hidden states to the tree; where sizes are open, also from what stands for columns that
+        are linked themselves, or not at all.
     folds : tuple of Fold
         One, or several, with all of which each size is tried.
     gaps : frozenset of str
@@ -123,8 +133,8 @@ class Ground:
     def problems(self, size: Size, fold: Fold) -> tuple[Problem, Problem]:
         """Return the problems of the rows and of the validation rows of a fold with a model of some size."""
         graph = mixture_of_trees(self.tree(size.hidden_states), size.trees)
-        problem = Problem.of(graph, fold.rows, self.gaps, self.pseudo_counts, self.threads)
-        return problem, Problem.of(graph, fold.validation, self.gaps, 0.0, self.threads)
+        problem = Problem.of(graph, fold.rows, self.gaps, self.pseudo_counts, self.threads, single=True)
+        return problem, Problem.of(graph, fold.validation, self.gaps, 0.0, self.threads, single=True)
 
 
 class Ascent(NamedTuple):
@@ -158,17 +168,25 @@ class Fit:
     ascent : Ascent
     log_likelihood : float
         Of the rows under the network.
+    held : DistinctRows
+        The validation rows of the fold.
     """
 
     network: LatentNetwork
     ascent: Ascent
     log_likelihood: float
+    held: DistinctRows
 
     @classmethod
-    def of(cls, problem: Problem, ascent: Ascent) -> Fit:
+    def of(cls, problem: Problem, ascent: Ascent, held: DistinctRows) -> Fit:
         """Return the model at the end of an ascent."""
         network = problem.layout.network(ascent.parameters)
-        return cls(network, ascent, problem.log_likelihood(ascent.parameters))
+        return cls(network, ascent, problem.log_likelihood(ascent.parameters), held)
+
+    @cached_property
+    def log_prob(self) -> Floats:
+        """The log probability of each validation row."""
+        return self.network.model.score(self.held.codes)[0]
 
 
 class Member(NamedTuple):
@@ -211,41 +229,45 @@ class Searched(NamedTuple):
         """The one under which validation rows are likeliest."""
         return max(self.members, key=lambda member: member.trial.validation)
 
+    @property
+    def of_best_size(self) -> tuple[Member, ...]:
+        """All that are as large as the best, the best first."""
+        same = [member for member in self.members if member.trial.size == self.best.trial.size]
+        return tuple(sorted(same, key=lambda member: -member.trial.validation))
+
     def averaged(self, ground: Ground) -> tuple[LatentNetwork, SizeSearch]:
         """Return the average of the models of the best size, and what was tried."""
-        best, (fold, *others) = self.best, ground.folds
-        if others:
+        best = self.best
+        if len(ground.folds) > 1:
             # Each row was learned from by all but one.
-            networks = [fit.network for fit in best.fits]
-            shares, validation = np.full(len(networks), 1.0 / len(networks)), best.trial.validation
+            fits: Sequence[Fit] = best.fits
+            shares, validation = np.full(len(fits), 1.0 / len(fits)), best.trial.validation
         else:
-            same = [member for member in self.members if member.trial.size == best.trial.size]
-            same.sort(key=lambda member: -member.trial.validation)
             # Where so many trees were asked for, it is those of the best, and no average.
-            same = same[: ground.members if ground.trees is None else 1]
-            networks = [member.fits[0].network for member in same]
-            shares, validation = _shares(networks, fold.validation)
-        kept = np.flatnonzero(shares)
+            kept = self.of_best_size[: ground.members if ground.trees is None else 1]
+            fits = [member.fits[0] for member in kept]
+            shares, validation = _shares(fits)
+        places = np.flatnonzero(shares).tolist()
         tree = ground.tree(best.trial.size.hidden_states)
         rows = sum(float(fold.rows.weights.sum()) for fold in ground.folds) / len(ground.folds)
         search = SizeSearch(
             trials=tuple(member.trial for member in self.members),
             size=best.trial.size,
-            shares=tuple(shares[kept].tolist()),
+            shares=tuple(shares[places].tolist()),
             validation=validation,
             rows=rows,
             validation_rows=sum(float(fold.validation.weights.sum()) for fold in ground.folds),
         )
-        return averaged(tree, [networks[place] for place in kept], shares[kept]), search
+        return averaged(tree, [fits[place].network for place in places], shares[places]), search
 
 
-def _shares(networks: Sequence[LatentNetwork], rows: DistinctRows) -> tuple[Floats, float]:
-    """Return the shares of networks that make rows likeliest, and the mean log probability of a row then."""
-    log_prob = np.array([network.model.score(rows.codes)[0] for network in networks])
-    shares = fitted_shares(log_prob, rows.weights)
+def _shares(fits: Sequence[Fit]) -> tuple[Floats, float]:
+    """Return the shares of models that make validation rows likeliest, and the mean log probability of one then."""
+    weights, log_prob = fits[0].held.weights, np.array([fit.log_prob for fit in fits])
+    shares = fitted_shares(log_prob, weights)
     kept = np.flatnonzero(shares)
     joint = np.logaddexp.reduce(log_prob[kept] + np.log(shares[kept])[:, None], axis=0)
-    return shares, float(joint @ rows.weights / rows.weights.sum())
+    return shares, float(joint @ weights / weights.sum())
 
 
 def folds_of(rows: DistinctRows, share: float, random: np.random.Generator, one: bool = False) -> tuple[Fold, ...]:
@@ -284,39 +306,56 @@ def folds_of(rows: DistinctRows, share: float, random: np.random.Generator, one:
 
 def searched(ground: Ground, random: np.random.Generator) -> Iterator[Searched]:
     """Yield how a search stands, again and again, until the last of the models that are averaged."""
-    search = _Search(ground, random)
     first = Size(ground.hidden_states or min(FIRST_STATES, ground.most_states), ground.trees or 1)
+    search = _Search(ground, random, first)
     yield from search.tried(first)
     while larger := search.larger():
-        before = search.best.trial.validation
+        before = search.best.validation
         for size in larger:
             yield from search.tried(size)
-        if not search.best.trial.validation - before > WORTH * abs(before):
+        if not search.best.validation - before > WORTH * abs(before):
             break
+    if ground.hidden_states is None and ground.trees is None:
+        yield from search.compared(COLUMNS, 1)
+        yield from search.compared(CLASSES, SEVERAL_TREES)
     if len(ground.folds) == 1:
-        for to_come in reversed(range(ground.members - search.count(search.best.trial.size))):
-            yield from search.learned(search.best.trial.size, search.best.trial.start, to_come)
+        while to_come := search.wanted():
+            yield from search.learned(search.best.size, search.best.start, to_come - 1)
 
 
 class _Search:
-    """Models of growing size, and which of them is the best."""
+    """Models of growing size, and how the search for the best of them stands."""
 
-    def __init__(self, ground: Ground, random: np.random.Generator) -> None:
+    def __init__(self, ground: Ground, random: np.random.Generator, first: Size) -> None:
         self._ground = ground
         self._random = random
-        self._members: list[Member] = []
+        self._standing = Searched((), first, 0, 0, 0)
 
     @property
-    def best(self) -> Member:
-        return max(self._members, key=lambda member: member.trial.validation)
+    def best(self) -> Trial:
+        return self._standing.best.trial
 
-    def count(self, size: Size) -> int:
-        """Return how many models of a size were learned."""
-        return sum(member.trial.size == size for member in self._members)
+    def wanted(self) -> int:
+        """Return how many more models of the best size are averaged at most; none where one more adds nothing.
+
+        Of m models that are as good and err apart, the average gains 1 - 1/m of what any number of them would. So
+        what m have gained over one of them tells what the next will.
+        """
+        if self.best.size == Size(COLUMNS, 1):
+            # Wherever it starts, it ends at the same tables.
+            return 0
+        same = self._standing.of_best_size
+        count, left = len(same), max(self._ground.members - len(same), 0)
+        if left == 0 or count == 1 or self._ground.trees is not None:
+            return left
+        _, validation = _shares([member.fits[0] for member in same])
+        gain = (validation - fmean(member.trial.validation for member in same)) / (count**2 - 1)
+        rows = len(self._ground.folds[0].rows.weights)
+        return left if gain > ENOUGH * _dearness(rows, self.best.parameters) * abs(validation) else 0
 
     def larger(self) -> list[Size]:
         """Return the sizes to try after the best one."""
-        ground, (states, trees) = self._ground, self.best.trial.size
+        ground, (states, trees) = self._ground, self.best.size
         sizes = []
         if ground.hidden_states is None:
             sizes.append(Size(2 * states, trees))
@@ -324,16 +363,43 @@ class _Search:
         shaping = ground.hidden_states is not None or states == SHAPING_STATES
         if ground.trees is None and (trees > 1 or shaping) and SEVERAL_TREES * trees <= MOST_TREES:
             sizes.append(Size(states, SEVERAL_TREES * trees))
-        known = {member.trial.size for member in self._members}
+        known = {member.trial.size for member in self._standing.members}
         return [size for size in sizes if size.work <= ground.most_states**2 and size not in known]
+
+    def compared(self, states: int, trees: int) -> Iterator[Searched]:
+        """Try models without trees of hidden variables, ever more of them while that may lead to the best.
+
+        Each time the number is multiplied, less is gained than the time before; about half is reckoned with.
+        """
+        most = MOST_CLASSES if states == CLASSES else MOST_TREES
+        score = -math.inf
+        while trees <= min(most, self._ground.most_states**2):
+            best = self.best.validation
+            yield from self.tried(Size(states, trees))
+            last, score = score, self._standing.members[-1].trial.validation
+            # Of one tree nothing tells what more of them would gain.
+            gain = score - last if trees > 1 else 0.0
+            if not score + gain / 2 > best or 0.0 < gain <= WORTH * abs(score):
+                return
+            trees *= SEVERAL_TREES
 
     def tried(self, size: Size) -> Iterator[Searched]:
         """Learn a model of some size, and one from the other kind of start where that costs little."""
         kinds: tuple[Kind, ...] = ("mixture", "random")
-        if self._members and size.work > BOTH_STARTS:
-            kinds = (self.best.trial.start,)
+        if size.hidden_states in (COLUMNS, CLASSES):
+            kinds = ("mixture",)
+        elif self._standing.members and size.work > BOTH_STARTS:
+            kinds = (self._better_start(),)
         for kind in kinds:
             yield from self.learned(size, kind, self._ground.members - 1 if len(self._ground.folds) == 1 else 0)
+
+    def _better_start(self) -> Kind:
+        """Return the kind of start that was better over all sizes that were tried from both: one may be luck."""
+        found: dict[Size, dict[Kind, float]] = {}
+        for trial in (member.trial for member in self._standing.members):
+            found.setdefault(trial.size, {}).setdefault(trial.start, trial.validation)
+        ahead = sum(each["mixture"] - each["random"] for each in found.values() if len(each) > 1)
+        return "mixture" if ahead >= 0 else "random"
 
     def learned(self, size: Size, kind: Kind, to_come: int) -> Iterator[Searched]:
         """Learn one model from each fold."""
@@ -346,8 +412,8 @@ class _Search:
             most = course.most * len(ground.folds)
             start = _start(ground.tree(size.hidden_states), problem.layout, fold.rows, size.trees, kind, random)
             for done in course.climbed(start, held, random):
-                yield Searched(tuple(self._members), size, passes + len(done.history), most, to_come)
-            fits.append(Fit.of(problem, done))
+                yield Searched(self._standing.members, size, passes + len(done.history), most, to_come)
+            fits.append(Fit.of(problem, done, fold.validation))
             passes += len(done.history)
         trial = Trial(
             size,
@@ -359,8 +425,9 @@ class _Search:
             / float(sum(fold.validation.weights.sum() for fold in ground.folds)),
             time.process_time() - began,
         )
-        self._members.append(Member(trial, tuple(fits)))
-        yield Searched(tuple(self._members), size, most, most, to_come)
+        members = (*self._standing.members, Member(trial, tuple(fits)))
+        self._standing = Searched(members, size, most, most, to_come)
+        yield self._standing
 
 
 @dataclass(frozen=True, eq=False)
@@ -409,8 +476,12 @@ class _Course:
     def _little(self) -> float:
         """The share of the score that a stretch of steps has to gain."""
         problem = self.batches.problem
-        work = len(problem.rows.weights) * problem.layout.learned_count
-        return LITTLE * min(max(work / DEAR, 1.0), DEAREST)
+        return LITTLE * max(_dearness(len(problem.rows.weights), problem.layout.learned_count), 1.0)
+
+
+def _dearness(rows: int, parameters: int) -> float:
+    """Return how many times the usual a gain has to be, given rows that differ and entries of tables."""
+    return min(rows * parameters / DEAR, DEAREST)
 
 
 def _start(
@@ -425,8 +496,10 @@ def _start(
     if kind == "random":
         return random_start(layout, random)
     own = ParameterLayout.of(tree)
+    # With nothing hidden in it, each tree is one of the classes.
+    far = None if tree.hidden else seeded(tree, rows, trees, SHARPNESS, random)
     networks = []
-    for _ in range(trees):
-        classes = seeded(tree, rows, most_classes(tree), SHARPNESS, random)
+    for place in range(trees):
+        classes = far.one(place) if far else seeded(tree, rows, most_classes(tree), SHARPNESS, random)
         networks.append(own.network(carried(own, classes, NOISE, random)))
     return layout.vector(averaged(tree, networks, np.full(trees, 1.0 / trees)))

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Kind", "Size", "SizeSearch", "Trial"]
+__all__ = ["CLASSES", "COLUMNS", "Kind", "Size", "SizeSearch", "Trial"]
 
 Kind: TypeAlias = Literal["mixture", "random", "spectral"]
 """Where a model starts: with classes around rows that are far from each other, or at random. A spectral fit has no
 start."""
 
+
+COLUMNS, CLASSES = 0, 1
+"""Numbers of hidden states of what is no tree of hidden variables: the Chow-Liu tree of the columns themselves has
+none. With one state they would say nothing, so they are left out; a mixture of such trees are classes."""
 
 STYLES: tuple[dict[str, Any], ...] = (
     {"color": "#0072B2", "marker": "o", "linestyle": "-"},
@@ -31,9 +35,9 @@ class Size(NamedTuple):
     Attributes
     ----------
     hidden_states : int
-        Of each hidden variable of a tree.
+        Of each hidden variable of a tree; 0 for the Chow-Liu tree of the columns themselves.
     trees : int
-        How many trees are mixed.
+        How many trees are mixed; with one hidden state, how many classes there are.
     """
 
     hidden_states: int
@@ -42,9 +46,13 @@ class Size(NamedTuple):
     @property
     def work(self) -> int:
         """What a pass costs, but for a factor that all sizes share."""
-        return self.trees * self.hidden_states**2
+        return self.trees * max(self.hidden_states, 1) ** 2
 
     def __str__(self) -> str:
+        if self.hidden_states == CLASSES:
+            return f"{self.trees} classes" if self.trees > 1 else "independent columns"
+        if self.hidden_states == COLUMNS:
+            return f"{self.trees} Chow-Liu trees" if self.trees > 1 else "Chow-Liu tree"
         more = f", {self.trees} trees" if self.trees > 1 else ""
         return f"{self.hidden_states} states{more}"
 
@@ -135,13 +143,13 @@ class SizeSearch:
             label = f"mixture of {trees} trees" if trees > 1 else "one tree"
             ax.plot(list(best), list(best.values()), label=label, markersize=6, **style)
             # The best of each size is on the line; other starts stand below it.
-            places = [trial.size.hidden_states for trial in trials]
+            places = [_place(trial.size) for trial in trials]
             ax.plot(places, [trial.validation for trial in trials], alpha=0.4, **style | {"linestyle": ""})
         several = f"average of {len(self.shares)} fits" if len(self.shares) > 1 else "kept"
-        ax.plot([self.size.hidden_states], [self.validation], "k*", markersize=13, label=several, zorder=5)
+        ax.plot([_place(self.size)], [self.validation], "k*", markersize=13, label=several, zorder=5)
         ax.set_xscale("log", base=2)
-        states = sorted({trial.size.hidden_states for trial in self.trials})
-        ax.set_xticks(states, [str(count) for count in states])
+        states = sorted({(_place(trial.size), str(trial.size.hidden_states)) for trial in self.trials})
+        ax.set_xticks(*zip(*states, strict=True))
         ax.minorticks_off()
         ax.set_xlabel("states of each hidden variable")
         ax.set_ylabel("log probability of a validation row")
@@ -170,10 +178,15 @@ def _shown(figure: float) -> str:
     return "-" if math.isnan(figure) else f"{figure:.4f}"
 
 
-def _best_by_states(trials: Sequence[Trial]) -> dict[int, float]:
-    """Return the best validation of each number of states, in their order."""
-    best: dict[int, float] = {}
+def _place(size: Size) -> float:
+    """Return where a size stands in a picture whose steps double: none beside one, as one beside two."""
+    return size.hidden_states or 0.5
+
+
+def _best_by_states(trials: Sequence[Trial]) -> dict[float, float]:
+    """Return the best validation at each place of a picture, in their order."""
+    best: dict[float, float] = {}
     for trial in sorted(trials, key=lambda trial: trial.size.hidden_states):
-        count = trial.size.hidden_states
+        count = _place(trial.size)
         best[count] = max(best.get(count, trial.validation), trial.validation)
     return best

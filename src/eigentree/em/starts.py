@@ -78,6 +78,10 @@ class Classes(NamedTuple):
     shares: Floats
     columns: Mapping[str, Floats]
 
+    def one(self, place: int) -> Classes:
+        """Return one of the classes alone."""
+        return Classes(np.ones(1), {name: table[place : place + 1] for name, table in self.columns.items()})
+
 
 def most_classes(graph: LatentGraph) -> int:
     """Return how many classes hidden variables can be copies of."""

@@ -103,7 +103,7 @@ def read_search(content: Any) -> SizeSearch:
     """
     entry = Section(content, "a search", ("trials", "size", "shares", *FIGURES))
     trials = tuple(_trial(each) for each in entry.items("trials"))
-    size = entry.wholes("size", 1)
+    size = entry.wholes("size")
     shares = tuple(number(each, entry.at("shares")) for each in entry.items("shares"))
     if len(size) != 2 or Size(*size) not in {trial.size for trial in trials}:
         raise FileError("a search has the size of one of its trials")
@@ -119,7 +119,7 @@ def _trial(content: Any) -> Trial:
     if start not in get_args(Kind):
         raise UnknownEntryError(f"there is no kind of start {quoted(start)}")
     return Trial(
-        Size(whole(states, "hidden states", 1), whole(trees, "trees", 1)),
+        Size(whole(states, "hidden states"), whole(trees, "trees", 1)),
         start,
         whole(passes, "passes"),
         whole(parameters, "parameters"),

@@ -122,7 +122,10 @@ class ValueLayout:
 
     def filled(self, parameters: Floats) -> Values:
         """Return the values that some parameters give."""
-        cells = np.append(parameters, (1.0, 0.0))[self.parameters].prod(axis=0)
+        extended = np.append(parameters, (1.0, 0.0))
+        cells = extended[self.parameters[0]]
+        for places, index in self._factors:
+            cells[places] *= extended[index]
         values = totals(self.value, cells[self.cell], len(self.transposed)) if self._summed else cells
         leaves = values[self._leaves :]
         exponents = np.frexp(np.maximum.reduceat(leaves, self._line_starts))[1]
@@ -145,8 +148,27 @@ class ValueLayout:
             total = filled.values[self.value]
             share = np.divide(filled.cells[self.cell], total, out=np.zeros_like(total), where=total > 0)
             sums = totals(self.cell, sums[self.value] * share, len(filled.cells))
-        cells = np.broadcast_to(sums, self.parameters.shape)
-        return totals(self.parameters.ravel(), cells.ravel(), self.layout.size + 2)[: self.layout.size]
+        counts = np.zeros(self.layout.size + 2)
+        if self._apart:
+            counts[self.parameters[0]] = sums
+        else:
+            counts += totals(self.parameters[0], sums, len(counts))
+        for places, index in self._factors:
+            counts += totals(index, sums[places], len(counts))
+        return counts[: self.layout.size]
+
+    @cached_property
+    def _factors(self) -> list[tuple[Integers, Integers]]:
+        """The cells that multiply a second parameter and that one, those with a third and that, and so on."""
+        further = [(np.flatnonzero(index != self.layout.size), index) for index in self.parameters[1:]]
+        return [(places, index[places]) for places, index in further if len(places)]
+
+    @cached_property
+    def _apart(self) -> bool:
+        """Whether no two cells have the same first parameter, but for the 1 and the 0."""
+        first = self.parameters[0]
+        own = first[first < self.layout.size]
+        return len(np.unique(own)) == len(own)
 
     @cached_property
     def line_starts(self) -> Integers:

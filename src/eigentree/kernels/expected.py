@@ -25,8 +25,9 @@ import numpy as np
 
 from eigentree.kernels.compiling import compiled, helper, inlined
 from eigentree.kernels.leaves import count_codes, count_products, look_up, multiply_by_leaf
-from eigentree.kernels.matrices import MANY, TILE_ROWS, dot_tiles, mix_tiles, squares_down, squares_up
+from eigentree.kernels.matrices import MANY, TILE_VECTORS, dot_tiles, mix_tiles, squares_down, squares_up
 from eigentree.kernels.messages import HUGE, TINY
+from eigentree.kernels.vectors import lanes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -100,12 +101,12 @@ class Buffers(NamedTuple):
     Attributes
     ----------
     lines : (lines, block)
-        Messages. A block is a whole number of tiles, if nodes have many states.
+        Messages, in double or in single precision. A block is a whole number of tiles, if nodes have many states.
     exponent : (block,)
         The power of two that each row's message lacks.
-    sums : (COPIES, values)
+    sums : (COPIES, values) or (COPIES, 0)
         What is wanted is the sum of the copies: expected counts for a leaf, and for an inner node what becomes so
-        when multiplied by its values.
+        when multiplied by its values. Without room for them nothing is counted, and there is no pass down.
     """
 
     lines: Floats
@@ -138,11 +139,18 @@ class BlockTree(NamedTuple):
     share: int
 
 
-LARGEST_OUTSIDE = 1e290
-"""Messages from above are cut here, so that none can meet a zero from below as an infinity."""
+LARGEST_OUTSIDE, LARGEST_SINGLE = 1e290, 1e30
+"""Messages from above are cut here, so that none can meet a zero from below as an infinity; in single precision
+sooner."""
 
 LOWEST_SHIFT = -900
 """The inverse of a subnormal number overflows; what is left to do is left to the next node."""
+
+SPOILED = 2.0**-100
+"""In single precision a smaller message has lost digits. It is taken to be zero, which makes its row impossible:
+whoever asked has to ask again in double precision."""
+
+DOUBLE_BYTES = 8
 
 LOG_2 = math.log(2.0)
 
@@ -281,6 +289,7 @@ def _to_range(node: Any, count: int, lines: Any, exponent: Any) -> None:
     row share that exponent: one that is less likely than another by more than doubles can tell is lost.
     """
     message, bond, factor = node.message, node.bond, node.factor
+    spoiled = 0.0 if lines.itemsize == DOUBLE_BYTES else SPOILED
     for r in range(count):
         lines[factor, r] = lines[message, r]
     for line in range(message + 1, message + bond):
@@ -289,7 +298,9 @@ def _to_range(node: Any, count: int, lines: Any, exponent: Any) -> None:
     for r in range(count):
         size = lines[factor, r]
         lines[factor, r] = 1.0
-        if (size < TINY or size > HUGE) and size > 0.0:
+        if size < spoiled:
+            lines[factor, r] = 0.0
+        elif (size < TINY or size > HUGE) and size > 0.0:
             shift = max(int(np.floor(np.log2(size))), LOWEST_SHIFT)
             lines[factor, r] = math.ldexp(1.0, -shift)
             exponent[r] += shift
@@ -302,9 +313,10 @@ def _outside_to_range(node: Any, count: int, lines: Any) -> None:
     """Multiply the message from above by what brought the message to above back into range, if anything did."""
     if node.factor < 0:
         return
+    largest = lines.dtype.type(LARGEST_OUTSIDE if lines.itemsize == DOUBLE_BYTES else LARGEST_SINGLE)
     for line in range(node.outside, node.outside + node.bond):
         for r in range(count):
-            lines[line, r] = min(lines[line, r] * lines[node.factor, r], LARGEST_OUTSIDE)
+            lines[line, r] = min(lines[line, r] * lines[node.factor, r], largest)
 
 
 @helper
@@ -317,7 +329,7 @@ def _begin(tree: BlockTree, left: int, buffers: Buffers) -> int:
         exponent[r] = 0
     # What tiles find beyond the rows must count for nothing.
     for line in range(lines.shape[0]):
-        for r in range(count, min(count + TILE_ROWS, lines.shape[1])):
+        for r in range(count, min(count + TILE_VECTORS * lanes(lines), lines.shape[1])):
             lines[line, r] = 0.0
     return count
 
@@ -400,7 +412,7 @@ def expected(
     Parameters
     ----------
     values, transposed : (values,)
-        The second with the blocks of inner nodes as (column, row).
+        As precise as the lines; the second with the blocks of inner nodes as (column, row).
     codes : (leaves, rows)
     start, stop : int
         Which rows to pass through the tree.
@@ -426,6 +438,8 @@ def expected(
                 _to_range(node, count, lines, buffers.exponent)
         log_likelihood, found = _turn(nodes[0], weights, begin, count, buffers, log_likelihood)
         impossible = max(impossible, found)
+        if sums.shape[1] == 0:
+            continue
         for i in range(nodes.shape[0]):
             node = nodes[i]
             if node.leaf >= 0:

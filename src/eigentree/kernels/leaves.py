@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from eigentree.kernels.compiling import helper, inlined
-from eigentree.kernels.vectors import LANES, load, load_from, nothing, product, store, sum_of, transposed
+from eigentree.kernels.vectors import FOUR, load_four, load_from, no_four, product, store, sum_of, transposed
 
 __all__ = ["COPIES", "MANY_STATES", "count_codes", "count_products", "look_up", "multiply_by_leaf"]
 
-MANY_STATES = 2 * LANES
+MANY_STATES = 2 * FOUR
 """From so many states on, a leaf is looked up by vectors, and faster than its message could be kept and read."""
 
-COPIES = LANES
+COPIES = FOUR
 """Of the counts of leaves: neighbouring rows with equal codes need not wait for each other's sum."""
 
 
@@ -34,24 +34,24 @@ def _line_of(node: Any, codes: Any, r: int) -> Any:
 def multiply_by_leaf(node: Any, values: Any, codes: Any, begin: int, end: int, lines: Any, out: int) -> None:
     """Multiply lines by the message of a leaf of many states that is not stored."""
     last = end - 1
-    for r in range(begin, end, LANES):
+    for r in range(begin, end, FOUR):
         # Beyond the last row, lines are zero and have to stay so, whatever they are multiplied by.
         i, j = _line_of(node, codes, r), _line_of(node, codes, min(r + 1, last))
         k, m = _line_of(node, codes, min(r + 2, last)), _line_of(node, codes, min(r + 3, last))
-        for start in range(0, node.bond, LANES):
-            p = min(start, node.bond - LANES)
+        for start in range(0, node.bond, FOUR):
+            p = min(start, node.bond - FOUR)
             a, b = load_from(values, i + p), load_from(values, j + p)
             c, d = load_from(values, k + p), load_from(values, m + p)
             a, b, c, d = transposed(a, b, c, d)
             # The last four states may be some of those before, too.
             line = out + p
             if p >= start:
-                store(lines, line, r - begin, product(a, load(lines, line, r - begin)))
+                store(lines, line, r - begin, product(a, load_four(lines, line, r - begin)))
             if p + 1 >= start:
-                store(lines, line + 1, r - begin, product(b, load(lines, line + 1, r - begin)))
+                store(lines, line + 1, r - begin, product(b, load_four(lines, line + 1, r - begin)))
             if p + 2 >= start:
-                store(lines, line + 2, r - begin, product(c, load(lines, line + 2, r - begin)))
-            store(lines, line + 3, r - begin, product(d, load(lines, line + 3, r - begin)))
+                store(lines, line + 2, r - begin, product(c, load_four(lines, line + 2, r - begin)))
+            store(lines, line + 3, r - begin, product(d, load_four(lines, line + 3, r - begin)))
 
 
 @helper
@@ -77,26 +77,26 @@ def count_products(
 ) -> None:
     """Add the products of two messages to each row's code, for a leaf of many states that is not stored."""
     last = end - 1
-    for r in range(begin, end, LANES):
+    for r in range(begin, end, FOUR):
         i, j = _line_of(node, codes, r), _line_of(node, codes, min(r + 1, last))
         k, m = _line_of(node, codes, min(r + 2, last)), _line_of(node, codes, min(r + 3, last))
-        for start in range(0, node.bond, LANES):
-            p = min(start, node.bond - LANES)
+        for start in range(0, node.bond, FOUR):
+            p = min(start, node.bond - FOUR)
             x, y = above + p, below + p
-            a = product(load(lines, x, r - begin), load(lines, y, r - begin))
-            b = product(load(lines, x + 1, r - begin), load(lines, y + 1, r - begin))
-            c = product(load(lines, x + 2, r - begin), load(lines, y + 2, r - begin))
-            d = product(load(lines, x + 3, r - begin), load(lines, y + 3, r - begin))
+            a = product(load_four(lines, x, r - begin), load_four(lines, y, r - begin))
+            b = product(load_four(lines, x + 1, r - begin), load_four(lines, y + 1, r - begin))
+            c = product(load_four(lines, x + 2, r - begin), load_four(lines, y + 2, r - begin))
+            d = product(load_four(lines, x + 3, r - begin), load_four(lines, y + 3, r - begin))
             # What the four states before have counted already.
             if p < start:
-                a = nothing()
-                b = nothing() if p + 1 < start else b
-                c = nothing() if p + 2 < start else c
+                a = no_four(lines)
+                b = no_four(lines) if p + 1 < start else b
+                c = no_four(lines) if p + 2 < start else c
             a, b, c, d = transposed(a, b, c, d)
-            store(sums, 0, i + p, sum_of(load(sums, 0, i + p), a))
-            store(sums, 1, j + p, sum_of(load(sums, 1, j + p), b))
-            store(sums, 2, k + p, sum_of(load(sums, 2, k + p), c))
-            store(sums, 3, m + p, sum_of(load(sums, 3, m + p), d))
+            store(sums, 0, i + p, sum_of(load_four(sums, 0, i + p), a))
+            store(sums, 1, j + p, sum_of(load_four(sums, 1, j + p), b))
+            store(sums, 2, k + p, sum_of(load_four(sums, 2, k + p), c))
+            store(sums, 3, m + p, sum_of(load_four(sums, 3, m + p), d))
 
 
 @helper

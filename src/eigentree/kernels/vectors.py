@@ -1,10 +1,12 @@
-"""Vectors of four numbers as values of compiled loops, so that a tile of a matrix product stays in registers.
+"""Vectors of numbers as values of compiled loops, so that a tile of a matrix product stays in registers.
 
 The compiler vectorises a loop, but it writes what the loop adds up to memory in each turn. A product of matrices of
 eight states and more then waits for memory most of the time. With vectors, the loops say what is kept.
 
-Each function is written twice: in numpy, which says what it does and runs where nothing is compiled, and as the
-instructions that it compiles to. Compiled code does not check places: a vector must lie within its array.
+A register holds four numbers of double precision, or eight of single precision: what an array holds decides. Some
+loops take four of either kind. Each function is written twice: in numpy, which says what it does and runs where
+nothing is compiled, and as the instructions that it compiles to. Compiled code does not check places: a vector must
+lie within its array.
 """
 
 from __future__ import annotations
@@ -22,11 +24,15 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
 
 __all__ = [
-    "LANES",
+    "FOUR",
+    "REGISTER_BYTES",
     "add_product",
+    "lanes",
     "largest",
     "load",
+    "load_four",
     "load_from",
+    "no_four",
     "nothing",
     "product",
     "repeated",
@@ -34,26 +40,40 @@ __all__ = [
     "store",
     "store_at",
     "sum_of",
+    "totals_of",
     "transposed",
 ]
 
-LANES = 4
-"""Numbers of a vector: what one register holds on most processors."""
+REGISTER_BYTES = 32
+"""What one register holds on most processors."""
+
+FOUR = 4
+"""Numbers of a short vector: a register of doubles, half a one in single precision."""
+
+INDEX = ir.IntType(32)
 
 
 class Vector(types.Type):
     """The type of a vector in compiled code."""
 
-    def __init__(self) -> None:
-        super().__init__(name=f"Vector({LANES})")
+    def __init__(self, number: Any, length: int) -> None:
+        self.number, self.length = number, length
+        super().__init__(name=f"Vector({number}, {length})")
 
+    @classmethod
+    def register(cls, array: Any) -> Vector:
+        """Return what a register holds of an array."""
+        return cls(array.dtype, 8 * REGISTER_BYTES // array.dtype.bitwidth)
 
-VECTOR = Vector()
-REGISTER = ir.VectorType(ir.DoubleType(), LANES)
-INDEX = ir.IntType(32)
+    @property
+    def llvm(self) -> Any:
+        """The type as instructions name it."""
+        return ir.VectorType(ir.DoubleType() if self.number == types.float64 else ir.FloatType(), self.length)
 
-NUMBER_BYTES = 8
-"""Vectors start at any number, not only where a register would like them to."""
+    @property
+    def number_bytes(self) -> int:
+        """Vectors start at any number, not only where a register would like them to."""
+        return int(self.number.bitwidth) // 8
 
 
 @register_model(Vector)
@@ -61,27 +81,55 @@ class VectorModel(models.PrimitiveModel):
     """How a vector is kept in compiled code."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, REGISTER)
+        super().__init__(manager, kind, kind.llvm)
+
+
+def lanes(lines: Floats) -> int:
+    """Return how many numbers of an array a register holds."""
+    return REGISTER_BYTES // lines.itemsize
+
+
+@type_callable(lanes)
+def _type_of_lanes(_: Any) -> Callable[..., Any]:
+    return lambda lines: types.intp
+
+
+@lower_builtin(lanes, types.Array)
+def _lower_lanes(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return context.get_constant(types.intp, Vector.register(signature.args[0]).length)
 
 
 def load(lines: Floats, line: int, start: int) -> Any:
-    """Return the numbers of a line from a start on."""
-    return lines[line, start : start + LANES].copy()
+    """Return the numbers of a line from a start on, as many as a register holds."""
+    return lines[line, start : start + lanes(lines)].copy()
 
 
 @type_callable(load)
 def _type_of_load(_: Any) -> Callable[..., Any]:
-    return lambda lines, line, start: VECTOR
+    return lambda lines, line, start: Vector.register(lines)
+
+
+def load_four(lines: Floats, line: int, start: int) -> Any:
+    """Return four numbers of a line from a start on."""
+    return lines[line, start : start + FOUR].copy()
+
+
+@type_callable(load_four)
+def _type_of_load_four(_: Any) -> Callable[..., Any]:
+    return lambda lines, line, start: Vector(lines.dtype, FOUR)
 
 
 @lower_builtin(load, types.Array, types.Integer, types.Integer)
+@lower_builtin(load_four, types.Array, types.Integer, types.Integer)
 def _lower_load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    return builder.load(_place(context, builder, signature, arguments), align=NUMBER_BYTES)
+    vector = signature.return_type
+    place = _place(context, builder, signature, arguments, vector)
+    return builder.load(place, align=vector.number_bytes)
 
 
 def store(lines: Floats, line: int, start: int, vector: Any) -> None:
     """Write a vector into a line from a start on."""
-    for k in range(LANES):
+    for k in range(len(vector)):
         lines[line, start + k] = vector[k]
 
 
@@ -92,32 +140,34 @@ def _type_of_store(_: Any) -> Callable[..., Any]:
 
 @lower_builtin(store, types.Array, types.Integer, types.Integer, Vector)
 def _lower_store(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    place = _place(context, builder, signature, arguments[:-1])
-    builder.store(arguments[-1], place, align=NUMBER_BYTES)
+    vector = signature.args[-1]
+    place = _place(context, builder, signature, arguments[:-1], vector)
+    builder.store(arguments[-1], place, align=vector.number_bytes)
     return context.get_dummy_value()
 
 
 def load_from(values: Floats, start: int) -> Any:
-    """Return the numbers of a list from a start on."""
-    return values[start : start + LANES].copy()
+    """Return four numbers of a list from a start on."""
+    return values[start : start + FOUR].copy()
 
 
 @type_callable(load_from)
 def _type_of_load_from(_: Any) -> Callable[..., Any]:
-    return lambda values, start: VECTOR
+    return lambda values, start: Vector(values.dtype, FOUR)
 
 
 @lower_builtin(load_from, types.Array, types.Integer)
 def _lower_load_from(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    vector = signature.return_type
     values = context.make_array(signature.args[0])(context, builder, arguments[0])
-    place = builder.bitcast(builder.gep(values.data, [arguments[1]]), REGISTER.as_pointer())
-    return builder.load(place, align=NUMBER_BYTES)
+    place = builder.bitcast(builder.gep(values.data, [arguments[1]]), vector.llvm.as_pointer())
+    return builder.load(place, align=vector.number_bytes)
 
 
 def store_at(values: Floats, start: int, vector: Any) -> None:
     """Write a vector into a list from a start on."""
-    for k in range(LANES):
-        values[start + k] = vector[k]
+    for k, number in enumerate(vector):
+        values[start + k] = number
 
 
 @type_callable(store_at)
@@ -129,27 +179,27 @@ def _type_of_store_at(_: Any) -> Callable[..., Any]:
 def _lower_store_at(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     values = context.make_array(signature.args[0])(context, builder, arguments[0])
     place = builder.bitcast(builder.gep(values.data, [arguments[1]]), arguments[2].type.as_pointer())
-    builder.store(arguments[2], place, align=NUMBER_BYTES)
+    builder.store(arguments[2], place, align=signature.args[2].number_bytes)
     return context.get_dummy_value()
 
 
 def repeated(number: float) -> Any:
-    """Return a vector of one number."""
-    return np.full(LANES, number)
+    """Return a register of one number, of double precision."""
+    return np.full(FOUR, number)
 
 
 @type_callable(repeated)
 def _type_of_repeated(_: Any) -> Callable[..., Any]:
-    return lambda number: VECTOR
+    return lambda number: Vector(types.float64, FOUR)
 
 
 @lower_builtin(repeated, types.Float)
 def _lower_repeated(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    return _spread_number(builder, arguments[0])
+    return _repeated(builder, arguments[0], signature.return_type)
 
 
 def largest(vector: Any) -> float:
-    """Return the largest absolute value of the numbers of a vector."""
+    """Return the largest absolute value of the numbers of a register, of double precision."""
     return float(np.abs(vector).max())
 
 
@@ -160,44 +210,57 @@ def _type_of_largest(_: Any) -> Callable[..., Any]:
 
 @lower_builtin(largest, Vector)
 def _lower_largest(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    bits = ir.VectorType(ir.IntType(64), 4)
-    unsigned = builder.and_(builder.bitcast(arguments[0], bits), ir.Constant(bits, [2**63 - 1] * 4))
+    bits = ir.VectorType(ir.IntType(64), FOUR)
+    unsigned = builder.and_(builder.bitcast(arguments[0], bits), ir.Constant(bits, [2**63 - 1] * FOUR))
     size = builder.bitcast(unsigned, arguments[0].type)
     for places in ([2, 3, 2, 3], [1, 1, 1, 1]):
-        other = builder.shuffle_vector(size, size, ir.Constant(ir.VectorType(INDEX, 4), places))
+        other = _shuffled(builder, size, size, places)
         size = builder.select(builder.fcmp_ordered(">", size, other), size, other)
     return builder.extract_element(size, INDEX(0))
 
 
 def spread(values: Floats, place: int) -> Any:
-    """Return a vector of one number of a list."""
-    return np.full(LANES, values[place])
+    """Return a register of one number of a list."""
+    return np.full(lanes(values), values[place])
 
 
 @type_callable(spread)
 def _type_of_spread(_: Any) -> Callable[..., Any]:
-    return lambda values, place: VECTOR
+    return lambda values, place: Vector.register(values)
 
 
 @lower_builtin(spread, types.Array, types.Integer)
 def _lower_spread(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    vector = signature.return_type
     values = context.make_array(signature.args[0])(context, builder, arguments[0])
-    return _spread_number(builder, builder.load(builder.gep(values.data, [arguments[1]])))
+    return _repeated(builder, builder.load(builder.gep(values.data, [arguments[1]])), vector)
 
 
-def nothing() -> Any:
-    """Return a vector of zeros."""
-    return np.zeros(LANES)
+def nothing(lines: Floats) -> Any:
+    """Return a register of zeros, of the precision of an array."""
+    return np.zeros(lanes(lines), lines.dtype)
 
 
 @type_callable(nothing)
 def _type_of_nothing(_: Any) -> Callable[..., Any]:
-    return lambda: VECTOR
+    return Vector.register
 
 
-@lower_builtin(nothing)
+def no_four(lines: Floats) -> Any:
+    """Return four zeros, of the precision of an array."""
+    return np.zeros(FOUR, lines.dtype)
+
+
+@type_callable(no_four)
+def _type_of_no_four(_: Any) -> Callable[..., Any]:
+    return lambda lines: Vector(lines.dtype, FOUR)
+
+
+@lower_builtin(nothing, types.Array)
+@lower_builtin(no_four, types.Array)
 def _lower_nothing(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    return ir.Constant(REGISTER, [0.0] * LANES)
+    vector = signature.return_type
+    return ir.Constant(vector.llvm, [0.0] * vector.length)
 
 
 def product(first: Any, second: Any) -> Any:
@@ -207,7 +270,7 @@ def product(first: Any, second: Any) -> Any:
 
 @type_callable(product)
 def _type_of_product(_: Any) -> Callable[..., Any]:
-    return lambda first, second: VECTOR
+    return lambda first, second: first
 
 
 @lower_builtin(product, Vector, Vector)
@@ -216,18 +279,21 @@ def _lower_product(context: Any, builder: Any, signature: Any, arguments: Any) -
 
 
 def sum_of(first: Any, second: Any) -> Any:
-    """Return the sums of the numbers of two vectors."""
-    return first + second
+    """Return the sums of the numbers of two vectors, as precise as the first."""
+    return (first + second).astype(first.dtype)
 
 
 @type_callable(sum_of)
 def _type_of_sum(_: Any) -> Callable[..., Any]:
-    return lambda first, second: VECTOR
+    return lambda first, second: first
 
 
 @lower_builtin(sum_of, Vector, Vector)
 def _lower_sum(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    return builder.fadd(*arguments)
+    first, second = arguments
+    if signature.args[0] != signature.args[1]:
+        second = builder.fpext(second, signature.return_type.llvm)
+    return builder.fadd(first, second)
 
 
 def add_product(total: Any, first: Any, second: Any) -> Any:
@@ -237,7 +303,7 @@ def add_product(total: Any, first: Any, second: Any) -> Any:
 
 @type_callable(add_product)
 def _type_of_add_product(_: Any) -> Callable[..., Any]:
-    return lambda total, first, second: VECTOR
+    return lambda total, first, second: total
 
 
 @lower_builtin(add_product, Vector, Vector, Vector)
@@ -247,36 +313,64 @@ def _lower_add_product(context: Any, builder: Any, signature: Any, arguments: An
 
 
 def transposed(first: Any, second: Any, third: Any, fourth: Any) -> tuple[Any, Any, Any, Any]:
-    """Return the vectors of all first, second, third and fourth numbers of four vectors."""
+    """Return the vectors of all first, second, third and fourth numbers of four vectors of four."""
     a, b, c, d = np.stack([first, second, third, fourth], axis=1)
     return a, b, c, d
 
 
 @type_callable(transposed)
 def _type_of_transposed(_: Any) -> Callable[..., Any]:
-    return lambda first, second, third, fourth: types.UniTuple(VECTOR, LANES)
+    return lambda first, second, third, fourth: types.UniTuple(first, FOUR)
 
 
 @lower_builtin(transposed, Vector, Vector, Vector, Vector)
 def _lower_transposed(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    def mixed(first: Any, second: Any, *places: int) -> Any:
-        return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(INDEX, LANES), places))
+    return context.make_tuple(builder, signature.return_type, _columns(builder, *arguments))
 
-    a, b, c, d = arguments
+
+def totals_of(first: Any, second: Any, third: Any, fourth: Any) -> Any:
+    """Return, in double precision, what the numbers of each of four registers add up to."""
+    return np.array([vector.sum() for vector in (first, second, third, fourth)], np.float64)
+
+
+@type_callable(totals_of)
+def _type_of_totals(_: Any) -> Callable[..., Any]:
+    return lambda first, second, third, fourth: Vector(types.float64, FOUR)
+
+
+@lower_builtin(totals_of, Vector, Vector, Vector, Vector)
+def _lower_totals(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    if signature.args[0].length > FOUR:
+        halves = [range(start, start + FOUR) for start in (0, FOUR)]
+        arguments = [
+            builder.fadd(*(_shuffled(builder, vector, vector, half) for half in halves)) for vector in arguments
+        ]
+    a, b, c, d = _columns(builder, *arguments)
+    total = builder.fadd(builder.fadd(a, b), builder.fadd(c, d))
+    return total if signature.args[0].number == types.float64 else builder.fpext(total, signature.return_type.llvm)
+
+
+def _columns(builder: Any, a: Any, b: Any, c: Any, d: Any) -> list[Any]:
+    """Return the instructions that transpose four vectors of four."""
     # Halves of registers first, then neighbours: the cheapest way on processors whose registers have two halves.
-    low = mixed(a, c, 0, 1, 4, 5), mixed(b, d, 0, 1, 4, 5)
-    high = mixed(a, c, 2, 3, 6, 7), mixed(b, d, 2, 3, 6, 7)
-    columns = [mixed(*pair, *places) for pair in (low, high) for places in ((0, 4, 2, 6), (1, 5, 3, 7))]
-    return context.make_tuple(builder, signature.return_type, columns)
+    low = _shuffled(builder, a, c, (0, 1, 4, 5)), _shuffled(builder, b, d, (0, 1, 4, 5))
+    high = _shuffled(builder, a, c, (2, 3, 6, 7)), _shuffled(builder, b, d, (2, 3, 6, 7))
+    ways = (0, 4, 2, 6), (1, 5, 3, 7)
+    return [_shuffled(builder, *pair, places) for pair in (low, high) for places in ways]
 
 
-def _spread_number(builder: Any, number: Any) -> Any:
-    """Return a register that holds one number everywhere."""
-    first = builder.insert_element(ir.Constant(REGISTER, ir.Undefined), number, INDEX(0))
-    return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(INDEX, LANES), [0] * LANES))
+def _repeated(builder: Any, number: Any, vector: Vector) -> Any:
+    """Return the instructions that put one number everywhere into a vector."""
+    first = builder.insert_element(ir.Constant(vector.llvm, ir.Undefined), number, INDEX(0))
+    return _shuffled(builder, first, first, [0] * vector.length)
 
 
-def _place(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _shuffled(builder: Any, first: Any, second: Any, places: Any) -> Any:
+    """Return the instruction that takes numbers out of two vectors, those of the second counted on."""
+    return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(INDEX, len(places)), list(places)))
+
+
+def _place(context: Any, builder: Any, signature: Any, arguments: Any, vector: Vector) -> Any:
     """Return where in an array of lines a vector lies."""
     lines = context.make_array(signature.args[0])(context, builder, arguments[0])
     width = cgutils.unpack_tuple(builder, lines.shape)[1]
@@ -285,4 +379,4 @@ def _place(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         for argument, kind in zip(arguments[1:], signature.args[1:3], strict=True)
     )
     place = builder.gep(lines.data, [builder.add(builder.mul(line, width), start)])
-    return builder.bitcast(place, REGISTER.as_pointer())
+    return builder.bitcast(place, vector.llvm.as_pointer())

@@ -377,7 +377,7 @@ class EMJunctionTree(StepsFace):
         pairs = _pairs(columns, seen)
         if every is not None:
             pairs = every if validation is not None else every - _pairs(columns, folds[0].validation)
-        tree = cache(partial(template.tree, pairs))
+        tree = cache(partial(template.candidate, pairs))
         parts = [part for fold in folds for part in fold]
         return Ground(
             tree=tree,

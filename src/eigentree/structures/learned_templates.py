@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, get_args
 
 from eigentree.checks import one_of
 from eigentree.errors import GraphError
-from eigentree.structures.discovery import hidden_chow_liu, joined_tree, mixture_of_trees
+from eigentree.structures.discovery import chow_liu, hidden_chow_liu, joined_tree, mixture_of_trees
+from eigentree.structures.graph import LatentGraph
 from eigentree.structures.templates import Template, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eigentree.arrays import Floats
-    from eigentree.structures.graph import LatentGraph
 
 __all__ = ["HiddenChowLiu", "LearnedTemplate", "Method", "PairKnowledge", "open_template"]
 
@@ -127,6 +127,18 @@ class HiddenChowLiu(LearnedTemplate):
             return hidden_chow_liu(pairs.names, pairs.states, pairs.information, hidden_states)
         distances, shortest = pairs.tree_distances
         return joined_tree(pairs.names, pairs.states, distances, hidden_states, shortest)
+
+    def candidate(self, pairs: PairKnowledge, hidden_states: int) -> LatentGraph:
+        """Return one tree of those that held-out rows choose from.
+
+        Without hidden states it is the Chow-Liu tree of the columns themselves. Where both sizes are open, hidden
+        variables of one state are left out, as they would say nothing: mixed, such columns are those of classes.
+        """
+        if hidden_states == 0:
+            return chow_liu(pairs.names, pairs.states, pairs.information)
+        if hidden_states == 1 and self.hidden_states == self.trees == AUTO:
+            return LatentGraph(zip(pairs.names, pairs.states, strict=True), [])
+        return self.tree(pairs, hidden_states)
 
 
 def open_template(structure: object) -> HiddenChowLiu | None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from eigentree.exact.network import LatentNetwork
 from eigentree.structures.graph import LatentGraph
 
+if TYPE_CHECKING:
+    from eigentree.checks import Seed
+
 __all__ = ["planted_network", "random_tree"]
 
 
-def random_tree(columns: int, hidden_states: int, observed_states: int, seed: int) -> LatentGraph:
-    """A tree whose leaves are the columns and whose hidden variables have three neighbours or more."""
+def random_tree(columns: int, hidden_states: int, observed_states: int, seed: Seed) -> LatentGraph:
+    """Return a tree whose leaves are the columns and whose hidden variables have three neighbours or more."""
     random = np.random.default_rng(seed)
     edges = [("h0", f"x{place}") for place in range(3)]
     hidden = ["h0"]
@@ -26,8 +31,8 @@ def random_tree(columns: int, hidden_states: int, observed_states: int, seed: in
     return LatentGraph(states, edges, hidden)
 
 
-def planted_network(graph: LatentGraph, seed: int) -> LatentNetwork:
-    """Tables by which each variable tells its parent, up to 15 to 50 % of noise."""
+def planted_network(graph: LatentGraph, seed: Seed) -> LatentNetwork:
+    """Return tables by which each variable tells its parent, up to 15 to 50 % of noise."""
     random = np.random.default_rng(seed)
     tables = {}
     for name in graph.names:
