@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from eigentree.data.states import Categories, NumericRule, UnknownRule
 
 __all__ = ["Sequences"]
+
+LISTS = SequenceForm("lists")
+"""The form of sequences that came in no other."""
 
 CHUNK = 2**20
 """Most cells that are encoded at a time."""
@@ -60,7 +63,7 @@ class Sequences:
     columns: Columns
     codes: Codes
     starts: Integers
-    form: SequenceForm = SequenceForm("lists")
+    form: SequenceForm = field(default=LISTS)
     places: Integers | None = None
 
     @classmethod
@@ -179,13 +182,8 @@ class Sequences:
         lengths = self.lengths[own]
         starts = np.concatenate([[0], np.cumsum(lengths)])
         places = np.repeat(self.starts[own] - starts[:-1], lengths) + np.arange(starts[-1])
-        return replace(
-            self,
-            codes=np.asfortranarray(self.codes[places]),
-            starts=starts,
-            form=SequenceForm("lists"),
-            places=None,
-        )
+        codes = np.asfortranarray(self.codes[places])
+        return replace(self, codes=codes, starts=starts, form=LISTS, places=None)
 
     def __repr__(self) -> str:
         return f"Sequences({self.count} sequences, {self.steps} steps, {self.columns!r})"
@@ -277,6 +275,6 @@ def _unknown_cell(channel: _Channel, step: int, starts: Integers, kept: Integers
     if channel.meaning is not None:
         known = channel.meaning.told()
     return DataError(
-        f"step {step - int(starts[number])} of sequence {number} holds {cell!r}, but {name!r} has {known}; fit with "
-        f"all of them as categories=, or take what is unknown as missing with unknown='missing'"
+        f"step {step - int(starts[number])} of sequence {number} holds {cell!r}, but {name!r} has {known}; fit "
+        f"with all of them as categories=, or take what is unknown as missing with unknown='missing'"
     )

@@ -221,7 +221,8 @@ def _joined(items: Sequence[Any]) -> NDArray[Any]:
             return _array(list(chain.from_iterable(filled)))
         arrays = [item if isinstance(item, np.ndarray) else _array(item) for item in filled]
         if any(isinstance(item, np.ma.MaskedArray) for item in arrays):
-            return np.ma.concatenate(arrays)
+            joined: NDArray[Any] = np.ma.concatenate(arrays)  # type: ignore[no-untyped-call]
+            return joined
         kinds = {array.dtype.kind for array in arrays}
         if kinds & set("USO") and len(kinds) > 1:
             arrays = [array.astype(object) for array in arrays]
@@ -297,8 +298,8 @@ def _rows(X: Mapping[str, Any], form: SequenceForm, named: bool) -> Steps:
         table = table_of(value)
         if shape is not None and shape != (table.count, table.width):
             raise DataError(
-                f"the channel {name!r} has {table.count} rows and {table.width} columns, others have {shape[0]} and "
-                f"{shape[1]}; all need the same sequences and steps"
+                f"the channel {name!r} has {table.count} rows and {table.width} columns, others have {shape[0]} "
+                f"and {shape[1]}; all need the same sequences and steps"
             )
         shape, container = (table.count, table.width), table.container
         merged[name] = _merged([table.column(place, name) for place in range(table.width)], name)
