@@ -163,13 +163,15 @@ class _Frame(Table):
 
 
 def table_of(X: ArrayLike | Any) -> Table:
-    """Return the table that some data are.
+    """Return the table that some data are; a table is one already.
 
     Raises
     ------
     DataError
         When they are no rows and columns, or have none of either.
     """
+    if isinstance(X, Table):
+        return X
     _check_kind(X)
     frame = frame_of(X)
     table = _Frame(frame) if frame is not None else _unnamed(X)
