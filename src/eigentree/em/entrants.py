@@ -18,7 +18,7 @@ from eigentree.planning.views import ViewPlan
 from eigentree.recovery.recovery import recovered
 from eigentree.spectral.learning import learn
 from eigentree.spectral.marginals import pseudo_rows
-from eigentree.spectral.shrinkage import USUAL
+from eigentree.spectral.held_out import USUAL
 from eigentree.spectral.sources import CountedTables
 
 if TYPE_CHECKING:
