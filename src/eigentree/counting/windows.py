@@ -1,9 +1,9 @@
 """Windows of sequences, counted: what one step of a homogeneous chain is learned from.
 
-Windows are pooled over all steps and all sequences. Counts of them are `Counts` of a table with one column for each
-cell of a window, so they are whole numbers, add and subtract, and do not depend on the order of sequences or on how
-these come in batches. First windows and single cells are counted beside them, and a sample of pieces of sequences is
-kept, by which the shrinkage is chosen.
+Windows are pooled over all steps and all sequences. Counts of them are `Counts` of a table with one column for
+each cell of a window, so they are whole numbers, add and subtract, and do not depend on the order of sequences or
+on how these come in batches. First windows and single cells are counted beside them, and a sample of pieces of
+sequences is kept, by which the shrinkage is chosen.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from eigentree.checks import our_arithmetic
 from eigentree.counting.counts import Counts
 from eigentree.counting.layout import CountLayout
-from eigentree.counting.row_sample import SAMPLE_ROWS, RowSample
+from eigentree.counting.row_sample import EVERY_HASH, SAMPLE_ROWS, RowSample
 from eigentree.data.columns import Columns
 from eigentree.errors import DataError, quoted
 from eigentree.kernels.stepping import cut_windows, hash_pieces
@@ -162,6 +162,10 @@ class SequenceStatistics:
             cells=self.cells.count(pieces.windows(_own_cells(plan), states, 0, weights)),
         )
 
+    def pieces(self) -> Pieces:
+        """Return the sample as pieces of sequences."""
+        return _Frame.of(self.plan).pieces(self.sample.codes, self.columns)
+
     def held(self, fold: Fold) -> tuple[Pieces, SequenceStatistics]:
         """Return the pieces of a fold, and the statistics without their windows."""
         pieces = _Frame.of(self.plan).pieces(fold.codes, self.columns)
@@ -277,9 +281,7 @@ class _Frame(NamedTuple):
         return Pieces(codes, starts, np.stack([before, before + own], axis=1), before == 0)
 
 
-def _sampled(
-    sample: RowSample, frame: _Frame, sequences: Sequences, weights: NDArray[Any] | None
-) -> RowSample:
+def _sampled(sample: RowSample, frame: _Frame, sequences: Sequences, weights: NDArray[Any] | None) -> RowSample:
     """Return a sample with more sequences seen."""
     if sample.known_to < 0:
         return sample
@@ -296,11 +298,11 @@ def _sampled(
         hash_pieces(sequences.codes.T, starts, PIECE, frame.context, frame.reach, hashes, places)
         places[:, 0] += first
         counted = np.ones(len(hashes), np.int64) if weights is None else weights[places[:, 0]]
-        # One of each kind is enough to know what it holds; the hashes above the last that can stay need not be seen.
         chosen = np.flatnonzero((counted > 0) & (hashes <= np.uint64(sample.known_to)))
         chosen = chosen[np.argsort(hashes[chosen], kind="stable")]
         if len(chosen):
-            sample = sample + _merged(hashes[chosen], counted[chosen], places[chosen], frame, sequences, sample.known_to)
+            more = _merged(hashes[chosen], counted[chosen], places[chosen], frame, sequences)
+            sample = sample + replace(more, known_to=min(more.known_to, sample.known_to))
         first = last
     return sample
 
@@ -311,11 +313,10 @@ def _merged(
     places: Integers,
     frame: _Frame,
     sequences: Sequences,
-    known_to: int,
 ) -> RowSample:
     """Return the sample of some pieces in the order of their hashes, those alike added up."""
     unique, first = np.unique(hashes, return_index=True)
     weights = np.add.reduceat(counted, first)
     kept = slice(0, SAMPLE_ROWS)
-    known = known_to if len(unique) <= SAMPLE_ROWS else int(unique[SAMPLE_ROWS - 1])
+    known = EVERY_HASH if len(unique) <= SAMPLE_ROWS else int(unique[SAMPLE_ROWS - 1])
     return RowSample(unique[kept], frame.rows(sequences, places[first[kept]]), weights[kept], known)

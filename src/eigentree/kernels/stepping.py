@@ -1,9 +1,9 @@
 """Sequences of any length: windows cut from them, hashes of their pieces, and walks through one step's operators.
 
-A sequence is a run of steps, each with one cell per channel; all sequences lie end to end. A walk goes cell by cell,
-by the same rule as `walking` has for rows, and its operators are those of one step, used at every step. Its message
-is the expectation of features given what it has seen, so it lies between their least and their largest values. Noise
-would drive it beyond after enough steps, and so it is held there.
+A sequence is a run of steps, each with one cell per channel; all sequences lie end to end. A walk goes cell by
+cell, by the same rule as `walking` has for rows, and its operators are those of one step, used at every step. Its
+message is the expectation of features given what it has seen, so it lies between their least and their largest
+values. Noise would drive it beyond after enough steps, and so it is held there.
 """
 
 from __future__ import annotations
@@ -55,7 +55,16 @@ class StepOperators(NamedTuple):
 
 @compiled
 def cut_windows(
-    codes: Any, starts: Any, own: Any, reach: int, lags: Any, channels: Any, missing: Any, cursor: Any, found: Any, of: Any
+    codes: Any,
+    starts: Any,
+    own: Any,
+    reach: int,
+    lags: Any,
+    channels: Any,
+    missing: Any,
+    cursor: Any,
+    found: Any,
+    of: Any,
 ) -> int:
     """Return how many windows were written, from where the cursor stands on; it is moved behind them.
 
@@ -211,8 +220,8 @@ def _cell(
     Parameters
     ----------
     told : (4,)
-        How much of the message behind the cell is that of its state, and how much that of a missing one; the share of
-        marginals in place of what is negative; 1 where the cell's own probability was not positive.
+        How much of the message behind the cell is that of its state, and how much that of a missing one; the
+        share of marginals in place of what is negative; 1 where the cell's own probability was not positive.
     """
     positive = _tabulate(steps, channel, message, table)
     marginal = floor.marginals[floor.first[channel] + code]
@@ -235,7 +244,7 @@ def _cell(
         else:
             told[3] = 1.0
     told[0], told[1] = model, 1.0 - weight
-    return q
+    return float(q)
 
 
 @compiled
@@ -246,6 +255,7 @@ def walk_sequences(
     starts: Any,
     begins: Any,
     uniform: Any,
+    drawn: Any,
     space: Any,
     found: Any,
     each: Any,
@@ -261,8 +271,9 @@ def walk_sequences(
     starts : (sequences + 1,)
     begins : (sequences,)
         Whether the first step is the first of its sequence; else nothing is known of those before it.
-    uniform : (channels, steps), or (channels, 0) where nothing is to be drawn
-    space : (2, most states or largest rank)
+    uniform, drawn : (channels, steps), or (channels, 0) where nothing is to be drawn
+        Random numbers, and the codes with what was drawn in place of missing cells.
+    space : (3, most states or largest rank)
     found : (3, sequences)
         Log probability; the share of marginals in place of what was negative, summed over cells; cells whose own
         probability was not positive.
@@ -291,7 +302,8 @@ def walk_sequences(
                 if code >= states and uniform.shape[1] > 0:
                     positive = _tabulate(steps, c, message, table)
                     code = _draw(floor, c, states, table, positive, uniform[c, t])
-                    codes[c, t] = code
+                if uniform.shape[1] > 0:
+                    drawn[c, t] = code
                 if code < states:
                     own *= _cell(steps, floor, c, code, message, table, told)
                     clipped += told[2]

@@ -30,10 +30,10 @@ __all__ = ["Cell", "ChannelRule", "Group", "WindowBond", "WindowPlan"]
 MOST_RANK = 256
 """Largest rank of a bond: operators of one symbol have its square as their size."""
 
-INSIDE, OUTSIDE = 2, 4
-"""How many groups of cells a bond with one channel looks at on either side, at least; more steady its noise."""
+INSIDE, OUTSIDE = 2, 6
+"""How many steps' groups a bond looks at on either side, at least; more of them steady its noise."""
 
-MOST_GROUPS = 6
+MOST_GROUPS = 8
 """Most groups on one side of a bond beyond those that its rank asks for."""
 
 MOST_TABLE = 2**22
@@ -137,12 +137,13 @@ class WindowPlan(Derived):
         """
         composite = hidden_states**order
         sizes = _instance_sizes(states, hidden_states, channels)
-        widest = max(composite * math.prod(sizes[:c]) if channels == "dependent" else composite for c in range(len(states)))
+        within = [math.prod(sizes[:c]) if channels == "dependent" else 1 for c in range(len(states))]
+        widest = composite * max(within)
         if composite > MOST_RANK or widest > MOST_RANK * 4:
             raise ParameterError(
-                f"a chain of order {order} with {hidden_states} hidden states and {len(states)} {channels} channels "
-                f"has {in_short(widest)} composite states (the limit is {MOST_RANK}, or {4 * MOST_RANK} within a step); "
-                f"lower hidden_states or order, or take channels='independent'"
+                f"a chain of order {order} with {hidden_states} hidden states and {len(states)} {channels} "
+                f"channels has {in_short(widest)} composite states (the limit is {MOST_RANK}, and "
+                f"{4 * MOST_RANK} within a step); lower hidden_states or order, or take channels='independent'"
             )
         chain = _RandomChain(sizes, hidden_states, order, channels)
         most = max_rank or MOST_RANK
@@ -267,9 +268,11 @@ def _chosen(chain: _RandomChain, channel: int, direction: int, rank: int) -> _Ch
         if reached >= rank:
             break
     needed = len(chosen)
-    if all(len(group) == 1 for group in chosen):
+    single = all(len(group) == 1 for group in chosen)
+    if single:
         chosen += [(cell,) for cell in near if (cell,) not in chosen]
-    steps = INSIDE if direction > 0 else OUTSIDE
+    # Cells that stand for several steps together have seen enough of what follows.
+    steps = OUTSIDE if direction < 0 else INSIDE if single else 1
     further = [tuple(cell.later(direction * s) for cell in group) for s in range(1, steps) for group in chosen]
     # What the rank asks for stays, however much it is.
     most = max(len(chosen), min(MOST_GROUPS, steps * width))
@@ -277,7 +280,7 @@ def _chosen(chain: _RandomChain, channel: int, direction: int, rank: int) -> _Ch
 
 
 class _RandomChain:
-    """A random hidden Markov model of the same sizes: what groups of cells see of its states, they nearly always do.
+    """A random hidden Markov model of the same sizes: what groups of cells see of it, they nearly always do.
 
     Attributes
     ----------
@@ -306,7 +309,8 @@ class _RandomChain:
             dependent = channels == "dependent"
             shape = (hidden_states, seen) if dependent else (hidden_states, 1)
             emission = random.dirichlet(np.ones(size), shape)[emitting]
-            operator = np.einsum("ab,acx->acxb", np.eye(composite), np.broadcast_to(emission, (composite, seen, size)))
+            emission = np.broadcast_to(emission, (composite, seen, size))
+            operator = np.einsum("ab,acx->acxb", np.eye(composite), emission)
             last = channel == len(sizes) - 1
             if dependent and not last:
                 spread = np.einsum("acxb,cd,xy->acxbdy", operator, np.eye(seen), np.eye(size))
@@ -327,14 +331,16 @@ class _RandomChain:
 
     def cells(self, channel: int, direction: int, wanted: int) -> Iterator[Cell]:
         """Yield the cells after (1) or before (-1) the bond before a channel, the nearest first."""
-        width = len(self.sizes)
         for k in range(wanted):
-            place = channel + k if direction > 0 else channel - 1 - k
-            yield Cell(place // width, place % width)
+            yield self._moved(Cell(0, channel), k if direction > 0 else -1 - k)
 
     def sees(self, channel: int, direction: int, group: Group) -> Floats:
         """Return what a group tells of the states at the bond, shape (states, configurations of the group)."""
         return self._future(channel, group) if direction > 0 else self._past(channel, group)
+
+    def _moved(self, cell: Cell, cells: int) -> Cell:
+        """Return the cell some cells later."""
+        return Cell(*divmod(cell.lag * len(self.sizes) + cell.channel + cells, len(self.sizes)))
 
     def _future(self, channel: int, group: Group) -> Floats:
         """Return P(cells of a group | state at the bond), shape (states, configurations)."""
@@ -348,8 +354,8 @@ class _RandomChain:
             else:
                 value = step.sum(axis=1) @ value
             if cell == Cell(0, channel):
-                return value
-            cell = cell._replace(channel=cell.channel - 1) if cell.channel else Cell(cell.lag - 1, len(self.sizes) - 1)
+                return np.asarray(value)
+            cell = self._moved(cell, -1)
 
     def _past(self, channel: int, group: Group) -> Floats:
         """Return P(state at the bond, cells of a group), shape (states, configurations)."""
@@ -362,7 +368,7 @@ class _RandomChain:
                 value = np.einsum("na,axb->nxb", value, step).reshape(-1, step.shape[2])
             else:
                 value = value @ step.sum(axis=1)
-            cell = cell._replace(channel=cell.channel + 1) if cell.channel + 1 < len(self.sizes) else Cell(cell.lag + 1, 0)
+            cell = self._moved(cell, 1)
         return value.T
 
 

@@ -6,17 +6,17 @@ before it. Pooled over steps t of all sequences, stationary or not,
 .. math:: A = \sum_t E[\phi_t \psi_t^T] = F \sum_t G_t, \qquad
           B_x = \Big(\sum_t E[1\{x_t = x\}\, U^T\phi_{t+1}\, \psi_t^T]\Big)(U^T A)^+, \qquad b_1 = E[U^T\phi_1],
 
-where :math:`F = E[\phi \mid \text{state}]` is the same at every step. So :math:`P(x_1 \dots x_L) = e^T B_{x_L} \cdots
-B_{x_1} b_1`, the constant feature being the end: the spectral learning of hidden Markov models and of weighted automata
-(Hsu, Kakade and Zhang, 2009; Balle, Quattoni and Carreras, 2011). What makes it strong on few data is as for tables, in
-`eigentree.spectral.learning`: leaves first, centred features, several views stacked, shrinkage toward independent cells.
+where :math:`F = E[\phi \mid \text{state}]` is the same at every step. So the probability of a sequence is
+:math:`P(x_1 \dots x_L) = e^T B_{x_L} \cdots B_{x_1} b_1`, the constant feature being the end. This is the spectral
+learning of hidden Markov models and of weighted automata (Hsu, Kakade and Zhang, 2009; Balle, Quattoni and
+Carreras, 2011). What makes it strong on few data is as for tables, in `eigentree.spectral.learning`: leaves first,
+centred features, several views stacked, and shrinkage toward independent cells.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -130,11 +130,12 @@ def learn_windows(statistics: SequenceStatistics, added: float, marginals: Seque
     Parameters
     ----------
     statistics : SequenceStatistics
-        With at least one window.
     added : float
     marginals : sequence of array, shape (states,)
         The distribution of each channel over all steps.
     """
+    if not statistics.windows.rows > 0:
+        return _nothing(statistics.plan, marginals)
     # One thread: the matrices are small, and sums keep their order.
     with one_thread():
         return _Learning(statistics, added, marginals).fit()
@@ -215,23 +216,25 @@ class _Learning:
         return centred_bond(pairs, own.rank)
 
     def _core(self, channel: int, edge: LearnedEdge, following: LearnedEdge) -> Floats:
-        """Return the operator of a channel in terms of features: of its cell, the bond after and the bond before."""
+        """Return the operator of a channel in terms of features: of its cell, the bond after, the bond before."""
         own = (Cell(0, channel),)
         blocks = []
         for after in self.plan.following(channel):
             pairs = zip(self.plan.bonds[channel].outside, edge.solves, strict=True)
-            blocks.append(sum((self._moment((own, after, before)) @ solve for before, solve in pairs), np.zeros(())))
+            blocks.append(
+                sum((self._moment((own, after, before)) @ solve for before, solve in pairs), np.zeros(()))
+            )
         stack = np.concatenate([blocks[0][:, :1], *(block[:, 1:] for block in blocks)], axis=1)
         core = np.einsum("lfp,fn->lnp", stack, following.projection)
         # So it is but for rounding, which would add up along a sequence.
         core[0, 0] = np.eye(1, core.shape[2])[0]
-        return core
+        return np.asarray(core)
 
     def _moment(self, parts: Sequence[Group]) -> Floats:
         """Return E[product of features] of some groups together, one axis per group."""
         columns = tuple(self.place[cell] for part in parts for cell in part)
         sizes = [math.prod(int(self.features.widths[self.place[cell]]) for cell in part) for part in parts]
-        return self.windows.moments([columns], self.features)[0].reshape(sizes)
+        return np.asarray(self.windows.moments([columns], self.features)[0].reshape(sizes))
 
     def _start(self, edge: LearnedEdge) -> tuple[Floats, float]:
         """Return the first message, and about what noise adds to the square of its length."""
@@ -254,10 +257,43 @@ class _Learning:
             least = most = edge.projection[0]
             at = 1
             for group in self.plan.bonds[c].inside:
-                every = reduce(np.kron, [self.channel_features[cell.channel] for cell in group])[:, 1:]
+                every = _products([self.channel_features[cell.channel] for cell in group])[:, 1:]
                 values = every @ edge.projection[at : at + every.shape[1]]
                 least, most = least + values.min(axis=0), most + values.max(axis=0)
                 at += every.shape[1]
             slack = SLACK * (most - least)
             low[c, :rank], high[c, :rank] = least - slack, most + slack
         return low, high
+
+
+def _products(matrices: Sequence[Floats]) -> Floats:
+    """Return the products of features of several cells, one row for each of their joint states."""
+    found: Floats = np.ones((1, 1))
+    for matrix in matrices:
+        found = np.asarray(np.kron(found, matrix), np.float64)
+    return found
+
+
+def _nothing(plan: WindowPlan, marginals: Sequence[Floats]) -> WindowFit:
+    """Return the fit when there are no windows: cells are independent."""
+
+    def edge(features: int, rank: int) -> LearnedEdge:
+        return LearnedEdge(np.eye(features, rank), (), np.eye(1, rank)[0], 1.0 - np.eye(1, rank)[0], math.inf)
+
+    ranks = [bond.rank for bond in plan.bonds]
+    cores = []
+    for channel, rank in enumerate(ranks):
+        cores.append(np.zeros((plan.leaf_ranks[channel], ranks[(channel + 1) % len(ranks)], rank)))
+        cores[-1][0, 0, 0] = 1.0
+    nowhere = np.zeros((len(ranks), max(ranks)))
+    return WindowFit(
+        plan,
+        tuple(edge(states, rank) for states, rank in zip(plan.states, plan.leaf_ranks, strict=True)),
+        tuple(np.outer(m, np.eye(1, rank)) for m, rank in zip(marginals, plan.leaf_ranks, strict=True)),
+        tuple(edge(rank, rank) for rank in ranks),
+        tuple(cores),
+        np.eye(1, ranks[0])[0],
+        0.0,
+        nowhere,
+        nowhere,
+    )

@@ -1,0 +1,107 @@
+"""How much to shrink what was learned from sequences, and how high the floor is: likelihood of held-out pieces."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from eigentree.counting.row_sample import held_share
+from eigentree.spectral.held_out import FLOORS, GRID, LEAST_LOG, USUAL, Search, usual_floor
+from eigentree.spectral.sequence_model import SequenceModel
+from eigentree.spectral.windows import cell_marginals, learn_windows, pseudo_windows
+
+if TYPE_CHECKING:
+    from eigentree.arrays import Floats
+    from eigentree.counting.windows import Pieces, SequenceStatistics
+    from eigentree.spectral.windows import WindowFit
+
+__all__ = ["WindowChoice", "choose_windows"]
+
+FOLDS = 2
+
+MANY_SAMPLES = 20
+"""Where there are so many times the steps of the sample, all of it is held out at once."""
+
+
+class WindowChoice(NamedTuple):
+    """The model of a shrinkage and a floor, and how these were found.
+
+    Attributes
+    ----------
+    model : SequenceModel
+    tried : dict of (float, float) to float
+        The held-out log probability of a step at each shrinkage and floor that were tried.
+    """
+
+    model: SequenceModel
+    tried: dict[tuple[float, float], float]
+
+
+def choose_windows(
+    statistics: SequenceStatistics, shrinkage: float | None = None, floor: float | None = None
+) -> WindowChoice:
+    """Return the model of the shrinkage and the floor under which held-out pieces of sequences are likeliest.
+
+    As for tables: the search climbs from the usual place, what is given is not searched for, with a given shrinkage
+    the floor is the usual one, and a shrinkage of 0 means the counts as they are.
+    """
+    raw = shrinkage == 0
+    added = 0.0 if raw else pseudo_windows(statistics.plan)
+    usual = 0.0 if raw else usual_floor(statistics.steps)
+    marginals = cell_marginals(statistics, added)
+    whole = learn_windows(statistics, added, marginals)
+    trials = _trials(statistics, added) if shrinkage is None else []
+    if not trials:
+        if shrinkage is None:
+            # Pieces that can only be held out all together are too few to learn more from than their cells.
+            shrinkage = math.inf if len(statistics.sample.hashes) else USUAL
+        share = usual if floor is None else floor
+        smoothed = cell_marginals(statistics, pseudo_windows(statistics.plan)) if share > 0 else marginals
+        return WindowChoice(SequenceModel(whole, shrinkage, share, smoothed), {})
+    floors = tuple(usual * multiple for multiple in FLOORS) if floor is None else (floor,)
+    search = Search(trials, np.concatenate([trial.weights for trial in trials]), GRID, floors)
+    lengths = np.concatenate([np.diff(trial.pieces.own, axis=1)[:, 0] for trial in trials])
+    mean_length = float(search.weights @ lengths) / float(search.weights.sum())
+    model = SequenceModel(whole, *search.best(), marginals)
+    return WindowChoice(model, {pair: mean / mean_length for pair, mean in search.tried().items()})
+
+
+class _Trial(NamedTuple):
+    """A fit without the pieces of one fold, these pieces, and how often each is held out."""
+
+    fit: WindowFit
+    marginals: tuple[Floats, ...]
+    pieces: Pieces
+    weights: Floats
+
+    def score(self, shrinkage: float, floor: float) -> Floats:
+        """Return the log probability of each held-out piece, given the steps before it that are known."""
+        pieces = self.pieces
+        walked = SequenceModel(self.fit, shrinkage, floor, self.marginals).walked(
+            pieces.codes, pieces.starts, pieces.begins, each=True
+        )
+        least = LEAST_LOG * pieces.codes.shape[1]
+        sums = np.concatenate([[0.0], np.cumsum(np.maximum(walked.each, least))])
+        first, last = (pieces.starts[:-1, None] + pieces.own).T
+        return np.asarray(sums[last] - sums[first])
+
+
+def _trials(statistics: SequenceStatistics, added: float) -> list[_Trial]:
+    """Return the folds that are held out in turn, and what the others tell."""
+    sample = statistics.sample
+    if not len(sample.hashes):
+        return []
+    share = held_share([sample])
+    pieces, _ = statistics.held(sample.fold(0, 1, share))
+    held_steps = float(np.diff(pieces.own, axis=1).sum())
+    folds = 1 if held_steps * MANY_SAMPLES <= statistics.steps else FOLDS
+    found = []
+    for number in range(folds):
+        fold = sample.fold(number, folds, share)
+        pieces, rest = statistics.held(fold)
+        if len(fold.codes) and rest.windows.rows > 0 and rest.firsts.rows > 0:
+            marginals = cell_marginals(rest, added)
+            found.append(_Trial(learn_windows(rest, added, marginals), marginals, pieces, fold.weights))
+    return found
