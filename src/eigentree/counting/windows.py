@@ -16,7 +16,7 @@ import numpy as np
 from eigentree.checks import our_arithmetic
 from eigentree.counting.counts import Counts
 from eigentree.counting.layout import CountLayout
-from eigentree.counting.row_sample import EVERY_HASH, SAMPLE_ROWS, RowSample
+from eigentree.counting.row_sample import SAMPLE_ROWS, RowSample
 from eigentree.data.columns import Columns
 from eigentree.errors import DataError, quoted
 from eigentree.kernels.stepping import cut_windows, hash_pieces
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Codes, Integers
     from eigentree.counting.row_sample import Fold
     from eigentree.data.sequences import Sequences
+    from eigentree.planning.blocks import Blocks
     from eigentree.planning.windows import Group, WindowPlan
 
 __all__ = ["PIECE", "Pieces", "SequenceStatistics", "check_plan"]
@@ -43,8 +44,8 @@ CONTEXT = 16
 MOST_WINDOWS = 16_384
 """Windows that are cut at a time."""
 
-MOST_PIECES = 65_536
-"""Pieces that are looked at at a time, but for those of one sequence."""
+MOST_STEPS = 2**20
+"""Steps that are looked at at a time, but for those of one sequence."""
 
 
 class Pieces(NamedTuple):
@@ -52,7 +53,8 @@ class Pieces(NamedTuple):
 
     Attributes
     ----------
-    codes : array, shape (steps, channels), column-major
+    codes : array, shape (steps, blocks), column-major
+        Patterns of the blocks of channels.
     starts : array, shape (pieces + 1,)
         Where each begins, the steps before it included.
     own : array, shape (pieces, 2)
@@ -67,16 +69,16 @@ class Pieces(NamedTuple):
     begins: Booleans
 
     @classmethod
-    def whole(cls, sequences: Sequences) -> Pieces:
+    def whole(cls, codes: Codes, starts: Integers) -> Pieces:
         """Return sequences as pieces, each of which is all of its sequence."""
-        lengths = np.diff(sequences.starts)
+        lengths = np.diff(starts)
         own = np.stack([np.zeros_like(lengths), lengths], axis=1)
-        return cls(sequences.codes, sequences.starts, own, np.ones(len(lengths), bool))
+        return cls(codes, starts, own, np.ones(len(lengths), bool))
 
     def windows(
         self,
         cells: Sequence[Cell],
-        states: Sequence[int],
+        blocks: Blocks,
         reach: int,
         weights: NDArray[Any] | None,
         own: Integers | None = None,
@@ -84,7 +86,7 @@ class Pieces(NamedTuple):
         """Yield the windows of steps, one row each with a column for each cell, and how often each counts."""
         lags = np.array([cell.lag for cell in cells], np.int64)
         channels = np.array([cell.channel for cell in cells], np.int64)
-        missing = np.array(states, self.codes.dtype)[channels]
+        missing = (np.array(blocks.patterns) - 1).astype(self.codes.dtype)[channels]
         cursor = np.zeros(2, np.int64)
         found = np.empty((len(cells), MOST_WINDOWS), self.codes.dtype)
         of = np.empty(MOST_WINDOWS, np.int64)
@@ -92,6 +94,9 @@ class Pieces(NamedTuple):
         ranges = self.own if own is None else own
         while cursor[0] < len(ranges):
             count = cut_windows(lines, self.starts, ranges, reach, lags, channels, missing, cursor, found, of)
+            if count and not blocks.single:
+                for line, channel in zip(found, channels.tolist(), strict=True):
+                    line[:count] = blocks.symbol_of[channel][line[:count]]
             if count:
                 yield found[:, :count].T, None if weights is None else weights[of[:count]]
 
@@ -128,9 +133,9 @@ class SequenceStatistics:
         return cls(
             columns,
             plan,
-            _counts(columns, plan.cells, plan.groups),
-            _counts(columns, plan.first_cells, plan.bonds[0].inside),
-            _counts(columns, _own_cells(plan), [(cell,) for cell in _own_cells(plan)]),
+            _counts(plan, plan.cells, plan.groups),
+            _counts(plan, plan.first_cells, plan.bonds[0].inside),
+            _counts(plan, _own_cells(plan), [(cell,) for cell in _own_cells(plan)]),
             RowSample.empty(_Frame.of(plan).width),
         )
 
@@ -147,28 +152,34 @@ class SequenceStatistics:
     @our_arithmetic
     def update(self, sequences: Sequences, weights: NDArray[Any] | None = None) -> SequenceStatistics:
         """Return the statistics with more sequences seen, each as often as its weight says."""
-        counted = self.count(Pieces.whole(sequences), weights)
-        return replace(counted, sample=_sampled(self.sample, _Frame.of(self.plan), sequences, weights))
+        found = self
+        for first, last in _batches(sequences.starts):
+            begin, end = int(sequences.starts[first]), int(sequences.starts[last])
+            codes = self.plan.blocks.encoded(sequences.codes[begin:end])
+            pieces = Pieces.whole(codes, sequences.starts[first : last + 1] - begin)
+            own = None if weights is None else weights[first:last]
+            counted = found.count(pieces, own)
+            found = replace(counted, sample=_sampled(found.sample, _Frame.of(self.plan), pieces, own))
+        return found
 
     def count(self, pieces: Pieces, weights: NDArray[Any] | None) -> SequenceStatistics:
         """Return the statistics with the windows of pieces counted; the sample stays as it is."""
-        plan = self.plan
-        states = plan.states
+        plan, blocks = self.plan, self.plan.blocks
         first = np.stack([np.zeros(len(pieces.begins), np.int64), pieces.begins.astype(np.int64)], axis=1)
         return replace(
             self,
-            windows=self.windows.count(pieces.windows(plan.cells, states, plan.reach, weights)),
-            firsts=self.firsts.count(pieces.windows(plan.first_cells, states, 0, weights, first)),
-            cells=self.cells.count(pieces.windows(_own_cells(plan), states, 0, weights)),
+            windows=self.windows.count(pieces.windows(plan.cells, blocks, plan.reach, weights)),
+            firsts=self.firsts.count(pieces.windows(plan.first_cells, blocks, 0, weights, first)),
+            cells=self.cells.count(pieces.windows(_own_cells(plan), blocks, 0, weights)),
         )
 
     def pieces(self) -> Pieces:
         """Return the sample as pieces of sequences."""
-        return _Frame.of(self.plan).pieces(self.sample.codes, self.columns)
+        return _Frame.of(self.plan).pieces(self.sample.codes)
 
     def held(self, fold: Fold) -> tuple[Pieces, SequenceStatistics]:
         """Return the pieces of a fold, and the statistics without their windows."""
-        pieces = _Frame.of(self.plan).pieces(fold.codes, self.columns)
+        pieces = _Frame.of(self.plan).pieces(fold.codes)
         out = SequenceStatistics.empty(self.plan, self.columns).count(pieces, fold.weights)
         return pieces, self - out
 
@@ -208,7 +219,7 @@ def check_plan(statistics: SequenceStatistics, plan: WindowPlan, columns: Column
             f"statistics add up only when their channels have the same names and labels, not {statistics.columns} "
             f"and {columns}; give all labels as categories="
         )
-    if (statistics.plan.states, statistics.plan.bonds) != (plan.states, plan.bonds):
+    if (statistics.plan.blocks, statistics.plan.bonds) != (plan.blocks, plan.bonds):
         raise DataError(
             "these statistics are of other windows; count for the same hidden_states, order, channels and max_rank"
         )
@@ -218,10 +229,10 @@ def _own_cells(plan: WindowPlan) -> tuple[Cell, ...]:
     return tuple(Cell(0, channel) for channel in range(len(plan.states)))
 
 
-def _counts(columns: Columns, cells: Sequence[Cell], groups: Sequence[Group]) -> Counts:
+def _counts(plan: WindowPlan, cells: Sequence[Cell], groups: Sequence[Group]) -> Counts:
     """Return counts of groups of cells, without any window."""
-    names = tuple(f"{columns.names[cell.channel]}[{cell.lag:+d}]" for cell in cells)
-    states = tuple(columns.states[cell.channel] for cell in cells)
+    names = tuple(f"{cell.channel}[{cell.lag:+d}]" for cell in cells)
+    states = tuple(plan.states[cell.channel] for cell in cells)
     place = {cell: k for k, cell in enumerate(cells)}
     numbered = [tuple(sorted(place[cell] for cell in group)) for group in groups]
     return Counts.laid_out(Columns(names, states), CountLayout.of(list(dict.fromkeys(numbered)), states))
@@ -232,18 +243,19 @@ class _Frame(NamedTuple):
 
     Attributes
     ----------
-    states : tuple of int
+    outside : tuple of int
+        The code that marks, in each block, a step that the sequence does not have.
     context, reach : int
         How many steps before and after a piece go with it.
     """
 
-    states: tuple[int, ...]
+    outside: tuple[int, ...]
     context: int
     reach: int
 
     @classmethod
     def of(cls, plan: WindowPlan) -> _Frame:
-        return cls(plan.states, max(CONTEXT, plan.history), plan.reach)
+        return cls(plan.blocks.patterns, max(CONTEXT, plan.history), plan.reach)
 
     @property
     def steps(self) -> int:
@@ -251,72 +263,56 @@ class _Frame(NamedTuple):
 
     @property
     def width(self) -> int:
-        return self.steps * len(self.states)
+        return self.steps * len(self.outside)
 
-    @property
-    def outside(self) -> Integers:
-        """The code that marks, in each channel, a step that the sequence does not have."""
-        return np.array(self.states) + 1
-
-    def rows(self, sequences: Sequences, places: Integers) -> Codes:
-        """Return pieces that begin at some places, (sequence, step), one row each."""
-        made = np.empty((len(places), self.steps, len(self.states)), np.min_scalar_type(max(self.states) + 1))
+    def rows(self, pieces: Pieces, places: Integers) -> Codes:
+        """Return the pieces of sequences that begin at some places, (sequence, step), one row each."""
+        made = np.empty((len(places), self.steps, len(self.outside)), np.min_scalar_type(max(self.outside)))
         made[:] = self.outside
         for row, (sequence, begin) in zip(made, places.tolist(), strict=True):
-            first, last = sequences.starts[sequence : sequence + 2].tolist()
+            first, last = pieces.starts[sequence : sequence + 2].tolist()
             low = max(first, first + begin - self.context)
             high = min(last, first + begin + PIECE + self.reach)
             at = low - (first + begin - self.context)
-            row[at : at + high - low] = sequences.codes[low:high]
+            row[at : at + high - low] = pieces.codes[low:high]
         return made.reshape(len(places), -1)
 
-    def pieces(self, rows: Codes, columns: Columns) -> Pieces:
+    def pieces(self, rows: Codes) -> Pieces:
         """Return rows as pieces of sequences."""
-        steps = rows.reshape(len(rows), self.steps, len(self.states))
+        steps = rows.reshape(len(rows), self.steps, len(self.outside))
         there = steps[:, :, 0] != self.outside[0]
         before = there[:, : self.context].sum(axis=1)
         own = there[:, self.context : self.context + PIECE].sum(axis=1)
-        codes = np.asfortranarray(steps[there].astype(columns.code_type))
         starts = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
-        return Pieces(codes, starts, np.stack([before, before + own], axis=1), before == 0)
+        return Pieces(
+            np.asfortranarray(steps[there]), starts, np.stack([before, before + own], axis=1), before == 0
+        )
 
 
-def _sampled(sample: RowSample, frame: _Frame, sequences: Sequences, weights: NDArray[Any] | None) -> RowSample:
-    """Return a sample with more sequences seen."""
+def _batches(starts: Integers) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last of some sequences at a time: a bounded number of steps, or one sequence."""
+    first, count = 0, len(starts) - 1
+    while first < count:
+        last = int(np.searchsorted(starts, starts[first] + MOST_STEPS, side="right")) - 1
+        last = min(max(last, first + 1), count)
+        yield first, last
+        first = last
+
+
+def _sampled(sample: RowSample, frame: _Frame, pieces: Pieces, weights: NDArray[Any] | None) -> RowSample:
+    """Return a sample with more whole sequences seen."""
     if sample.known_to < 0:
         return sample
-    pieces = -(-np.diff(sequences.starts) // PIECE)
-    # Some sequences at a time, so that room is needed for their pieces only.
-    ends = np.cumsum(pieces)
-    first, count = 0, len(pieces)
-    while first < count:
-        done = int(ends[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, done + MOST_PIECES, side="right")))
-        hashes = np.empty(int(ends[last - 1]) - done, np.uint64)
-        places = np.empty((len(hashes), 2), np.int64)
-        starts = sequences.starts[first : last + 1]
-        hash_pieces(sequences.codes.T, starts, PIECE, frame.context, frame.reach, hashes, places)
-        places[:, 0] += first
-        counted = np.ones(len(hashes), np.int64) if weights is None else weights[places[:, 0]]
-        chosen = np.flatnonzero((counted > 0) & (hashes <= np.uint64(sample.known_to)))
-        chosen = chosen[np.argsort(hashes[chosen], kind="stable")]
-        if len(chosen):
-            more = _merged(hashes[chosen], counted[chosen], places[chosen], frame, sequences)
-            sample = sample + replace(more, known_to=min(more.known_to, sample.known_to))
-        first = last
-    return sample
-
-
-def _merged(
-    hashes: NDArray[np.uint64],
-    counted: NDArray[Any],
-    places: Integers,
-    frame: _Frame,
-    sequences: Sequences,
-) -> RowSample:
-    """Return the sample of some pieces in the order of their hashes, those alike added up."""
-    unique, first = np.unique(hashes, return_index=True)
-    weights = np.add.reduceat(counted, first)
-    kept = slice(0, SAMPLE_ROWS)
-    known = EVERY_HASH if len(unique) <= SAMPLE_ROWS else int(unique[SAMPLE_ROWS - 1])
-    return RowSample(unique[kept], frame.rows(sequences, places[first[kept]]), weights[kept], known)
+    hashes = np.empty(int((-(-np.diff(pieces.starts) // PIECE)).sum()), np.uint64)
+    places = np.empty((len(hashes), 2), np.int64)
+    hash_pieces(pieces.codes.T, pieces.starts, PIECE, frame.context, frame.reach, hashes, places)
+    counted = np.ones(len(hashes), np.int64) if weights is None else weights[places[:, 0]]
+    chosen = np.flatnonzero((counted > 0) & (hashes <= np.uint64(sample.known_to)))
+    if not len(chosen):
+        return sample
+    chosen = chosen[np.argsort(hashes[chosen], kind="stable")]
+    unique, first = np.unique(hashes[chosen], return_index=True)
+    totals = np.add.reduceat(counted[chosen], first)[:SAMPLE_ROWS]
+    known_to = sample.known_to if len(unique) <= SAMPLE_ROWS else int(unique[SAMPLE_ROWS - 1])
+    rows = frame.rows(pieces, places[chosen[first[:SAMPLE_ROWS]]])
+    return sample + RowSample(unique[:SAMPLE_ROWS], rows, totals, known_to)

@@ -1,9 +1,11 @@
 """Sequences of any length: windows cut from them, hashes of their pieces, and walks through one step's operators.
 
-A sequence is a run of steps, each with one cell per channel; all sequences lie end to end. A walk goes cell by
-cell, by the same rule as `walking` has for rows, and its operators are those of one step, used at every step. Its
-message is the expectation of features given what it has seen, so it lies between their least and their largest
-values. Noise would drive it beyond after enough steps, and so it is held there.
+A sequence is a run of steps, each with one cell per channel, which may be a block of channels of the user's; all
+sequences lie end to end. A cell's code is a pattern: it tells which states the cell can be, one where it is known,
+all where it is missing, some where a part of its block is. A walk goes cell by cell, by the same rule as `walking`
+has for rows, and its operators are those of one step, used at every step. Its message is the expectation of
+features given what it has seen, so it lies between their least and their largest values. Noise would drive it beyond
+after enough steps, and so it is held there.
 """
 
 from __future__ import annotations
@@ -40,6 +42,14 @@ class StepOperators(NamedTuple):
         The message before the first step.
     low, high : (channels, largest rank)
         Between what the message before each channel lies.
+    first_pattern : (channels + 1,)
+        Where the patterns of a channel begin.
+    first_match : (patterns of all channels + 1,)
+        Where the states that a pattern can be begin.
+    matches : (matches,)
+        Those states.
+    patterns : (states of all channels,)
+        The pattern of each state.
     """
 
     values: Floats
@@ -51,6 +61,10 @@ class StepOperators(NamedTuple):
     start: Floats
     low: Floats
     high: Floats
+    first_pattern: Integers
+    first_match: Integers
+    matches: Integers
+    patterns: Integers
 
 
 @compiled
@@ -162,49 +176,72 @@ def _tabulate(steps: StepOperators, channel: int, message: Any, table: Any) -> f
 
 
 @helper
-def _draw(floor: Floor, channel: int, states: int, table: Any, positive: float, left: float) -> int:
-    """Return a state that is drawn from the distribution that a table stands for."""
-    chosen = 0
+def _is_missing(steps: StepOperators, channel: int, pattern: int) -> bool:
+    """Return whether nothing is known of a cell."""
+    return bool(pattern == steps.first_pattern[channel + 1] - steps.first_pattern[channel] - 1)
+
+
+@helper
+def _draw(
+    steps: StepOperators, floor: Floor, channel: int, pattern: int, table: Any, positive: float, left: float
+) -> int:
+    """Return a state that a pattern can be, drawn from the distribution that a table stands for."""
     total = 0.0
-    for s in range(states):
+    for s in range(steps.states[channel]):
         total += table[s]
     clipped = CLIPPED * (positive - total)
     usable = positive > 0.0 and positive < math.inf
-    for s in range(states):
+    place = steps.first_pattern[channel] + pattern
+    begin, end = steps.first_match[place], steps.first_match[place + 1]
+    whole = 0.0
+    for m in range(begin, end):
+        s = steps.matches[m]
         marginal = floor.marginals[floor.first[channel] + s]
         q = marginal
         if usable:
             own = (max(table[s], 0.0) + clipped * marginal) / (positive + clipped)
             q = (1.0 - floor.share) * own + floor.share * marginal
-        if q > 0.0:
+        table[s] = q
+        whole += q
+    chosen = steps.matches[begin]
+    left *= whole
+    for m in range(begin, end):
+        s = steps.matches[m]
+        if table[s] > 0.0:
             # Rounding may leave a little over: the last state that is possible gets it.
             chosen = s
-            left -= q
+            left -= table[s]
             if left < 0.0:
                 break
-    return chosen
+    return int(chosen)
+
+
+@helper
+def _add(steps: StepOperators, channel: int, state: int, share: float, message: Any, after: Any) -> None:
+    """Add a share of the message behind a cell in some state; the one behind the last is that of any."""
+    before, rank = steps.ranks[channel], steps.ranks[channel + 1]
+    first = steps.first_value[channel] + state * before * rank
+    for k in range(before):
+        weight = share * message[k]
+        for n in range(rank):
+            after[n] += weight * steps.values[first + k * rank + n]
 
 
 @helper
 def _advance(
-    steps: StepOperators, channel: int, code: int, model: float, alone: float, message: Any, after: Any
+    steps: StepOperators, channel: int, pattern: int, told: Any, table: Any, message: Any, after: Any
 ) -> None:
-    """Write the message behind a cell: partly that of its state, partly that of a missing one."""
-    before, rank, states = steps.ranks[channel], steps.ranks[channel + 1], steps.states[channel]
+    """Write the message behind a cell: partly that of what it can be, partly that of a missing one."""
+    rank = steps.ranks[channel + 1]
     for n in range(rank):
         after[n] = 0.0
-    if model != 0.0:
-        first = steps.first_value[channel] + code * before * rank
-        for k in range(before):
-            weight = model * message[k]
-            for n in range(rank):
-                after[n] += weight * steps.values[first + k * rank + n]
-    if alone != 0.0:
-        first = steps.first_value[channel] + states * before * rank
-        for k in range(before):
-            weight = alone * message[k]
-            for n in range(rank):
-                after[n] += weight * steps.values[first + k * rank + n]
+    if told[0] != 0.0:
+        place = steps.first_pattern[channel] + pattern
+        for m in range(steps.first_match[place], steps.first_match[place + 1]):
+            if table[steps.matches[m]] > 0.0:
+                _add(steps, channel, steps.matches[m], told[0], message, after)
+    if told[1] != 0.0:
+        _add(steps, channel, steps.states[channel], told[1], message, after)
     following = channel + 1 if channel + 1 < steps.states.shape[0] else 0
     for n in range(1, rank):
         after[n] = min(max(after[n], steps.low[following, n]), steps.high[following, n])
@@ -213,37 +250,42 @@ def _advance(
 
 @helper
 def _cell(
-    steps: StepOperators, floor: Floor, channel: int, code: int, message: Any, table: Any, told: Any
+    steps: StepOperators, floor: Floor, channel: int, pattern: int, message: Any, table: Any, told: Any
 ) -> float:
     """Return a cell's probability given those before it, after writing what it tells of those after it.
 
     Parameters
     ----------
     told : (4,)
-        How much of the message behind the cell is that of its state, and how much that of a missing one; the
+        How much of the message behind the cell is that of its states, and how much that of a missing one; the
         share of marginals in place of what is negative; 1 where the cell's own probability was not positive.
     """
     positive = _tabulate(steps, channel, message, table)
-    marginal = floor.marginals[floor.first[channel] + code]
-    q = marginal
-    model, weight = 0.0, 0.0
-    told[2], told[3] = 0.0, 0.0
-    if positive > 0.0 and positive < math.inf:
-        total = 0.0
-        for s in range(steps.states[channel]):
-            total += table[s]
-        cell = max(table[code], 0.0)
-        clipped = CLIPPED * (positive - total)
-        trust = (1.0 - floor.share) / (positive + clipped)
-        q = trust * (cell + clipped * marginal) + floor.share * marginal
-        if clipped > 0.0:
-            told[2] = clipped / (positive + clipped)
-        if cell > 0.0:
-            model = trust / q
-            weight = model * cell
+    usable = positive > 0.0 and positive < math.inf
+    total = 0.0
+    for s in range(steps.states[channel]):
+        total += table[s]
+    clipped = CLIPPED * (positive - total)
+    trust = (1.0 - floor.share) / (positive + clipped) if usable else 0.0
+    q, seen = 0.0, 0.0
+    place = steps.first_pattern[channel] + pattern
+    for m in range(steps.first_match[place], steps.first_match[place + 1]):
+        s = steps.matches[m]
+        marginal = floor.marginals[floor.first[channel] + s]
+        if usable:
+            own = max(table[s], 0.0)
+            seen += own
+            q += trust * (own + clipped * marginal) + floor.share * marginal
         else:
-            told[3] = 1.0
-    told[0], told[1] = model, 1.0 - weight
+            q += marginal
+    told[0], told[1], told[2], told[3] = 0.0, 1.0, 0.0, 0.0
+    if usable and clipped > 0.0:
+        told[2] = clipped / (positive + clipped)
+    if usable and seen > 0.0:
+        told[0] = trust / q
+        told[1] = 1.0 - told[0] * seen
+    elif usable:
+        told[3] = 1.0
     return float(q)
 
 
@@ -297,20 +339,19 @@ def walk_sequences(
                     messages[t, k] = message[k]
             own = 1.0
             for c in range(channels):
-                states = steps.states[c]
-                code = int(codes[c, t])
-                if code >= states and uniform.shape[1] > 0:
-                    positive = _tabulate(steps, c, message, table)
-                    code = _draw(floor, c, states, table, positive, uniform[c, t])
+                pattern = int(codes[c, t])
                 if uniform.shape[1] > 0:
-                    drawn[c, t] = code
-                if code < states:
-                    own *= _cell(steps, floor, c, code, message, table, told)
+                    positive = _tabulate(steps, c, message, table)
+                    state = _draw(steps, floor, c, pattern, table, positive, uniform[c, t])
+                    pattern = int(steps.patterns[floor.first[c] + state])
+                    drawn[c, t] = pattern
+                if _is_missing(steps, c, pattern):
+                    told[0], told[1] = 0.0, 1.0
+                else:
+                    own *= _cell(steps, floor, c, pattern, message, table, told)
                     clipped += told[2]
                     refused += told[3]
-                    _advance(steps, c, code, told[0], told[1], message, after)
-                else:
-                    _advance(steps, c, code, 0.0, 1.0, message, after)
+                _advance(steps, c, pattern, told, table, message, after)
                 message, after = after, message
             if each.shape[0] > 0:
                 each[t] = np.log(own)
@@ -326,85 +367,102 @@ def walk_sequences(
 
 @helper
 def _both_ways(
-    steps: StepOperators, floor: Floor, channel: int, before: Any, after: Any, table: Any, found: Any
+    steps: StepOperators, floor: Floor, channel: int, pattern: int, before: Any, after: Any, found: Any
 ) -> None:
-    """Write the distribution of a missing cell given the messages from both sides."""
-    states, rank, following = steps.states[channel], steps.ranks[channel], steps.ranks[channel + 1]
-    first = steps.first_value[channel]
-    positive, total = 0.0, 0.0
-    for s in range(states):
+    """Write the distribution of a cell over what its pattern can be, given the messages from both sides."""
+    rank, following = steps.ranks[channel], steps.ranks[channel + 1]
+    place = steps.first_pattern[channel] + pattern
+    begin, end = steps.first_match[place], steps.first_match[place + 1]
+    positive, total, alone = 0.0, 0.0, 0.0
+    for m in range(begin, end):
+        s = steps.matches[m]
+        first = steps.first_value[channel] + s * rank * following
         own = 0.0
         for k in range(rank):
             line = 0.0
             for n in range(following):
-                line += steps.values[first + (s * rank + k) * following + n] * after[n]
+                line += steps.values[first + k * following + n] * after[n]
             own += line * before[k]
-        table[s] = own
+        found[s] = own
         positive += max(own, 0.0)
         total += own
+        alone += floor.marginals[floor.first[channel] + s]
     clipped = CLIPPED * (positive - total)
-    for s in range(states):
-        marginal = floor.marginals[floor.first[channel] + s]
+    for m in range(begin, end):
+        s = steps.matches[m]
+        marginal = floor.marginals[floor.first[channel] + s] / alone if alone > 0.0 else 1.0 / (end - begin)
         q = marginal
         if positive > 0.0 and positive < math.inf:
-            own = (max(table[s], 0.0) + clipped * marginal) / (positive + clipped)
+            own = (max(found[s], 0.0) + clipped * marginal) / (positive + clipped)
             q = (1.0 - floor.share) * own + floor.share * marginal
         found[s] = q
+
+
+@helper
+def _backward(
+    steps: StepOperators, channel: int, pattern: int, told: Any, table: Any, after: Any, before: Any
+) -> None:
+    """Write the message from the cells behind one, that one included, divided by its largest entry."""
+    rank, following = steps.ranks[channel], steps.ranks[channel + 1]
+    place = steps.first_pattern[channel] + pattern
+    for k in range(rank):
+        before[k] = 0.0
+    for m in range(steps.first_match[place], steps.first_match[place + 1] + 1):
+        last = m == steps.first_match[place + 1]
+        state = steps.states[channel] if last else steps.matches[m]
+        share = told[1] if last else told[0]
+        if share != 0.0 and (last or table[state] > 0.0):
+            first = steps.first_value[channel] + state * rank * following
+            for k in range(rank):
+                for n in range(following):
+                    before[k] += share * steps.values[first + k * following + n] * after[n]
+    largest = 0.0
+    for k in range(rank):
+        largest = max(largest, abs(before[k]))
+    if largest > 0.0:
+        for k in range(rank):
+            before[k] /= largest
 
 
 @compiled
 def smooth(
     steps: StepOperators, floor: Floor, codes: Any, wanted: Any, space: Any, seen: Any, told: Any, found: Any
 ) -> None:
-    """Write the distribution of each wanted cell of one sequence given all its known cells but itself.
+    """Write the distribution of each wanted cell of one sequence given what is known of all its cells.
 
     Parameters
     ----------
     codes : (channels, steps)
-        Of one sequence. A wanted cell is passed over, whether it is known or not.
+        Of one sequence.
     wanted : (channels, steps)
-        -1, or the line of `found` that a cell's distribution is written to.
+        -1, or the line of `found` that a cell's distribution over its states is written to.
     space : (3, most states or largest rank)
     seen : (channels * steps + 1, largest rank)
         Room for the message before each cell.
     told : (channels * steps, 4)
         Room for what each cell tells.
     found : (wanted cells, most states)
+        Of zeros.
     """
     channels, length = codes.shape
-    table = space[2]
+    after, before, table = space[0], space[1], space[2]
     for k in range(steps.ranks[0]):
         seen[0, k] = steps.start[k]
+        after[k] = 1.0 if k == 0 else 0.0
     for t in range(length):
         for c in range(channels):
             place = t * channels + c
-            code = int(codes[c, t])
-            if code < steps.states[c] and wanted[c, t] < 0:
-                _cell(steps, floor, c, code, seen[place], table, told[place])
-            else:
-                told[place, 0], told[place, 1] = 0.0, 1.0
-            _advance(steps, c, code, told[place, 0], told[place, 1], seen[place], seen[place + 1])
-    after, before = space[0], space[1]
-    for k in range(steps.ranks[0]):
-        after[k] = 1.0 if k == 0 else 0.0
+            pattern = int(codes[c, t])
+            told[place, 0], told[place, 1] = 0.0, 1.0
+            if not _is_missing(steps, c, pattern):
+                _cell(steps, floor, c, pattern, seen[place], table, told[place])
+            _advance(steps, c, pattern, told[place], table, seen[place], seen[place + 1])
     for t in range(length - 1, -1, -1):
         for c in range(channels - 1, -1, -1):
             place = t * channels + c
+            pattern = int(codes[c, t])
             if wanted[c, t] >= 0:
-                _both_ways(steps, floor, c, seen[place], after, table, found[wanted[c, t]])
-            rank, following, states = steps.ranks[c], steps.ranks[c + 1], steps.states[c]
-            code = min(int(codes[c, t]), states)
-            largest = 0.0
-            for k in range(rank):
-                own = steps.first_value[c] + (code * rank + k) * following
-                missing = steps.first_value[c] + (states * rank + k) * following
-                total = 0.0
-                for n in range(following):
-                    line = told[place, 0] * steps.values[own + n] + told[place, 1] * steps.values[missing + n]
-                    total += line * after[n]
-                before[k] = total
-                largest = max(largest, abs(total))
-            if largest > 0.0:
-                for k in range(rank):
-                    before[k] /= largest
+                _both_ways(steps, floor, c, pattern, seen[place], after, found[wanted[c, t]])
+            _tabulate(steps, c, seen[place], table)
+            _backward(steps, c, pattern, told[place], table, after, before)
             before, after = after, before

@@ -1,10 +1,11 @@
 r"""Which cells around a step are looked at together, so that one step of a sequence can be learned.
 
-A sequence of several channels is read cell by cell: the channels of a step one after the other, then the next step.
-Before each channel of a step there is a *bond*, across which the past speaks of the future. In a homogeneous chain
-it is the same at every step, so there are as many bonds as channels. A hidden Markov model of order m with k states
-is a chain of :math:`k^m` composite states, which bound the rank of every bond where channels are independent given
-the state. Where they are not, a bond within a step also carries what the channels before it say of those after it.
+A sequence of several channels is read symbol by symbol: the blocks of channels of a step one after the other, then
+the next step. Before each block of a step there is a *bond*, across which the past speaks of the future. In a
+homogeneous chain it is the same at every step, so there are as many bonds as blocks. A hidden Markov model of order
+m with k states is a chain of :math:`k^m` composite states, which bound the rank of every bond where channels are
+independent given the state. Where they are not, a bond within a step also carries what the blocks before it say of
+those after it. Below, a *cell* is the symbol of one block at one step.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from eigentree.errors import ParameterError, in_short
+from eigentree.planning.blocks import Blocks
 from eigentree.structures.derived import Derived
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ class Cell(NamedTuple):
     lag : int
         How many steps after the one that the window is about.
     channel : int
+        Its block of channels.
     """
 
     lag: int
@@ -101,15 +104,15 @@ class WindowPlan(Derived):
 
     Attributes
     ----------
-    states : tuple of int
-        Of each channel.
+    blocks : Blocks
+        Which channels are taken together.
     leaf_ranks : tuple of int
-        How many features of each channel speak of the other cells.
+        How many features of each block speak of the other cells.
     bonds : tuple of WindowBond
-        That before each channel.
+        That before each block.
     """
 
-    states: tuple[int, ...]
+    blocks: Blocks
     leaf_ranks: tuple[int, ...]
     bonds: tuple[WindowBond, ...]
 
@@ -136,6 +139,11 @@ class WindowPlan(Derived):
         (4, (Cell(lag=0, channel=0), Cell(lag=1, channel=0)))
         """
         composite = hidden_states**order
+        blocks = Blocks.of(states, hidden_states, channels == "dependent")
+        states = blocks.symbols
+        if len(states) == 1:
+            # Channels of one block may depend on each other: the block as a whole sees no more than the state.
+            channels = "independent"
         sizes = _instance_sizes(states, hidden_states, channels)
         within = [math.prod(sizes[:c]) if channels == "dependent" else 1 for c in range(len(states))]
         widest = composite * max(within)
@@ -154,7 +162,12 @@ class WindowPlan(Derived):
             bonds.append(WindowBond(min(rank, after.rank, before.rank), after.groups, before.groups))
             needed.append((after.needed, before.needed))
         seen = [min(count, hidden_states) if channels == "independent" else count for count in states]
-        return cls(tuple(states), tuple(max(1, rank) for rank in seen), _affordable(bonds, needed, states))
+        return cls(blocks, tuple(max(1, rank) for rank in seen), _affordable(bonds, needed, states))
+
+    @property
+    def states(self) -> tuple[int, ...]:
+        """How many symbols each block has."""
+        return self.blocks.symbols
 
     def following(self, channel: int) -> tuple[Group, ...]:
         """Return the inside groups of the bond after a channel of a step."""

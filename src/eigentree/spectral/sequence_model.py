@@ -62,8 +62,8 @@ class SequenceModel:
     shrinkage : float
     floor : float
         The share of its channel's own distribution that each cell has at least.
-    marginals : tuple of array, shape (states,)
-        The distribution of each channel over all steps.
+    marginals : tuple of array, shape (symbols,)
+        The distribution of each block of channels over all steps.
     """
 
     fit: WindowFit
@@ -94,11 +94,13 @@ class SequenceModel:
         messages: bool = False,
         last: bool = False,
     ) -> StepsWalked:
-        """Return what a walk finds about sequences that lie end to end, shape (steps, channels).
+        """Return what a walk finds about sequences that lie end to end.
 
         Parameters
         ----------
-        codes, starts : array
+        codes : array, shape (steps, blocks)
+            Patterns of the blocks of channels.
+        starts : array, shape (sequences + 1,)
         begins : array of bool, shape (sequences,), optional
             Where nothing is known of the steps before a sequence's first; by default all begin with it.
         each, messages, last : bool
@@ -109,7 +111,7 @@ class SequenceModel:
 
     @our_arithmetic
     def draw(self, codes: Codes, starts: Integers, random: np.random.Generator) -> Codes:
-        """Return sequences whose missing cells are filled, each drawn given the cells before it alone."""
+        """Return patterns whose missing cells are filled, each drawn given the cells before it alone."""
         drawn = np.empty_like(codes.T)
         self._walk(codes.T, starts, None, random.random(drawn.shape), drawn)
         return drawn.T
@@ -151,15 +153,16 @@ class SequenceModel:
         Returns
         -------
         list of array, shape (messages, states)
-            For each channel, the channels before it in the same step not being known.
+            For each channel, the others of the same step not being known.
         """
+        blocks = self.fit.plan.blocks
         for _ in range(steps - 1):
-            for channel in range(len(self.marginals)):
-                messages = self._passed(messages, channel)
+            for block in range(len(blocks.sizes)):
+                messages = self._passed(messages, block)
         found = []
-        for channel in range(len(self.marginals)):
-            found.append(self._distributions(messages, channel))
-            messages = self._passed(messages, channel)
+        for block in range(len(blocks.sizes)):
+            found += blocks.channel_tables(block, self._distributions(messages, block))
+            messages = self._passed(messages, block)
         return found
 
     def _passed(self, messages: Floats, channel: int) -> Floats:
@@ -168,7 +171,7 @@ class SequenceModel:
         before, after = operators.ranks[channel : channel + 2].tolist()
         first = int(operators.first_value[channel]) + int(operators.states[channel]) * before * after
         passed = messages @ operators.values[first : first + before * after].reshape(before, after)
-        following = (channel + 1) % len(self.marginals)
+        following = (channel + 1) % len(operators.states)
         passed = np.clip(passed, operators.low[following, :after], operators.high[following, :after])
         passed[:, 0] = 1.0
         return np.asarray(passed)
@@ -187,22 +190,22 @@ class SequenceModel:
 
     @our_arithmetic
     def smoothed(self, codes: Codes, wanted: Integers) -> Floats:
-        """Return the distribution of each wanted cell of one sequence, given all its known cells but that one.
+        """Return the distribution of the symbols of wanted blocks of one sequence, given all that is known of it.
 
         What the cells on either side say is multiplied together through the operators; what is negative is left out
         as in a walk.
 
         Parameters
         ----------
-        codes : array, shape (steps, channels)
-            Of one sequence. Wanted cells are passed over, whether they are known or not.
-        wanted : array, shape (steps, channels)
-            -1, or which line of the answer a cell's distribution is; lines are numbered from 0 without a gap.
+        codes : array, shape (steps, blocks)
+            Patterns of one sequence.
+        wanted : array, shape (steps, blocks)
+            -1, or which line of the answer the distribution of a block is; lines are numbered from 0 without a gap.
 
         Returns
         -------
-        array, shape (wanted cells, most states)
-            Zeros beyond the states of a cell's channel.
+        array, shape (wanted, most symbols)
+            Zeros where a symbol does not fit what is known of its block.
         """
         found = np.zeros((int(wanted.max(initial=-1)) + 1, max(map(len, self.marginals))))
         cells = codes.size

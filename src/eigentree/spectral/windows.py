@@ -32,8 +32,9 @@ from eigentree.spectral.sources import CountedTables
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eigentree.arrays import Floats
+    from eigentree.arrays import Floats, Integers
     from eigentree.counting.windows import SequenceStatistics
+    from eigentree.planning.blocks import Blocks
     from eigentree.planning.windows import Group, WindowPlan
     from eigentree.spectral.bonds import Bond
 
@@ -41,6 +42,9 @@ __all__ = ["WindowFit", "cell_marginals", "learn_windows", "pseudo_windows"]
 
 LEAF_VIEWS = 6
 """How many single cells the features of a channel are learned from."""
+
+FEW = 0.25
+"""A view that fewer than this share of the windows of another have is left out: it would be mostly noise."""
 
 SLACK = 1e-6
 """By how much a message may lie beyond its bounds, for rounding, as a part of their distance."""
@@ -52,7 +56,7 @@ def pseudo_windows(plan: WindowPlan) -> float:
 
 
 def cell_marginals(statistics: SequenceStatistics, added: float) -> tuple[Floats, ...]:
-    """Return the distribution of each channel over all steps, some pseudo-cells added."""
+    """Return the distribution of each block's symbols over all steps, some pseudo-cells added."""
     tables = CountedTables(statistics.cells, added)
     return tuple(tables.marginal(channel) for channel in range(len(statistics.plan.states)))
 
@@ -112,6 +116,7 @@ class WindowFit:
             self._start(shrinkage),
             self.low,
             self.high,
+            *_patterns(self.plan.blocks),
         )
 
     def _start(self, shrinkage: float) -> Floats:
@@ -138,7 +143,8 @@ def learn_windows(statistics: SequenceStatistics, added: float, marginals: Seque
         return _nothing(statistics.plan, marginals)
     # One thread: the matrices are small, and sums keep their order.
     with one_thread():
-        return _Learning(statistics, added, marginals).fit()
+        learning = _Learning(statistics, added, marginals)
+        return learning.fit() if all(learning.outside) else _nothing(statistics.plan, marginals)
 
 
 class _Learning:
@@ -152,6 +158,7 @@ class _Learning:
         self.marginals = marginals
         self.place = {cell: k for k, cell in enumerate(self.plan.cells)}
         self.first_place = {cell: k for k, cell in enumerate(self.plan.first_cells)}
+        self.outside = [self._outside(channel) for channel in range(len(self.plan.states))]
 
     def fit(self) -> WindowFit:
         """Return what was learned."""
@@ -177,10 +184,27 @@ class _Learning:
             high,
         )
 
+    def _outside(self, channel: int) -> tuple[Group, ...]:
+        """Return the groups before a channel that enough windows have; short sequences lack the furthest."""
+        own = (Cell(0, channel),)
+        seen = []
+        for before in self.plan.bonds[channel].outside:
+            groups = [(*own, *after, *before) for after in self.plan.following(channel)]
+            groups += [(*after, *before) for after in self.plan.bonds[channel].inside]
+            counts = self.windows.counts
+            seen.append(min(counts.find([self.place[cell] for cell in group]).total for group in groups))
+        least = max(FEW * max(seen), 0.0)
+        return tuple(
+            group
+            for group, total in zip(self.plan.bonds[channel].outside, seen, strict=True)
+            if total > 0 and total >= least
+        )
+
     def _leaf(self, channel: int) -> tuple[LearnedEdge, Floats]:
         """Return the features of a channel, and its cells' distribution in terms of them."""
         own = self.place[Cell(0, channel)]
-        others = [self.place[cell] for cell in self.plan.neighbours(channel)[:LEAF_VIEWS]]
+        near = [(own, self.place[cell]) for cell in self.plan.neighbours(channel)]
+        others = [pair[1] for pair in near if self.windows.counts.find(pair).total > 0][:LEAF_VIEWS]
         pairs = [self.windows.pair((own,), (other,))[None, None] for other in others]
         rank = self.plan.leaf_ranks[channel]
         bond = scaled_bond(pairs, rank, np.array([[[self.rows]]]))
@@ -210,7 +234,7 @@ class _Learning:
         """Return the bond before a channel, from what is seen on either side of it."""
         own = self.plan.bonds[channel]
         pairs = []
-        for before in own.outside:
+        for before in self.outside[channel]:
             blocks = [self._moment((after, before)) for after in own.inside]
             pairs.append(np.concatenate([blocks[0][:1], *(block[1:] for block in blocks)])[None, None])
         return centred_bond(pairs, own.rank)
@@ -220,7 +244,7 @@ class _Learning:
         own = (Cell(0, channel),)
         blocks = []
         for after in self.plan.following(channel):
-            pairs = zip(self.plan.bonds[channel].outside, edge.solves, strict=True)
+            pairs = zip(self.outside[channel], edge.solves, strict=True)
             blocks.append(
                 sum((self._moment((own, after, before)) @ solve for before, solve in pairs), np.zeros(()))
             )
@@ -296,4 +320,15 @@ def _nothing(plan: WindowPlan, marginals: Sequence[Floats]) -> WindowFit:
         0.0,
         nowhere,
         nowhere,
+    )
+
+
+def _patterns(blocks: Blocks) -> tuple[Integers, Integers, Integers, Integers]:
+    """Return what each pattern of each block can be, and the pattern of each symbol, as operators have them."""
+    counts = [fits.sum(axis=1) for fits in blocks.matches]
+    return (
+        np.cumsum([0, *blocks.patterns]),
+        np.cumsum([0, *np.concatenate(counts)]),
+        np.concatenate([np.nonzero(fits)[1] for fits in blocks.matches]),
+        np.concatenate([blocks.pattern(b, np.arange(size)) for b, size in enumerate(blocks.symbols)]),
     )
