@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from eigentree.planning.blocks import Blocks
     from eigentree.planning.windows import Group, WindowPlan
 
-__all__ = ["PIECE", "Pieces", "SequenceStatistics", "check_plan"]
+__all__ = ["PIECE", "Pieces", "SequenceStatistics", "check_plan", "sample_width"]
 
 PIECE = 128
 """How many steps of a sequence are held out together; shorter sequences stay whole."""
@@ -223,6 +223,11 @@ def check_plan(statistics: SequenceStatistics, plan: WindowPlan, columns: Column
         raise DataError(
             "these statistics are of other windows; count for the same hidden_states, order, channels and max_rank"
         )
+
+
+def sample_width(plan: WindowPlan) -> int:
+    """Return how many codes a row of the sample has."""
+    return _Frame.of(plan).width
 
 
 def _own_cells(plan: WindowPlan) -> tuple[Cell, ...]:

@@ -4,8 +4,8 @@ A sequence is a run of steps, each with one cell per channel, which may be a blo
 sequences lie end to end. A cell's code is a pattern: it tells which states the cell can be, one where it is known,
 all where it is missing, some where a part of its block is. A walk goes cell by cell, by the same rule as `walking`
 has for rows, and its operators are those of one step, used at every step. Its message is the expectation of
-features given what it has seen, so it lies between their least and their largest values. Noise would drive it beyond
-after enough steps, and so it is held there.
+features given what it has seen, so it lies between their least and their largest values. Noise would drive it
+beyond after enough steps, and so it is held there.
 """
 
 from __future__ import annotations
