@@ -9,7 +9,7 @@ sequences is kept, by which the shrinkage is chosen.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from eigentree.planning.blocks import Blocks
     from eigentree.planning.windows import Group, WindowPlan
 
-__all__ = ["PIECE", "Pieces", "SequenceStatistics", "check_plan", "sample_width"]
+T = TypeVar("T", bound=np.generic)
+
+__all__ = ["PIECE", "Pieces", "SequenceStatistics", "batches_of_steps", "check_plan", "read_only", "sample_width"]
 
 PIECE = 128
 """How many steps of a sequence are held out together; shorter sequences stay whole."""
@@ -90,10 +92,10 @@ class Pieces(NamedTuple):
         cursor = np.zeros(2, np.int64)
         found = np.empty((len(cells), MOST_WINDOWS), self.codes.dtype)
         of = np.empty(MOST_WINDOWS, np.int64)
-        lines = self.codes.T
+        lines, starts = read_only(self.codes.T), read_only(self.starts)
         ranges = self.own if own is None else own
         while cursor[0] < len(ranges):
-            count = cut_windows(lines, self.starts, ranges, reach, lags, channels, missing, cursor, found, of)
+            count = cut_windows(lines, starts, ranges, reach, lags, channels, missing, cursor, found, of)
             if count and not blocks.single:
                 for line, channel in zip(found, channels.tolist(), strict=True):
                     line[:count] = blocks.symbol_of[channel][line[:count]]
@@ -153,7 +155,7 @@ class SequenceStatistics:
     def update(self, sequences: Sequences, weights: NDArray[Any] | None = None) -> SequenceStatistics:
         """Return the statistics with more sequences seen, each as often as its weight says."""
         found = self
-        for first, last in _batches(sequences.starts):
+        for first, last in batches_of_steps(sequences.starts):
             begin, end = int(sequences.starts[first]), int(sequences.starts[last])
             codes = self.plan.blocks.encoded(sequences.codes[begin:end])
             pieces = Pieces.whole(codes, sequences.starts[first : last + 1] - begin)
@@ -225,6 +227,13 @@ def check_plan(statistics: SequenceStatistics, plan: WindowPlan, columns: Column
         )
 
 
+def read_only(array: NDArray[T]) -> NDArray[T]:
+    """Return an array that cannot be written to: loops are compiled for such, and once only."""
+    seen = array.view()
+    seen.flags.writeable = False
+    return seen
+
+
 def sample_width(plan: WindowPlan) -> int:
     """Return how many codes a row of the sample has."""
     return _Frame.of(plan).width
@@ -294,7 +303,7 @@ class _Frame(NamedTuple):
         )
 
 
-def _batches(starts: Integers) -> Iterator[tuple[int, int]]:
+def batches_of_steps(starts: Integers) -> Iterator[tuple[int, int]]:
     """Yield the first and the last of some sequences at a time: a bounded number of steps, or one sequence."""
     first, count = 0, len(starts) - 1
     while first < count:
@@ -310,7 +319,8 @@ def _sampled(sample: RowSample, frame: _Frame, pieces: Pieces, weights: NDArray[
         return sample
     hashes = np.empty(int((-(-np.diff(pieces.starts) // PIECE)).sum()), np.uint64)
     places = np.empty((len(hashes), 2), np.int64)
-    hash_pieces(pieces.codes.T, pieces.starts, PIECE, frame.context, frame.reach, hashes, places)
+    lines, starts = read_only(pieces.codes.T), read_only(pieces.starts)
+    hash_pieces(lines, starts, PIECE, frame.context, frame.reach, hashes, places)
     counted = np.ones(len(hashes), np.int64) if weights is None else weights[places[:, 0]]
     chosen = np.flatnonzero((counted > 0) & (hashes <= np.uint64(sample.known_to)))
     if not len(chosen):

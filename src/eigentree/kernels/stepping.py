@@ -21,7 +21,7 @@ from eigentree.kernels.walking import CLIPPED, LEAST_PRODUCT, Floor
 if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
 
-__all__ = ["StepOperators", "cut_windows", "hash_pieces", "smooth", "walk_sequences"]
+__all__ = ["StepOperators", "cut_windows", "hash_pieces", "smooth_sequences", "walk_sequences"]
 
 
 class StepOperators(NamedTuple):
@@ -182,6 +182,22 @@ def _is_missing(steps: StepOperators, channel: int, pattern: int) -> bool:
 
 
 @helper
+def _drawn_state(steps: StepOperators, channel: int, pattern: int, table: Any, left: float) -> int:
+    """Return a state that a pattern can be, drawn from its distribution."""
+    place = steps.first_pattern[channel] + pattern
+    chosen = steps.matches[steps.first_match[place]]
+    for m in range(steps.first_match[place], steps.first_match[place + 1]):
+        s = steps.matches[m]
+        if table[s] > 0.0:
+            # Rounding may leave a little over: the last state that is possible gets it.
+            chosen = s
+            left -= table[s]
+            if left < 0.0:
+                break
+    return int(chosen)
+
+
+@helper
 def _draw(
     steps: StepOperators, floor: Floor, channel: int, pattern: int, table: Any, positive: float, left: float
 ) -> int:
@@ -203,17 +219,7 @@ def _draw(
             q = (1.0 - floor.share) * own + floor.share * marginal
         table[s] = q
         whole += q
-    chosen = steps.matches[begin]
-    left *= whole
-    for m in range(begin, end):
-        s = steps.matches[m]
-        if table[s] > 0.0:
-            # Rounding may leave a little over: the last state that is possible gets it.
-            chosen = s
-            left -= table[s]
-            if left < 0.0:
-                break
-    return int(chosen)
+    return int(_drawn_state(steps, channel, pattern, table, left * whole))
 
 
 @helper
@@ -424,45 +430,97 @@ def _backward(
             before[k] /= largest
 
 
-@compiled
-def smooth(
-    steps: StepOperators, floor: Floor, codes: Any, wanted: Any, space: Any, seen: Any, told: Any, found: Any
+@helper
+def _meet(
+    steps: StepOperators,
+    floor: Floor,
+    codes: Any,
+    first: int,
+    last: int,
+    table: Any,
+    seen: Any,
+    told: Any,
+    behind: Any,
 ) -> None:
-    """Write the distribution of each wanted cell of one sequence given what is known of all its cells.
+    """Write the messages before each cell of a sequence, what each cell tells, and the messages behind each."""
+    channels = codes.shape[0]
+    count = (last - first) * channels
+    for k in range(steps.ranks[0]):
+        seen[0, k] = steps.start[k]
+        behind[count, k] = 1.0 if k == 0 else 0.0
+    for place in range(count):
+        c = place % channels
+        pattern = int(codes[c, first + place // channels])
+        told[place, 0], told[place, 1] = 0.0, 1.0
+        if not _is_missing(steps, c, pattern):
+            _cell(steps, floor, c, pattern, seen[place], table, told[place])
+        _advance(steps, c, pattern, told[place], table, seen[place], seen[place + 1])
+    for place in range(count - 1, -1, -1):
+        c = place % channels
+        pattern = int(codes[c, first + place // channels])
+        _tabulate(steps, c, seen[place], table)
+        _backward(steps, c, pattern, told[place], table, behind[place + 1], behind[place])
+
+
+@compiled
+def smooth_sequences(
+    steps: StepOperators,
+    floor: Floor,
+    codes: Any,
+    starts: Any,
+    uniform: Any,
+    drawn: Any,
+    table: Any,
+    seen: Any,
+    behind: Any,
+    told: Any,
+    found: Any,
+) -> None:
+    """Write the distribution of each cell that is not known, given what is known of its sequence, or draw them.
 
     Parameters
     ----------
     codes : (channels, steps)
-        Of one sequence.
-    wanted : (channels, steps)
-        -1, or the line of `found` that a cell's distribution over its states is written to.
-    space : (3, most states or largest rank)
-    seen : (channels * steps + 1, largest rank)
-        Room for the message before each cell.
-    told : (channels * steps, 4)
+    starts : (sequences + 1,)
+    uniform, drawn : (channels, steps), or (channels, 0) where distributions are wanted
+        Random numbers, and the codes with what was drawn, all cells of a sequence together.
+    table : (most states,)
+    seen, behind : (channels * steps of the longest sequence + 1, largest rank)
+        Room for the messages before each cell, and from behind each.
+    told : (channels * steps of the longest sequence, 4)
         Room for what each cell tells.
-    found : (wanted cells, most states)
-        Of zeros.
+    found : (cells that are not known, or 1 for draws, most states)
+        Of zeros; in the order of the sequences, steps and channels. Zero where a state is not what a cell can be.
     """
-    channels, length = codes.shape
-    after, before, table = space[0], space[1], space[2]
-    for k in range(steps.ranks[0]):
-        seen[0, k] = steps.start[k]
-        after[k] = 1.0 if k == 0 else 0.0
-    for t in range(length):
-        for c in range(channels):
-            place = t * channels + c
+    channels = codes.shape[0]
+    line = 0
+    draws = uniform.shape[1] > 0
+    for i in range(starts.shape[0] - 1):
+        first = starts[i]
+        count = (starts[i + 1] - first) * channels
+        wanted = 0
+        for place in range(count):
+            c, t = place % channels, first + place // channels
+            pattern = steps.first_pattern[c] + int(codes[c, t])
+            if steps.first_match[pattern + 1] - steps.first_match[pattern] > 1:
+                wanted += 1
+            if draws:
+                drawn[c, t] = steps.patterns[floor.first[c] + steps.matches[steps.first_match[pattern]]]
+        if wanted == 0:
+            continue
+        _meet(steps, floor, codes, first, starts[i + 1], table, seen, told, behind)
+        for place in range(count):
+            c, t = place % channels, first + place // channels
             pattern = int(codes[c, t])
-            told[place, 0], told[place, 1] = 0.0, 1.0
-            if not _is_missing(steps, c, pattern):
-                _cell(steps, floor, c, pattern, seen[place], table, told[place])
-            _advance(steps, c, pattern, told[place], table, seen[place], seen[place + 1])
-    for t in range(length - 1, -1, -1):
-        for c in range(channels - 1, -1, -1):
-            place = t * channels + c
-            pattern = int(codes[c, t])
-            if wanted[c, t] >= 0:
-                _both_ways(steps, floor, c, pattern, seen[place], after, found[wanted[c, t]])
-            _tabulate(steps, c, seen[place], table)
-            _backward(steps, c, pattern, told[place], table, after, before)
-            before, after = after, before
+            match = steps.first_match[steps.first_pattern[c] + pattern]
+            if steps.first_match[steps.first_pattern[c] + pattern + 1] - match > 1:
+                _both_ways(steps, floor, c, pattern, seen[place], behind[place + 1], found[line])
+                if draws:
+                    state = _drawn_state(steps, c, pattern, found[line], uniform[c, t])
+                    drawn[c, t] = steps.patterns[floor.first[c] + state]
+                else:
+                    line += 1
+            if draws:
+                # The cells behind are drawn given this one too.
+                _cell(steps, floor, c, int(drawn[c, t]), seen[place], table, told[place])
+                _advance(steps, c, int(drawn[c, t]), told[place], table, seen[place], seen[place + 1])

@@ -101,7 +101,7 @@ class Blocks:
     def encoded(self, codes: Codes) -> Codes:
         """Return the patterns of steps, shape (steps, blocks), column-major; the codes where these are patterns."""
         if self.single:
-            return codes
+            return np.asfortranarray(codes)
         made = np.zeros((len(codes), len(self.sizes)), self.pattern_type, order="F")
         for b, block in enumerate(self.channels):
             line = made[:, b]

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from eigentree.checks import our_arithmetic
+from eigentree.counting.windows import batches_of_steps, read_only
 from eigentree.engine.walking import floor_of
-from eigentree.kernels.stepping import smooth, walk_sequences
+from eigentree.kernels.stepping import smooth_sequences, walk_sequences
 from eigentree.kernels.walking import CLIPPED
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from eigentree.arrays import Booleans, Codes, Floats, Integers
     from eigentree.engine.walking import Floor
     from eigentree.kernels.stepping import StepOperators
@@ -109,12 +112,61 @@ class SequenceModel:
         nothing = np.empty((codes.shape[1], 0))
         return self._walk(codes.T, starts, begins, nothing, nothing.astype(codes.dtype), each, messages, last)
 
+    def log_prob(self, codes: Codes, starts: Integers) -> Floats:
+        """Return the log probability of each sequence of codes, shape (steps, channels)."""
+        found = np.empty(len(starts) - 1)
+        for first, last, patterns, own in self._parts(codes, starts):
+            found[first:last] = self.walked(patterns, own).log_prob
+        return found
+
+    def step_log_prob(self, codes: Codes, starts: Integers) -> Floats:
+        """Return the log probability of each step given those before it in its sequence."""
+        found = np.empty(len(codes))
+        for first, last, patterns, own in self._parts(codes, starts):
+            found[starts[first] : starts[last]] = self.walked(patterns, own, each=True).each
+        return found
+
+    def predicted(self, codes: Codes, starts: Integers, steps: int = 1) -> list[Floats]:
+        """Return the distribution of each channel some steps after the last of each sequence."""
+        found = [np.empty((len(starts) - 1, count)) for count in self.fit.plan.blocks.states]
+        for first, last, patterns, own in self._parts(codes, starts):
+            for made, table in zip(
+                found, self.ahead(self.walked(patterns, own, last=True).last, steps), strict=True
+            ):
+                made[first:last] = table
+        return found
+
+    def filtered(self, codes: Codes, starts: Integers) -> list[Floats]:
+        """Return the distribution of each channel at each step given the steps before it in its sequence."""
+        found = [np.empty((len(codes), count)) for count in self.fit.plan.blocks.states]
+        for first, _, patterns, own in self._parts(codes, starts):
+            begin = int(starts[first])
+            messages = self.walked(patterns, own, messages=True).messages
+            for made, table in zip(found, self.ahead(messages, 1), strict=True):
+                made[begin : begin + len(table)] = table
+        return found
+
     @our_arithmetic
-    def draw(self, codes: Codes, starts: Integers, random: np.random.Generator) -> Codes:
-        """Return patterns whose missing cells are filled, each drawn given the cells before it alone."""
-        drawn = np.empty_like(codes.T)
-        self._walk(codes.T, starts, None, random.random(drawn.shape), drawn)
-        return drawn.T
+    def drawn(self, lengths: Integers, dtype: np.dtype[np.unsignedinteger], random: np.random.Generator) -> Codes:
+        """Return the codes of sequences of some lengths, drawn step after step, end to end."""
+        blocks = self.fit.plan.blocks
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        made = np.empty((int(starts[-1]), len(blocks.states)), dtype, order="F")
+        nothing = np.array(blocks.patterns) - 1
+        for first, last in batches_of_steps(starts):
+            begin, end = int(starts[first]), int(starts[last])
+            empty = np.empty((len(nothing), end - begin), np.min_scalar_type(int(nothing.max())))
+            empty[:] = nothing[:, None]
+            own = starts[first : last + 1] - begin
+            self._walk(empty, own, None, np.asarray(random.random(empty.shape)), empty)
+            made[begin:end] = blocks.decoded(empty.T, dtype)
+        return made
+
+    def _parts(self, codes: Codes, starts: Integers) -> Iterator[tuple[int, int, Codes, Integers]]:
+        """Yield some sequences at a time: the first, the one after the last, their patterns and their starts."""
+        for first, last in batches_of_steps(starts):
+            begin, end = int(starts[first]), int(starts[last])
+            yield first, last, self.fit.plan.blocks.encoded(codes[begin:end]), starts[first : last + 1] - begin
 
     @our_arithmetic
     def _walk(
@@ -136,7 +188,18 @@ class SequenceModel:
         known = np.ones(count, bool) if begins is None else begins
         space = self._space()
         walk_sequences(
-            self.operators, self._floor, lines, starts, known, uniform, drawn, space, found, told, before, behind
+            self.operators,
+            self._floor,
+            read_only(lines),
+            read_only(starts),
+            known,
+            uniform,
+            drawn,
+            space,
+            found,
+            told,
+            before,
+            behind,
         )
         log_prob, clipped, refused = found
         return StepsWalked(log_prob, clipped, refused, told, before, behind)
@@ -189,38 +252,73 @@ class SequenceModel:
         return np.asarray(np.where(usable, (1 - self.floor) * own + self.floor * marginal, marginal))
 
     @our_arithmetic
-    def smoothed(self, codes: Codes, wanted: Integers) -> Floats:
-        """Return the distribution of the symbols of wanted blocks of one sequence, given all that is known of it.
+    def filled(self, codes: Codes, starts: Integers, random: np.random.Generator | None = None) -> Codes:
+        """Return codes with their missing cells filled: by the likeliest state of each, or by a joint draw.
 
-        What the cells on either side say is multiplied together through the operators; what is negative is left out
-        as in a walk.
+        What the cells on either side of one say is multiplied together through the operators; what is negative is
+        left out as in a walk.
 
         Parameters
         ----------
-        codes : array, shape (steps, blocks)
-            Patterns of one sequence.
-        wanted : array, shape (steps, blocks)
-            -1, or which line of the answer the distribution of a block is; lines are numbered from 0 without a gap.
-
-        Returns
-        -------
-        array, shape (wanted, most symbols)
-            Zeros where a symbol does not fit what is known of its block.
+        codes : array, shape (steps, channels)
+        starts : array, shape (sequences + 1,)
+        random : Generator, optional
+            Draws all missing cells of a sequence together.
         """
-        found = np.zeros((int(wanted.max(initial=-1)) + 1, max(map(len, self.marginals))))
-        cells = codes.size
+        made = codes.copy(order="F")
+        for first, last in batches_of_steps(starts):
+            begin, end = int(starts[first]), int(starts[last])
+            part = self._filled(codes[begin:end], starts[first : last + 1] - begin, random)
+            made[begin:end] = part
+        return made
+
+    def _filled(self, codes: Codes, starts: Integers, random: np.random.Generator | None) -> Codes:
+        blocks = self.fit.plan.blocks
+        patterns = blocks.encoded(codes)
+        if random is not None:
+            _, drawn = self._smoothed(patterns, starts, random.random(patterns.shape[::-1]))
+            return blocks.decoded(drawn.T, codes.dtype)
+        tables, _ = self._smoothed(patterns, starts, np.empty((patterns.shape[1], 0)))
+        made = codes.copy()
+        unknown = self._unknown(patterns)
+        line = np.cumsum(unknown.ravel()).reshape(unknown.shape) - 1
+        for block, channels in enumerate(blocks.channels):
+            own = np.flatnonzero(unknown[:, block])
+            joint = tables[line[own, block], : blocks.symbols[block]]
+            for channel, table in zip(channels, blocks.channel_tables(block, joint), strict=True):
+                missing = codes[own, channel] == blocks.states[channel]
+                made[own[missing], channel] = table[missing].argmax(axis=1)
+        return made
+
+    def _unknown(self, patterns: Codes) -> Booleans:
+        """Return which symbols can be more than one, shape (steps, blocks)."""
+        matches = self.fit.plan.blocks.matches
+        several = [fits.sum(axis=1) > 1 for fits in matches]
+        return np.stack([own[patterns[:, block]] for block, own in enumerate(several)], axis=1)
+
+    def _smoothed(self, patterns: Codes, starts: Integers, uniform: Floats) -> tuple[Floats, Codes]:
+        """Return the distributions of symbols that are not known, in their order, or all patterns with draws."""
+        blocks = patterns.shape[1]
+        draws = uniform.shape[1] > 0
         space = self._space()
-        smooth(
+        rank = int(self.operators.ranks.max())
+        longest = blocks * int(np.diff(starts).max(initial=0))
+        found = np.zeros((1 if draws else int(self._unknown(patterns).sum()), max(map(len, self.marginals))))
+        drawn = np.empty((blocks, len(patterns) if draws else 0), patterns.dtype)
+        smooth_sequences(
             self.operators,
             self._floor,
-            codes.T,
-            wanted.T,
-            space,
-            np.empty((cells + 1, space.shape[1])),
-            np.empty((cells, 4)),
+            read_only(patterns.T),
+            read_only(starts),
+            uniform,
+            drawn,
+            space[0],
+            np.empty((longest + 1, rank)),
+            np.empty((longest + 1, rank)),
+            np.empty((longest, 4)),
             found,
         )
-        return found
+        return found, drawn
 
     def _space(self) -> Floats:
         return np.empty((3, max(int(self.operators.ranks.max()), int(self.operators.states.max()))))
