@@ -19,7 +19,7 @@ from eigentree.counting.layout import CountLayout
 from eigentree.counting.row_sample import SAMPLE_ROWS, RowSample
 from eigentree.data.columns import Columns
 from eigentree.errors import DataError, quoted
-from eigentree.kernels.stepping import cut_windows, hash_pieces
+from eigentree.kernels.cutting import cut_windows, hash_pieces
 from eigentree.planning.windows import Cell
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from eigentree.arrays import Booleans, Codes, Floats, Integers
+    from eigentree.data.sequences import Sequences
     from eigentree.engine.walking import Floor
     from eigentree.kernels.stepping import StepOperators
     from eigentree.spectral.windows import WindowFit
@@ -112,45 +113,45 @@ class SequenceModel:
         nothing = np.empty((codes.shape[1], 0))
         return self._walk(codes.T, starts, begins, nothing, nothing.astype(codes.dtype), each, messages, last)
 
-    def log_prob(self, codes: Codes, starts: Integers) -> Floats:
-        """Return the log probability of each sequence of codes, shape (steps, channels)."""
-        found = np.empty(len(starts) - 1)
-        for first, last, patterns, own in self._parts(codes, starts):
+    def log_prob(self, sequences: Sequences) -> Floats:
+        """Return the log probability of each sequence, missing cells summed out."""
+        found = np.empty(sequences.count)
+        for first, last, patterns, own in self._parts(sequences):
             found[first:last] = self.walked(patterns, own).log_prob
         return found
 
-    def step_log_prob(self, codes: Codes, starts: Integers) -> Floats:
+    def step_log_prob(self, sequences: Sequences) -> Floats:
         """Return the log probability of each step given those before it in its sequence."""
-        found = np.empty(len(codes))
-        for first, last, patterns, own in self._parts(codes, starts):
+        found, starts = np.empty(sequences.steps), sequences.starts
+        for first, last, patterns, own in self._parts(sequences):
             found[starts[first] : starts[last]] = self.walked(patterns, own, each=True).each
         return found
 
-    def predicted(self, codes: Codes, starts: Integers, steps: int = 1) -> list[Floats]:
+    def ahead(self, sequences: Sequences, steps: int = 1) -> list[Floats]:
         """Return the distribution of each channel some steps after the last of each sequence."""
-        found = [np.empty((len(starts) - 1, count)) for count in self.fit.plan.blocks.states]
-        for first, last, patterns, own in self._parts(codes, starts):
+        found = [np.empty((sequences.count, count)) for count in self.fit.plan.blocks.states]
+        for first, last, patterns, own in self._parts(sequences):
             for made, table in zip(
-                found, self.ahead(self.walked(patterns, own, last=True).last, steps), strict=True
+                found, self._behind(self.walked(patterns, own, last=True).last, steps), strict=True
             ):
                 made[first:last] = table
         return found
 
-    def filtered(self, codes: Codes, starts: Integers) -> list[Floats]:
+    def filtered(self, sequences: Sequences) -> list[Floats]:
         """Return the distribution of each channel at each step given the steps before it in its sequence."""
-        found = [np.empty((len(codes), count)) for count in self.fit.plan.blocks.states]
-        for first, _, patterns, own in self._parts(codes, starts):
-            begin = int(starts[first])
+        found = [np.empty((sequences.steps, count)) for count in self.fit.plan.blocks.states]
+        for first, _, patterns, own in self._parts(sequences):
+            begin = int(sequences.starts[first])
             messages = self.walked(patterns, own, messages=True).messages
-            for made, table in zip(found, self.ahead(messages, 1), strict=True):
+            for made, table in zip(found, self._behind(messages, 1), strict=True):
                 made[begin : begin + len(table)] = table
         return found
 
     @our_arithmetic
-    def drawn(self, lengths: Integers, dtype: np.dtype[np.unsignedinteger], random: np.random.Generator) -> Codes:
-        """Return the codes of sequences of some lengths, drawn step after step, end to end."""
+    def drawn(self, starts: Integers, random: np.random.Generator) -> Codes:
+        """Return the codes of new sequences, drawn step after step, shape (steps, channels)."""
         blocks = self.fit.plan.blocks
-        starts = np.concatenate([[0], np.cumsum(lengths)])
+        dtype = np.min_scalar_type(max(blocks.states))
         made = np.empty((int(starts[-1]), len(blocks.states)), dtype, order="F")
         nothing = np.array(blocks.patterns) - 1
         for first, last in batches_of_steps(starts):
@@ -162,8 +163,9 @@ class SequenceModel:
             made[begin:end] = blocks.decoded(empty.T, dtype)
         return made
 
-    def _parts(self, codes: Codes, starts: Integers) -> Iterator[tuple[int, int, Codes, Integers]]:
+    def _parts(self, sequences: Sequences) -> Iterator[tuple[int, int, Codes, Integers]]:
         """Yield some sequences at a time: the first, the one after the last, their patterns and their starts."""
+        codes, starts = sequences.codes, sequences.starts
         for first, last in batches_of_steps(starts):
             begin, end = int(starts[first]), int(starts[last])
             yield first, last, self.fit.plan.blocks.encoded(codes[begin:end]), starts[first : last + 1] - begin
@@ -204,7 +206,7 @@ class SequenceModel:
         log_prob, clipped, refused = found
         return StepsWalked(log_prob, clipped, refused, told, before, behind)
 
-    def ahead(self, messages: Floats, steps: int) -> list[Floats]:
+    def _behind(self, messages: Floats, steps: int) -> list[Floats]:
         """Return the distribution of each channel some steps after messages, those between not being known.
 
         Parameters
@@ -252,19 +254,19 @@ class SequenceModel:
         return np.asarray(np.where(usable, (1 - self.floor) * own + self.floor * marginal, marginal))
 
     @our_arithmetic
-    def filled(self, codes: Codes, starts: Integers, random: np.random.Generator | None = None) -> Codes:
-        """Return codes with their missing cells filled: by the likeliest state of each, or by a joint draw.
+    def filled(self, sequences: Sequences, random: np.random.Generator | None = None) -> Codes:
+        """Return the codes of sequences, missing cells filled by the likeliest state of each or by a joint draw.
 
         What the cells on either side of one say is multiplied together through the operators; what is negative is
         left out as in a walk.
 
         Parameters
         ----------
-        codes : array, shape (steps, channels)
-        starts : array, shape (sequences + 1,)
+        sequences : Sequences
         random : Generator, optional
             Draws all missing cells of a sequence together.
         """
+        codes, starts = sequences.codes, sequences.starts
         made = codes.copy(order="F")
         for first, last in batches_of_steps(starts):
             begin, end = int(starts[first]), int(starts[last])

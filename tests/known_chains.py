@@ -1,4 +1,4 @@
-"""Hidden Markov models with known tables, worked out by brute force: the truth that models of sequences are held to."""
+"""Hidden Markov models with known tables, worked out by brute force: the truth about sequences."""
 
 from __future__ import annotations
 
