@@ -25,7 +25,7 @@ from eigentree.counting.features import ColumnFeatures
 from eigentree.engine.threads import one_thread
 from eigentree.kernels.stepping import StepOperators
 from eigentree.planning.windows import Cell
-from eigentree.spectral.bonds import centred_bond, scaled_bond
+from eigentree.spectral.bonds import centred_bond, scaled_bond, unscaled_bond
 from eigentree.spectral.fit import LearnedEdge
 from eigentree.spectral.sources import CountedTables
 
@@ -129,7 +129,9 @@ class WindowFit:
         return start
 
 
-def learn_windows(statistics: SequenceStatistics, added: float, marginals: Sequence[Floats]) -> WindowFit:
+def learn_windows(
+    statistics: SequenceStatistics, added: float, marginals: Sequence[Floats], scaled: bool = True
+) -> WindowFit:
     """Return what statistics tell of one step, with some pseudo-windows added to every table.
 
     Parameters
@@ -137,20 +139,26 @@ def learn_windows(statistics: SequenceStatistics, added: float, marginals: Seque
     statistics : SequenceStatistics
     added : float
     marginals : sequence of array, shape (states,)
-        The distribution of each channel over all steps.
+        The distribution of each block over all steps.
+    scaled : bool
+        Whether symbols are scaled so that the noise of their counts is even. A rank that is too low for the data
+        then keeps what is surest, however rare; without scaling it keeps what is most frequent.
     """
     if not statistics.windows.rows > 0:
         return _nothing(statistics.plan, marginals)
     # One thread: the matrices are small, and sums keep their order.
     with one_thread():
-        learning = _Learning(statistics, added, marginals)
+        learning = _Learning(statistics, added, marginals, scaled)
         return learning.fit() if all(learning.outside) else _nothing(statistics.plan, marginals)
 
 
 class _Learning:
     """The steps of learning from one set of windows."""
 
-    def __init__(self, statistics: SequenceStatistics, added: float, marginals: Sequence[Floats]) -> None:
+    def __init__(
+        self, statistics: SequenceStatistics, added: float, marginals: Sequence[Floats], scaled: bool
+    ) -> None:
+        self.scaled = scaled
         self.plan = statistics.plan
         self.windows = CountedTables(statistics.windows, added)
         self.firsts = CountedTables(statistics.firsts, added)
@@ -166,9 +174,15 @@ class _Learning:
         leaves = [self._leaf(channel) for channel in range(len(plan.states))]
         features = [leaf.projection for leaf, _ in leaves]
         self.channel_features = features
+        self.squares = [marginal @ own**2 for marginal, own in zip(self.marginals, features, strict=True)]
         self.features = ColumnFeatures.stack([features[cell.channel] for cell in plan.cells])
         bonds = [self._bond(channel) for channel in range(len(plan.states))]
-        edges = [self._edge(bond, plan.bonds[c].rank) for c, bond in enumerate(bonds)]
+        edges = [
+            self._edge(
+                bond, plan.bonds[c].rank, self._variance(plan.bonds[c].inside) * self._variance(self.outside[c])
+            )
+            for c, bond in enumerate(bonds)
+        ]
         cores = [self._core(c, edges[c], edges[(c + 1) % len(edges)]) for c in range(len(edges))]
         start, noise = self._start(edges[0])
         low, high = self._bounds(edges)
@@ -207,8 +221,10 @@ class _Learning:
         others = [pair[1] for pair in near if self.windows.counts.find(pair).total > 0][:LEAF_VIEWS]
         pairs = [self.windows.pair((own,), (other,))[None, None] for other in others]
         rank = self.plan.leaf_ranks[channel]
-        bond = scaled_bond(pairs, rank, np.array([[[self.rows]]]))
-        edge = self._edge(bond, rank)
+        bond = scaled_bond(pairs, rank, np.array([[[self.rows]]])) if self.scaled else unscaled_bond(pairs, rank)
+        tables = [pair.sum(axis=axis)[0, 0] for pair in pairs for axis in (-1, -2)]
+        even = np.mean([np.mean(table * (1 - table)) for table in tables])
+        edge = self._edge(bond, rank, 1.0 if self.scaled else float(even) ** 2)
         core = np.asarray(sum(pair @ solve for pair, solve in zip(pairs, bond.solves, strict=True)))[0, 0]
         # Centred on all cells, not on those of the windows: both are what some state emits, so nothing is lost.
         marginal = self.marginals[channel]
@@ -217,11 +233,18 @@ class _Learning:
         core[:, 0] = marginal
         return LearnedEdge(projection, edge.solves, edge.singular_values, edge.damping, edge.noise), core
 
-    def _edge(self, bond: Bond, rank: int) -> LearnedEdge:
+    def _variance(self, groups: Sequence[Group]) -> float:
+        """Return the mean square of the features of some groups, the constant aside; about 1 where scaled."""
+        squares = [_products([self.squares[cell.channel][None] for cell in group])[0, 1:] for group in groups]
+        every = np.concatenate(squares)
+        return float(every.mean()) if len(every) else 1.0
+
+    def _edge(self, bond: Bond, rank: int, variance: float) -> LearnedEdge:
+        """Return a bond as an edge, given the variance of the product of a feature on either side."""
         inside, outside = bond.projection.shape[-2], sum(solve.shape[-2] for solve in bond.solves)
-        damping = np.full(rank, (inside - 1 + outside - len(bond.solves)) / self.rows)
+        damping = np.full(rank, variance * (inside - 1 + outside - len(bond.solves)) / self.rows)
         damping[0] = 0.0
-        noise = math.sqrt(1 / self.rows) * (math.sqrt(inside) + math.sqrt(outside))
+        noise = math.sqrt(variance / self.rows) * (math.sqrt(inside) + math.sqrt(outside))
         return LearnedEdge(
             bond.projection[0, 0, :, :rank],
             tuple(solve[0, 0, :, :rank] for solve in bond.solves),
@@ -270,7 +293,9 @@ class _Learning:
         mean = np.concatenate([means[0][:1], *(part[1:] for part in means)])
         start = edge.projection.T @ mean
         start[0] = 1.0
-        return start, (len(start) - 1) / self.firsts.rows
+        # Directions are of length 1, so each varies about as much as a feature does.
+        spread = self._variance(self.plan.bonds[0].inside)
+        return start, spread * (len(start) - 1) / self.firsts.rows
 
     def _bounds(self, edges: Sequence[LearnedEdge]) -> tuple[Floats, Floats]:
         """Return the least and the largest value of the features of each bond, over all that its cells can be."""
