@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from eigentree.kernels.alike import fingerprints, repeats
 from eigentree.kernels.long_sequences import expected_alone, log_prob_alone
 from eigentree.kernels.sequences import WIDTH, expected_sequences, log_prob_sequences
 from eigentree.kernels.vectors import LANES
@@ -64,18 +65,45 @@ class SequencePass:
     weights : array, shape (sequences,)
         How often each counts; those of weight zero are left out.
     threads : int
+    order : array of int, shape (sequences,), optional
+        The order in which they are added up, among those of one length; by default as they stand.
     """
 
     symbols: Symbols
     starts: Integers
     weights: Floats
     threads: int = 1
+    order: Integers | None = None
+
+    @classmethod
+    def of_distinct(cls, symbols: Symbols, starts: Integers, weights: Floats, threads: int) -> SequencePass:
+        """Return a pass in which sequences that are the same are walked through once.
+
+        What it adds up does not depend on the order of the sequences.
+        """
+        prints = np.empty(len(starts) - 1, np.uint64)
+        fingerprints(symbols.steps, starts, prints)
+        order = np.lexsort((prints, np.diff(starts)))
+        same = np.zeros(len(order), np.bool_)
+        repeats(symbols.steps, starts, order, same)
+        first = np.flatnonzero(~same)
+        merged = np.zeros(len(order))
+        # Sorted, because sums of floats depend on their order.
+        group = np.cumsum(~same) - 1
+        within = np.lexsort((weights[order], group))
+        merged[order[first]] = np.add.reduceat(weights[order][within], first)
+        return cls(symbols, starts, merged, threads, order)
+
+    def weighing(self, weights: Floats) -> SequencePass:
+        """Return the pass with other weights."""
+        return replace(self, weights=weights)
 
     @cached_property
     def _shares(self) -> list[_Share]:
         """The sequences of each thread, the longest first, so that those side by side are alike."""
         lengths = np.diff(self.starts)
-        used = np.flatnonzero((lengths > 0) & (self.weights > 0))
+        counted = (lengths > 0) & (self.weights > 0)
+        used = np.flatnonzero(counted) if self.order is None else self.order[counted[self.order]]
         numbers = used[np.argsort(-lengths[used], kind="stable")]
         groups = -(-len(numbers) // WIDTH)
         steps = np.zeros((groups, WIDTH), np.int64)

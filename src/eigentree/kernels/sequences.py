@@ -69,7 +69,15 @@ def _add_counts(counts: Any, rows: Any, used: Any) -> None:
 
 @inlined
 def _forward(
-    messages: Any, before: int, after: int, links: Any, offset: int, dropped: int, rest: int, states: int, shown: Any
+    messages: Any,
+    before: int,
+    after: int,
+    links: Any,
+    offset: int,
+    dropped: int,
+    rest: int,
+    states: int,
+    shown: Any,
 ) -> None:
     """Write the message of a step: that of the step before, times the link, times what is shown."""
     for r in range(rest):
@@ -152,7 +160,15 @@ def _walk(
 
 @inlined
 def _prepare(
-    starts: Any, numbers: Any, group: int, weights: Any, firsts: Any, lasts: Any, shares: Any, logs: Any, exponents: Any
+    starts: Any,
+    numbers: Any,
+    group: int,
+    weights: Any,
+    firsts: Any,
+    lasts: Any,
+    shares: Any,
+    logs: Any,
+    exponents: Any,
 ) -> int:
     """Take the next eight sequences; return the length of the longest."""
     longest = 0
@@ -170,7 +186,15 @@ def _prepare(
 
 @compiled
 def log_prob_sequences(
-    symbols: Any, starts: Any, numbers: Any, weights: Any, emissions: Any, links: Any, shape: Any, space: Any, out: Any
+    symbols: Any,
+    starts: Any,
+    numbers: Any,
+    weights: Any,
+    emissions: Any,
+    links: Any,
+    shape: Any,
+    space: Any,
+    out: Any,
 ) -> None:
     """Write the log probability of each sequence that is numbered.
 
