@@ -112,7 +112,9 @@ def chain_climbs(
     absent = tuple((kind, WITHOUT) for kind in dict.fromkeys(kind for kind, start in drawn if start is None))
     if not entrants:
         # Moments may tell nothing, chance always does.
-        entrants = [("random", start) for _ in range(restarts) if (start := start_of("random", part, random)) is not None]
+        entrants = [
+            ("random", start) for _ in range(restarts) if (start := start_of("random", part, random)) is not None
+        ]
     heats: list[Heat] = []
     if init == "race":
         entrants = _raced(course, part, entrants, restarts, heats, random)
@@ -223,7 +225,9 @@ def _part(problem: ChainProblem, random: np.random.Generator) -> ChainProblem:
             pieces.append((begin, begin + length, weight))
             total += length
         else:
-            for first in random.integers(0, length - LONGEST_PIECE + 1, min(share, length // LONGEST_PIECE)).tolist():
+            for first in random.integers(
+                0, length - LONGEST_PIECE + 1, min(share, length // LONGEST_PIECE)
+            ).tolist():
                 pieces.append((begin + first, begin + first + LONGEST_PIECE, weight))
                 total += LONGEST_PIECE
         if not whole and total >= RACED_STEPS:

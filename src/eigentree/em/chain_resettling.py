@@ -78,9 +78,7 @@ def _given_away(
     return layout.vector(links, shown)
 
 
-def _split(
-    layout: ChainLayout, vector: Floats, random: np.random.Generator, gone: int, split: int
-) -> Floats:
+def _split(layout: ChainLayout, vector: Floats, random: np.random.Generator, gone: int, split: int) -> Floats:
     """Return parameters without a state, and with two states in place of another."""
     links, emissions = layout.tables(layout.softened(vector, 1e-3))
     places: Integers = np.arange(layout.states)

@@ -190,7 +190,8 @@ def _softened(table: Floats) -> Floats:
     """Return distributions with a little of every state."""
     totals = table.sum(axis=-1, keepdims=True)
     even = np.full_like(table, 1.0 / table.shape[-1])
-    return (1.0 - FLOOR) * np.divide(table, totals, out=even.copy(), where=totals > 0) + FLOOR * even
+    shares: Floats = np.divide(table, totals, out=even.copy(), where=totals > 0)
+    return (1.0 - FLOOR) * shares + FLOOR * even
 
 
 def _firsts(problem: ChainProblem) -> Booleans:
@@ -206,7 +207,7 @@ def _step_weights(problem: ChainProblem) -> Floats:
 
 
 def _window_cells(problem: ChainProblem, reach: int) -> tuple[Integers, list[int]]:
-    """Return the codes around each step, shape (steps, places and channels), and how many states each column has."""
+    """Return the codes around each step, shape (steps, places · channels), and the states of each column."""
     symbols, starts = problem.walk.symbols, problem.walk.starts
     lengths = np.diff(starts)
     begin, end = np.repeat(starts[:-1], lengths), np.repeat(starts[1:], lengths)

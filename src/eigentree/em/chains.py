@@ -1,4 +1,4 @@
-"""What EM maximises for a hidden chain: all tables as one vector, and their expected counts over ragged sequences."""
+"""What EM maximises for a hidden chain: all tables as one vector, and expected counts over ragged sequences."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class ChainLayout:
         return np.repeat(np.add.reduceat(counts, self._first), self._lengths)
 
     def normalised(self, counts: Floats, fallback: Floats) -> Floats:
-        """Return relative frequencies, and the fallback's distribution where there are no counts, or none is learned."""
+        """Return relative frequencies, and the fallback's where there are no counts, or nothing is learned."""
         totals = self.totals(counts)
         frequencies: Floats = np.divide(counts, totals, out=fallback.copy(), where=(totals > 0) & self.learned)
         return frequencies

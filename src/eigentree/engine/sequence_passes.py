@@ -241,7 +241,7 @@ class _Tables:
 
     def space_back(self) -> tuple[Any, ...]:
         ahead = (np.zeros((self.shape[2], WIDTH)) for _ in range(3))
-        return (*ahead, np.zeros((self.lines.shape[1], WIDTH)), np.zeros((2, WIDTH)))
+        return (*ahead, np.zeros((self.lines.shape[1], WIDTH)), np.zeros((2, WIDTH)), np.zeros(WIDTH))
 
     def space_alone(self) -> tuple[Any, ...]:
         stride = self._stride
@@ -255,7 +255,7 @@ class _Tables:
     @property
     def _stride(self) -> int:
         """How far apart messages are: each is written a line and some too long."""
-        return self.shape[2] + self.lines.shape[1] + LANES
+        return self.shape[2] + int(self.lines.shape[1]) + LANES
 
 
 def _shared(work: Callable[[_Share], Any], shares: Sequence[_Share]) -> list[Any]:

@@ -60,10 +60,10 @@ class Symbols:
         found = np.flatnonzero(seen)
         places = np.zeros(len(seen), np.min_scalar_type(len(found)))
         places[found] = np.arange(len(found))
-        steps = np.empty(len(codes), places.dtype)
+        found_steps = np.empty(len(codes), places.dtype)
         for start in range(0, len(codes), CHUNK):
-            steps[start : start + CHUNK] = places[_joined(codes[start : start + CHUNK], sizes)]
-        return cls(steps, np.stack(np.unravel_index(found, sizes), axis=1), tuple(states))
+            found_steps[start : start + CHUNK] = places[_joined(codes[start : start + CHUNK], sizes)]
+        return cls(found_steps, np.stack(np.unravel_index(found, sizes), axis=1), tuple(states))
 
     def emissions(self, tables: Sequence[Floats]) -> Floats:
         """Return the probability of each symbol in each hidden state, shape (symbols + 1, states and some zeros).
@@ -78,7 +78,7 @@ class Symbols:
         return lines
 
     def channel_counts(self, counts: Floats) -> list[Floats]:
-        """Return how often each code of each channel was used, shape (hidden states, states), given that of symbols."""
+        """Return how often each code of each channel was used, (hidden states, states), given that of symbols."""
         made = []
         for channel, states in enumerate(self.states):
             table = np.zeros((counts.shape[1], states + 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -14,8 +14,6 @@ from eigentree.kernels.hidden_steps import decode_steps, draw_given_steps, draw_
 from eigentree.structures.graph import LatentGraph
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from eigentree.arrays import Codes, Floats, Integers
@@ -37,8 +35,9 @@ class Chain:
     columns : Columns
         One column per channel.
     links : tuple of array, shapes (states,), (states, states), …
-        P(state of step 0), P(state of step 1 | that of step 0), …, up to one table for each order; the last, given as
-        many earlier states as the order, is used at all further steps. Axes: earlier states first, the state last.
+        P(state of step 0), P(state of step 1 | that of step 0), …, up to one table for each order; the last, given
+        as many earlier states as the order, is used at all further steps. Axes: earlier states first, the state
+        last.
     emissions : tuple of array, shape (states, states of a channel)
         P(cell | state) of each channel.
     """
@@ -149,14 +148,32 @@ class Chain:
             state[own] = messages.reshape(len(own), -1, self.states).sum(axis=1)
         return [state @ table for table in self.emissions]
 
-    def cell_posteriors(self, sequences: Sequences) -> Iterator[tuple[int, Floats]]:
-        """Yield, for each channel, its number and P(cell | all known cells of the sequence), shape (steps, states).
+    def filled(
+        self, sequences: Sequences, method: Literal["mode", "sample"], random: np.random.Generator
+    ) -> tuple[Codes, int]:
+        """Return the codes of all cells, missing ones filled, and how many sequences with such were impossible.
 
-        It is the answer for missing cells: a known cell is looked at like all others.
+        "mode" fills in the likeliest state of each cell by itself, "sample" draws those of a sequence together.
         """
-        state = self.smoothed(sequences)
+        codes, missing = sequences.codes.copy(order="F"), sequences.missing
+        touched = missing.any(axis=1)
+        if method == "mode":
+            state = self.smoothed(sequences)
+            lost = state.sum(axis=1) == 0
+            state[lost] = 1.0 / self.states
+        else:
+            drawn = self.drawn_states(sequences, random)
+            lost = drawn < 0
+            drawn[lost] = random.integers(self.states, size=int(lost.sum()))
         for channel, table in enumerate(self.emissions):
-            yield channel, state @ table
+            for start in range(0, len(codes), CHUNK):
+                holes = start + np.flatnonzero(missing[start : start + CHUNK, channel])
+                if method == "mode":
+                    codes[holes, channel] = (state[holes] @ table).argmax(axis=1)
+                else:
+                    codes[holes, channel] = drawn_cells(table, drawn[holes], random)
+        number = np.repeat(np.arange(sequences.count), sequences.lengths)
+        return codes, len(np.unique(number[lost & touched]))
 
     def drawn(self, starts: Integers, random: np.random.Generator) -> Codes:
         """Return the codes of new sequences, shape (steps, channels)."""

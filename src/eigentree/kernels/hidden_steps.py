@@ -1,7 +1,7 @@
 """The hidden states of the steps of sequences: filtered, smoothed, likeliest together, and drawn.
 
-Links, symbols and shapes are those of `sequences`. One sequence at a time, because what is asked has a number per step
-and state anyway. What is impossible leaves zeros, or states of -1.
+Links, symbols and shapes are those of `sequences`. One sequence at a time, because what is asked has a number per
+step and state anyway. What is impossible leaves zeros, or states of -1.
 """
 
 from __future__ import annotations

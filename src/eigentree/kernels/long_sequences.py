@@ -1,7 +1,7 @@
 """Single sequences under one hidden chain, where there are no others of their length to walk side by side with.
 
-As `sequences`, but a vector holds states of one message and not one state of several. A message stands without gaps,
-and is written line by line, each a few numbers too long: the next line overwrites what is too much.
+As `sequences`, but a vector holds states of one message and not one state of several. A message stands without
+gaps, and is written line by line, each a few numbers too long: the next line overwrites what is too much.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _walk_alone(
     exponent : float
         How often messages were halved.
     """
-    states, order, widest = shape
+    states, order, _ = shape
     messages, flat, factors = work
     padded, stride = emissions.shape[1], messages.shape[1]
     total, exponents = 0.0, 0.0
@@ -84,6 +84,16 @@ def _walk_alone(
     return total, exponents
 
 
+@inlined
+def _product_sum(messages: Any, place: int, ahead: Any, count: int, few: Any) -> float:
+    low = nothing()
+    for z in range(0, count, LANES):
+        low = add_product(low, load(messages, place, z), load(ahead, 0, z))
+    store(few, 0, 0, low)
+    total: float = (few[0, 0] + few[0, 1]) + (few[0, 2] + few[0, 3])
+    return total
+
+
 @helper
 def _count_alone(
     symbols: Any,
@@ -100,7 +110,7 @@ def _count_alone(
     symbol_counts: Any,
 ) -> None:
     """Walk back through a block, and add how often links and symbols are expected to be used."""
-    states, order, widest = shape
+    states, order, _ = shape
     messages, flat, factors = work
     ahead, shown_ahead, few, scales = backward
     padded = emissions.shape[1]
@@ -109,38 +119,30 @@ def _count_alone(
         symbol = symbols[begin + t]
         first, dropped, rest = _sizes(t, states, order)
         lines = rest if t > 0 else 1
-        low = nothing()
-        for z in range(0, lines * states, LANES):
-            low = add_product(low, load(messages, place, z), load(ahead, 0, z))
-        store(few, 0, 0, low)
-        total = (few[0, 0] + few[0, 1]) + (few[0, 2] + few[0, 3])
+        total = _product_sum(messages, place, ahead, lines * states, few)
         scales[0] = weight / total if total > 0.0 else 0.0
         scales[1] = scales[0] * factors[place]
-        scale = spread(scales, 0)
         for v in range(0, padded, LANES):
             own = nothing()
             for r in range(lines):
                 own = add_product(own, load(messages, place, r * states + v), load(ahead, 0, r * states + v))
-            own = product(own, scale)
+            own = product(own, spread(scales, 0))
             store(symbol_counts, symbol, v, sum_of(load(symbol_counts, symbol, v), own))
             if t == 0:
                 store(link_counts, 0, v, sum_of(load(link_counts, 0, v), own))
         if t == 0:
             continue
-        scale = spread(scales, 1)
         for r in range(rest):
             for v in range(0, padded, LANES):
                 shown = product(load(emissions, symbol, v), load(ahead, 0, r * states + v))
                 store(shown_ahead, 0, r * states + v, shown)
         before = (place - 1) * messages.shape[1]
-        for d in range(dropped):
-            for r in range(rest):
-                z = d * rest + r
-                past = product(spread(flat, before + z), scale)
-                for v in range(0, padded, LANES):
-                    own = load(link_counts, first + z, v)
-                    own = add_product(own, past, load(shown_ahead, 0, r * states + v))
-                    store(link_counts, first + z, v, own)
+        for z in range(dropped * rest):
+            past = product(spread(flat, before + z), spread(scales, 1))
+            line = (z % rest) * states
+            for v in range(0, padded, LANES):
+                own = add_product(load(link_counts, first + z, v), past, load(shown_ahead, 0, line + v))
+                store(link_counts, first + z, v, own)
         _go_back(links, first, dropped * rest, rest, states, padded, ahead, shown_ahead)
         total = 0.0
         for z in range(dropped * rest):
@@ -175,8 +177,8 @@ def log_prob_alone(
 ) -> None:
     """Write the log probability of each sequence that is numbered.
 
-    `links` stand in lines, filled up with zeros to a multiple of what a vector holds; `shape` is the number of states,
-    the order, and the size of a full message.
+    `links` stand in lines, filled up with zeros to a multiple of what a vector holds; `shape` is the number of
+    states, the order, and the size of a full message.
     """
     messages, _, factors = work
     block = len(factors) - 1

@@ -1,13 +1,14 @@
 """Sequences under one hidden chain: probabilities, and how often each table entry is expected to be used.
 
-Eight sequences of about the same length walk side by side, each in a lane of the vectors, so that a step is a product
-of a small matrix with eight messages. Nothing is padded in memory; a lane whose sequence has ended goes on with the
-symbol that tells nothing, and counts nothing. Of a long sequence only a block of messages is kept, and one message per
-block to start it again from: memory does not grow with the steps.
+Eight sequences of about the same length walk side by side, each in a lane of the vectors, so that a step is a
+product of a small matrix with eight messages. Nothing is padded in memory; a lane whose sequence has ended goes on
+with the symbol that tells nothing, and counts nothing. Of a long sequence only a block of messages is kept, and one
+message per block to start it again from: memory does not grow with the steps.
 
-A link is a table of a hidden state given the earlier ones: of state 0, of state 1 given state 0, …, and last the one
-that is used at all further steps, given as many as the order. All stand in one list, the state itself last. What a
-step shows is one symbol, however many channels it has; the line of a symbol holds its probability in each state.
+A link is a table of a hidden state given the earlier ones: of state 0, of state 1 given state 0, …, and last the
+one that is used at all further steps, given as many as the order. All stand in one list, the state itself last.
+What a step shows is one symbol, however many channels it has; the line of a symbol holds its probability in each
+state.
 """
 
 from __future__ import annotations
@@ -25,6 +26,18 @@ WIDTH = 2 * LANES
 
 TINY = 2.0**-100
 """Messages that add up to less are multiplied by a power of two."""
+
+
+@inlined
+def _sizes(t: int, states: int, order: int) -> tuple[int, int, int]:
+    """Return where a step's link begins, how many states the step drops, and how many lines it keeps."""
+    offset, rest = 0, 1
+    for _ in range(min(t, order)):
+        offset += rest * states
+        rest *= states
+    if t >= order:
+        return offset, states, rest // states
+    return offset, 1, rest
 
 
 @inlined
@@ -127,24 +140,14 @@ def _walk(
         after = place * widest
         _take_symbols(symbols, firsts, lasts, t, emissions.shape[0] - 1, rows)
         _look_up(emissions, rows, shown)
-        size = states
+        offset, dropped, rest = _sizes(t, states, order)
+        size = rest * states if t > 0 else states
         if t == 0:
             for j in range(states):
                 link = spread(links, j)
                 store(messages, after + j, 0, product(link, load(shown, j, 0)))
                 store(messages, after + j, LANES, product(link, load(shown, j, LANES)))
         else:
-            offset, rest = 0, 1
-            for _ in range(min(t, order)):
-                size = rest * states
-                offset += size
-                rest = size
-            dropped = 1
-            if t >= order:
-                dropped = states
-                rest = rest // states
-            else:
-                size = size * states
             _forward(messages, after - widest, after, links, offset, dropped, rest, states, shown)
         _totals(messages, after, size, totals)
         for lane in range(WIDTH):
@@ -226,6 +229,68 @@ def log_prob_sequences(
             out[numbers[group * WIDTH + lane]] = logs[lane]
 
 
+@inlined
+def _use(
+    messages: Any, here: int, size: int, states: int, ahead: Any, known: Any, totals: Any, scales: Any, used: Any
+) -> None:
+    """Write how often each state of a step is expected, and what messages are to be multiplied by for that."""
+    low, high = nothing(), nothing()
+    for z in range(size):
+        low = add_product(low, load(messages, here + z, 0), load(ahead, z, 0))
+        high = add_product(high, load(messages, here + z, LANES), load(ahead, z, LANES))
+    store(totals, 0, 0, low)
+    store(totals, 0, LANES, high)
+    for lane in range(WIDTH):
+        scales[0, lane] = known[lane] / totals[0, lane] if totals[0, lane] > 0.0 else 0.0
+    for j in range(states):
+        low, high = nothing(), nothing()
+        for z in range(j, size, states):
+            low = add_product(low, load(messages, here + z, 0), load(ahead, z, 0))
+            high = add_product(high, load(messages, here + z, LANES), load(ahead, z, LANES))
+        store(used, j, 0, product(low, load(scales, 0, 0)))
+        store(used, j, LANES, product(high, load(scales, 0, LANES)))
+
+
+@inlined
+def _show_ahead(
+    shown: Any, ahead: Any, scales: Any, rest: int, states: int, shown_ahead: Any, scaled_ahead: Any
+) -> None:
+    """Write what is shown times what is ahead, as it is and scaled."""
+    for r in range(rest):
+        for j in range(states):
+            z = r * states + j
+            low = product(load(shown, j, 0), load(ahead, z, 0))
+            high = product(load(shown, j, LANES), load(ahead, z, LANES))
+            store(shown_ahead, z, 0, low)
+            store(shown_ahead, z, LANES, high)
+            store(scaled_ahead, z, 0, product(low, load(scales, 1, 0)))
+            store(scaled_ahead, z, LANES, product(high, load(scales, 1, LANES)))
+
+
+@inlined
+def _go_back(
+    messages: Any, before: int, links: Any, sizes: Any, shown_ahead: Any, scaled_ahead: Any, ahead: Any, counts: Any
+) -> None:
+    """Write what is ahead of the step before, and add how often the link between is expected to be used."""
+    offset, dropped, rest, states = sizes
+    for d in range(dropped):
+        for r in range(rest):
+            z = d * rest + r
+            past_low, past_high = load(messages, before + z, 0), load(messages, before + z, LANES)
+            low, high = nothing(), nothing()
+            for j in range(states):
+                link, line = offset + z * states + j, r * states + j
+                value = spread(links, link)
+                low = add_product(low, load(shown_ahead, line, 0), value)
+                high = add_product(high, load(shown_ahead, line, LANES), value)
+                own = add_product(load(counts, link, 0), past_low, load(scaled_ahead, line, 0))
+                store(counts, link, 0, own)
+                own = add_product(load(counts, link, LANES), past_high, load(scaled_ahead, line, LANES))
+                store(counts, link, LANES, own)
+            store(ahead, z, 0, low)
+            store(ahead, z, LANES, high)
+
+
 @helper
 def _count(
     symbols: Any,
@@ -244,80 +309,30 @@ def _count(
     start, stop = span
     firsts, lasts, shares = lanes
     messages, factors, shown, rows, totals = work
-    ahead, shown_ahead, scaled_ahead, used, scales = backward
+    ahead, shown_ahead, scaled_ahead, used, scales, known = backward
     for t in range(stop - 1, start - 1, -1):
         here = (t - start + 1) * widest
         _take_symbols(symbols, firsts, lasts, t, emissions.shape[0] - 1, rows)
         _look_up(emissions, rows, shown)
-        size, offset, rest = states, 0, 1
-        for _ in range(min(t, order)):
-            size = rest * states
-            offset += size
-            rest = size
-        dropped = 1
-        if t >= order:
-            dropped = states
-            rest = rest // states
-        else:
-            size = states if t == 0 else size * states
         for lane in range(WIDTH):
+            known[lane] = shares[lane] if t <= lasts[lane] else 0.0
             if t == lasts[lane]:
                 for z in range(widest):
                     ahead[z, lane] = 1.0
-        low, high = nothing(), nothing()
-        for z in range(size):
-            low = add_product(low, load(messages, here + z, 0), load(ahead, z, 0))
-            high = add_product(high, load(messages, here + z, LANES), load(ahead, z, LANES))
-        store(totals, 0, 0, low)
-        store(totals, 0, LANES, high)
-        for lane in range(WIDTH):
-            known = t <= lasts[lane] and totals[0, lane] > 0.0
-            scales[0, lane] = shares[lane] / totals[0, lane] if known else 0.0
-            scales[1, lane] = scales[0, lane] * factors[t - start + 1, lane]
-        for j in range(states):
-            low, high = nothing(), nothing()
-            for z in range(j, size, states):
-                low = add_product(low, load(messages, here + z, 0), load(ahead, z, 0))
-                high = add_product(high, load(messages, here + z, LANES), load(ahead, z, LANES))
-            store(used, j, 0, product(low, load(scales, 0, 0)))
-            store(used, j, LANES, product(high, load(scales, 0, LANES)))
+        offset, dropped, rest = _sizes(t, states, order)
+        size = rest * states if t > 0 else states
+        _use(messages, here, size, states, ahead, known, totals, scales, used)
         _add_counts(symbol_counts, rows, used)
         if t == 0:
             for j in range(states):
                 store(link_counts, j, 0, sum_of(load(link_counts, j, 0), load(used, j, 0)))
                 store(link_counts, j, LANES, sum_of(load(link_counts, j, LANES), load(used, j, LANES)))
             continue
-        for r in range(rest):
-            for j in range(states):
-                z = r * states + j
-                low = product(load(shown, j, 0), load(ahead, z, 0))
-                high = product(load(shown, j, LANES), load(ahead, z, LANES))
-                store(shown_ahead, z, 0, low)
-                store(shown_ahead, z, LANES, high)
-                store(scaled_ahead, z, 0, product(low, load(scales, 1, 0)))
-                store(scaled_ahead, z, LANES, product(high, load(scales, 1, LANES)))
-        for d in range(dropped):
-            for r in range(rest):
-                z = d * rest + r
-                past_low = load(messages, here - widest + z, 0)
-                past_high = load(messages, here - widest + z, LANES)
-                low, high = nothing(), nothing()
-                for j in range(states):
-                    link = offset + z * states + j
-                    value = spread(links, link)
-                    low = add_product(low, load(shown_ahead, r * states + j, 0), value)
-                    high = add_product(high, load(shown_ahead, r * states + j, LANES), value)
-                    own = load(link_counts, link, 0)
-                    store(link_counts, link, 0, add_product(own, past_low, load(scaled_ahead, r * states + j, 0)))
-                    own = load(link_counts, link, LANES)
-                    store(
-                        link_counts,
-                        link,
-                        LANES,
-                        add_product(own, past_high, load(scaled_ahead, r * states + j, LANES)),
-                    )
-                store(ahead, z, 0, low)
-                store(ahead, z, LANES, high)
+        for lane in range(WIDTH):
+            scales[1, lane] = scales[0, lane] * factors[t - start + 1, lane]
+        _show_ahead(shown, ahead, scales, rest, states, shown_ahead, scaled_ahead)
+        sizes = (offset, dropped, rest, states)
+        _go_back(messages, here - widest, links, sizes, shown_ahead, scaled_ahead, ahead, link_counts)
         _totals(ahead, 0, dropped * rest, totals)
         for lane in range(WIDTH):
             if 0.0 < totals[0, lane] < TINY:
@@ -342,8 +357,8 @@ def expected_sequences(
 ) -> None:
     """Write the log probability of each sequence that is numbered, and add up how often what is used.
 
-    `link_counts` has a lane for each of eight sequences, and is still to be multiplied by the links, but for those of
-    state 0. `restarts` holds a message per block of the longest sequence.
+    `link_counts` has a lane for each of eight sequences, and is still to be multiplied by the links, but for those
+    of state 0. `restarts` holds a message per block of the longest sequence.
     """
     messages, factors, shown, rows, totals, firsts, lasts, shares, logs, exponents = space
     _, _, widest = shape
