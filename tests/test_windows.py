@@ -165,7 +165,7 @@ def test_missing_cells_are_filled_from_both_sides(hidden, states):
     parts = chain.sample(12, 8, 4)
     parts[random.random(parts.shape) < 0.3] = -1
     sequences = chain.sequences(parts)
-    filled = model.filled(sequences).reshape(parts.shape)
+    filled = model.filled(sequences, "mode", random)[0].reshape(parts.shape)
     np.testing.assert_array_equal(filled[parts >= 0], parts[parts >= 0])
     for part, whole in zip(parts, filled, strict=True):
         for step, channel in zip(*np.nonzero(part < 0), strict=True):
@@ -184,7 +184,7 @@ def test_missing_cells_are_drawn_together():
     part[1, 0] = part[2] = part[3, 1] = -1
     count = 40_000
     sequences = chain.sequences([part] * count)
-    drawn = model.filled(sequences, np.random.default_rng(0)).reshape(count, 5, 2)
+    drawn = model.filled(sequences, "sample", np.random.default_rng(0))[0].reshape(count, 5, 2)
     free = np.argwhere(part < 0)
     for states in itertools.product(range(2), repeat=len(free)):
         trial = part.copy()

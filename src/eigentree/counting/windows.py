@@ -303,11 +303,12 @@ class _Frame(NamedTuple):
         )
 
 
-def batches_of_steps(starts: Integers) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last of some sequences at a time: a bounded number of steps, or one sequence."""
+def batches_of_steps(starts: Integers, most: int | None = None) -> Iterator[tuple[int, int]]:
+    """Yield the first of some sequences and the one after their last: a bounded number of steps, or just one."""
     first, count = 0, len(starts) - 1
+    size = min(MOST_STEPS, MOST_STEPS if most is None else max(most, 1))
     while first < count:
-        last = int(np.searchsorted(starts, starts[first] + MOST_STEPS, side="right")) - 1
+        last = int(np.searchsorted(starts, starts[first] + size, side="right")) - 1
         last = min(max(last, first + 1), count)
         yield first, last
         first = last

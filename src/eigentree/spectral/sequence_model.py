@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from eigentree.data.sequences import Sequences
     from eigentree.engine.walking import Floor
     from eigentree.kernels.stepping import StepOperators
+    from eigentree.planning.blocks import Blocks
     from eigentree.spectral.windows import WindowFit
 
 __all__ = ["SequenceModel", "StepsWalked"]
@@ -113,11 +115,24 @@ class SequenceModel:
         nothing = np.empty((codes.shape[1], 0))
         return self._walk(codes.T, starts, begins, nothing, nothing.astype(codes.dtype), each, messages, last)
 
-    def log_prob(self, sequences: Sequences) -> Floats:
-        """Return the log probability of each sequence, missing cells summed out."""
+    def log_prob(self, sequences: Sequences, threads: int = 1) -> Floats:
+        """Return the log probability of each sequence, missing cells summed out; -inf if it is impossible."""
         found = np.empty(sequences.count)
-        for first, last, patterns, own in self._parts(sequences):
-            found[first:last] = self.walked(patterns, own).log_prob
+        blocks = self.fit.plan.blocks
+
+        def score(part: tuple[int, int]) -> None:
+            patterns, own = _patterns(blocks, sequences, *part)
+            found[part[0] : part[1]] = self.walked(patterns, own).log_prob
+
+        parts = batches_of_steps(sequences.starts, -(-sequences.steps // threads))
+        if threads == 1:
+            for part in parts:
+                score(part)
+        else:
+            # Made before threads ask for it.
+            _ = self.operators, self._floor
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(score, parts))
         return found
 
     def step_log_prob(self, sequences: Sequences) -> Floats:
@@ -165,10 +180,8 @@ class SequenceModel:
 
     def _parts(self, sequences: Sequences) -> Iterator[tuple[int, int, Codes, Integers]]:
         """Yield some sequences at a time: the first, the one after the last, their patterns and their starts."""
-        codes, starts = sequences.codes, sequences.starts
-        for first, last in batches_of_steps(starts):
-            begin, end = int(starts[first]), int(starts[last])
-            yield first, last, self.fit.plan.blocks.encoded(codes[begin:end]), starts[first : last + 1] - begin
+        for first, last in batches_of_steps(sequences.starts):
+            yield first, last, *_patterns(self.fit.plan.blocks, sequences, first, last)
 
     @our_arithmetic
     def _walk(
@@ -254,8 +267,10 @@ class SequenceModel:
         return np.asarray(np.where(usable, (1 - self.floor) * own + self.floor * marginal, marginal))
 
     @our_arithmetic
-    def filled(self, sequences: Sequences, random: np.random.Generator | None = None) -> Codes:
-        """Return the codes of sequences, missing cells filled by the likeliest state of each or by a joint draw.
+    def filled(
+        self, sequences: Sequences, method: Literal["mode", "sample"], random: np.random.Generator
+    ) -> tuple[Codes, int]:
+        """Return the codes of all cells, missing ones filled, and that no sequence was impossible.
 
         What the cells on either side of one say is multiplied together through the operators; what is negative is
         left out as in a walk.
@@ -263,16 +278,17 @@ class SequenceModel:
         Parameters
         ----------
         sequences : Sequences
-        random : Generator, optional
-            Draws all missing cells of a sequence together.
+        method : {"mode", "sample"}
+            By the likeliest state of each, or by a draw of all missing cells of a sequence together.
+        random : Generator
         """
         codes, starts = sequences.codes, sequences.starts
         made = codes.copy(order="F")
         for first, last in batches_of_steps(starts):
             begin, end = int(starts[first]), int(starts[last])
-            part = self._filled(codes[begin:end], starts[first : last + 1] - begin, random)
-            made[begin:end] = part
-        return made
+            own = starts[first : last + 1] - begin
+            made[begin:end] = self._filled(codes[begin:end], own, random if method == "sample" else None)
+        return made, 0
 
     def _filled(self, codes: Codes, starts: Integers, random: np.random.Generator | None) -> Codes:
         blocks = self.fit.plan.blocks
@@ -324,3 +340,9 @@ class SequenceModel:
 
     def _space(self) -> Floats:
         return np.empty((3, max(int(self.operators.ranks.max()), int(self.operators.states.max()))))
+
+
+def _patterns(blocks: Blocks, sequences: Sequences, first: int, last: int) -> tuple[Codes, Integers]:
+    """Return the patterns of some sequences, and where each starts among them."""
+    begin, end = int(sequences.starts[first]), int(sequences.starts[last])
+    return blocks.encoded(sequences.codes[begin:end]), sequences.starts[first : last + 1] - begin

@@ -30,7 +30,7 @@ class StepBondReport:
     Attributes
     ----------
     channel : str
-        The channel behind the bond.
+        The channel behind the bond, or several that are taken together, such as ``"child+left"``.
     rank : int
     inside, outside : tuple of tuple of str
         The groups of cells that were looked at from the bond on, and before it, such as ``("x0[+1]",)``.
@@ -65,7 +65,7 @@ class SequenceReport:
     Attributes
     ----------
     bonds : tuple of StepBondReport
-        One per channel.
+        One per channel, or per block of channels that are taken together.
     sequences, steps, windows : float
         How many of each there were, or the sums of their weights. Steps with fewer than `reach` others after them
         have no window.
@@ -90,7 +90,9 @@ class SequenceReport:
     @classmethod
     def of(cls, statistics: SequenceStatistics, choice: WindowChoice) -> SequenceReport:
         """Return the report of what was learned from statistics."""
-        model, names = choice.model, statistics.columns.names
+        model = choice.model
+        blocks = model.fit.plan.blocks.channels
+        names = ["+".join(statistics.columns.names[channel] for channel in block) for block in blocks]
 
         def named(groups: tuple[Group, ...]) -> tuple[tuple[str, ...], ...]:
             return tuple(tuple(f"{names[cell.channel]}[{cell.lag:+d}]" for cell in group) for group in groups)
