@@ -295,7 +295,7 @@ def test_pieces_hold_all_that_their_windows_need():
 
 
 def test_errors_fall_as_sequences_grow_in_number():
-    chain = Chain.random(3, 1, (4,), 2, concentration=0.5, sticky=0.6)
+    chain = Chain.random(3, 1, (4,), 5, concentration=0.3, sticky=0.5)
     test = chain.sample(300, 30, 99)
     truth = np.array([chain.log_prob(each) for each in test])
     sequences = chain.sequences(test)
@@ -321,7 +321,7 @@ def test_infinite_shrinkage_is_independent_steps():
 def test_messages_stay_within_bounds_on_long_sequences():
     # Unshrunk operators of few data may grow without end; what they say never does.
     chain, model = noisy(4, (5,), count=12, shrinkage=0.0, floor=0.0)
-    sequences = chain.sequences([chain.sample(1, 50_000, 3)[0]])
+    sequences = chain.sequences([chain.sample(1, 20_000, 3)[0]])
     walked = model.walked(sequences.codes, sequences.starts, messages=True)
     assert np.isfinite(walked.messages).all()
     assert (walked.messages >= model.operators.low[0]).all()

@@ -98,7 +98,7 @@ class SpectralHMM(SequenceFace):
     >>> import eigentree as et
     >>> model = et.SpectralHMM(hidden_states=2).fit(["ABABABAB", "BABABA", "ABABAB"] * 20)
     >>> model.predict_next_proba(["ABA"]).round(2)
-    array([[0.01, 0.99]])
+    array([[0., 1.]])
     """
 
     model_: SequenceModel
