@@ -120,7 +120,7 @@ def _send_square(
     low, high = HUGE, TINY
     for r in range(count):
         at, by = start + place[r], below + 4 * r
-        total = add_product(nothing(values), load_from(values, at), spread(messages, by))
+        total = add_product(nothing(), load_from(values, at), spread(messages, by))
         total = add_product(total, load_from(values, at + 4), spread(messages, by + 1))
         total = add_product(total, load_from(values, at + 8), spread(messages, by + 2))
         total = add_product(total, load_from(values, at + 12), spread(messages, by + 3))
@@ -155,7 +155,7 @@ def _send_four(tree: NarrowTree, node: Any, count: int, size: int, space: Narrow
     low, high = HUGE, TINY
     for r in range(count):
         at = start + place[r]
-        total = nothing(values)
+        total = nothing()
         for k in range(choices):
             met = messages[first + 4 * r + choice[begin + k, 0]]
             if children > 1:
@@ -185,7 +185,7 @@ def _send_eight(tree: NarrowTree, node: Any, count: int, size: int, space: Narro
     low, high = HUGE, TINY
     for r in range(count):
         at = start + place[r]
-        left, right = nothing(values), nothing(values)
+        left, right = nothing(), nothing()
         if children == 0:
             left, right = load_from(values, at), load_from(values, at + 4)
         else:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FOUR",
+    "LANES",
     "REGISTER_BYTES",
     "add_product",
     "lanes",
@@ -49,6 +50,9 @@ REGISTER_BYTES = 32
 
 FOUR = 4
 """Numbers of a short vector: a register of doubles, half a one in single precision."""
+
+LANES = FOUR
+"""Numbers of double precision in a register."""
 
 INDEX = ir.IntType(32)
 
@@ -236,14 +240,14 @@ def _lower_spread(context: Any, builder: Any, signature: Any, arguments: Any) ->
     return _repeated(builder, builder.load(builder.gep(values.data, [arguments[1]])), vector)
 
 
-def nothing(lines: Floats) -> Any:
-    """Return a register of zeros, of the precision of an array."""
-    return np.zeros(lanes(lines), lines.dtype)
+def nothing(lines: Floats | None = None) -> Any:
+    """Return a register of zeros, of the precision of an array, or of doubles."""
+    return np.zeros(LANES) if lines is None else np.zeros(lanes(lines), lines.dtype)
 
 
 @type_callable(nothing)
 def _type_of_nothing(_: Any) -> Callable[..., Any]:
-    return Vector.register
+    return lambda lines=None: Vector(types.float64, LANES) if lines is None else Vector.register(lines)
 
 
 def no_four(lines: Floats) -> Any:
@@ -256,6 +260,7 @@ def _type_of_no_four(_: Any) -> Callable[..., Any]:
     return lambda lines: Vector(lines.dtype, FOUR)
 
 
+@lower_builtin(nothing)
 @lower_builtin(nothing, types.Array)
 @lower_builtin(no_four, types.Array)
 def _lower_nothing(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -20,6 +20,7 @@ __all__ = [
     "plain_bond",
     "scaled_bond",
     "scaled_directions",
+    "unscaled_bond",
 ]
 
 SCALING_ROWS = 20.0
@@ -96,10 +97,24 @@ def scaled_directions(
     steady = SCALING_ROWS / rows
     low = _inverse_root(np.mean(insides, axis=0) + steady)
     high = [_inverse_root(outside + steady) for outside in outsides]
-    bond = _directions(triples(low, high), insides, outsides, rank, low, high)
-    # The constant is the sum of the one-hot vector's entries.
+    return _spread(_directions(triples(low, high), insides, outsides, rank, low, high))
+
+
+def unscaled_bond(pairs: list[Floats], rank: int) -> Bond:
+    """Return the bonds of leaves with the shared direction taken out exactly, but without variance scaling."""
+    return _spread(centred_bond([_bordered(pair) for pair in pairs], rank))
+
+
+def _spread(bond: Bond) -> Bond:
+    """Return a bond in terms of one-hot vectors alone: the constant is the sum of their entries."""
     spread = [part[..., 1:, :] + part[..., :1, :] for part in (bond.projection, *bond.solves)]
     return Bond(spread[0], spread[1:], bond.sizes)
+
+
+def _bordered(pairs: Floats) -> Floats:
+    """Return pair moments with the constant as one more feature, the first, on both sides."""
+    rows = np.concatenate([pairs.sum(axis=-2, keepdims=True), pairs], axis=-2)
+    return np.concatenate([rows.sum(axis=-1, keepdims=True), rows], axis=-1)
 
 
 def centred_bond(pairs: list[Floats], rank: int) -> Bond:
