@@ -70,7 +70,7 @@ def folder(path: Path) -> Path:
 
 
 def test_a_count_that_was_killed_goes_on_and_ends_with_the_same_bits(tmp_path: Path) -> None:
-    """Killed by a signal that nothing can catch; weights are fractions, whose sums depend on how they are added up."""
+    """Killed by a signal that nothing can catch; sums of weights that are fractions depend on their order."""
     rows, path = folder(tmp_path), tmp_path / "count.checkpoint"
     whole = et.Statistics.of(rows, STRUCTURE, sample_weight="weight")
     for kill_at in (7, 8):

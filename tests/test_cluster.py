@@ -150,6 +150,7 @@ def test_answers_are_lazy_frames(client: Any, table: pd.DataFrame) -> None:
     predicted, hidden = model.predict_proba(frame, target="party"), model.predict_proba(frame, target="h")
     assert [answer.npartitions for answer in (scores, filled, predicted, hidden)] == [4] * 4
     np.testing.assert_array_equal(scores.compute(), model.score_samples(table))
+    assert model.score(frame) == pytest.approx(model.score(table), abs=1e-12)
     pd.testing.assert_frame_equal(filled.compute(), model.impute(table), check_dtype=False)
     np.testing.assert_array_equal(predicted.compute(), model.predict_proba(table, target="party"))
     np.testing.assert_array_equal(hidden.compute(), model.predict_proba(table, target="h"))

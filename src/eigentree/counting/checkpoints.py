@@ -1,8 +1,8 @@
 """Counts of streams that go on where they were stopped.
 
 While rows are counted, what was counted so far is written into a file now and then, whole or not at all, and with
-it where in the stream it ends. A count that is begun again with this file goes on from there, and ends with the same
-bits: rows are added up in segments that begin and end at the same rows, whoever counts them.
+it where in the stream it ends. A count that is begun again with this file goes on from there, and ends with the
+same bits: rows are added up in segments that begin and end at the same rows, whoever counts them.
 """
 
 from __future__ import annotations

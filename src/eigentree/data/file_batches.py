@@ -19,7 +19,7 @@ from eigentree.data.batches import (
 )
 from eigentree.data.looking import Look
 from eigentree.data.whole_files import checked_path
-from eigentree.data.written import MISSING_MARKS, WrittenTable
+from eigentree.data.written import MISSING_MARKS, TextTable, WrittenTable
 from eigentree.errors import DataError, FileError
 
 if TYPE_CHECKING:
@@ -182,8 +182,12 @@ class _Parquet(_File):
         from pyarrow import parquet
 
         size, first = batch_rows(len(columns)), 0
+        # As they are stored, most often: each different text is made once.
+        texts = frozenset(name for name in columns if pyarrow.types.is_string(self.types.field(name).type))
         # Buffered, so that no column of a group of rows need be in memory as a whole.
-        with parquet.ParquetFile(self.path, buffer_size=2**20, pre_buffer=False) as file:
+        with parquet.ParquetFile(
+            self.path, buffer_size=2**20, pre_buffer=False, read_dictionary=list(texts)
+        ) as file:
             for group in range(file.metadata.num_row_groups):
                 rows = file.metadata.row_group(group).num_rows
                 if skip >= (there := -(-rows // size)):
@@ -191,7 +195,7 @@ class _Parquet(_File):
                     skip, first = skip - there, first + rows
                     continue
                 for batch in file.iter_batches(size, [group], list(columns)):
-                    yield (None if skip else pyarrow.Table.from_batches([batch])), first
+                    yield (None if skip else TextTable(pyarrow.Table.from_batches([batch]), texts)), first
                     skip, first = max(skip - 1, 0), first + batch.num_rows
 
 

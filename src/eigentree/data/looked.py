@@ -9,6 +9,7 @@ from eigentree.data.batches import Batch
 from eigentree.data.columns import Columns
 from eigentree.data.looking import Look
 from eigentree.data.partitions import Partitions
+from eigentree.data.progress import shown_batches
 from eigentree.data.rows import Rows
 from eigentree.data.spool import Spool, SpoolWriter
 from eigentree.data.states import check_rules, given_labels, learned_meaning
@@ -121,7 +122,7 @@ def _summed(
     """Return the look at all rows of a stream, in one pass; rows that come once are kept meanwhile."""
     look: Look | None = None
     needed = None if told.names is None else [*told.names, *([] if weight is None else [weight])]
-    for batch in stream.batches(needed):
+    for batch in shown_batches(stream.batches(needed), "looking at", stream.rows):
         table, weights = weighed(batch, weight)
         with batch.named():
             if told.names is not None:

@@ -20,7 +20,7 @@ from eigentree.errors import DataError, EigentreeError, quoted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["Partitions", "is_dask_frame", "lazy_frame"]
+__all__ = ["Partitions", "empty_frame", "is_dask_frame", "lazy_frame"]
 
 T = TypeVar("T")
 
@@ -38,6 +38,13 @@ def is_dask_frame(X: object) -> bool:
     """Return whether this is a Dask DataFrame; Dask is not imported to know it."""
     kind = type(X)
     return kind.__name__ == "DataFrame" and kind.__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
+def empty_frame(frame: Any) -> Any:
+    """Return a frame of pandas with the columns and types of a Dask DataFrame, and no rows."""
+    from dask.dataframe.dispatch import make_meta
+
+    return make_meta(frame)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +106,7 @@ class Partitions(Stream):
             parts = X.to_delayed()
             places = [f"partition {number}" for number in range(len(parts))]
             held = [delayed(_Held, pure=False)(part, place) for part, place in zip(parts, places, strict=True)]
-            return cls(tuple(held), tuple(places), tuple(X.columns), Look.of(_typed(X._meta)), client)
+            return cls(tuple(held), tuple(places), tuple(X.columns), Look.of(_typed(empty_frame(X))), client)
         paths = X if isinstance(X, list | tuple) else [X]
         if not paths or not all(isinstance(path, str | os.PathLike) for path in paths):
             raise DataError(f"partitions are those of a Dask DataFrame, or files, not of {quoted(X)}")

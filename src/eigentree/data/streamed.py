@@ -11,6 +11,7 @@ import numpy as np
 
 from eigentree.data.cells import Factored
 from eigentree.data.partitions import Partitions
+from eigentree.data.progress import shown_batches
 from eigentree.data.rows import Rows, rows_at_a_time
 from eigentree.data.streams import is_stream, stream_of
 from eigentree.data.weights import check_total, checked_weights, warn_of_little
@@ -154,7 +155,7 @@ def segments(rows: StreamedRows, skip: int = 0) -> Iterator[Segment]:
 
     Warns at the end where all rows weigh next to nothing.
     """
-    batches = rows.stream.batches(rows.needed, skip)
+    batches = shown_batches(rows.stream.batches(rows.needed, skip), "counting", rows.stream.rows)
     total, heavy = 0.0, 0
     for first in batches:
         yield (segment := Segment(rows, chain([first], islice(batches, SEGMENT - 1))))

@@ -8,7 +8,7 @@ import numpy as np
 
 from eigentree.checks import generator, whole_number
 from eigentree.data.handing import drawn_rows
-from eigentree.data.partitions import lazy_frame
+from eigentree.data.partitions import empty_frame, lazy_frame
 from eigentree.errors import DataError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def scored_lazily(answers: Any, frame: Any) -> Any:
     """Return a Dask Series of the log probability of each row of a Dask DataFrame."""
     import pandas as pd
 
-    like = pd.Series(np.zeros(0), index=frame._meta.index, name=SCORES)
+    like = pd.Series(np.zeros(0), index=empty_frame(frame).index, name=SCORES)
     return lazy_frame(frame.to_delayed(), _scored, answers, like=like, divisions=frame.divisions)
 
 
@@ -36,7 +36,7 @@ def predicted_lazily(answers: Any, frame: Any, target: str, labels: Sequence[Any
     import pandas as pd
 
     columns = pd.Index(list(labels), name=target)
-    like = pd.DataFrame(np.zeros((0, len(columns))), index=frame._meta.index, columns=columns)
+    like = pd.DataFrame(np.zeros((0, len(columns))), index=empty_frame(frame).index, columns=columns)
     return lazy_frame(frame.to_delayed(), _predicted, answers, columns, like=like, divisions=frame.divisions)
 
 
@@ -44,7 +44,7 @@ def filled_lazily(answers: Any, frame: Any, method: str, seed: Seed) -> Any:
     """Return a Dask DataFrame with missing cells filled; draws are made partition by partition."""
     frames = frame.to_delayed()
     parts = list(zip(frames, _seeds(seed, len(frames)), strict=True))
-    return lazy_frame(parts, _filled, answers, method, like=frame._meta, divisions=frame.divisions)
+    return lazy_frame(parts, _filled, answers, method, like=empty_frame(frame), divisions=frame.divisions)
 
 
 def drawn_lazily(

@@ -8,10 +8,12 @@ import numpy as np
 
 from eigentree.data.partitions import is_dask_frame
 from eigentree.data.states import check_rules
-from eigentree.engine.answers import Answers, warn_helped
+from eigentree.data.streams import is_stream
+from eigentree.engine.answers import warn_helped
 from eigentree.engine.lazily import scored_lazily
 from eigentree.errors import ParameterError, quoted
 from eigentree.models.features import Features
+from eigentree.models.writing import Writing, scored_batches
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Face", "require_face"]
 
 
-class Face(Features, Answers):
+class Face(Features, Writing):
     """What users ask of a fitted estimator; `fit` leaves a model, and the model answers.
 
     Attributes
@@ -68,19 +70,25 @@ class Face(Features, Answers):
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), a data frame, or rows of letters
-            Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
+        X : array-like of shape (rows, columns), a data frame, rows of letters, or a stream
+            Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell. The scores of a
+            stream are in memory, eight bytes per row; `score_samples_to` writes them into a file.
         """
         if is_dask_frame(X):
             lazy: Floats = scored_lazily(self, X)
             return lazy
-        log_prob, replaced = self._model.log_prob(self._rows(X))
+        if is_stream(X):
+            scored = [(part, count) for _, part, count in scored_batches(self._model, self._columns, X)]
+            log_prob, replaced = np.concatenate([part for part, _ in scored]), sum(count for _, count in scored)
+        else:
+            log_prob, replaced = self._model.log_prob(self._rows(X))
         warn_helped(replaced, f"of {len(log_prob)} rows {self._model.replaced}")
         return log_prob
 
     def score(self, X: ArrayLike | Any, y: object = None) -> float:
         """Return the mean log probability of the rows; `y` is ignored."""
-        return float(self.score_samples(X).mean())
+        mean: Any = self.score_samples(X).mean()
+        return float(mean.compute() if is_dask_frame(X) else mean)
 
 
 def require_face(estimator: object) -> None:
