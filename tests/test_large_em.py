@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from em_problems import coded, problems
 from hypothesis import HealthCheck, given, settings
@@ -22,7 +24,7 @@ from eigentree.data.streamed import Encoded
 from eigentree.em import leaf_file
 from eigentree.em.climbing import Problem, Stopping, climbed
 from eigentree.em.distinct import DistinctRows, columns_with_gaps, margins
-from eigentree.em.expectation import Expectation
+from eigentree.em.expectation import Expectation, ExpectedCounts
 from eigentree.em.large import sampled_numbers
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.parted import PartedProblem
@@ -399,3 +401,34 @@ def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: Full())
     with pytest.raises(et.errors.FileError, match=r"No space left on device.*TMPDIR"):
         spooled.parts(expectation, None, 1)
+
+
+def test_rows_that_are_none_or_weigh_nothing_are_told() -> None:
+    network, rows = hmm_rows(50)
+    table = pd.DataFrame(rows, columns=list(network.graph.observed))
+    model = et.EMJunctionTree(network.graph, init="random", restarts=1, max_iter=1)
+    with pytest.raises(et.DataError, match="no rows"):
+        model.fit(iter([table[:0]]))
+    with pytest.raises(et.DataError, match="weight of all rows is zero"):
+        model.fit(iter([table.assign(weight=0.0)]), sample_weight="weight")
+
+
+def test_an_interrupted_last_climb_keeps_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, rows = hmm_rows(2_000)
+    table = pd.DataFrame(rows, columns=list(network.graph.observed))
+    small_memory(monkeypatch)
+    counted, calls = PartedProblem.counted, itertools.count()
+
+    def interrupted(self: PartedProblem, parameters: np.ndarray) -> ExpectedCounts:
+        if next(calls) == 3:
+            raise KeyboardInterrupt
+        return counted(self, parameters)
+
+    monkeypatch.setattr(PartedProblem, "counted", interrupted)
+    settings = {"init": "mixture", "restarts": 1, "random_state": 0, "pseudo_counts": 0.1, "max_iter": 20}
+    model = et.EMJunctionTree(network.graph, **settings, finish_rows=None)
+    with pytest.warns(RuntimeWarning, match="interrupted in 2 steps on all rows"):
+        model.fit(iter([table]))
+    assert model.finish_rows_ == 2_000
+    assert not model.converged_
+    assert len(model.history_) == 3

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LIGHT",
     "MOST_WEIGHT",
+    "NO_WEIGHT",
     "check_total",
     "checked_weights",
     "positive_weights",
@@ -35,6 +36,10 @@ FEW = 0.1
 
 LIGHT = "sample_weight adds up to"
 """How the warning begins that weights are such."""
+
+
+NO_WEIGHT = "the weight of all rows is zero; there is nothing to learn from or to judge by"
+"""What is said where no row counts."""
 
 
 def checked_weights(sample_weight: ArrayLike | None, rows: int) -> NDArray[Any] | None:
@@ -71,7 +76,7 @@ def positive_weights(sample_weight: ArrayLike | None, rows: int) -> Floats:
     if weights is None:
         return np.ones(rows)
     if not weights.any():
-        raise DataError("the weight of all rows is zero; there is nothing to learn from or to judge by")
+        raise DataError(NO_WEIGHT)
     return weights.astype(np.float64)
 
 

@@ -18,7 +18,6 @@ from eigentree.data.streamed import StreamedRows
 from eigentree.em.distinct import DistinctRows, margins
 from eigentree.em.expectation import Expectation, ExpectedCounts
 from eigentree.em.large import FarRows
-from eigentree.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -53,8 +52,6 @@ class ClusterRows(FarRows):
         told: _Summary = held.reduced(_summary, self._states)
         firsts = np.cumsum([0, *told.rows]).tolist()
         self.count, self.margins = firsts[-1], told.margins
-        if not self.count:
-            raise DataError("the data have no rows; give at least one")
         self._bounds = list(pairwise(firsts))
         self._held = _with(held, _placed, [first for first, _ in self._bounds])
 

@@ -38,10 +38,10 @@ __all__ = [
     "FarRows",
     "Finish",
     "LastCourse",
-    "far_fitted",
     "finish_rows_for",
     "race_rows_for",
     "sampled_numbers",
+    "standings",
 ]
 
 FINISH_ROWS, FINISH_ROWS_PER_PARAMETER = 1_000_000, 1_000
@@ -167,9 +167,9 @@ class Finish(NamedTuple):
     stopping: Stopping
 
 
-def far_fitted(
-    race: Course,
-    finish: Finish,
+def standings(
+    course: Course,
+    finish: Finish | None,
     init: LatentNetwork | Literal["race"] | Kind,
     restarts: int,
     random: np.random.Generator,
@@ -178,20 +178,23 @@ def far_fitted(
 
     Parameters
     ----------
-    race : Course
-        Over a sample.
-    finish : Finish
+    course : Course
+        Over all rows, or over a sample.
+    finish : Finish, optional
+        Where it ends, if that is elsewhere.
     init, restarts, random
-        As `fitted` takes them for the sample. From a network the last climb starts at once.
+        As `fitted` takes them. From a network a climb elsewhere starts at once.
     """
     standing: Standing | None = None
-    if not isinstance(init, LatentNetwork):
-        for standing in fitted(race, init, restarts, random):
-            yield race, standing
-    last = LastCourse.of(race, finish.rows, finish.numbers)
+    if finish is None or not isinstance(init, LatentNetwork):
+        for standing in fitted(course, init, restarts, random):
+            yield course, standing
+    if finish is None:
+        return
+    last = LastCourse.of(course, finish.rows, finish.numbers)
     start = _start(last.whole.layout, init, standing)
     heats, absent = (standing.heats, standing.absent) if standing else ((), {})
-    most, accelerate = race.max_iter, race.accelerate
+    most, accelerate = course.max_iter, course.accelerate
     for climb in climbed(last.whole, start.parameters, finish.stopping, most, accelerate, last.validation):
         yield last, Standing(start, heats, ((start.name, climb),), absent, len(climb.history) - 1)
 

@@ -19,8 +19,7 @@ from eigentree.data.streamed import Encoded
 from eigentree.em.climbing import USUAL_TOLERANCES, Problem, Stopping
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.entrants import KINDS
-from eigentree.em.fitting import fitted
-from eigentree.em.large import Finish, LastCourse, far_fitted
+from eigentree.em.large import Finish, LastCourse, standings
 from eigentree.em.outcome import StartOutcome
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.progress import shown_progress, shown_search
@@ -35,8 +34,6 @@ from eigentree.models.steps_face import StepsFace, checked_init, encoded, warn_i
 from eigentree.structures.learned_templates import open_template
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Codes, Floats
@@ -215,18 +212,19 @@ class EMJunctionTree(StepsFace):
         self,
         X: ArrayLike | Any,
         y: object = None,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: ArrayLike | str | None = None,
         validation: ArrayLike | Any | None = None,
     ) -> Self:
         """Return the estimator after learning from rows of codes.
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), a data frame, or rows of letters
-            Labels or codes; None, NaN, null or -1 for a missing cell.
+        X : array-like of shape (rows, columns), a data frame, rows of letters, or a stream
+            Labels or codes; None, NaN, null or -1 for a missing cell. Streams are files, lazy frames, iterators of
+            batches, Dask DataFrames and `Partitions`; their rows need not fit into memory.
         y : ignored
-        sample_weight : array-like of shape (rows,), optional
-            How often each row counts; need not be whole.
+        sample_weight : array-like of shape (rows,), or str, optional
+            How often each row counts; need not be whole. Of a stream the name of a column.
         validation : array-like of shape (rows, columns), a data frame, or rows of letters, optional
             Other rows, to stop by as `validation_fraction` says; in place of a share of `X`.
 
@@ -234,6 +232,8 @@ class EMJunctionTree(StepsFace):
         -----
         RuntimeWarning
             When the fit was interrupted (Ctrl-C) and the best so far is kept.
+        UserWarning
+            When a stream has so many rows that the fit ends on a sample, and `finish_rows` did not say so.
         """
         self._check_arguments(validation)
         if (template := open_template(self.structure)) is not None:
@@ -288,7 +288,7 @@ class EMJunctionTree(StepsFace):
         last: tuple[Course | LastCourse, Standing] | None = None
         try:
             with shown_progress(self.verbose, "EM", most) as report:
-                for last in _standings(course, finish, init, self.restarts, random):
+                for last in standings(course, finish, init, self.restarts, random):
                     report(last[1].steps, last[1].objective)
                 assert last is not None
                 report(most, last[1].objective)
@@ -492,16 +492,3 @@ class EMJunctionTree(StepsFace):
 
 def _pairs(columns: Columns, rows: DistinctRows) -> PairCounts:
     return PairCounts.empty(columns).count(Rows.of_codes(rows.codes, columns), rows.weights)
-
-
-def _standings(
-    course: Course,
-    finish: Finish | None,
-    init: LatentNetwork | Literal["race"] | Kind,
-    restarts: int,
-    random: np.random.Generator,
-) -> Iterator[tuple[Course | LastCourse, Standing]]:
-    """Yield how a fit stands, and on which course, until it has arrived, here or elsewhere."""
-    if finish is not None:
-        return far_fitted(course, finish, init, restarts, random)
-    return ((course, standing) for standing in fitted(course, init, restarts, random))

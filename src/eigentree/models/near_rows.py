@@ -9,12 +9,12 @@ from eigentree.checks import whole_number
 from eigentree.data.partitions import Partitions
 from eigentree.data.rows import Rows
 from eigentree.data.streamed import StreamedRows
-from eigentree.data.weights import checked_weights
+from eigentree.data.weights import NO_WEIGHT, checked_weights
 from eigentree.em.cluster import ClusterRows
 from eigentree.em.large import finish_rows_for, race_rows_for, sampled_numbers
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.spooled import SpooledRows
-from eigentree.errors import ParameterError
+from eigentree.errors import DataError, ParameterError
 from eigentree.notices import notice
 
 if TYPE_CHECKING:
@@ -59,10 +59,22 @@ class NearRows(NamedTuple):
 
 
 def far_rows(rows: Encoded) -> FarRows:
-    """Return the rows of a stream: where they lie, if these are partitions of a cluster, or else kept on disk."""
+    """Return the rows of a stream: where they lie, if these are partitions of a cluster, or else kept on disk.
+
+    Raises
+    ------
+    DataError
+        When there are none, or none that counts.
+    """
     if isinstance(rows, StreamedRows) and isinstance(rows.stream, Partitions):
-        return ClusterRows(rows.columns, rows.stream, rows.weight)
-    return SpooledRows(rows)
+        found: FarRows = ClusterRows(rows.columns, rows.stream, rows.weight)
+    else:
+        found = SpooledRows(rows)
+    if not found.count:
+        raise DataError("the data have no rows; give at least one")
+    if not found.weight:
+        raise DataError(NO_WEIGHT)
+    return found
 
 
 def check_finish_rows(finish_rows: Any) -> None:
