@@ -124,12 +124,19 @@ def test_models_of_a_stream_are_those_in_memory(make: Make, tmp_path: Path) -> N
 
 
 @every_stream
-@pytest.mark.parametrize("structure", ["auto", et.zoo.HiddenChowLiu(hidden_states=2)], ids=["auto", "tree"])
-def test_structures_of_a_stream_are_those_in_memory(make: Make, structure: Any, tmp_path: Path) -> None:
-    pairs = et.PairCounts.of(make(tmp_path, X))
-    expected = et.PairCounts.of(X)
+def test_pair_counts_of_a_stream_are_those_in_memory(make: Make, tmp_path: Path) -> None:
+    pairs, expected = et.PairCounts.of(make(tmp_path, X)), et.PairCounts.of(X)
     assert pairs.columns == expected.columns
     np.testing.assert_array_equal(pairs.matrix, expected.matrix)
+    np.testing.assert_array_equal(pairs.complete, expected.complete)
+    weighted = et.PairCounts.of(make(tmp_path, TABLE), "weight")
+    np.testing.assert_array_equal(weighted.matrix, et.PairCounts.of(X, TABLE["weight"]).matrix)
+
+
+@pytest.mark.parametrize(
+    ("make", "structure"), [(csv, "auto"), (generator, "auto"), (lazy, et.zoo.HiddenChowLiu(2))]
+)
+def test_structures_of_a_stream_are_those_in_memory(make: Make, structure: Any, tmp_path: Path) -> None:
     assert et.learn_structure(make(tmp_path, X)).edges == et.learn_structure(X).edges
     model = et.SpectralJunctionTree(structure).fit(X)
     streamed = et.SpectralJunctionTree(structure).fit(make(tmp_path, X))
