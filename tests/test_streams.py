@@ -104,11 +104,30 @@ def generator(path: Path) -> Any:
     return (TABLE[start : start + 3] for start in range(0, len(TABLE), 3))
 
 
+def record_batches(path: Path) -> Any:
+    return iter(pa.Table.from_pandas(TABLE).to_batches(3))
+
+
 def function(path: Path) -> Any:
     return lambda: (TABLE[start : start + 3] for start in range(0, len(TABLE), 3))
 
 
-EVERY = [csv, tsv, packed, parquet, folder, pattern, several, dataset, reader, lazy, relation, generator, function]
+EVERY = [
+    csv,
+    tsv,
+    packed,
+    parquet,
+    folder,
+    pattern,
+    several,
+    dataset,
+    reader,
+    lazy,
+    relation,
+    generator,
+    function,
+    record_batches,
+]
 
 
 def seen(stream: Any, columns: Any = None) -> list[batches.Batch]:
@@ -122,7 +141,7 @@ def test_every_stream_holds_the_rows_of_the_table(make: Callable[[Path], Any], t
     assert is_stream(given)
     stream = stream_of(given)
     assert stream.names == tuple(TABLE.columns)
-    assert stream.again == (make not in (reader, generator))
+    assert stream.again == (make not in (reader, generator, record_batches))
     assert stream.rows in (None, len(TABLE))
     found = list(stream.batches())
     assert len(found) > 1 or make in (lazy, relation)
@@ -326,3 +345,17 @@ def test_types_that_declare_all_states_need_no_rows(tmp_path: Path) -> None:
     assert told is not None
     assert told.settles(codes=True)
     assert not told.settles()
+
+
+def test_columns_that_nobody_needs_may_hold_anything(tmp_path: Path) -> None:
+    odd = TABLE.assign(when=pd.Timestamp("2026-11-17"), lists=[[1, 2]] * len(TABLE))
+    odd.to_parquet(tmp_path / "odd.parquet")
+    for stream in (
+        tmp_path / "odd.parquet",
+        pa.dataset.dataset(tmp_path / "odd.parquet"),
+        pl.scan_parquet(tmp_path / "odd.parquet"),
+        duckdb.connect().read_parquet(str(tmp_path / "odd.parquet")),
+        iter([odd]),
+    ):
+        (batch,) = seen(stream, ["number", "text"])
+        assert Columns.learned(batch.data) == Columns.learned(TABLE[["number", "text"]])

@@ -110,7 +110,7 @@ class FileStream(Stream):
         types = self.files[0].types
         self.told = Look.unknown(self.names, "pyarrow")
         if types is not None and all(file.types is not None and file.types.equals(types) for file in self.files):
-            self.told = Look.of(types.empty_table())
+            self.told = Look.of_types(types.empty_table())
 
     def whole_names(self) -> tuple[str, ...]:
         """Return the names of all columns, once they are the same in all files."""
