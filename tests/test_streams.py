@@ -325,6 +325,19 @@ def test_what_is_no_stream_says_so() -> None:
         seen(failing())
 
 
+def test_text_has_the_labels_that_occur_in_its_batch(tmp_path: Path) -> None:
+    """Read as a dictionary, for speed, it would have those of a group of rows."""
+    path = tmp_path / "text.parquet"
+    for kind in (pa.string(), pa.large_string()):
+        text = pa.array(["a", "b", "a", "c", None, "d"], kind)
+        pa.parquet.write_table(pa.table({"text": text}), path)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(batches, "BATCH", 2)
+            labels = [batch.table.column(0, "text").labels for batch in seen(path)]
+        assert labels == [("a", "b"), ("a", "c"), ("d",)]
+        assert [batch.data.plain().column(0).to_pylist() for batch in seen(path)] == [text.to_pylist()]
+
+
 def test_types_that_declare_all_states_need_no_rows(tmp_path: Path) -> None:
     frame = pl.LazyFrame({"mood": pl.Series(["b"], dtype=pl.Enum(["b", "a"])), "so": [True]})
     told = stream_of(frame).told

@@ -183,7 +183,8 @@ class _Parquet(_File):
 
         size, first = batch_rows(len(columns)), 0
         # As they are stored, most often: each different text is made once.
-        texts = frozenset(name for name in columns if pyarrow.types.is_string(self.types.field(name).type))
+        kinds = (pyarrow.string(), pyarrow.large_string())
+        texts = frozenset(name for name in columns if self.types.field(name).type in kinds)
         # Buffered, so that no column of a group of rows need be in memory as a whole.
         with parquet.ParquetFile(
             self.path, buffer_size=2**20, pre_buffer=False, read_dictionary=list(texts)
