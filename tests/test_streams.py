@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import sys
 from collections.abc import Callable, Iterator
 from functools import reduce
 from operator import add
@@ -325,6 +326,26 @@ def test_what_is_no_stream_says_so() -> None:
         seen(failing())
 
 
+@pytest.mark.usefixtures("small_batches")
+def test_names_may_be_anything_and_headers_long(tmp_path: Path) -> None:
+    names = ["a.b", 'a "quoted" name', "with, comma", "ü", "two\nlines", *(f"column {k}" * 9 for k in range(200))]
+    rows = pd.DataFrame(np.arange(8 * len(names)).reshape(8, -1) % 3, columns=names)
+    rows.to_parquet(tmp_path / "rows.parquet")
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    wanted = names[:5]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(file_batches, "HEADER_BYTES", 100)
+        patch.setattr(file_batches, "BLOCK_BYTES", 30_000)
+        for stream in (
+            tmp_path / "rows.parquet",
+            tmp_path / "rows.csv",
+            pl.from_pandas(rows).lazy(),
+            duckdb.connect().read_parquet(str(tmp_path / "rows.parquet")),
+        ):
+            columns = Columns.learned(reduce(add, (Look.of(batch.data) for batch in seen(stream, wanted))))
+            assert columns == Columns.learned(rows[wanted])
+
+
 def test_text_has_the_labels_that_occur_in_its_batch(tmp_path: Path) -> None:
     """Read as a dictionary, for speed, it would have those of a group of rows."""
     path = tmp_path / "text.parquet"
@@ -372,3 +393,16 @@ def test_columns_that_nobody_needs_may_hold_anything(tmp_path: Path) -> None:
     ):
         (batch,) = seen(stream, ["number", "text"])
         assert Columns.learned(batch.data) == Columns.learned(TABLE[["number", "text"]])
+
+
+def test_files_need_pyarrow_and_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = csv(tmp_path)
+    codes = np.random.default_rng(0).integers(0, 2, (30, 4))
+    model = et.SpectralJunctionTree(et.zoo.Mixture(2)).fit(codes)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(et.DataError, match=r"reading files needs pyarrow; pip install 'eigentree\[streams\]'"):
+        stream_of(path)
+    with pytest.raises(et.DataError, match=r"writing Parquet needs pyarrow; pip install 'eigentree\[streams\]'"):
+        model.score_samples_to(codes, tmp_path / "scores.parquet")
+    # Batches of other libraries do not.
+    assert et.Statistics.of(iter([codes[:4], codes[4:]]), et.zoo.Mixture(2)).rows == 30

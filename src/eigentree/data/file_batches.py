@@ -30,6 +30,9 @@ __all__ = ["FileStream", "file_kind", "found_files"]
 BLOCK_BYTES = 2**22
 """Of a file of text that are read at a time."""
 
+HEADER_BYTES = 2**14
+"""Of such a file that are read for the names of its columns, at first."""
+
 PACKED = ("", ".gz", ".bz2", ".zst")
 KINDS = {
     **{f".csv{packed}": "," for packed in PACKED},
@@ -203,27 +206,37 @@ class _Parquet(_File):
 class _Text(_File):
     def __init__(self, path: str, delimiter: str) -> None:
         self.path, self._delimiter = path, delimiter
-        with self._open(None) as reader:
-            self.names = tuple(reader.schema.names)
+        self.names = self._header()
+
+    def _header(self) -> tuple[str, ...]:
+        """Return the names in the first line; little of the file is read, unless that is long."""
+        import pyarrow
+
+        try:
+            with self._open(None, HEADER_BYTES) as reader:
+                return tuple(reader.schema.names)
+        except pyarrow.ArrowInvalid:
+            with self._open(None, BLOCK_BYTES) as reader:
+                return tuple(reader.schema.names)
 
     def read(self, columns: tuple[str, ...], skip: int) -> Iterator[tuple[Any, int]]:
         import pyarrow
 
         first = 0
-        with self._open(columns) as reader:
+        with self._open(columns, BLOCK_BYTES) as reader:
             for batch in reader:
                 if batch.num_rows:
                     yield (None if skip else WrittenTable(pyarrow.Table.from_batches([batch]))), first
                     skip, first = max(skip - 1, 0), first + batch.num_rows
 
-    def _open(self, columns: tuple[str, ...] | None) -> Any:
+    def _open(self, columns: tuple[str, ...] | None, block: int) -> Any:
         import pyarrow
         from pyarrow import csv
 
         text = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
         return csv.open_csv(
             self.path,
-            read_options=csv.ReadOptions(block_size=BLOCK_BYTES),
+            read_options=csv.ReadOptions(block_size=block),
             parse_options=csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
             convert_options=csv.ConvertOptions(
                 column_types=dict.fromkeys(columns or (), text),
