@@ -271,3 +271,12 @@ def test_a_spool_holds_codes_in_the_fewest_bytes() -> None:
     again = Spool.of(columns, spool.chunks())
     np.testing.assert_array_equal(np.concatenate([part for part, _ in again.chunks()]), codes)
     assert again.bytes == count * (1 + 2 + 1 + 8)
+
+
+def test_categories_that_a_later_batch_declares_count_too() -> None:
+    """All columns are categoricals, so the types of the first batch alone could seem to tell everything."""
+    kinds = [["b", "a"], ["b", "c"], ["c", "a"]]
+    parts = [pd.DataFrame({name: pd.Categorical(kind * 20, kind) for name in ("u", "v", "w")}) for kind in kinds]
+    found = et.Statistics.of(iter(parts), et.zoo.Mixture(2)).columns
+    assert [found.labels(name) for name in found.names] == [("b", "a", "c")] * 3
+    assert et.Statistics.of(lambda: parts, et.zoo.Mixture(2)).columns == found
