@@ -91,7 +91,7 @@ def test_a_count_that_was_killed_goes_on_and_ends_with_the_same_bits(tmp_path: P
     assert not path.exists()
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(stop_at=st.integers(1, 18), kind=st.sampled_from(["csv", "parquet", "callable"]))
 def test_an_error_anywhere_leaves_a_count_that_goes_on(
     stop_at: int, kind: str, tmp_path_factory: pytest.TempPathFactory

@@ -78,7 +78,7 @@ def object_array(cells: dict[str, list[Any]]) -> Any:
     return made
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     cells=columns_of_cells(),
     cuts=st.lists(st.integers(0, 40), max_size=4),

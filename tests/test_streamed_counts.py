@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,14 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import eigentree as et
 from eigentree.data import batches, file_batches
+from eigentree.data.columns import Columns
+from eigentree.data.rows import Rows
+from eigentree.data.spool import Spool, SpoolWriter
 
 GRAPH = et.zoo.hmm(length=6, hidden_states=2, observed_states=3)
 STRUCTURE = et.zoo.HMM(hidden_states=2)
@@ -40,10 +46,12 @@ TABLE = rows_of()
 X = TABLE.drop(columns="weight")
 
 
-@pytest.fixture(autouse=True)
-def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "BATCH", 97)
-    monkeypatch.setattr(file_batches, "BLOCK_BYTES", 3_000)
+@pytest.fixture(autouse=True, scope="module")
+def small_batches() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batches, "BATCH", 97)
+        patch.setattr(file_batches, "BLOCK_BYTES", 3_000)
+        yield
 
 
 def parquet(path: Path, table: pd.DataFrame) -> Any:
@@ -124,12 +132,19 @@ def test_models_of_a_stream_are_those_in_memory(make: Make, tmp_path: Path) -> N
 
 
 @every_stream
-@pytest.mark.parametrize("structure", ["auto", et.zoo.HiddenChowLiu(hidden_states=2)], ids=["auto", "tree"])
-def test_structures_of_a_stream_are_those_in_memory(make: Make, structure: Any, tmp_path: Path) -> None:
-    pairs = et.PairCounts.of(make(tmp_path, X))
-    expected = et.PairCounts.of(X)
+def test_pair_counts_of_a_stream_are_those_in_memory(make: Make, tmp_path: Path) -> None:
+    pairs, expected = et.PairCounts.of(make(tmp_path, X)), et.PairCounts.of(X)
     assert pairs.columns == expected.columns
     np.testing.assert_array_equal(pairs.matrix, expected.matrix)
+    np.testing.assert_array_equal(pairs.complete, expected.complete)
+    weighted = et.PairCounts.of(make(tmp_path, TABLE), "weight")
+    np.testing.assert_array_equal(weighted.matrix, et.PairCounts.of(X, TABLE["weight"]).matrix)
+
+
+@pytest.mark.parametrize(
+    ("make", "structure"), [(csv, "auto"), (generator, "auto"), (lazy, et.zoo.HiddenChowLiu(2))]
+)
+def test_structures_of_a_stream_are_those_in_memory(make: Make, structure: Any, tmp_path: Path) -> None:
     assert et.learn_structure(make(tmp_path, X)).edges == et.learn_structure(X).edges
     model = et.SpectralJunctionTree(structure).fit(X)
     streamed = et.SpectralJunctionTree(structure).fit(make(tmp_path, X))
@@ -219,3 +234,49 @@ def test_a_stream_of_measurements_stops_at_once(tmp_path: Path) -> None:
 
     with pytest.raises(et.DataError, match="batch 0: column 'a' looks continuous"):
         et.Statistics.of(endless(), STRUCTURE)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    order=st.permutations(range(60)),
+    cuts=st.lists(st.integers(0, 60), max_size=6),
+    library=st.sampled_from([pd.DataFrame, pl.from_pandas, pa.Table.from_pandas]),
+)
+def test_batches_of_any_size_order_and_library_count_alike(order: Any, cuts: Any, library: Any) -> None:
+    shuffled = X[:60].iloc[list(order)]
+    ends = sorted({0, 60, *cuts})
+    parts = [library(shuffled[a:b].reset_index(drop=True)) for a, b in pairwise(ends)]
+    assert same(et.Statistics.of(iter(parts), STRUCTURE), et.Statistics.of(X[:60], STRUCTURE))
+    assert same(et.Statistics.of(lambda: parts, STRUCTURE), et.Statistics.of(X[:60], STRUCTURE))
+
+
+def test_a_spool_holds_codes_in_the_fewest_bytes() -> None:
+    """Labels come late, more than a byte tells apart, and columns stand in another order than in the rows."""
+    count = 2_000
+    rows = pd.DataFrame({"many": [f"label {k % 700}" for k in range(count)], "few": [k % 3 for k in range(count)]})
+    rows["some"] = [None if k % 5 == 0 else bool(k % 2) for k in range(count)]
+    writer = SpoolWriter(rows.columns)
+    for start in range(0, count, 150):
+        writer.add(
+            batches.Batch(rows[start : start + 150], "rows", start), np.arange(start, min(start + 150, count))
+        )
+    columns = Columns.learned(rows[["some", "many", "few"]])
+    spool = writer.spool(columns)
+    codes, weights = (np.concatenate(parts) for parts in zip(*spool.chunks(), strict=True))
+    np.testing.assert_array_equal(codes, Rows.of(rows, columns).encode())
+    np.testing.assert_array_equal(weights, np.arange(count))
+    assert spool.rows == count
+    # One byte for two of the columns, and two for the third once it has more than 255 labels; eight of weights.
+    assert spool.bytes == count * (1 + 1 + 8) + 150 + 2 * (count - 150)
+    again = Spool.of(columns, spool.chunks())
+    np.testing.assert_array_equal(np.concatenate([part for part, _ in again.chunks()]), codes)
+    assert again.bytes == count * (1 + 2 + 1 + 8)
+
+
+def test_categories_that_a_later_batch_declares_count_too() -> None:
+    """All columns are categoricals, so the types of the first batch alone could seem to tell everything."""
+    kinds = [["b", "a"], ["b", "c"], ["c", "a"]]
+    parts = [pd.DataFrame({name: pd.Categorical(kind * 20, kind) for name in ("u", "v", "w")}) for kind in kinds]
+    found = et.Statistics.of(iter(parts), et.zoo.Mixture(2)).columns
+    assert [found.labels(name) for name in found.names] == [("b", "a", "c")] * 3
+    assert et.Statistics.of(lambda: parts, et.zoo.Mixture(2)).columns == found

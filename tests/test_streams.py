@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import sys
 from collections.abc import Callable, Iterator
 from functools import reduce
 from operator import add
@@ -104,11 +105,30 @@ def generator(path: Path) -> Any:
     return (TABLE[start : start + 3] for start in range(0, len(TABLE), 3))
 
 
+def record_batches(path: Path) -> Any:
+    return iter(pa.Table.from_pandas(TABLE).to_batches(3))
+
+
 def function(path: Path) -> Any:
     return lambda: (TABLE[start : start + 3] for start in range(0, len(TABLE), 3))
 
 
-EVERY = [csv, tsv, packed, parquet, folder, pattern, several, dataset, reader, lazy, relation, generator, function]
+EVERY = [
+    csv,
+    tsv,
+    packed,
+    parquet,
+    folder,
+    pattern,
+    several,
+    dataset,
+    reader,
+    lazy,
+    relation,
+    generator,
+    function,
+    record_batches,
+]
 
 
 def seen(stream: Any, columns: Any = None) -> list[batches.Batch]:
@@ -122,7 +142,7 @@ def test_every_stream_holds_the_rows_of_the_table(make: Callable[[Path], Any], t
     assert is_stream(given)
     stream = stream_of(given)
     assert stream.names == tuple(TABLE.columns)
-    assert stream.again == (make not in (reader, generator))
+    assert stream.again == (make not in (reader, generator, record_batches))
     assert stream.rows in (None, len(TABLE))
     found = list(stream.batches())
     assert len(found) > 1 or make in (lazy, relation)
@@ -306,6 +326,39 @@ def test_what_is_no_stream_says_so() -> None:
         seen(failing())
 
 
+@pytest.mark.usefixtures("small_batches")
+def test_names_may_be_anything_and_headers_long(tmp_path: Path) -> None:
+    names = ["a.b", 'a "quoted" name', "with, comma", "ü", "two\nlines", *(f"column {k}" * 9 for k in range(200))]
+    rows = pd.DataFrame(np.arange(8 * len(names)).reshape(8, -1) % 3, columns=names)
+    rows.to_parquet(tmp_path / "rows.parquet")
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    wanted = names[:5]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(file_batches, "HEADER_BYTES", 100)
+        patch.setattr(file_batches, "BLOCK_BYTES", 30_000)
+        for stream in (
+            tmp_path / "rows.parquet",
+            tmp_path / "rows.csv",
+            pl.from_pandas(rows).lazy(),
+            duckdb.connect().read_parquet(str(tmp_path / "rows.parquet")),
+        ):
+            columns = Columns.learned(reduce(add, (Look.of(batch.data) for batch in seen(stream, wanted))))
+            assert columns == Columns.learned(rows[wanted])
+
+
+def test_text_has_the_labels_that_occur_in_its_batch(tmp_path: Path) -> None:
+    """Read as a dictionary, for speed, it would have those of a group of rows."""
+    path = tmp_path / "text.parquet"
+    for kind in (pa.string(), pa.large_string()):
+        text = pa.array(["a", "b", "a", "c", None, "d"], kind)
+        pa.parquet.write_table(pa.table({"text": text}), path)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(batches, "BATCH", 2)
+            labels = [batch.table.column(0, "text").labels for batch in seen(path)]
+        assert labels == [("a", "b"), ("a", "c"), ("d",)]
+        assert [batch.data.plain().column(0).to_pylist() for batch in seen(path)] == [text.to_pylist()]
+
+
 def test_types_that_declare_all_states_need_no_rows(tmp_path: Path) -> None:
     frame = pl.LazyFrame({"mood": pl.Series(["b"], dtype=pl.Enum(["b", "a"])), "so": [True]})
     told = stream_of(frame).told
@@ -326,3 +379,30 @@ def test_types_that_declare_all_states_need_no_rows(tmp_path: Path) -> None:
     assert told is not None
     assert told.settles(codes=True)
     assert not told.settles()
+
+
+def test_columns_that_nobody_needs_may_hold_anything(tmp_path: Path) -> None:
+    odd = TABLE.assign(when=pd.Timestamp("2026-11-17"), lists=[[1, 2]] * len(TABLE))
+    odd.to_parquet(tmp_path / "odd.parquet")
+    for stream in (
+        tmp_path / "odd.parquet",
+        pa.dataset.dataset(tmp_path / "odd.parquet"),
+        pl.scan_parquet(tmp_path / "odd.parquet"),
+        duckdb.connect().read_parquet(str(tmp_path / "odd.parquet")),
+        iter([odd]),
+    ):
+        (batch,) = seen(stream, ["number", "text"])
+        assert Columns.learned(batch.data) == Columns.learned(TABLE[["number", "text"]])
+
+
+def test_files_need_pyarrow_and_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = csv(tmp_path)
+    codes = np.random.default_rng(0).integers(0, 2, (30, 4))
+    model = et.SpectralJunctionTree(et.zoo.Mixture(2)).fit(codes)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(et.DataError, match=r"reading files needs pyarrow; pip install 'eigentree\[streams\]'"):
+        stream_of(path)
+    with pytest.raises(et.DataError, match=r"writing Parquet needs pyarrow; pip install 'eigentree\[streams\]'"):
+        model.score_samples_to(codes, tmp_path / "scores.parquet")
+    # Batches of other libraries do not.
+    assert et.Statistics.of(iter([codes[:4], codes[4:]]), et.zoo.Mixture(2)).rows == 30

@@ -79,7 +79,7 @@ class PairCounts:
     def of(
         cls,
         X: ArrayLike | Any,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: ArrayLike | str | None = None,
         *,
         categories: Categories | None = None,
         unknown: UnknownRule = "error",
@@ -89,9 +89,9 @@ class PairCounts:
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), a data frame, or rows of letters
+        X : array-like of shape (rows, columns), a data frame, rows of letters, or a stream
             Labels or codes; None, NaN, null or -1 for a missing cell.
-        sample_weight : array-like of shape (rows,), optional
+        sample_weight : array-like of shape (rows,), or the name of a column of a stream, optional
             How often each row counts; may be fractional.
         categories, unknown, numeric
             As those of an estimator; counts add up only where their columns have the same labels, so give these
@@ -113,7 +113,7 @@ class PairCounts:
         return cls(columns, 0, complete, np.zeros((size, size), np.int32))
 
     @our_arithmetic
-    def update(self, X: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> PairCounts:
+    def update(self, X: ArrayLike | Any, sample_weight: ArrayLike | str | None = None) -> PairCounts:
         """Return these counts with more rows added; the arguments are those of `of`."""
         rows, weights = any_rows(X, self.columns, sample_weight)
         warn_of_few(weights)

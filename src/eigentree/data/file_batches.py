@@ -30,6 +30,9 @@ __all__ = ["FileStream", "file_kind", "found_files"]
 BLOCK_BYTES = 2**22
 """Of a file of text that are read at a time."""
 
+HEADER_BYTES = 2**14
+"""Of such a file that are read for the names of its columns, at first."""
+
 PACKED = ("", ".gz", ".bz2", ".zst")
 KINDS = {
     **{f".csv{packed}": "," for packed in PACKED},
@@ -110,7 +113,7 @@ class FileStream(Stream):
         types = self.files[0].types
         self.told = Look.unknown(self.names, "pyarrow")
         if types is not None and all(file.types is not None and file.types.equals(types) for file in self.files):
-            self.told = Look.of(types.empty_table())
+            self.told = Look.of_types(types.empty_table())
 
     def whole_names(self) -> tuple[str, ...]:
         """Return the names of all columns, once they are the same in all files."""
@@ -183,7 +186,8 @@ class _Parquet(_File):
 
         size, first = batch_rows(len(columns)), 0
         # As they are stored, most often: each different text is made once.
-        texts = frozenset(name for name in columns if pyarrow.types.is_string(self.types.field(name).type))
+        kinds = (pyarrow.string(), pyarrow.large_string())
+        texts = frozenset(name for name in columns if self.types.field(name).type in kinds)
         # Buffered, so that no column of a group of rows need be in memory as a whole.
         with parquet.ParquetFile(
             self.path, buffer_size=2**20, pre_buffer=False, read_dictionary=list(texts)
@@ -202,27 +206,37 @@ class _Parquet(_File):
 class _Text(_File):
     def __init__(self, path: str, delimiter: str) -> None:
         self.path, self._delimiter = path, delimiter
-        with self._open(None) as reader:
-            self.names = tuple(reader.schema.names)
+        self.names = self._header()
+
+    def _header(self) -> tuple[str, ...]:
+        """Return the names in the first line; little of the file is read, unless that is long."""
+        import pyarrow
+
+        try:
+            with self._open(None, HEADER_BYTES) as reader:
+                return tuple(reader.schema.names)
+        except pyarrow.ArrowInvalid:
+            with self._open(None, BLOCK_BYTES) as reader:
+                return tuple(reader.schema.names)
 
     def read(self, columns: tuple[str, ...], skip: int) -> Iterator[tuple[Any, int]]:
         import pyarrow
 
         first = 0
-        with self._open(columns) as reader:
+        with self._open(columns, BLOCK_BYTES) as reader:
             for batch in reader:
                 if batch.num_rows:
                     yield (None if skip else WrittenTable(pyarrow.Table.from_batches([batch]))), first
                     skip, first = max(skip - 1, 0), first + batch.num_rows
 
-    def _open(self, columns: tuple[str, ...] | None) -> Any:
+    def _open(self, columns: tuple[str, ...] | None, block: int) -> Any:
         import pyarrow
         from pyarrow import csv
 
         text = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
         return csv.open_csv(
             self.path,
-            read_options=csv.ReadOptions(block_size=BLOCK_BYTES),
+            read_options=csv.ReadOptions(block_size=block),
             parse_options=csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
             convert_options=csv.ConvertOptions(
                 column_types=dict.fromkeys(columns or (), text),

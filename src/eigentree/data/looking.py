@@ -6,6 +6,7 @@ column is each different cell, and how often it came where it is a number, so a 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -268,7 +269,21 @@ class Look:
         """Return the look at columns of which no more than their names is known."""
         return cls(names, tuple(Seen("", 0, *_nothing()) for _ in names), container, 0)
 
-    def types(self) -> Look:
+    @classmethod
+    def of_types(cls, X: ArrayLike | Any) -> Look:
+        """Return what the types of the columns of some rows say; some, such as dates, say nothing."""
+        table = X if isinstance(X, Table) else table_of(X, least=0)
+        names = table.names or tuple(f"x{place}" for place in range(table.width))
+        columns = []
+        for place, name in enumerate(names):
+            seen = Seen("", 0, *_nothing())
+            # A column of dates, say, may be one that nobody needs.
+            with suppress(DataError):
+                seen = Seen.of(table.column(place, name), None, "numbers" if table.holds_numbers(place) else "")
+            columns.append(seen)
+        return cls(table.names, tuple(columns), table.container, 0)
+
+    def undeclared(self) -> Look:
         """Return what the types of the columns say, without what is declared: other rows may declare more."""
         kinds: list[Kind] = [seen.kind if seen.kind != "labels" else "" for seen in self.columns]
         return replace(self, columns=tuple(Seen(kind, 0, *_nothing()) for kind in kinds), rows=0)

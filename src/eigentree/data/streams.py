@@ -111,10 +111,7 @@ def _is_arrow(X: Any) -> bool:
 
 
 def _reader(X: Any) -> Iterator[Any]:
-    import pyarrow
-
-    for batch in _engine("the record batches", X.to_reader() if hasattr(X, "to_reader") else X):
-        yield pyarrow.Table.from_batches([batch])
+    return _engine("the record batches", X.to_reader() if hasattr(X, "to_reader") else X)
 
 
 class _Lazy(Stream):
@@ -126,7 +123,7 @@ class _Lazy(Stream):
         schema = _asked("the lazy frame", frame.collect_schema)
         self._frame, self.names = frame, tuple(schema.names())
         check_names(self.names, "the lazy frame")
-        self.told = Look.of(sys.modules["polars"].DataFrame(schema=schema))
+        self.told = Look.of_types(sys.modules["polars"].DataFrame(schema=schema))
 
     def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
         """Yield the batches that polars collects."""
@@ -142,7 +139,7 @@ class _Relation(Stream):
     def __init__(self, relation: Any) -> None:
         self._relation, self.names = relation, tuple(relation.columns)
         check_names(self.names, "the relation")
-        self.told = Look.of(self._declared(needs_arrow("reading a duckdb relation")))
+        self.told = Look.of_types(self._declared(needs_arrow("reading a duckdb relation")))
 
     def _declared(self, arrow: Any) -> Any:
         """Return an empty table of the types of the columns, its enumerations with all their values."""
@@ -174,7 +171,7 @@ class _Dataset(Stream):
         schema = without_index(dataset.schema)
         self._dataset, self.names = dataset, tuple(schema.names)
         check_names(self.names, "the dataset")
-        self.told = Look.of(schema.empty_table())
+        self.told = Look.of_types(schema.empty_table())
 
     def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
         """Yield the batches of each fragment in turn."""
@@ -207,15 +204,14 @@ class _Batches(Stream):
         if first is None:
             raise DataError("the iterator of batches has none; give at least one, with at least one row")
         self._rest = chain([first], batches)
-        with (batch := Batch(first, "batch 0", 0)).named():
-            self.told = Look.of(batch.table).types()
+        self.told = Look.of_types(Batch(_as_table(first), "batch 0", 0).table).undeclared()
         self.names = self.told.names
 
     def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
         """Yield what the iterator has left, each batch with its number."""
         for number, data in enumerate(self._rest):
             if number >= skip:
-                yield _projected(Batch(data, f"batch {number}", 0), columns)
+                yield _projected(Batch(_as_table(data), f"batch {number}", 0), columns)
 
 
 class _Callable(Stream):
@@ -239,6 +235,14 @@ class _Callable(Stream):
     def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
         """Yield the batches of a new iterator."""
         yield from _Batches(self._called()).batches(columns, skip)
+
+
+def _as_table(data: Any) -> Any:
+    """Return a record batch of Arrow as a table, anything else as it is."""
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None and isinstance(data, arrow.RecordBatch):
+        return arrow.Table.from_batches([data])
+    return data
 
 
 def _projected(batch: Batch, columns: Sequence[str] | None) -> Batch:

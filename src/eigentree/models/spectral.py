@@ -184,17 +184,17 @@ class SpectralJunctionTree(Face):
         return self.statistics_.counts
 
     @learns
-    def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | str | None = None) -> Self:
         """Return the model learned from rows.
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), a data frame, or rows of letters
+        X : array-like of shape (rows, columns), a data frame, rows of letters, or a stream
             Labels or codes; None, NaN, null or -1 for a missing cell. A row counts wherever the cells that are
-            needed are present.
+            needed are present. A stream is rows that come in batches, such as a path of CSV or Parquet files.
         y : None
             Ignored, for scikit-learn.
-        sample_weight : array-like of shape (rows,), optional
+        sample_weight : array-like of shape (rows,), or the name of a column of a stream, optional
             How often each row counts; may be fractional.
         """
         self._check_parameters()
@@ -205,7 +205,9 @@ class SpectralJunctionTree(Face):
         plan = self.plan(graph)
         return self._learn(plan, Statistics.empty(plan, columns).update(rows, sample_weight))
 
-    def _fit_sizes(self, template: HiddenChowLiu, X: ArrayLike | Any, sample_weight: ArrayLike | None) -> Self:
+    def _fit_sizes(
+        self, template: HiddenChowLiu, X: ArrayLike | Any, sample_weight: ArrayLike | str | None
+    ) -> Self:
         """Return the model of a learned tree, its hidden states doubled while held-out rows become likelier."""
         if self.shrinkage != "auto":
             raise ParameterError(
@@ -250,7 +252,9 @@ class SpectralJunctionTree(Face):
         return self._published(best, search_=search)
 
     @learns
-    def partial_fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | str | None = None
+    ) -> Self:
         """Return the model learned from these rows and all that were given before.
 
         The result is the same, to the last bit, as `fit` on all the rows at once. A structure that is learned, and
