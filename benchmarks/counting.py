@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import eigentree as et
-from benchmarks.measure import best_seconds, show_note, show_table
+from benchmarks.measure import best_seconds, in_fresh_process, show_note, show_table
+from eigentree.planning.views import ViewPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,9 +56,73 @@ def by_horner(X: NDArray[np.uint8], groups: Sequence[tuple[int, ...]]) -> list[N
     return tables
 
 
+def _show_plans(rows: int, repeats: int) -> None:
+    """Print how long the groups of whole plans take, many of which are counted as one."""
+    plans = {
+        "2nd-order HMM, 40 steps, 2 hidden, 4 states": et.zoo.hmm(40, 2, 2, 4),
+        "HMM, 40 steps, 3 hidden, 4 states": et.zoo.hmm(40, 1, 3, 4),
+        "mixture of 3 classes, 40 columns of 2 states": et.zoo.mixture(40, 3, 2),
+        "latent tree of 64 leaves, 3 hidden, 4 states": et.zoo.latent_tree(6, 2, 3, 4),
+    }
+    table = []
+    for name, graph in plans.items():
+        columns = [graph.states[column] for column in graph.observed]
+        X = np.asfortranarray(np.random.default_rng(0).integers(0, columns, (rows, len(columns)), dtype=np.uint8))
+        empty = et.Statistics.empty(ViewPlan.build(graph)).counts
+        carriers = empty.layout.carriers
+        empty.update(X)
+        spent = best_seconds({name: partial(empty.update, X)}, repeats, time.process_time)[name]
+        groups = len(empty.groups)
+        each = f"{1e9 * spent / rows / groups:.3f}"
+        table.append(
+            [name, f"{groups:,}", f"{len(carriers.carried) + len(carriers.alone):,}", f"{1e3 * spent:.1f}", each]
+        )
+    show_table(
+        f"counting: the groups of whole plans, {rows:,} rows, uint8 column-major; processor time, 1 thread,"
+        f" best of {repeats}",
+        ["plan", "groups", "counted as", "ms", "ns a row and group"],
+        table,
+    )
+
+
+def by_threads(rows: int, repeats: int) -> list[float]:
+    """Return the seconds on the clock of one thread and of two; for a fresh process that may have two."""
+    import numba
+
+    random = np.random.default_rng(0)
+    X = np.asfortranarray(random.integers(0, STATES, (rows, COLUMNS), dtype=np.uint8))
+    graph = et.zoo.mixture(COLUMNS, 2, STATES)
+    empty = et.Counts(graph, [[graph.observed[j] for j in group] for group in random_groups(seed=1)])
+
+    def counted(threads: int) -> None:
+        numba.set_num_threads(threads)
+        empty.update(X)
+
+    counted(2)
+    return list(best_seconds({str(n): partial(counted, n) for n in (1, 2)}, repeats).values())
+
+
+def _show_threads(rows: int, repeats: int) -> None:
+    """Print how much faster two threads are."""
+    one, two = in_fresh_process(__name__, "by_threads", rows, repeats, environment={"NUMBA_NUM_THREADS": "2"})
+    show_table(
+        f"counting: the same {GROUPS} groups, {rows:,} rows, on the clock, best of {repeats}",
+        ["threads", "ms", "x one"],
+        [["1", f"{1e3 * one:.1f}", "1.00"], ["2", f"{1e3 * two:.1f}", f"{one / two:.2f}"]],
+    )
+    show_note("on the clock, so it says something only where the machine has nothing else to do")
+
+
 def run(quick: bool) -> None:
     """Print the times of all ways to count, once they are known to agree."""
     rows, repeats = (20_000, 3) if quick else (1_000_000, 5)
+    _show_ways(rows, repeats)
+    _show_plans(rows, repeats)
+    _show_threads(rows, 3 if quick else 15)
+
+
+def _show_ways(rows: int, repeats: int) -> None:
+    """Print the times of all ways to count."""
     random = np.random.default_rng(0)
     X = np.asfortranarray(random.integers(0, STATES, (rows, COLUMNS), dtype=np.uint8))
     row_major = np.ascontiguousarray(X)

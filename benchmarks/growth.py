@@ -94,7 +94,7 @@ GROWTHS = {
             (2, 3, 4),
             lambda size: zoo.hmm(20, 1, size, 32),
             lambda _: 10_000,
-            "2 for EM and scores; moments of three columns have the cube of the states",
+            "2 for EM and exact scores, 3 for spectral models, whose operators have three bonds of that rank",
         ),
         Growth(
             "leaves",

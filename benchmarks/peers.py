@@ -209,10 +209,10 @@ def run(quick: bool) -> None:
         ]
     else:
         lines = [
-            *counting_lines(1_000_000, 5),
-            *scoring_lines(40, 100_000, 7, 5.0),
-            *learning_lines(40, 100_000, {"hmmlearn": 20_000, "pyagrum": 5}, 7),
-            *learning_lines(10, 1_000, {"pgmpy": 8}, 7),
+            *counting_lines(1_000_000, 3),
+            *scoring_lines(40, 100_000, 5, 1.0),
+            *learning_lines(40, 100_000, {"hmmlearn": 10_000, "pyagrum": 5}, 5),
+            *learning_lines(10, 1_000, {"pgmpy": 8}, 5),
         ]
     show_table(
         "peers: processor time, 1 thread each, best of several in turns, per row",

@@ -69,3 +69,22 @@ def test_states_that_cannot_be_known_are_named() -> None:
         Columns.learned([0, 1])
     with pytest.raises(et.DataError, match="different lengths"):
         Columns.learned([[0, 1], [0]])
+
+
+def test_a_column_is_found_without_a_look_at_the_others() -> None:
+    """Chains of 10,000 steps ask for each of their columns many times."""
+
+    class Watched(str):
+        compared = 0
+
+        def __eq__(self, other: object) -> bool:
+            Watched.compared += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    columns = Columns(tuple(Watched(f"x{j}") for j in range(1_000)), (2,) * 1_000)
+    assert columns.position("x0") == 0
+    Watched.compared = 0
+    assert columns.position("x999") == 999
+    assert Watched.compared < 20

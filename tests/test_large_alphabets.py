@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -72,7 +74,12 @@ def test_a_fit_does_not_depend_on_how_tables_are_kept(
 
 def test_ten_thousand_states_are_learned_and_tell_more_than_the_columns_alone() -> None:
     graph, X = few_of_many(10_000, 4_000, seed=3, length=4)
+    tracemalloc.start()
     model = et.SpectralJunctionTree(graph).fit(X[:3_000])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # One table of two columns would have 800 MB.
+    assert peak < 200e6
     alone = et.SpectralJunctionTree(graph, shrinkage=np.inf).fit(X[:3_000])
     assert model.score(X[3_000:]) > alone.score(X[3_000:]) + 1.0
     assert abs(model.joint(["x0"]).sum() - 1) < 1e-9

@@ -95,7 +95,7 @@ class Accumulator:
         self.pending: list[Future[None]] = []
 
     def add(self, codes: Codes, weights: NDArray[Any] | None) -> None:
-        """Count rows of codes, each as often as its weight says."""
+        """Count rows of codes, each as often as its weight says; the codes stay as they are until the next call."""
         # Threads of the rows before have counted while these were encoded, but no table has two writers.
         self._wait()
         layout = self.layout
@@ -215,6 +215,7 @@ class Accumulator:
             self.pool.shutdown()
         if self.carried is not None:
             self.layout.carriers.add_to(self.whole, self.carried)
+            self.carried = None
         dense: NDArray[Any] = self.whole if self.weighted is None else self.whole + self.weighted
         sparse = dict(self.empty)
         for g, parts in self.parts.items():
