@@ -19,7 +19,7 @@ from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.entrants import KINDS, Office
 from eigentree.em.expectation import Expectation
 from eigentree.em.parameters import ParameterLayout
-from eigentree.em.racing import part_of
+from eigentree.em.racing import Course, part_of
 from eigentree.em.starts import Classes, carried, seeded
 
 SOME = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -113,6 +113,28 @@ def test_a_part_of_the_rows_has_their_proportions_at_any_scale(seed: int, scale:
     counts = np.zeros(400)
     counts[part.rows.first] = part.rows.weights / part.rows.weights.sum() * part.draws
     assert np.abs(counts - expected).max() < 1.01
+
+
+@pytest.mark.parametrize("heavy", [1.0, 2.0, 3.0])
+@pytest.mark.parametrize("states", [2, 5])
+def test_the_first_part_is_drawn_from_enough_rows_for_each_parameter(heavy: float, states: int) -> None:
+    """Rows of great weight are drawn again and again, so fewer that differ are enough, at any scale of weights."""
+    graph = et.zoo.hmm(16, 1, states, 2)
+    random = np.random.default_rng(0)
+    codes = random.integers(0, 2, (10_000, 16))
+    weights = np.arange(1, 10_001, dtype=float) ** (1.0 - heavy)
+    sizes = []
+    for scale in (1.0, 1e-3):
+        rows = DistinctRows(codes, scale * weights, np.arange(10_000))
+        course = Course(graph, rows, frozenset(), 0.0, Stopping("gain", 1e-5), 10)
+        first, *others = course.parts(np.random.default_rng(1))
+        sizes.append(len(first.rows.weights))
+        assert course.has_one_part == bool(others)
+        if others:
+            assert first.draws >= 8 * ParameterLayout.of(graph).learned_count
+    assert sizes[0] == sizes[1]
+    # With equal weights, the larger graph needs so many rows that a part would hardly be cheaper than all.
+    assert (sizes[0] < 10_000) == (heavy > 1.0 or states == 2)
 
 
 def hmm_rows(count: int, seed: int = 1) -> tuple[et.LatentGraph, np.ndarray]:

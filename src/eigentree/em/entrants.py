@@ -48,6 +48,12 @@ MANY_HIDDEN: tuple[Kind, ...] = (
 )
 """Who takes part in a race elsewhere."""
 
+FOR_LONG: tuple[Kind, ...] = (
+    *("random", "mixture", "random", "random", "copy", "random", "spectral"),
+    *("random", "mixture", "random", "random", "random", "mixture", "random"),
+)
+"""The same where starts climb for long before any is left behind: more are random, because these end highest."""
+
 SHARPNESS = (0.5, 0.3, 0.8)
 """How much of a class is the row that it is seeded by, in turn."""
 
@@ -98,11 +104,19 @@ class Office:
     rows: DistinctRows
     gaps: frozenset[str]
 
-    def racing(self, random: np.random.Generator) -> list[Entrant]:
-        """Return those who take part in a race, in the order in which they enter."""
+    def racing(self, for_long: bool, random: np.random.Generator) -> list[Entrant]:
+        """Return those who take part in a race, in the order in which they enter.
+
+        Parameters
+        ----------
+        for_long : bool
+            Whether those with many hidden variables climb for long before any is left behind.
+        random : Generator
+        """
         if not self._hidden:
             return self.of_kinds(["random"], random)
-        kinds = ONE_HIDDEN if len(self._hidden) == 1 else MANY_HIDDEN
+        many_hidden = FOR_LONG if for_long else MANY_HIDDEN
+        kinds = ONE_HIDDEN if len(self._hidden) == 1 else many_hidden
         if len(self.rows.weights) <= FEW_ROWS:
             # All spectral starts are one.
             kinds += tuple(kind for kind in kinds if kind != "spectral") * (FEW_ROWS_TIMES - 1)

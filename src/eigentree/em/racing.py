@@ -48,7 +48,7 @@ FIRST_OF_FEWER = 3_000
 """How many the first part has where fewer parts correct it."""
 
 ROWS_PER_PARAMETER = 8
-"""No part has fewer rows for each entry of the tables: on fewer, chance decides which start is ahead."""
+"""No part is drawn from fewer rows for each entry of the tables: on fewer, chance decides which start is ahead."""
 
 WORTH_A_PART = 3
 """A part is raced on where there are so many times as many rows."""
@@ -80,7 +80,7 @@ SOFTENED = 1e-6
 
 
 PART_TIMES = 2
-"""On a part of the rows so many times as many starts can enter and stay, where there are several."""
+"""On the first part of many rows so many times as many starts can enter and stay, where there are several."""
 
 RESETTLED_STEPS = (10, 10, 10, 15, 15)
 """How long a start near the leader may climb to get ahead, as long as it might."""
@@ -136,12 +136,27 @@ class Course:
         """Whether most rows that differ should wait until a few have told where to go."""
         return len(self.rows.weights) >= MANY_ROWS
 
+    @property
+    def has_one_part(self) -> bool:
+        """Whether starts run on a part of the rows and then on all, so that many can climb for long."""
+        return not self.has_many_rows and self._has_part(self._first_size)
+
+    def _has_part(self, size: int) -> bool:
+        """Return whether a part of so many rows that differ is worth while."""
+        return WORTH_A_PART * size <= len(self.rows.weights)
+
+    @cached_property
+    def _first_size(self) -> int:
+        """How many rows that differ the first part has."""
+        draws = ROWS_PER_PARAMETER * self.whole.layout.learned_count
+        needed = int(np.ceil(np.minimum(draws * self.rows.weights / self.rows.weights.sum(), 1.0).sum()))
+        return max(FIRST_ROWS if self.has_many_rows else FIRST_OF_FEWER, needed)
+
     def parts(self, random: np.random.Generator) -> list[Part]:
         """Return parts of the rows, each larger than the one before, and at last all rows."""
-        needed = ROWS_PER_PARAMETER * self.whole.layout.learned_count
-        size = max(FIRST_ROWS if self.has_many_rows else FIRST_OF_FEWER, needed)
+        size = self._first_size
         parts = []
-        while WORTH_A_PART * size <= len(self.rows.weights):
+        while self._has_part(size):
             parts.append(part_of(self.rows, size, random))
             size *= GROWTH
         first, *others = [*parts, Part(self.rows, math.inf)]
@@ -366,9 +381,9 @@ class _Field:
         self._problem = course.whole if self.is_last else course.problem(part.rows, 1)
         self._at_once = at_once or self._few_rows
         self._times = STAY_TIMES if self._few_rows else 1
-        if self._many_hidden and part.is_first and not self.is_last:
-            self._times *= PART_TIMES
         many_rows = course.has_many_rows
+        if many_rows and self._many_hidden and part.is_first and not self.is_last:
+            self._times *= PART_TIMES
         self.rounds = rounds_of(part.is_first, self._many_hidden, many_rows, self.is_last, self.can_resettle)
         self._entered = 0
         self._settled = False

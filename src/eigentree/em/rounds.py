@@ -48,6 +48,16 @@ OPENING_MANY_HIDDEN = (
 )
 """Heats of starts that have not run yet, where there are several."""
 
+OPENING_ON_A_PART = (
+    Round(50, ALL, True, entered=2),
+    Round(100, 8, True, entered=14),
+    Round(150, 4, True),
+    Round(300, 2, True),
+    Round(600, 2, True),
+)
+"""The same on a part of rows that are not many: steps on it cost little, so that many starts climb for long. Random
+ones are behind for a hundred steps or two, and yet those that end highest are among them."""
+
 RESETTLED = (Round(20, 2, entered=2), Round(20, 2, entered=4), Round(40, 1))
 """The same where the leader is resettled afterwards: that finds better ends than more starts do."""
 
@@ -84,6 +94,8 @@ def rounds_of(
         rounds = LATER_OF_MANY if many_rows else LATER
     elif is_resettled:
         rounds = RESETTLED
+    elif many_hidden:
+        rounds = OPENING_MANY_HIDDEN if many_rows or is_last else OPENING_ON_A_PART
     else:
-        rounds = OPENING_MANY_HIDDEN if many_hidden else OPENING_ONE_HIDDEN
+        rounds = OPENING_ONE_HIDDEN
     return (*rounds, LAST) if is_last and not is_resettled else rounds
