@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
@@ -178,10 +178,11 @@ class Fit:
     held: DistinctRows
 
     @classmethod
-    def of(cls, problem: Problem, ascent: Ascent, held: DistinctRows) -> Fit:
-        """Return the model at the end of an ascent."""
+    def of(cls, problem: Problem, ascent: Ascent, held: Problem, validation: DistinctRows) -> Fit:
+        """Return the model at the end of an ascent, and its likelihoods in double precision."""
+        told, score = (replace(each, single=False).log_likelihood(ascent.parameters) for each in (problem, held))
         network = problem.layout.network(ascent.parameters)
-        return cls(network, ascent, problem.log_likelihood(ascent.parameters), held)
+        return cls(network, ascent._replace(score=score), told, validation)
 
     @cached_property
     def log_prob(self) -> Floats:
@@ -413,7 +414,7 @@ class _Search:
             start = _start(ground.tree(size.hidden_states), problem.layout, fold.rows, size.trees, kind, random)
             for done in course.climbed(start, held, random):
                 yield Searched(self._standing.members, size, passes + len(done.history), most, to_come)
-            fits.append(Fit.of(problem, done, fold.validation))
+            fits.append(Fit.of(problem, done, held, fold.validation))
             passes += len(done.history)
         trial = Trial(
             size,
