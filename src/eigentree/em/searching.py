@@ -48,7 +48,8 @@ MOST_CLASSES = 256
 """So many classes are tried at most."""
 
 WORTH = 0.0025
-"""More is tried where the last step to a larger size gained at least this share of the score."""
+"""More is tried where the last step to a larger size gained at least this share of the score; so much must classes be
+ahead of trees."""
 
 BOTH_STARTS = 64
 """Up to this work per edge both kinds of starts are tried; beyond, the one that was better."""
@@ -227,8 +228,8 @@ class Searched(NamedTuple):
 
     @property
     def best(self) -> Member:
-        """The one under which validation rows are likeliest."""
-        return max(self.members, key=lambda member: member.trial.validation)
+        """The one under which validation rows are likeliest; classes have to be ahead of trees by something."""
+        return max(self.members, key=lambda member: _rank(member.trial))
 
     @property
     def of_best_size(self) -> tuple[Member, ...]:
@@ -260,6 +261,11 @@ class Searched(NamedTuple):
             validation_rows=sum(float(fold.validation.weights.sum()) for fold in ground.folds),
         )
         return averaged(tree, [fits[place].network for place in places], shares[places]), search
+
+
+def _rank(trial: Trial) -> float:
+    """Return what sizes are compared by. A tree tells more of its columns than classes that are hardly better."""
+    return trial.validation - (WORTH * abs(trial.validation) if trial.size.hidden_states == CLASSES else 0.0)
 
 
 def _shares(fits: Sequence[Fit]) -> tuple[Floats, float]:
