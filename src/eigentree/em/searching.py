@@ -48,8 +48,8 @@ MOST_CLASSES = 256
 """So many classes are tried at most."""
 
 WORTH = 0.0025
-"""More is tried where the last step to a larger size gained at least this share of the score; so much must classes be
-ahead of trees."""
+"""More is tried where the last step to a larger size gained at least this share of the score. So much, too, classes
+have to be ahead of trees."""
 
 BOTH_STARTS = 64
 """Up to this work per edge both kinds of starts are tried; beyond, the one that was better."""
