@@ -325,6 +325,15 @@ def test_sizes_that_are_given_leave_no_other_kind_of_model() -> None:
         assert min(trial.size.hidden_states for trial in search.trials) == 2
 
 
+def test_classes_that_are_hardly_better_are_no_reason_to_leave_a_tree() -> None:
+    tree, few, many = (
+        searching.Member(Trial(size, "mixture", 1, 5, -1.0, score, 0.1), ())
+        for size, score in ((Size(4, 1), -1.0), (Size(1, 16), -0.999), (Size(1, 64), -0.99))
+    )
+    assert Searched((tree, few), Size(4, 1), 1, 1, 0).best is tree
+    assert Searched((tree, few, many), Size(4, 1), 1, 1, 0).best is many
+
+
 def test_no_more_fits_are_averaged_than_add_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {}
     for enough in (0.0, 1e9):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -256,3 +259,29 @@ def test_what_is_left_over_cannot_be_negative() -> None:
     arrays = et.PairCounts.of(np.array([[0, 1], [1, 0]] * 25)).arrays()
     with pytest.raises(et.DataError, match="are no pair counts"):
         et.PairCounts.from_arrays(arrays | {"matrix": np.array([[0, 50], [50, 50]], np.int32)})
+
+
+@pytest.mark.parametrize("weights", [None, 0.5])
+def test_counts_in_files_are_what_they_were(weights: float | None, tmp_path: Path) -> None:
+    _, table = random_table(4)
+    labels = np.array([f"s{place}" for place in range(12)], object)
+    words = np.where(table >= 0, labels[table], None)
+    weighted = None if weights is None else np.full(len(table), weights)
+    found = PairCounts.of(words, weighted, numeric="quantiles")
+    found.save(tmp_path / "pairs")
+    for again in (PairCounts.load(tmp_path / "pairs"), et.load(str(tmp_path / "pairs"))):
+        assert_same(again, found)
+        assert (again.matrix.dtype, type(again.rows)) == (found.matrix.dtype, type(found.rows))
+        assert_same(again + found, found + found)
+
+
+def test_a_file_that_holds_no_pair_counts_is_refused(tmp_path: Path) -> None:
+    et.LatentNetwork.random(et.zoo.mixture(3, 2, 2), seed=0).save(tmp_path / "network")
+    with pytest.raises(et.FileError, match=r"it holds a LatentNetwork, not pair counts; eigentree\.load loads it"):
+        PairCounts.load(tmp_path / "network")
+    found = PairCounts.of(random_table(1)[1])
+    crooked = found.matrix.copy()
+    crooked[0, 1] += 1
+    replace(found, matrix=crooked).save(tmp_path / "crooked")
+    with pytest.raises(et.FileError, match="no pair counts"):
+        PairCounts.load(tmp_path / "crooked")

@@ -24,6 +24,7 @@ from eigentree.errors import DataError, quoted
 from eigentree.kernels.counting import count_pairs
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
@@ -276,7 +277,32 @@ class PairCounts:
         fits = fits and bool((matrix <= most).all() and (matrix == matrix.T).all())
         if not fits or (found := cls(columns, rows, complete, matrix))._has_negative:
             raise DataError("these arrays are no pair counts: their lengths or numbers do not fit their columns")
-        return found
+        return found if matrix.dtype.kind == "f" else cls(columns, rows, complete, matrix.astype(_kind(rows)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the counts into a file (safetensors), whole or not at all; `load` gives them back, bit by bit.
+
+        Raises
+        ------
+        FileError
+            When the file cannot be written; one that was there is as it was.
+        """
+        from eigentree.counting.stored_pairs import save_pairs
+
+        save_pairs(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PairCounts:
+        """Return the counts that `save` wrote.
+
+        Raises
+        ------
+        FileError
+            When there is no such file, it is damaged or tampered with, or holds something else.
+        """
+        from eigentree.counting.stored_pairs import load_pairs
+
+        return load_pairs(path)
 
     @property
     def _has_negative(self) -> bool:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from eigentree.data.columns import Columns
     from eigentree.data.stores import Reader
 
-__all__ = ["KIND", "load_statistics", "read_statistics", "save_statistics", "statistics_content"]
+__all__ = ["COUNTED", "KIND", "load_statistics", "read_statistics", "save_statistics", "statistics_content"]
 
 KIND = "Statistics"
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
@@ -48,7 +48,8 @@ MOST_CLASSES = 256
 """So many classes are tried at most."""
 
 WORTH = 0.0025
-"""More is tried where the last step to a larger size gained at least this share of the score."""
+"""More is tried where the last step to a larger size gained at least this share of the score. So much, too, classes
+have to be ahead of trees."""
 
 BOTH_STARTS = 64
 """Up to this work per edge both kinds of starts are tried; beyond, the one that was better."""
@@ -178,10 +179,11 @@ class Fit:
     held: DistinctRows
 
     @classmethod
-    def of(cls, problem: Problem, ascent: Ascent, held: DistinctRows) -> Fit:
-        """Return the model at the end of an ascent."""
+    def of(cls, problem: Problem, ascent: Ascent, held: Problem, validation: DistinctRows) -> Fit:
+        """Return the model at the end of an ascent, and its likelihoods in double precision."""
+        told, score = (replace(each, single=False).log_likelihood(ascent.parameters) for each in (problem, held))
         network = problem.layout.network(ascent.parameters)
-        return cls(network, ascent, problem.log_likelihood(ascent.parameters), held)
+        return cls(network, ascent._replace(score=score), told, validation)
 
     @cached_property
     def log_prob(self) -> Floats:
@@ -226,8 +228,8 @@ class Searched(NamedTuple):
 
     @property
     def best(self) -> Member:
-        """The one under which validation rows are likeliest."""
-        return max(self.members, key=lambda member: member.trial.validation)
+        """The one under which validation rows are likeliest; classes have to be ahead of trees by something."""
+        return max(self.members, key=lambda member: _rank(member.trial))
 
     @property
     def of_best_size(self) -> tuple[Member, ...]:
@@ -259,6 +261,11 @@ class Searched(NamedTuple):
             validation_rows=sum(float(fold.validation.weights.sum()) for fold in ground.folds),
         )
         return averaged(tree, [fits[place].network for place in places], shares[places]), search
+
+
+def _rank(trial: Trial) -> float:
+    """Return what sizes are compared by. A tree tells more of its columns than classes that are hardly better."""
+    return trial.validation - (WORTH * abs(trial.validation) if trial.size.hidden_states == CLASSES else 0.0)
 
 
 def _shares(fits: Sequence[Fit]) -> tuple[Floats, float]:
@@ -413,7 +420,7 @@ class _Search:
             start = _start(ground.tree(size.hidden_states), problem.layout, fold.rows, size.trees, kind, random)
             for done in course.climbed(start, held, random):
                 yield Searched(self._standing.members, size, passes + len(done.history), most, to_come)
-            fits.append(Fit.of(problem, done, fold.validation))
+            fits.append(Fit.of(problem, done, held, fold.validation))
             passes += len(done.history)
         trial = Trial(
             size,

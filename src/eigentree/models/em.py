@@ -61,7 +61,8 @@ class EMJunctionTree(StepsFace):
     structure : LatentGraph, Template, "auto", or a graph of networkx, pgmpy or pyagrum
         A graph, or a template such as ``zoo.HMM(order=2)`` that builds one from the columns of the data. "auto": a
         tree of hidden variables learned from the rows (`zoo.HiddenChowLiu`), as large as validation rows ask for,
-        and the average of several fits of it.
+        and the average of several fits of it; classes, or the Chow-Liu tree of the columns themselves, where these
+        rows are likelier so.
     restarts : int
         How many starts to climb from, where `init` names their kind; the best end is kept. In a race, how many may
         be climbed to the end. With "auto", how many fits are averaged at most; up to 2,000 rows it is one of each

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from eigentree.counting.statistics import check_counts
+from eigentree.counting.stored_pairs import KIND as PAIRS
+from eigentree.counting.stored_pairs import read_pairs
 from eigentree.counting.stored_statistics import KIND as STATISTICS
 from eigentree.counting.stored_statistics import read_statistics, statistics_content
 from eigentree.data.documents import Section, UnknownEntryError, plain
@@ -105,7 +107,7 @@ def save_estimator(estimator: Parameters, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Return what was saved: an estimator, a `LatentNetwork` or `Statistics`.
+    """Return what was saved: an estimator, a `LatentNetwork`, `Statistics` or `PairCounts`.
 
     It is what it was: parameters, fitted attributes and answers, to the last bit; `partial_fit` goes on where it
     was. Only a `random_state` that was a Generator is None now. Nothing in the file is executed, and it is read on
@@ -134,6 +136,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     with opened_store(path) as reader:
         if reader.kind == STATISTICS:
             return read_statistics(reader, reader.content)
+        if reader.kind == PAIRS:
+            return read_pairs(reader, reader.content)
         if reader.kind == NETWORK:
             return read_network(reader, reader.content)
         return _read(reader, reader.kind, reader.content)

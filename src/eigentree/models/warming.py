@@ -15,6 +15,7 @@ from eigentree.kernels.matrices import MANY
 from eigentree.models.em import EMJunctionTree
 from eigentree.models.online_em import OnlineEMJunctionTree
 from eigentree.models.spectral import SpectralJunctionTree
+from eigentree.structures.learned_templates import HiddenChowLiu
 from eigentree.structures.zoo import hmm
 
 if TYPE_CHECKING:
@@ -64,6 +65,9 @@ def warm_up() -> Iterator[str]:
         network = LatentNetwork.random(hmm(3, 1, MANY, 3), seed=0)
         EMJunctionTree(network.graph, init=network, max_iter=1).fit(network.sample(40, seed=0))
         yield "many hidden states: EM"
+        tree = HiddenChowLiu(MANY, trees="auto", most_states=MANY)
+        EMJunctionTree(tree, restarts=1, validation_fraction=0.25).fit(network.sample(40, seed=0))
+        yield "many hidden states: searches, in single precision"
 
 
 def _underflow(states: int) -> None:
