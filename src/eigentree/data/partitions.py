@@ -106,7 +106,7 @@ class Partitions(Stream):
             parts = X.to_delayed()
             places = [f"partition {number}" for number in range(len(parts))]
             held = [delayed(_Held, pure=False)(part, place) for part, place in zip(parts, places, strict=True)]
-            return cls(tuple(held), tuple(places), tuple(X.columns), Look.of(_typed(empty_frame(X))), client)
+            return cls(tuple(held), tuple(places), tuple(X.columns), Look.of_types(_typed(empty_frame(X))), client)
         paths = X if isinstance(X, list | tuple) else [X]
         if not paths or not all(isinstance(path, str | os.PathLike) for path in paths):
             raise DataError(f"partitions are those of a Dask DataFrame, or files, not of {quoted(X)}")
@@ -224,7 +224,7 @@ class _Held(Stream):
 
     def __init__(self, frame: Any, place: str) -> None:
         self._frame, self._place = frame, place
-        self.names, self.rows, self.told = tuple(frame.columns), len(frame), Look.of(frame[:0])
+        self.names, self.rows, self.told = tuple(frame.columns), len(frame), Look.of_types(frame[:0])
 
     def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
         """Yield the partition, as one batch."""
