@@ -50,7 +50,8 @@ def test_every_form_of_the_same_sequences_has_the_same_codes(words: list[str]) -
     ]
     for X, told in forms:
         read = Sequences.learned(X, **told)
-        assert (read.codes == known.codes).all() and (read.starts == known.starts).all()
+        assert (read.codes == known.codes).all()
+        assert (read.starts == known.starts).all()
         assert read.columns.labels("x0") == known.columns.labels("x0")
         again = Sequences.of(X, known.columns, told.get("lengths"))
         assert (again.codes == known.codes).all()
@@ -169,15 +170,19 @@ def test_filled_frames_are_frames_whose_ends_stay_missing(library: str) -> None:
         wide, long = polars.from_pandas(wide), polars.from_pandas(long)
     read = Sequences.learned(wide)
     filled = filled_sequences(wide, None, read, np.where(read.missing, 1, read.codes), None)
-    assert type(filled) is type(wide) and list(filled.columns) == ["m1", "m2", "m3"]
+    assert type(filled) is type(wide)
+    assert list(filled.columns) == ["m1", "m2", "m3"]
     rows = filled.rows() if library == "polars" else filled.astype(object).where(filled.notna(), None).to_numpy()
     assert [list(row) for row in rows] == [["a", "b", "b"], ["b", None, None]]
     read = Sequences.learned(long, sequence="id", time="t")
     filled = filled_sequences(long, None, read, np.where(read.missing, 1, read.codes), None)
     assert list(filled.columns) == ["t", "x", "id"]
-    assert list(filled["x"]) == ["b", "a", "b"] and list(filled["id"]) == [7, 7, 8]
+    assert list(filled["x"]) == ["b", "a", "b"]
+    assert list(filled["id"]) == [7, 7, 8]
     drawn = drawn_sequences(read.columns, read.form, np.zeros((4, 1), np.int64), 2, 2, np.random.default_rng(0))
-    assert list(drawn["id"]) == [0, 0, 1, 1] and list(drawn["t"]) == [0, 1, 0, 1] and set(drawn["x"]) == {"a"}
+    assert list(drawn["id"]) == [0, 0, 1, 1]
+    assert list(drawn["t"]) == [0, 1, 0, 1]
+    assert set(drawn["x"]) == {"a"}
 
 
 def test_what_is_found_for_steps_has_the_form_of_the_sequences() -> None:
@@ -186,7 +191,8 @@ def test_what_is_found_for_steps_has_the_form_of_the_sequences() -> None:
     rows = Sequences.learned(np.array([[0, 1], [1, -1]]))
     assert per_step(rows, np.arange(3)).tolist() == [[0, 1], [2, -1]]
     shares = per_step(rows, np.ones((3, 2)))
-    assert shares.shape == (2, 2, 2) and np.isnan(shares[1, 1]).all()
+    assert shares.shape == (2, 2, 2)
+    assert np.isnan(shares[1, 1]).all()
 
 
 def test_chosen_sequences_are_those_and_in_this_order() -> None:

@@ -175,7 +175,7 @@ def _ordered(
     return kept
 
 
-RESETTLED = 2
+RESETTLED = 1
 """How many of the leaders move their states."""
 
 SOFTENED = 1e-3

@@ -22,7 +22,7 @@ MOST_MOVES = 36
 MOST_ROUNDS = 6
 """Most rounds, each of which took the best of its moves."""
 
-FIRST_STEPS, MORE_STEPS, FOLLOWED = 5, 15, 4
+FIRST_STEPS, MORE_STEPS, FOLLOWED = 10, 10, 4
 """Steps after each move, and further ones after those that led highest."""
 
 SPREAD = 0.7
