@@ -11,7 +11,7 @@ import numpy as np
 import pandas
 
 from benchmarks.measure import best_seconds, in_fresh_process, peak_growth, show_note, show_table
-from benchmarks.shared import SHARED, is_absent
+from benchmarks.shared import FOLDER, is_absent
 from eigentree import EMHMM
 
 if TYPE_CHECKING:
@@ -89,9 +89,9 @@ def drawn(count: int, length: int, states: int, seed: int = 0) -> Case:
 
 def real() -> list[Case]:
     """Return careers, and family life as one symbol of three channels, which is all that hmmlearn can express."""
-    mvad = pandas.read_csv(SHARED / "mvad.csv").iloc[:, 2:]
+    mvad = pandas.read_csv(FOLDER / "mvad.csv").iloc[:, 2:]
     codes = np.unique(mvad.to_numpy(str), return_inverse=True)[1].reshape(-1)
-    biofam = [pandas.read_csv(SHARED / f"biofam-{name}.csv").iloc[:, 1:].to_numpy() for name in CHANNELS]
+    biofam = [pandas.read_csv(FOLDER / f"biofam-{name}.csv").iloc[:, 1:].to_numpy() for name in CHANNELS]
     joint = np.unique(biofam[0] * 4 + biofam[1] * 2 + biofam[2], return_inverse=True)[1].reshape(-1)
     return [
         Case("mvad", codes, [mvad.shape[1]] * len(mvad), 4),
@@ -134,7 +134,7 @@ def iterations(cases: list[Case], repeats: int) -> None:
             ]
         )
     show_table(
-        f"sequences: nanoseconds of processor time per symbol and EM iteration, the same start, {STEPS} iterations;\n"
+        f"sequences: nanoseconds of processor time per symbol and EM iteration, same start, {STEPS} iterations;\n"
         f"hmmlearn's CategoricalHMM with implementation='scaling', and with 'log', its default",
         ["sequences", "states", "eigentree", "hmmlearn, scaling", "log", "scaling / ours", "log / ours", "apart"],
         table,
@@ -157,12 +157,10 @@ def likelihoods(cases: list[Case], seeds: int, starts: int) -> None:
         random = EMHMM(case.states, random_state=0, **plain).fit(case.codes, lengths=case.lengths)
         own = CLOCK() - began
         began = CLOCK()
-        ends = [
-            EMHMM(case.states, pseudo_counts=0.0, random_state=seed)
-            .fit(case.codes, lengths=case.lengths)
-            .history_[-1]
-            for seed in range(seeds)
-        ]
+        ends = []
+        for seed in range(seeds):
+            model = EMHMM(case.states, pseudo_counts=0.0, random_state=seed)
+            ends.append(model.fit(case.codes, lengths=case.lengths).history_[-1])
         mean = (CLOCK() - began) / seeds
         reached = max(best, random.history_[-1])
         above = sum(end > reached - 1e-3 for end in ends)
@@ -181,16 +179,16 @@ def likelihoods(cases: list[Case], seeds: int, starts: int) -> None:
             ]
         )
     show_table(
-        f"sequences: log-likelihood reached, and processor seconds; the best of {starts} random starts of hmmlearn\n"
-        f"(at most {PATIENCE} iterations each) and of ours, and the default of EMHMM without pseudo-counts, random_state\n"
-        f"0 to {seeds - 1}: the worst, the best, the seconds of one fit, and how many are at or above all random starts",
+        f"sequences: log-likelihood reached, and processor seconds; best of {starts} random starts of hmmlearn\n"
+        f"(at most {PATIENCE} iterations each) and of ours, and the default of EMHMM, all without pseudo-counts,\n"
+        f"random_state 0 to {seeds - 1}: worst, best, seconds of one fit, how many are at or above all random starts",
         ["sequences", "states", "hmmlearn", "s", "ours, random", "s", "default, worst", "best", "s", "at or above"],
         table,
     )
 
 
 def large(count: int, length: int) -> list[float]:
-    """Return bytes of the data, growth of memory, and seconds of reading and of an iteration; for a fresh process."""
+    """Return bytes of the data and of growth, and seconds besides and of an iteration; for a fresh process."""
     random = np.random.default_rng(0)
     X = random.integers(0, 4, count * length).astype(np.uint8)
     lengths = np.full(count, length)
@@ -234,16 +232,16 @@ def sizes(quick: bool) -> None:
 
 def run(quick: bool) -> None:
     """Print all tables."""
-    iterations(
-        [drawn(300, 50, 4)] if quick else [drawn(2000, 50, 4), drawn(2000, 50, 8), drawn(1, 100_000, 4)],
-        1 if quick else 3,
-    )
+    if quick:
+        iterations([drawn(300, 50, 4)], 1)
+    else:
+        iterations([drawn(2000, 50, 4), drawn(2000, 50, 8), drawn(1, 100_000, 4), drawn(1, 100_000, 8)], 3)
     sizes(quick)
     if is_absent("sequences", FILES):
         return
     cases = real()
-    if not quick:
-        iterations(cases, 2)
-    likelihoods(
-        cases[1:] if quick else [*cases, drawn(500, 40, 4, seed=5)], 2 if quick else 10, 5 if quick else STARTS
-    )
+    if quick:
+        likelihoods(cases[1:], 2, 5)
+        return
+    iterations(cases, 3)
+    likelihoods([*cases, drawn(500, 40, 4, seed=5)], 10, STARTS)
