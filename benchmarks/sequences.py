@@ -181,7 +181,7 @@ def likelihoods(cases: list[Case], seeds: int, starts: int) -> None:
     show_table(
         f"sequences: log-likelihood reached, and processor seconds; best of {starts} random starts of hmmlearn\n"
         f"(at most {PATIENCE} iterations each) and of ours, and the default of EMHMM, all without pseudo-counts,\n"
-        f"random_state 0 to {seeds - 1}: worst, best, seconds of one fit, how many are at or above all random starts",
+        f"random_state 0 to {seeds - 1}: worst, best, seconds of one fit, how many reach all random starts",
         ["sequences", "states", "hmmlearn", "s", "ours, random", "s", "default, worst", "best", "s", "at or above"],
         table,
     )
