@@ -31,7 +31,7 @@ STEPS = 5
 STARTS = 20
 """Random starts of hmmlearn, and of ours."""
 
-PATIENCE = 300
+PATIENCE = 100
 """Iterations of hmmlearn at most, from each start; it stops by a tolerance of 1e-2 before, as by default."""
 
 
