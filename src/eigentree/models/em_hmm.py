@@ -117,10 +117,12 @@ class EMHMM(HiddenSequenceFace):
     Examples
     --------
     >>> model = EMHMM(hidden_states=2, random_state=0).fit(["AAAABBBB", "AAABBB", "BBAA"])
-    >>> model.score_samples(["AAAB", "ABAB"]).argmax()
-    np.int64(0)
-    >>> model.sample(1, length=3, seed=0)
-    ['AAA']
+    >>> likely, odd = model.score_samples(["AAAB", "ABAB"])
+    >>> bool(likely > odd)
+    True
+    >>> first, second = model.decode(["AABB"]).states[0][1:3]
+    >>> bool(first != second)
+    True
     """
 
     start_: StartOutcome
