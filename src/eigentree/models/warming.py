@@ -12,7 +12,9 @@ from eigentree.counting.pairs import PairCounts
 from eigentree.data.columns import Columns
 from eigentree.exact.network import LatentNetwork
 from eigentree.kernels.matrices import MANY
+from eigentree.kernels.vectors import LANES
 from eigentree.models.em import EMJunctionTree
+from eigentree.models.em_hmm import EMHMM
 from eigentree.models.online_em import OnlineEMJunctionTree
 from eigentree.models.spectral import SpectralJunctionTree
 from eigentree.structures.learned_templates import HiddenChowLiu
@@ -62,12 +64,28 @@ def warm_up() -> Iterator[str]:
             EMJunctionTree(network.graph, restarts=1, max_iter=2).fit(holed)
             OnlineEMJunctionTree(network.graph, passes=1).fit(holed)
             yield f"{kind} alphabets: EM"
+            _sequences(states)
+            yield f"{kind} alphabets: sequences"
         network = LatentNetwork.random(hmm(3, 1, MANY, 3), seed=0)
         EMJunctionTree(network.graph, init=network, max_iter=1).fit(network.sample(40, seed=0))
         yield "many hidden states: EM"
         tree = HiddenChowLiu(MANY, trees="auto", most_states=MANY)
         EMJunctionTree(tree, restarts=1, validation_fraction=0.25).fit(network.sample(40, seed=0))
         yield "many hidden states: searches, in single precision"
+
+
+def _sequences(states: int) -> None:
+    """Fit models to sequences side by side and alone, of few states and of many, and ask them for all they tell."""
+    words = [[0, 1, states - 1, -1, 0], [1, states - 1]] * 4
+    for hidden in (2, LANES + 1):
+        for X in (words, words[:1]):
+            model = EMHMM(hidden, init="random", restarts=1, max_iter=1).fit(X)
+            model.score_samples(X)
+    model.decode(words)
+    model.filter(words)
+    model.predict_proba(words)
+    model.impute(words, method="sample", seed=0)
+    model.sample(2, length=3, seed=0)
 
 
 def _underflow(states: int) -> None:
