@@ -31,6 +31,7 @@ TOPICS = (
     "density",
     "labels",
     "frames",
+    "sequences",
     "automata",
 )
 DRAWING = ("accuracy", "consistency")

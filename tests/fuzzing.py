@@ -39,6 +39,7 @@ MOST_MEMORY = 2 * 2**30
 
 CLASSES = (
     "Counts",
+    "EMHMM",
     "JunctionTree",
     "JunctionTreeClassifier",
     "JunctionTreeImputer",
@@ -47,6 +48,7 @@ CLASSES = (
     "LatentGraph",
     "LatentNetwork",
     "PairCounts",
+    "SpectralHMM",
     "Statistics",
     *ESTIMATORS,
 )
@@ -66,7 +68,7 @@ BETWEEN_ROOMS = {
 }
 """Methods that take what only the package itself makes."""
 
-FUNCTIONS = ("dependencies()", "expected_counts()", "learn_structure()", "plot.graph()")
+FUNCTIONS = ("dependencies()", "expected_counts()", "learn_structure()", "plot.graph()", "select_hmm()")
 
 FILES = ("save", "load", "to_bif", "from_bif")
 """Methods that write and read files: their hostile calls are in the tests of files, where paths are made up."""

@@ -11,6 +11,7 @@ from typing import Any
 import hostile_values
 import networkx as nx
 import numpy as np
+import pandas
 
 import eigentree as et
 from eigentree import zoo
@@ -57,6 +58,19 @@ class Pool:
         rows = self.networks[0].sample(30, seed=1)
         made["JunctionTreeClassifier"] = [
             et.JunctionTreeClassifier(made[name][0]).fit(rows, np.arange(30) % 2) for name in ESTIMATORS
+        ]
+        words = ["abab", "aab", "bb", "b"]
+        made["EMHMM"] = [
+            et.EMHMM(2, init="random", restarts=1, max_iter=3, random_state=0).fit(words),
+            et.EMHMM(3, 2, init="random", restarts=1, max_iter=3, random_state=0).fit(
+                [list(word) for word in words]
+            ),
+            et.EMHMM(2),
+        ]
+        made["SpectralHMM"] = [
+            et.SpectralHMM(2).fit(words * 3),
+            et.SpectralHMM(2, shrinkage=0.4).fit([[[0, 1], [1, 2], [0, 0], [1, 1]], [[1, 0], [0, 2]]] * 4),
+            et.SpectralHMM(2),
         ]
         made["JunctionTreeImputer"] = [et.JunctionTreeImputer(made[name][0]).fit(rows) for name in ESTIMATORS]
         return made
@@ -160,6 +174,32 @@ def data(draw: Draw) -> Any:
     spoiled = draw.choice(*hostile_values.SPOILED)(draw.random, draw.table)
     draw.table = None
     return spoiled
+
+
+def sequences(draw: Draw) -> Any:
+    """Sequences of the letters a and b in some form, or rows that may be none."""
+    if draw.random.random() < 0.1:
+        return data(draw)
+    draw.rows = int(draw.random.integers(1, 8))
+    words = ["".join(draw.random.choice(["a", "b"], draw.random.integers(0, 6))) for _ in range(draw.rows)]
+    wide = [[*word, *[None] * (6 - len(word))] for word in words]
+    long = [(number, cell) for number, word in enumerate(words) for cell in word]
+    return draw.choice(
+        words,
+        [list(word) for word in words],
+        [np.array(list(word), object) for word in words],
+        pandas.DataFrame(wide),
+        pandas.DataFrame(long, columns=["id", "x0"]),
+        np.array(wide, object),
+        {"x0": pandas.DataFrame(wide)},
+        [*words, "abz"],
+        [[["a", "b"]], [["b", None]]],
+    )
+
+
+def sequence_table(draw: Draw) -> Any:
+    good = {"start": [0.5, 0.5], "transitions": [[0.9, 0.1], [0.2, 0.8]], "emissions": [[0.3, 0.7], [1.0, 0.0]]}
+    return draw.choice(good, good | {"start": [1, 1]}, good | {"emissions": {"x0": good["emissions"]}}, {})
 
 
 def data_or_pairs(draw: Draw) -> Any:
@@ -282,6 +322,40 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "init": lambda draw: draw.choice(None, *POOL.networks),
         "pseudo_counts": of(0, 0.1, 1e9),
     },
+    "EMHMM": LABELS
+    | {
+        "hidden_states": of(1, 2, 3, 10**6),
+        "order": of(1, 2, 40),
+        "restarts": of(1, 2),
+        "tol": of(None, 1e-3),
+        "max_iter": of(1, 3),
+        "init": lambda draw: draw.choice("random", "windows", "moments", "position", sequence_table(draw)),
+        "transitions": of("full", "left-to-right", [[1, 1], [0, 1]], np.ones((2, 2)), [[0, 0], [1, 1]]),
+        "start": of(None, [1, 0], [0.5, 0.5], [0.5, 0.6]),
+        "sticky": of(0.0, 2.0, 1e300),
+        "stopping": of("gain", "paper"),
+        "pseudo_counts": of(0, 0.1, 1e-300, 1e9),
+        "accelerate": of(True, False),
+        "validation_fraction": of(0.0, 0.3),
+        "random_state": seed,
+        "n_jobs": of(1, 2),
+        "verbose": of(0, False),
+        "sequence": of(None, "id"),
+        "time": of(None, "x0"),
+    },
+    "SpectralHMM": LABELS
+    | {
+        "hidden_states": of(1, 2, 3, 10**6),
+        "order": of(1, 2, 40),
+        "channels": of("independent", "dependent"),
+        "shrinkage": of("auto", 0, 0.4, np.inf),
+        "max_rank": of(None, 1, 3),
+        "floor": of("auto", 0, 0.01, 1),
+        "scaling": of("auto", "variance", None),
+        "n_jobs": of(1, 2),
+        "sequence": of(None, "id"),
+        "time": of(None, "x0"),
+    },
 }
 """How the parameters of estimators are drawn: such that a fit is short."""
 
@@ -290,6 +364,8 @@ def settings(draw: Draw, kind: str) -> dict[str, Any]:
     """Return some parameters of an estimator, one of them junk now and then."""
     drawn = {name: one(draw) for name, one in PARAMETERS[kind].items()}
     chosen = {name: value for name, value in drawn.items() if name == "structure" or draw.random.random() < 0.5}
+    if kind == "EMHMM":
+        chosen = {"init": "random", "restarts": 1, "max_iter": 3} | chosen
     if kind == "EMJunctionTree":
         # A whole race, and a choice of pseudo-counts, would take a second.
         chosen = {"init": "random", "restarts": 1, "max_iter": 3, "pseudo_counts": 0.1} | chosen
@@ -328,6 +404,53 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         "y": of(None),
         "sample_weight": weights,
         "validation": other_data,
+    },
+    "EMHMM": PARAMETERS["EMHMM"],
+    **{
+        f"EMHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), **more}
+        for name, more in {
+            "fit": {"y": of(None), "sample_weight": weights},
+            "score_samples": {"per_symbol": of(True, False)},
+            "score": {"y": of(None)},
+            "predict_proba": {"target": of("state", "x0")},
+            "predict_next_proba": {"target": of(None, "x0", "x9"), "steps": of(1, 3, 0)},
+            "filter": {},
+            "decode": {},
+            "impute": {"method": of("mode", "sample"), "seed": seed},
+            "bic": {"sample_weight": weights},
+            "aic": {"sample_weight": weights},
+        }.items()
+    },
+    "EMHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "seed": seed},
+    "EMHMM.to_network": {"length": of(1, 3)},
+    "SpectralHMM": PARAMETERS["SpectralHMM"],
+    **{
+        f"SpectralHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), **more}
+        for name, more in {
+            "fit": {"y": of(None), "sample_weight": weights},
+            "partial_fit": {"y": of(None), "sample_weight": weights},
+            "score_samples": {"per_symbol": of(True, False)},
+            "score": {"y": of(None)},
+            "predict_next_proba": {"target": of(None, "x0", "x9"), "steps": of(1, 3, 0)},
+            "filter": {"target": of(None, "x0", "x9", "state")},
+            "predict_proba": {"target": of("state", "x0")},
+            "decode": {},
+            "impute": {"method": of("mode", "sample"), "seed": seed},
+        }.items()
+    },
+    "SpectralHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "seed": seed},
+    "SpectralHMM.to_network": {"length": of(1, 3)},
+    "SpectralHMM.fit_statistics": {
+        "statistics": pooled(lambda: [one.statistics_ for one in POOL.fitted["SpectralHMM"][:2]])
+    },
+    "select_hmm()": {
+        "X": sequences,
+        "hidden_states": of((1, 2), [1], 3, ()),
+        "orders": of((1,), [1, 2]),
+        "criterion": of("bic", "aic", "validation"),
+        "estimator": lambda draw: et.EMHMM(init="random", restarts=1, max_iter=2, random_state=0),
+        "lengths": of(None),
+        "sample_weight": weights,
     },
     "fit_statistics": {"statistics": pooled(lambda: POOL.statistics)},
     "fit_moments": {"source": pooled(lambda: [*POOL.networks, *POOL.counts, _Moments()])},

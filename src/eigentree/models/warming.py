@@ -11,9 +11,12 @@ from eigentree.counting.pairs import PairCounts
 from eigentree.data.columns import Columns
 from eigentree.exact.network import LatentNetwork
 from eigentree.kernels.matrices import MANY
+from eigentree.kernels.vectors import LANES
 from eigentree.models.em import EMJunctionTree
+from eigentree.models.em_hmm import EMHMM
 from eigentree.models.online_em import OnlineEMJunctionTree
 from eigentree.models.spectral import SpectralJunctionTree
+from eigentree.models.spectral_hmm import SpectralHMM
 from eigentree.structures.zoo import hmm
 
 if TYPE_CHECKING:
@@ -55,9 +58,30 @@ def warm_up() -> Iterator[str]:
             EMJunctionTree(network.graph, restarts=1, max_iter=2).fit(holed)
             OnlineEMJunctionTree(network.graph, passes=1).fit(holed)
             yield f"{kind} alphabets: EM"
+            _sequences(states)
+            yield f"{kind} alphabets: sequences"
         network = LatentNetwork.random(hmm(3, 1, MANY, 3), seed=0)
         EMJunctionTree(network.graph, init=network, max_iter=1).fit(network.sample(40, seed=0))
         yield "many hidden states: EM"
+
+
+def _sequences(states: int) -> None:
+    """Fit models to sequences side by side and alone, of few states and of many, and ask them for all they tell."""
+    words = [[0, 1, states - 1, -1, 0], [1, states - 1]] * 4
+    for hidden in (2, LANES + 1):
+        for X in (words, words[:1]):
+            model = EMHMM(hidden, init="random", restarts=1, max_iter=1).fit(X)
+            model.score_samples(X)
+    model.decode(words)
+    model.filter(words)
+    model.predict_proba(words)
+    model.impute(words, method="sample", seed=0)
+    model.sample(2, length=3, seed=0)
+    # Weights may be fractions.
+    for more in ({}, {"sample_weight": [0.5] * len(words)}):
+        learned = SpectralHMM(2).fit(words, **more)
+    learned.impute(words, method="sample", seed=0)
+    learned.sample(2, length=3, seed=0)
 
 
 def _underflow(states: int) -> None:
