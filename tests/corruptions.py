@@ -172,6 +172,11 @@ def asked(thing: Any, rows: np.ndarray) -> None:
         thing.log_prob(rows)
         thing.decode(rows)
         thing.sample(3, seed=0)
+    elif isinstance(thing, et.EMHMM):
+        thing.score_samples(rows)
+        thing.decode(rows)
+        thing.sample(2, length=3, seed=0)
+        str(vars(thing).get("start_"))
     else:
         thing.score_samples(rows)
         thing.sample(3, seed=0)
@@ -234,6 +239,8 @@ def saved_files(folder: Path) -> tuple[list[bytes], np.ndarray]:
             et.Statistics.of(rows, graph),
             et.JunctionTreeClassifier(et.SpectralJunctionTree(et.zoo.HMM()), class_as="column").fit(rows, labels),
             et.JunctionTreeImputer(et.SpectralJunctionTree(graph)).fit(rows),
+            et.EMHMM(2, 2, init="random", restarts=1, max_iter=3, random_state=0).fit(rows),
+            et.JunctionTreeClassifier(et.EMHMM(2, init="random", restarts=1, max_iter=3)).fit(rows, labels),
             et.SpectralJunctionTree(et.zoo.Mixture(), numeric="quantiles", unknown="missing").fit(labelled(rows)),
         ]
     files = []

@@ -129,6 +129,7 @@ class SequencePass:
 
     def _score(self, tables: _Tables, out: Floats, share: _Share) -> None:
         steps, lines, shape = self.symbols.steps, tables.lines, tables.shape
+        share = tables.arranged(share)
         if len(share.together):
             log_prob_sequences(
                 steps, self.starts, share.together, self.weights, lines, tables.flat, shape, tables.space(), out
@@ -152,6 +153,7 @@ class SequencePass:
     def _count(self, tables: _Tables, out: Floats, share: _Share) -> tuple[Floats, Floats]:
         """Return how often a thread's share uses links (not yet multiplied by them) and symbols."""
         steps, lines, shape = self.symbols.steps, tables.lines, tables.shape
+        share = tables.arranged(share)
         states, _, widest = shape
         lengths = np.diff(self.starts)
         shown = np.zeros_like(lines)
@@ -222,6 +224,13 @@ class _Tables:
         padded = np.zeros((len(flat) // states + LANES, lines.shape[1]))
         padded[:-LANES, :states] = flat.reshape(-1, states)
         return cls(flat, padded, lines, (states, order, states**order))
+
+    def arranged(self, share: _Share) -> _Share:
+        """Return who walks alone: with few states, whose tables stay in registers, everybody."""
+        states, order, _ = self.shape
+        if order > 1 or states > LANES:
+            return share
+        return _Share(share.together[:0], np.concatenate(share))
 
     def space(self) -> tuple[Any, ...]:
         widest = self.shape[2]
