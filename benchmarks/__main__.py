@@ -37,6 +37,7 @@ TOPICS = (
     "labels",
     "frames",
     "sequences",
+    "automata",
 )
 DRAWING = ("accuracy", "consistency")
 """The topics whose models are drawn with a concentration that one can choose."""

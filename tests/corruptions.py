@@ -177,6 +177,11 @@ def asked(thing: Any, rows: np.ndarray) -> None:
         thing.decode(rows)
         thing.sample(2, length=3, seed=0)
         str(vars(thing).get("start_"))
+    elif isinstance(thing, et.SpectralHMM):
+        thing.score_samples(rows)
+        thing.sample(2, length=3, seed=0)
+        thing.impute(np.where(np.arange(rows.shape[1]) == 1, -1, rows))
+        str(vars(thing).get("report_"))
     else:
         thing.score_samples(rows)
         thing.sample(3, seed=0)
@@ -240,6 +245,7 @@ def saved_files(folder: Path) -> tuple[list[bytes], np.ndarray]:
             et.JunctionTreeClassifier(et.SpectralJunctionTree(et.zoo.HMM()), class_as="column").fit(rows, labels),
             et.JunctionTreeImputer(et.SpectralJunctionTree(graph)).fit(rows),
             et.EMHMM(2, 2, init="random", restarts=1, max_iter=3, random_state=0).fit(rows),
+            et.SpectralHMM(2, order=2).fit(rows),
             et.JunctionTreeClassifier(et.EMHMM(2, init="random", restarts=1, max_iter=3)).fit(rows, labels),
             et.SpectralJunctionTree(et.zoo.Mixture(), numeric="quantiles", unknown="missing").fit(labelled(rows)),
         ]

@@ -48,6 +48,7 @@ CLASSES = (
     "LatentGraph",
     "LatentNetwork",
     "PairCounts",
+    "SpectralHMM",
     "Statistics",
     *ESTIMATORS,
 )

@@ -67,6 +67,11 @@ class Pool:
             ),
             et.EMHMM(2),
         ]
+        made["SpectralHMM"] = [
+            et.SpectralHMM(2).fit(words * 3),
+            et.SpectralHMM(2, shrinkage=0.4).fit([[[0, 1], [1, 2], [0, 0], [1, 1]], [[1, 0], [0, 2]]] * 4),
+            et.SpectralHMM(2),
+        ]
         made["JunctionTreeImputer"] = [et.JunctionTreeImputer(made[name][0]).fit(rows) for name in ESTIMATORS]
         return made
 
@@ -339,6 +344,19 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "sequence": of(None, "id"),
         "time": of(None, "x0"),
     },
+    "SpectralHMM": LABELS
+    | {
+        "hidden_states": of(1, 2, 3, 10**6),
+        "order": of(1, 2, 40),
+        "channels": of("independent", "dependent"),
+        "shrinkage": of("auto", 0, 0.4, np.inf),
+        "max_rank": of(None, 1, 3),
+        "floor": of("auto", 0, 0.01, 1),
+        "scaling": of("auto", "variance", None),
+        "n_jobs": of(1, 2),
+        "sequence": of(None, "id"),
+        "time": of(None, "x0"),
+    },
 }
 """How the parameters of estimators are drawn: such that a fit is short."""
 
@@ -406,6 +424,26 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     },
     "EMHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "seed": seed},
     "EMHMM.to_network": {"length": of(1, 3)},
+    "SpectralHMM": PARAMETERS["SpectralHMM"],
+    **{
+        f"SpectralHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), **more}
+        for name, more in {
+            "fit": {"y": of(None), "sample_weight": weights},
+            "partial_fit": {"y": of(None), "sample_weight": weights},
+            "score_samples": {"per_symbol": of(True, False)},
+            "score": {"y": of(None)},
+            "predict_next_proba": {"target": of(None, "x0", "x9"), "steps": of(1, 3, 0)},
+            "filter": {"target": of(None, "x0", "x9", "state")},
+            "predict_proba": {"target": of("state", "x0")},
+            "decode": {},
+            "impute": {"method": of("mode", "sample"), "seed": seed},
+        }.items()
+    },
+    "SpectralHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "seed": seed},
+    "SpectralHMM.to_network": {"length": of(1, 3)},
+    "SpectralHMM.fit_statistics": {
+        "statistics": pooled(lambda: [one.statistics_ for one in POOL.fitted["SpectralHMM"][:2]])
+    },
     "select_hmm()": {
         "X": sequences,
         "hidden_states": of((1, 2), [1], 3, ()),

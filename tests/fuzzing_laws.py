@@ -52,7 +52,7 @@ class Question:
         return getattr(self.owner, self.name)(**(self.arguments | {"X": X}))
 
 
-SEQUENCES = ("EMHMM.",)
+SEQUENCES = ("EMHMM.", "SpectralHMM.")
 """How the labels of questions to models of sequences begin."""
 
 
@@ -145,24 +145,24 @@ def _draws_what_is_given(question: Question, answer: Any) -> None:
         assert state == -1 or (answer[:, graph.column(name)] == state).all()
 
 
-@LAWS.of("EMHMM.filter", "EMHMM.predict_proba")
+@LAWS.of("EMHMM.filter", "EMHMM.predict_proba", "SpectralHMM.filter")
 def _steps_have_distributions(question: Question, answer: Any) -> None:
     for part in answer if isinstance(answer, list) else [answer]:
         inside = ~np.isnan(part).any(axis=-1)
         _adds_up(part[inside])
 
 
-@LAWS.of("EMHMM.predict_next_proba")
+@LAWS.of("EMHMM.predict_next_proba", "SpectralHMM.predict_next_proba")
 def _next_cells_have_distributions(question: Question, answer: Any) -> None:
     _adds_up(answer)
 
 
-@LAWS.of("EMHMM.score_samples")
+@LAWS.of("EMHMM.score_samples", "SpectralHMM.score_samples")
 def _sequences_have_log_probabilities(question: Question, answer: Any) -> None:
     assert not (answer > 1e-12).any(), "a probability is above 1"
 
 
-@LAWS.of("EMHMM.sample")
+@LAWS.of("EMHMM.sample", "SpectralHMM.sample")
 def _as_many_as_asked_for(question: Question, answer: Any) -> None:
     assert len(answer) == question.arguments["n"]
     assert all(len(each) == question.arguments["length"] for each in answer)
@@ -177,6 +177,17 @@ def _fitted_sequences_are_saved_whole(question: Question, answer: Any) -> None:
     for name, table in answer.tables_.items():
         if not isinstance(table, dict):
             assert (again.tables_[name] == table).all()
+
+
+@LAWS.of("SpectralHMM.fit", "SpectralHMM.partial_fit", "SpectralHMM.fit_statistics")
+def _learned_windows_are_saved_whole(question: Question, answer: Any) -> None:
+    assert answer is question.owner
+    with TemporaryDirectory() as folder:
+        answer.save(f"{folder}/model")
+        again = et.load(f"{folder}/model")
+    assert str(again.report_) == str(answer.report_)
+    for one, other in zip(again.model_.operators, answer.model_.operators, strict=True):
+        assert np.array_equal(one, other)
 
 
 @LAWS.of("fit", "partial_fit", "fit_statistics", "fit_moments")

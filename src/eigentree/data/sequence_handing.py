@@ -35,7 +35,7 @@ def per_step(sequences: Sequences, values: NDArray[Any]) -> Any:
     """
     form = sequences.form
     if form.kind in ("words", "lists"):
-        return np.split(values, sequences.starts[1:-1])
+        return _split(values, sequences.starts)
     if form.width:
         beyond = np.nan if values.dtype.kind == "f" else -1
         made = np.full((sequences.count, form.width, *values.shape[1:]), beyond, values.dtype)
@@ -124,8 +124,13 @@ def _regrouped(rows: Any, form: SequenceForm, starts: Integers) -> Any:
     if form.flat and array.ndim == 2:
         array = array[:, 0]
     if form.kind in ("words", "lists"):
-        return np.split(array, starts[1:-1])
+        return _split(array, starts)
     return array
+
+
+def _split(values: NDArray[Any], starts: Integers) -> list[NDArray[Any]]:
+    """Return what belongs to each sequence; of no sequences, nothing."""
+    return [values[begin:end] for begin, end in pairwise(starts.tolist())]
 
 
 def _inside(sequences: Sequences) -> NDArray[np.bool_]:

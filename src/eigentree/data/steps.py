@@ -170,7 +170,8 @@ def _listed(X: Any) -> Steps:
     if isinstance(X, str | bytes):
         raise DataError(f"the data are the text {X[:60]!r}; for one sequence of letters write [text]")
     kind = type(X)
-    if X is None or not hasattr(kind, "__len__") or (not hasattr(kind, "__getitem__") and not hasattr(X, "dtype")):
+    sized = hasattr(kind, "__len__") and getattr(X, "ndim", 1) != 0
+    if X is None or not sized or (not hasattr(kind, "__getitem__") and not hasattr(X, "dtype")):
         raise DataError(f"sequences are words, lists, arrays or a frame, not {quoted(X)}")
     check_cells("the data", len(X), "give them in parts")
     items = X if isinstance(X, list | tuple) else _items(X)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eigentree.kernels.compiling import compiled, helper
+from eigentree.kernels.compiling import compiled, helper, inlined
 from eigentree.kernels.walking import CLIPPED, LEAST_PRODUCT, Floor
 
 if TYPE_CHECKING:
@@ -67,22 +67,22 @@ class StepOperators(NamedTuple):
     patterns: Integers
 
 
-@helper
-def _tabulate(steps: StepOperators, channel: int, message: Any, table: Any) -> float:
+@inlined
+def _tabulate(steps: StepOperators, channel: int, messages: Any, at: int, table: Any) -> float:
     """Return what is positive of the table of a cell given those before it, after writing the table."""
     states, first = steps.states[channel], steps.first_head[channel]
     for s in range(states):
         table[s] = 0.0
     for k in range(steps.ranks[channel]):
         for s in range(states):
-            table[s] += steps.heads[first + k * states + s] * message[k]
+            table[s] += steps.heads[first + k * states + s] * messages[at, k]
     positive = 0.0
     for s in range(states):
         positive += max(table[s], 0.0)
     return positive
 
 
-@helper
+@inlined
 def _is_missing(steps: StepOperators, channel: int, pattern: int) -> bool:
     """Return whether nothing is known of a cell."""
     return bool(pattern == steps.first_pattern[channel + 1] - steps.first_pattern[channel] - 1)
@@ -129,51 +129,70 @@ def _draw(
     return int(_drawn_state(steps, channel, pattern, table, left * whole))
 
 
-@helper
-def _add(steps: StepOperators, channel: int, state: int, share: float, message: Any, after: Any) -> None:
+@inlined
+def _add(
+    steps: StepOperators, channel: int, state: int, share: float, messages: Any, at: int, behind: Any, to: int
+) -> None:
     """Add a share of the message behind a cell in some state; the one behind the last is that of any."""
     before, rank = steps.ranks[channel], steps.ranks[channel + 1]
     first = steps.first_value[channel] + state * before * rank
     for k in range(before):
-        weight = share * message[k]
+        weight = share * messages[at, k]
         for n in range(rank):
-            after[n] += weight * steps.values[first + k * rank + n]
+            behind[to, n] += weight * steps.values[first + k * rank + n]
 
 
-@helper
+@inlined
 def _advance(
-    steps: StepOperators, channel: int, pattern: int, told: Any, table: Any, message: Any, after: Any
+    steps: StepOperators,
+    channel: int,
+    pattern: int,
+    told: Any,
+    row: int,
+    table: Any,
+    messages: Any,
+    at: int,
+    behind: Any,
+    to: int,
 ) -> None:
     """Write the message behind a cell: partly that of what it can be, partly that of a missing one."""
     rank = steps.ranks[channel + 1]
     for n in range(rank):
-        after[n] = 0.0
-    if told[0] != 0.0:
+        behind[to, n] = 0.0
+    if told[row, 0] != 0.0:
         place = steps.first_pattern[channel] + pattern
         for m in range(steps.first_match[place], steps.first_match[place + 1]):
             if table[steps.matches[m]] > 0.0:
-                _add(steps, channel, steps.matches[m], told[0], message, after)
-    if told[1] != 0.0:
-        _add(steps, channel, steps.states[channel], told[1], message, after)
+                _add(steps, channel, steps.matches[m], told[row, 0], messages, at, behind, to)
+    if told[row, 1] != 0.0:
+        _add(steps, channel, steps.states[channel], told[row, 1], messages, at, behind, to)
     following = channel + 1 if channel + 1 < steps.states.shape[0] else 0
     for n in range(1, rank):
-        after[n] = min(max(after[n], steps.low[following, n]), steps.high[following, n])
-    after[0] = 1.0
+        behind[to, n] = min(max(behind[to, n], steps.low[following, n]), steps.high[following, n])
+    behind[to, 0] = 1.0
 
 
-@helper
+@inlined
 def _cell(
-    steps: StepOperators, floor: Floor, channel: int, pattern: int, message: Any, table: Any, told: Any
+    steps: StepOperators,
+    floor: Floor,
+    channel: int,
+    pattern: int,
+    messages: Any,
+    at: int,
+    table: Any,
+    told: Any,
+    row: int,
 ) -> float:
     """Return a cell's probability given those before it, after writing what it tells of those after it.
 
     Parameters
     ----------
-    told : (4,)
+    told : (rows, 4)
         How much of the message behind the cell is that of its states, and how much that of a missing one; the
         share of marginals in place of what is negative; 1 where the cell's own probability was not positive.
     """
-    positive = _tabulate(steps, channel, message, table)
+    positive = _tabulate(steps, channel, messages, at, table)
     usable = positive > 0.0 and positive < math.inf
     total = 0.0
     for s in range(steps.states[channel]):
@@ -191,14 +210,14 @@ def _cell(
             q += trust * (own + clipped * marginal) + floor.share * marginal
         else:
             q += marginal
-    told[0], told[1], told[2], told[3] = 0.0, 1.0, 0.0, 0.0
+    told[row, 0], told[row, 1], told[row, 2], told[row, 3] = 0.0, 1.0, 0.0, 0.0
     if usable and clipped > 0.0:
-        told[2] = clipped / (positive + clipped)
+        told[row, 2] = clipped / (positive + clipped)
     if usable and seen > 0.0:
-        told[0] = trust / q
-        told[1] = 1.0 - told[0] * seen
+        told[row, 0] = trust / q
+        told[row, 1] = 1.0 - told[row, 0] * seen
     elif usable:
-        told[3] = 1.0
+        told[row, 3] = 1.0
     return float(q)
 
 
@@ -240,32 +259,33 @@ def walk_sequences(
         The message behind the last step.
     """
     channels = codes.shape[0]
-    message, after, table = space[0], space[1], space[2]
-    told = np.empty(4)
+    table = space[2]
+    told = np.empty((1, 4))
+    at = 0
     for i in range(starts.shape[0] - 1):
         for k in range(steps.ranks[0]):
-            message[k] = steps.start[k] if begins[i] else (1.0 if k == 0 else 0.0)
+            space[at, k] = steps.start[k] if begins[i] else (1.0 if k == 0 else 0.0)
         log_prob, product, clipped, refused = 0.0, 1.0, 0.0, 0.0
         for t in range(starts[i], starts[i + 1]):
             if messages.shape[0] > 0:
                 for k in range(steps.ranks[0]):
-                    messages[t, k] = message[k]
+                    messages[t, k] = space[at, k]
             own = 1.0
             for c in range(channels):
                 pattern = int(codes[c, t])
                 if uniform.shape[1] > 0:
-                    positive = _tabulate(steps, c, message, table)
+                    positive = _tabulate(steps, c, space, at, table)
                     state = _draw(steps, floor, c, pattern, table, positive, uniform[c, t])
                     pattern = int(steps.patterns[floor.first[c] + state])
                     drawn[c, t] = pattern
                 if _is_missing(steps, c, pattern):
-                    told[0], told[1] = 0.0, 1.0
+                    told[0, 0], told[0, 1] = 0.0, 1.0
                 else:
-                    own *= _cell(steps, floor, c, pattern, message, table, told)
-                    clipped += told[2]
-                    refused += told[3]
-                _advance(steps, c, pattern, told, table, message, after)
-                message, after = after, message
+                    own *= _cell(steps, floor, c, pattern, space, at, table, told, 0)
+                    clipped += told[0, 2]
+                    refused += told[0, 3]
+                _advance(steps, c, pattern, told, 0, table, space, at, space, 1 - at)
+                at = 1 - at
             if each.shape[0] > 0:
                 each[t] = np.log(own)
             product *= own
@@ -275,17 +295,25 @@ def walk_sequences(
         found[0, i], found[1, i], found[2, i] = log_prob + np.log(product), clipped, refused
         if last.shape[0] > 0:
             for k in range(steps.ranks[0]):
-                last[i, k] = message[k]
+                last[i, k] = space[at, k]
 
 
 @helper
 def _both_ways(
-    steps: StepOperators, floor: Floor, channel: int, pattern: int, before: Any, after: Any, found: Any
+    steps: StepOperators,
+    floor: Floor,
+    channel: int,
+    pattern: int,
+    seen: Any,
+    behind: Any,
+    place: int,
+    found: Any,
+    to: int,
 ) -> None:
     """Write the distribution of a cell over what its pattern can be, given the messages from both sides."""
     rank, following = steps.ranks[channel], steps.ranks[channel + 1]
-    place = steps.first_pattern[channel] + pattern
-    begin, end = steps.first_match[place], steps.first_match[place + 1]
+    own_pattern = steps.first_pattern[channel] + pattern
+    begin, end = steps.first_match[own_pattern], steps.first_match[own_pattern + 1]
     positive, total, alone = 0.0, 0.0, 0.0
     for m in range(begin, end):
         s = steps.matches[m]
@@ -294,9 +322,9 @@ def _both_ways(
         for k in range(rank):
             line = 0.0
             for n in range(following):
-                line += steps.values[first + k * following + n] * after[n]
-            own += line * before[k]
-        found[s] = own
+                line += steps.values[first + k * following + n] * behind[place + 1, n]
+            own += line * seen[place, k]
+        found[to, s] = own
         positive += max(own, 0.0)
         total += own
         alone += floor.marginals[floor.first[channel] + s]
@@ -306,35 +334,35 @@ def _both_ways(
         marginal = floor.marginals[floor.first[channel] + s] / alone if alone > 0.0 else 1.0 / (end - begin)
         q = marginal
         if positive > 0.0 and positive < math.inf:
-            own = (max(found[s], 0.0) + clipped * marginal) / (positive + clipped)
+            own = (max(found[to, s], 0.0) + clipped * marginal) / (positive + clipped)
             q = (1.0 - floor.share) * own + floor.share * marginal
-        found[s] = q
+        found[to, s] = q
 
 
 @helper
 def _backward(
-    steps: StepOperators, channel: int, pattern: int, told: Any, table: Any, after: Any, before: Any
+    steps: StepOperators, channel: int, pattern: int, told: Any, row: int, table: Any, behind: Any
 ) -> None:
     """Write the message from the cells behind one, that one included, divided by its largest entry."""
     rank, following = steps.ranks[channel], steps.ranks[channel + 1]
     place = steps.first_pattern[channel] + pattern
     for k in range(rank):
-        before[k] = 0.0
+        behind[row, k] = 0.0
     for m in range(steps.first_match[place], steps.first_match[place + 1] + 1):
         last = m == steps.first_match[place + 1]
         state = steps.states[channel] if last else steps.matches[m]
-        share = told[1] if last else told[0]
+        share = told[row, 1] if last else told[row, 0]
         if share != 0.0 and (last or table[state] > 0.0):
             first = steps.first_value[channel] + state * rank * following
             for k in range(rank):
                 for n in range(following):
-                    before[k] += share * steps.values[first + k * following + n] * after[n]
+                    behind[row, k] += share * steps.values[first + k * following + n] * behind[row + 1, n]
     largest = 0.0
     for k in range(rank):
-        largest = max(largest, abs(before[k]))
+        largest = max(largest, abs(behind[row, k]))
     if largest > 0.0:
         for k in range(rank):
-            before[k] /= largest
+            behind[row, k] /= largest
 
 
 @helper
@@ -360,13 +388,13 @@ def _meet(
         pattern = int(codes[c, first + place // channels])
         told[place, 0], told[place, 1] = 0.0, 1.0
         if not _is_missing(steps, c, pattern):
-            _cell(steps, floor, c, pattern, seen[place], table, told[place])
-        _advance(steps, c, pattern, told[place], table, seen[place], seen[place + 1])
+            _cell(steps, floor, c, pattern, seen, place, table, told, place)
+        _advance(steps, c, pattern, told, place, table, seen, place, seen, place + 1)
     for place in range(count - 1, -1, -1):
         c = place % channels
         pattern = int(codes[c, first + place // channels])
-        _tabulate(steps, c, seen[place], table)
-        _backward(steps, c, pattern, told[place], table, behind[place + 1], behind[place])
+        _tabulate(steps, c, seen, place, table)
+        _backward(steps, c, pattern, told, place, table, behind)
 
 
 @compiled
@@ -421,7 +449,7 @@ def smooth_sequences(
             pattern = int(codes[c, t])
             match = steps.first_match[steps.first_pattern[c] + pattern]
             if steps.first_match[steps.first_pattern[c] + pattern + 1] - match > 1:
-                _both_ways(steps, floor, c, pattern, seen[place], behind[place + 1], found[line])
+                _both_ways(steps, floor, c, pattern, seen, behind, place, found, line)
                 if draws:
                     state = _drawn_state(steps, c, pattern, found[line], uniform[c, t])
                     drawn[c, t] = steps.patterns[floor.first[c] + state]
@@ -429,5 +457,5 @@ def smooth_sequences(
                     line += 1
             if draws:
                 # The cells behind are drawn given this one too.
-                _cell(steps, floor, c, int(drawn[c, t]), seen[place], table, told[place])
-                _advance(steps, c, int(drawn[c, t]), told[place], table, seen[place], seen[place + 1])
+                _cell(steps, floor, c, int(drawn[c, t]), seen, place, table, told, place)
+                _advance(steps, c, int(drawn[c, t]), told, place, table, seen, place, seen, place + 1)

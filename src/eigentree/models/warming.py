@@ -17,6 +17,7 @@ from eigentree.models.em import EMJunctionTree
 from eigentree.models.em_hmm import EMHMM
 from eigentree.models.online_em import OnlineEMJunctionTree
 from eigentree.models.spectral import SpectralJunctionTree
+from eigentree.models.spectral_hmm import SpectralHMM
 from eigentree.structures.learned_templates import HiddenChowLiu
 from eigentree.structures.zoo import hmm
 
@@ -86,6 +87,11 @@ def _sequences(states: int) -> None:
     model.predict_proba(words)
     model.impute(words, method="sample", seed=0)
     model.sample(2, length=3, seed=0)
+    # Weights may be fractions.
+    for more in ({}, {"sample_weight": [0.5] * len(words)}):
+        learned = SpectralHMM(2).fit(words, **more)
+    learned.impute(words, method="sample", seed=0)
+    learned.sample(2, length=3, seed=0)
 
 
 def _underflow(states: int) -> None:

@@ -12,6 +12,7 @@ from eigentree.counting.stored_statistics import read_statistics, statistics_con
 from eigentree.counting.windows import SequenceStatistics, sample_width
 from eigentree.data.documents import Section, plain, whole
 from eigentree.data.stores import columns_content, columns_of
+from eigentree.data.weights import MOST_WEIGHT
 from eigentree.errors import FileError
 from eigentree.planning.blocks import Blocks
 from eigentree.planning.windows import Cell, WindowBond, WindowPlan
@@ -84,6 +85,8 @@ def _read_counts(reader: Reader, entry: Section, name: str, empty: Counts) -> Co
     counts = read_statistics(reader.within(name), entry[name]).counts
     if counts.columns != empty.columns or counts.groups != empty.groups:
         raise FileError(f"the counts of {name} are of other cells than the plan asks for")
+    if not counts.rows <= MOST_WEIGHT:
+        raise FileError(f"the counts of {name} are of more windows than can be counted")
     return counts
 
 
