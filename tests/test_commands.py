@@ -24,7 +24,8 @@ import eigentree as et
 from eigentree.commands.arguments import count, fraction, named, one_of, positive, seed
 from eigentree.commands.main import COMMANDS, application, main
 
-ROWS = 240
+ROWS = 120
+COLUMNS = ["cap-shape", "bruises", "odor", "gill-size", "stalk-root", "habitat", "class"]
 
 
 def call(line: str, stdin: bytes = b"") -> tuple[int, str, str]:
@@ -56,9 +57,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     os.chdir(made)
     try:
         answer("eigentree dataset mushrooms --missing '?' -o all.csv")
-        lines = (made / "all.csv").read_text().splitlines()
         # Some of everything, and missing cells too.
-        (made / "mushrooms.csv").write_text("\n".join([lines[0], *lines[1 :: len(lines) // ROWS][:ROWS]]) + "\n")
+        rows = frame("all.csv")[COLUMNS]
+        rows.iloc[:: len(rows) // ROWS][:ROWS].to_csv("mushrooms.csv", index=False, na_rep="?")
         answer("eigentree fit mushrooms.csv --missing '?' --structure mixture --hidden 3 -o model.eigentree")
         answer("eigentree fit mushrooms.csv --structure hmm --method spectral -o spectral.eigentree")
         answer("eigentree classify train mushrooms.csv --target class --hidden 2 -o classes.eigentree")
@@ -514,7 +515,7 @@ USAGE = [
     ("eigentree impute model.eigentree mushrooms.csv --by mod", "mode"),
     ("eigentree sample model.eigentree -n none", "'none' is not a whole number"),
     ("eigentree sample model.eigentree --given class", "'class' is not a column and its label"),
-    ("eigentree classify", ""),
+    ("eigentree classify", "train or apply"),
     ("eigentree classify trian mushrooms.csv", "did you mean 'train'"),
     ("eigentree classify train mushrooms.csv -o m", "--target is missing"),
     ("eigentree compare mushrooms.csv --held-out 2", "between 0 and 1"),
@@ -607,7 +608,7 @@ def trouble(folder: Path) -> Path:
     for name, text in files.items():
         (folder / name).write_text(text)
     (folder / "latin.csv").write_bytes("a,b\né,1\n".encode("latin-1"))
-    (folder / "cut.csv.gz").write_bytes(gzip.compress(b"a,b\n" + os.urandom(4000))[:900])
+    (folder / "cut.csv.gz").write_bytes(gzip.compress(b"a,b\n" + os.urandom(4000).hex().encode())[:900])
     text = (folder / "mushrooms.csv").read_text()
     (folder / "renamed.csv").write_text(text.replace("odor", "odour", 1))
     before = Path.cwd()

@@ -1,7 +1,7 @@
 """What commands share: the kinds of their arguments, and options that stand together."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
 from cyclopts import Parameter
@@ -200,14 +200,14 @@ class Shape:
     """Which model is learned."""
 
     structure: Annotated[
-        str,
+        str | None,
         Parameter(
             metavar="NAME",
             help="auto (a tree of hidden variables learned from the rows, as large as held-out rows ask for), tree "
             "(the same, of a given size), mixture (latent classes), hmm (columns are steps of time), factorial "
             "(several chains), or a file: graph.toml, net.bif.",
         ),
-    ] = "auto"
+    ] = None
     hidden: Annotated[
         int | None,
         command_line(count, "NUMBER", "States of each hidden variable (2; of tree 8; of auto by held-out rows)."),
@@ -217,13 +217,22 @@ class Shape:
         command_line(count, "NUMBER", "Of hmm, how many steps back it looks (1); of factorial, its chains (2)."),
     ] = None
     method: Annotated[
-        Literal["em", "spectral"],
-        Parameter(help="em leaves tables and hidden states; spectral takes one pass and no luck."),
-    ] = "em"
+        Literal["em", "spectral"] | None,
+        Parameter(help="em (the usual) leaves tables and hidden states; spectral takes one pass and no luck."),
+    ] = None
     numeric: Annotated[
         Literal["error", "quantiles"],
         Parameter(help="What a column of measurements is: a mistake, or cut into bins."),
     ] = "error"
+
+    def or_else(self, structure: str, method: Literal["em", "spectral"] = "em") -> "Shape":
+        """Return the same with a structure and a method where none was named."""
+        return replace(self, structure=self.structure or structure, method=self.method or method)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the structure is a file, which can only be understood beside the rows."""
+        return str(self.structure).lower().endswith((".toml", ".bif"))
 
 
 def checked_output(output: str) -> str:

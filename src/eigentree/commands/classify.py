@@ -16,7 +16,7 @@ __all__ = ["app"]
 
 app = App(
     name="classify",
-    help="Learn to tell classes apart by what is likely in each, and tell the classes of rows.",
+    help="Learn to tell classes apart by what is likely in each (train), and tell the classes of rows (apply).",
     help_epilogue="""\
 Examples
 
@@ -39,12 +39,12 @@ def train(
             "learns from rows without a class too."
         ),
     ] = "models",
-    shape: Shape = Shape(structure="mixture"),
+    shape: Shape = Shape(),
     reading: Reading = Reading(),
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Learn a classifier from rows whose class is a column."""
+    """Learn a classifier from rows whose class is a column; its structure is mixture unless another is named."""
     require_file(output)
     import numpy as np
 
@@ -56,7 +56,8 @@ def train(
     from eigentree.models.classifier import JunctionTreeClassifier
 
     begin = time.perf_counter()
-    if not shape.structure.lower().endswith((".toml", ".bif")):
+    shape = shape.or_else("mixture")
+    if not shape.is_file:
         structure_of(shape)
     table = read_table(data, reading)
     required(target, table.names, table.shown)

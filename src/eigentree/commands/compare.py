@@ -43,9 +43,10 @@ def compare(
     from eigentree.commands.structures import structure_of, told_structure
     from eigentree.commands.tables import read_table
 
-    if shape.method != "em":
+    if shape.method is not None:
         raise UsageError("compare fits by all methods; leave --method out")
-    if not shape.structure.lower().endswith((".toml", ".bif")):
+    shape = shape.or_else("auto")
+    if not shape.is_file:
         structure_of(shape)
     table = read_table(data, reading)
     entries = _entries(shape, table, seed)

@@ -38,7 +38,7 @@ def count(
             metavar="FILE", help="Counts of other rows, or a spectral model: for the same structure and labels."
         ),
     ] = None,
-    shape: Shape = Shape(structure="", method="spectral"),
+    shape: Shape = Shape(),
     reading: Reading = Reading(),
     json: Json = False,
 ) -> None:
@@ -57,7 +57,7 @@ def count(
                 f"{shape.structure} is learned from rows, so parts would be counted for different trees; "
                 f"count for mixture, hmm, factorial or a graph.toml"
             )
-        if not shape.structure.lower().endswith((".toml", ".bif")):
+        if not shape.is_file:
             structure_of(shape)
     elif shape.structure or shape.hidden or shape.order:
         raise UsageError("--like says the structure too; leave --structure, --hidden and --order out")

@@ -17,8 +17,8 @@ app = App(
 Examples
 
   eigentree fit mushrooms.csv --structure mixture --hidden 4 -o model.eigentree
-  eigentree fit mushrooms.csv --missing '?' --drop class habitat -o auto.eigentree
-  cat mushrooms.csv | eigentree fit - --structure hmm --method spectral -o hmm.eigentree
+  eigentree fit mushrooms.csv --missing '?' --drop class -o auto.eigentree
+  cat mushrooms.csv | eigentree fit - --structure hmm -o hmm.eigentree
   eigentree fit mushrooms.csv --structure graph.toml -o graph.eigentree
 
 A graph of your own is a file such as this graph.toml; columns tell the states of what is not hidden:
@@ -47,6 +47,7 @@ def fit(
 ) -> None:
     """Learn a model and write it."""
     require_file(output)
+    shape = shape.or_else("auto")
     begin = time.perf_counter()
     if data.endswith(".eigentree"):
         model, rows, score = _of_statistics(data, shape)
@@ -76,7 +77,7 @@ def _of_rows(data: str, shape: Shape, reading: Reading, seed: int) -> tuple[Any,
     from eigentree.structures.graph import LatentGraph
 
     # A structure that there is not is told before rows are read, which may take a while.
-    if not shape.structure.lower().endswith((".toml", ".bif")):
+    if not shape.is_file:
         structure_of(shape)
     table = read_table(data, reading)
     estimator = estimator_of(shape, seed, table)

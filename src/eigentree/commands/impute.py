@@ -18,7 +18,7 @@ app = App(
 Examples
 
   eigentree impute model.eigentree mushrooms.csv -o filled.csv
-  eigentree impute model.eigentree mushrooms.csv --by sample --seed 1 -o drawn.csv.gz
+  eigentree impute model.eigentree mushrooms.csv --by sample -o drawn.csv.gz
   cat mushrooms.csv | eigentree impute model.eigentree - | head -3""",
 )
 

@@ -34,10 +34,10 @@ def inspect(
     json: Json = False,
 ) -> None:
     """Show what a file holds."""
+    from eigentree.commands.models import read_file
     from eigentree.commands.screen import show, show_json, show_table
-    from eigentree.models.files import load
 
-    found = load(file)
+    found = read_file(file)
     if table is not None:
         _show_one(found, file, table, json)
         return

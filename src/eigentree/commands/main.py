@@ -11,6 +11,7 @@ from cyclopts.exceptions import MissingArgumentError, UnknownCommandError, Unuse
 
 import eigentree
 from eigentree.commands.arguments import UsageError
+from eigentree.commands.wording import in_options
 from eigentree.errors import EigentreeError, did_you_mean
 
 __all__ = ["COMMANDS", "application", "main"]
@@ -22,6 +23,7 @@ class Command(NamedTuple):
     name: str
     group: str
     help: str
+    below: tuple[str, ...] = ()
 
     @property
     def module(self) -> str:
@@ -33,7 +35,7 @@ COMMANDS = (
     Command("fit", "Learn", "learn a model from rows"),
     Command("select", "Learn", "choose a structure and its size by held-out rows"),
     Command("compare", "Learn", "EM, spectral and simpler models side by side on held-out rows"),
-    Command("classify", "Learn", "learn to tell classes apart, and tell them"),
+    Command("classify", "Learn", "learn to tell classes apart, and tell them", ("train", "apply")),
     Command("inspect", "Ask", "what a file of eigentree holds"),
     Command("score", "Ask", "how likely rows are"),
     Command("predict", "Ask", "a column, or a hidden variable, from the other cells of each row"),
@@ -44,7 +46,7 @@ COMMANDS = (
     Command("merge", "Count", "add up what was counted"),
     Command("dataset", "More", "write a table to try things on"),
     Command("warm-up", "More", "compile all kernels now (once per installation)"),
-    Command("reproduce", "More", "run an experiment of the paper"),
+    Command("reproduce", "More", "run an experiment of the paper", ("fig3", "fig4")),
     Command("completion", "More", "completion of commands and options for your shell"),
 )
 
@@ -66,25 +68,25 @@ def application(called: str | None = None) -> App:
     called : str, optional
         The command whose own, longer help is wanted.
     """
+    groups = list(dict.fromkeys(command.group for command in COMMANDS))
+    made = {name: Group(name, sort_key=place) for place, name in enumerate(groups)}
     app = App(
         name="eigentree",
         help=(eigentree.__doc__ or "").splitlines()[0],
         help_epilogue=EXAMPLES,
         help_format="plaintext",
         version=f"eigentree {eigentree.__version__}",
+        # Where --help and --version stand, too.
+        group_commands=made[groups[-1]],
     )
-    groups = list(dict.fromkeys(command.group for command in COMMANDS))
-    made = {name: Group(name, sort_key=place) for place, name in enumerate(groups)}
     for place, command in enumerate(COMMANDS):
         app.command(
             f"{command.module}:app",
             name=command.name,
             help=None if command.name == called else command.help,
-            group=made[command.group],
+            group=None if command.group == groups[-1] else made[command.group],
             sort_key=place,
         )
-    for flag in ("--help", "--version"):
-        app[flag].group = (made[groups[-1]],)
     return app
 
 
@@ -119,6 +121,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _called(tokens: Sequence[str]) -> int:
     if not tokens:
         raise UsageError("name a command, such as eigentree fit; eigentree --help lists them")
+    command = next((command for command in COMMANDS if command.name == tokens[0]), None)
+    if command is not None and command.below and len(tokens) == 1:
+        name = command.name
+        raise UsageError(f"{name} is followed by {' or '.join(command.below)}; see eigentree {name} --help")
     answer = application(tokens[0])(tokens, exit_on_error=False, print_error=False, result_action="return_value")
     return answer if isinstance(answer, int) else 0
 
@@ -136,7 +142,7 @@ def _failed(error: BaseException) -> int:
     elif isinstance(error, OSError) and error.filename is not None:
         sentence = f"{str(error.filename)!r}: {error.strerror}"
     else:
-        sentence = str(error)
+        sentence = in_options(str(error))
     print(f"eigentree: {' '.join(sentence.split())}", file=sys.stderr)
     return 1
 
@@ -147,8 +153,9 @@ def _sentence(error: CycloptsError) -> str:
     if isinstance(error, UnknownCommandError):
         asked = (error.unused_tokens or [""])[0]
         # Its own text would load every command.
-        chain = tuple(error.command_chain or ())
-        known = [command.name for command in COMMANDS] if not chain else _below(chain)
+        chain = error.command_chain or ()
+        below = {command.name: command.below for command in COMMANDS}
+        known = below[chain[0]] if chain else tuple(below)
         hint = did_you_mean(asked, known) or f"; there are {', '.join(known)}"
         return f"there is no command {asked!r}{hint}"
     if isinstance(error, UnusedCliTokensError):
@@ -162,15 +169,8 @@ def _sentence(error: CycloptsError) -> str:
     return str(error).rstrip(".").removeprefix("Invalid value for ").replace("Unknown option", "there is no option")
 
 
-def _below(chain: Sequence[str]) -> list[str]:
-    app: Any = application()
-    for name in chain:
-        app = app[name]
-    return [name for name in app if not name.startswith("-")]
-
-
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    print(f"eigentree: note: {' '.join(str(message).split())}", file=sys.stderr)
+    print(f"eigentree: note: {' '.join(in_options(str(message)).split())}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from eigentree.commands.tables import Given
     from eigentree.data.columns import Columns
 
-__all__ = ["Unknown", "estimator_of", "fitted_columns", "kind_of", "label_of", "loaded", "loaded_model", "rows_for"]
+__all__ = ["Unknown", "estimator_of", "fitted_columns", "kind_of", "label_of", "loaded", "loaded_model", "read_file", "rows_for"]
 
 Unknown = Literal["error", "missing"]
 
@@ -36,6 +36,21 @@ def kind_of(thing: object) -> str:
     return type(thing).__name__
 
 
+def read_file(path: str) -> Any:
+    """Return whatever a file of eigentree holds.
+
+    Raises
+    ------
+    FileError
+        When there is no such file, or it is none of eigentree's.
+    """
+    from eigentree.commands.pipes import require_there
+    from eigentree.models.files import load
+
+    require_there(path)
+    return load(path)
+
+
 def loaded(path: str, kinds: Sequence[str], wanted: str) -> Any:
     """Return what a file of eigentree holds, once it is of some kinds.
 
@@ -44,9 +59,7 @@ def loaded(path: str, kinds: Sequence[str], wanted: str) -> Any:
     FileError
         When there is no such file, it is none of eigentree's, or it holds something else than is wanted.
     """
-    from eigentree.models.files import load
-
-    found = load(path)
+    found = read_file(path)
     if kind_of(found) not in kinds:
         hint = ""
         if kind_of(found) == "Statistics":

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from eigentree.data.whole_files import opened, write_whole
-from eigentree.errors import FileError
+from eigentree.errors import FileError, did_you_mean
 
-__all__ = ["PACKED", "PIPE", "plain_name", "read_bytes", "require_folder", "written"]
+__all__ = ["PACKED", "PIPE", "plain_name", "read_bytes", "require_folder", "require_there", "written"]
 
 PIPE = "-"
 """What stands for standard input and output."""
@@ -48,8 +48,7 @@ def read_bytes(path: str) -> Iterator[IO[bytes]]:
                 print("eigentree: reading rows from the keyboard; Ctrl-D ends them", file=sys.stderr)
             yield _unpacked(sys.stdin.buffer, shown)
             return
-        if os.path.isdir(path):
-            raise FileError(f"{path!r} is a folder; give the name of a file in it")
+        require_there(path)
         with open(path, "rb") if _is_pipe(path) else _plain(path) as file:
             yield _unpacked(file, shown)
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib_error()) as error:
@@ -70,6 +69,17 @@ def written(path: str, write: Callable[[IO[bytes]], object]) -> None:
         return
     require_folder(path)
     write_whole(path, lambda file: _packed(file, path, write))
+
+
+def require_there(path: str) -> None:
+    """Raise `FileError` unless there is a file, with a hint at one of nearly the same name."""
+    if os.path.isdir(path):
+        raise FileError(f"{path!r} is a folder; give the name of a file in it")
+    if not os.path.exists(path):
+        folder, name = os.path.split(path)
+        if folder and not os.path.isdir(folder):
+            raise FileError(f"there is no file {path!r}, since there is no folder {folder!r}")
+        raise FileError(f"there is no file {path!r}{did_you_mean(name, sorted(os.listdir(folder or '.')))}")
 
 
 def require_folder(path: str) -> None:
@@ -131,8 +141,11 @@ def _packed(file: IO[bytes], path: str, write: Callable[[IO[bytes]], object]) ->
             write(packed)
     elif end == ".zst":
         arrow = _arrow(f"{path!r} is to be compressed by zstandard")
-        with arrow.CompressedOutputStream(file, "zstd") as packed:
+        # It would close the file below it.
+        held = arrow.BufferOutputStream()
+        with arrow.CompressedOutputStream(held, "zstd") as packed:
             write(packed)
+        file.write(held.getvalue())
     else:
         write(file)
 

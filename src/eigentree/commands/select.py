@@ -24,7 +24,7 @@ app = App(
 Examples
 
   eigentree select mushrooms.csv --structure mixture tree --hidden 2 4
-  eigentree select mushrooms.csv --structure mixture --hidden 1 2 -o best.eigentree""",
+  eigentree select mushrooms.csv --hidden 2 4 -o best.eigentree""",
 )
 
 

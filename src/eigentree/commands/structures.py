@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from eigentree.commands.arguments import STRUCTURES, Shape, UsageError
+from eigentree.commands.pipes import require_there
 from eigentree.errors import DataError, FileError, GraphError, did_you_mean
 
 if TYPE_CHECKING:
@@ -34,9 +35,9 @@ def structure_of(shape: Shape, table: "Given | None" = None) -> Any:
     UsageError
         When there is none of this name, or an option is not of this structure.
     """
-    name = shape.structure
+    name = str(shape.structure)
     if name not in STRUCTURES:
-        if not name.lower().endswith((".toml", ".bif")):
+        if not shape.is_file:
             hint = (
                 did_you_mean(name, STRUCTURES) or f"; there are {', '.join(STRUCTURES)}, and files .toml and .bif"
             )
@@ -63,7 +64,7 @@ def told_structure(shape: Shape) -> str:
     """Return a structure in a few words, such as ``"mixture, 4 states"``."""
     order = "" if shape.order is None else f", order {shape.order}"
     states = "" if shape.hidden is None else f", {shape.hidden} states"
-    return f"{os.path.basename(shape.structure)}{order}{states}"
+    return f"{os.path.basename(str(shape.structure))}{order}{states}"
 
 
 def _of_toml(path: str, table: "Given | None") -> "LatentGraph":
@@ -97,6 +98,7 @@ def _of_toml(path: str, table: "Given | None") -> "LatentGraph":
 def _document(path: str) -> dict[str, Any]:
     from eigentree.data.whole_files import opened
 
+    require_there(path)
     with opened(path) as (file, _):
         try:
             return tomllib.load(file)
@@ -130,8 +132,7 @@ def _of_bif(path: str, table: "Given | None") -> "LatentGraph":
     from eigentree.exact.network import LatentNetwork
 
     # A path that is none would be taken for the text itself.
-    if not os.path.exists(path):
-        raise FileError(f"there is no file {path!r}")
+    require_there(path)
     graph = LatentNetwork.from_bif(path, hidden=[]).graph
     if table is None:
         return graph
