@@ -68,7 +68,7 @@ BETWEEN_ROOMS = {
 
 FUNCTIONS = ("dependencies()", "expected_counts()", "learn_structure()", "plot.graph()")
 
-FILES = ("save", "load", "to_bif", "from_bif")
+FILES = ("save", "load", "to_bif", "from_bif", "score_samples_to", "predict_proba_to", "impute_to")
 """Methods that write and read files: their hostile calls are in the tests of files, where paths are made up."""
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["kept_notices", "notice", "on_terminal", "renamed", "renamed_argument", "signs_of_life"]
+__all__ = ["kept_notices", "notice", "on_terminal", "renamed", "renamed_argument", "showing", "signs_of_life"]
 
 PATIENCE = 30.0
 """Seconds after which, and then again and again, long work says that it is under way."""
@@ -31,6 +31,8 @@ _PACKAGE = str(Path(__file__).parent)
 _KEPT: ContextVar[list[str] | None] = ContextVar("kept", default=None)
 
 _AT_WORK: ContextVar[bool] = ContextVar("at_work", default=False)
+
+_SHOWN: list[object] = []
 
 
 def notice(message: str, category: type[Warning] = RuntimeWarning) -> None:
@@ -87,6 +89,17 @@ def on_terminal() -> bool:
 
 
 @contextlib.contextmanager
+def showing() -> Iterator[None]:
+    """Keep signs of life back meanwhile, in all threads: a line on the terminal shows how far the work is."""
+    mark = object()
+    _SHOWN.append(mark)
+    try:
+        yield
+    finally:
+        _SHOWN.remove(mark)
+
+
+@contextlib.contextmanager
 def signs_of_life(what: str, hint: str) -> Iterator[None]:
     """Say on a terminal, every half minute, that work is still under way; of work inside work, the outer does."""
     if _AT_WORK.get() or not on_terminal():
@@ -96,6 +109,9 @@ def signs_of_life(what: str, hint: str) -> Iterator[None]:
 
     def tell() -> None:
         while not over.wait(PATIENCE):
+            # What shows how far it is needs no other sign.
+            if _SHOWN:
+                continue
             spent = time.monotonic() - start
             print(f"eigentree: {what} has been at work for {spent:.0f} s{hint}", file=sys.stderr, flush=True)
 

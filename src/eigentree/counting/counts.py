@@ -17,7 +17,7 @@ from eigentree.counting.joint_table import JointTable
 from eigentree.counting.layout import CountLayout
 from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows, rows_at_a_time
-from eigentree.data.weights import checked_weights
+from eigentree.data.streamed import Encoded, any_rows
 from eigentree.errors import DataError, quoted
 from eigentree.structures.graph import check_graph
 
@@ -131,9 +131,7 @@ class Counts:
         sample_weight : array-like of shape (rows,), optional
             How often each row counts; may be fractional.
         """
-        rows = Rows.of(X, self.columns)
-        weights = checked_weights(sample_weight, rows.count)
-        return self.count(weighted_chunks(rows, weights))
+        return self.count(weighted_chunks(*any_rows(X, self.columns, sample_weight)))
 
     def count(self, chunks: Iterator[tuple[Codes, NDArray[Any] | None]]) -> Counts:
         """Return these counts with chunks of (codes, weights or None) added."""
@@ -252,8 +250,13 @@ class Counts:
         return np.asarray(table.array() / table.total)
 
 
-def weighted_chunks(rows: Rows, weights: NDArray[Any] | None) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None]]:
-    """Yield codes and weights (or None) of consecutive rows."""
+def weighted_chunks(
+    rows: Rows | Encoded, weights: NDArray[Any] | None
+) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None]]:
+    """Yield codes and weights (or None) of consecutive rows; those of a stream know their weights."""
+    if isinstance(rows, Encoded):
+        yield from rows.chunks()
+        return
     for start, codes in rows.chunks(min(COUNT_CHUNK, rows_at_a_time(len(rows.cells)))):
         yield codes, None if weights is None else weights[start : start + len(codes)]
 

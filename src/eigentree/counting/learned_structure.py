@@ -24,7 +24,7 @@ def learn_structure(
     X: ArrayLike | PairCounts | Any,
     method: Method = "chow-liu",
     hidden_states: int | None = 8,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: ArrayLike | str | None = None,
     *,
     categories: Categories | None = None,
     unknown: UnknownRule = "error",
@@ -36,7 +36,7 @@ def learn_structure(
 
     Parameters
     ----------
-    X : array-like of shape (rows, columns), a data frame, rows of letters, or PairCounts
+    X : array-like of shape (rows, columns), a data frame, rows of letters, a stream, or PairCounts
         Labels or codes; None, NaN, null or -1 for a missing cell. Each pair of columns is judged by the rows that
         have both. `PairCounts` tell what is to be known of rows, wherever these are.
     method : {"chow-liu", "neighbour-joining"}
@@ -46,7 +46,7 @@ def learn_structure(
         2011). Rows that were drawn from a tree of hidden variables give that tree back, where they are enough.
     hidden_states : int or None
         Of each hidden variable. None: the Chow-Liu tree of the columns themselves, without hidden variables.
-    sample_weight : array-like of shape (rows,), optional
+    sample_weight : array-like of shape (rows,), or the name of a column of a stream, optional
         How often each row counts; may be fractional.
     categories, unknown, numeric
         How rows are read, as those of an estimator.

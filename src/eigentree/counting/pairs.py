@@ -16,9 +16,10 @@ from eigentree.checks import a_mapping, check_cells, our_arithmetic
 from eigentree.counting.counts import ROUNDING, weighted_chunks
 from eigentree.counting.dependence import mutual_information, tree_distances
 from eigentree.counting.given_arrays import GivenArrays, columns_array
-from eigentree.data.columns import Columns
+from eigentree.data.looked import any_rows_and_columns
 from eigentree.data.rows import Rows, rows_at_a_time
-from eigentree.data.weights import MOST_WEIGHT, checked_weights, warn_of_few
+from eigentree.data.streamed import Encoded, any_rows
+from eigentree.data.weights import MOST_WEIGHT, warn_of_few
 from eigentree.errors import DataError, quoted
 from eigentree.kernels.counting import count_pairs
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Booleans, Codes, Floats, Integers
+    from eigentree.data.columns import Columns
     from eigentree.data.states import Categories, NumericRule, UnknownRule
 
 __all__ = ["PairCounts"]
@@ -77,7 +79,7 @@ class PairCounts:
     def of(
         cls,
         X: ArrayLike | Any,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: ArrayLike | str | None = None,
         *,
         categories: Categories | None = None,
         unknown: UnknownRule = "error",
@@ -87,9 +89,9 @@ class PairCounts:
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), a data frame, or rows of letters
+        X : array-like of shape (rows, columns), a data frame, rows of letters, or a stream
             Labels or codes; None, NaN, null or -1 for a missing cell.
-        sample_weight : array-like of shape (rows,), optional
+        sample_weight : array-like of shape (rows,), or the name of a column of a stream, optional
             How often each row counts; may be fractional.
         categories, unknown, numeric
             As those of an estimator; counts add up only where their columns have the same labels, so give these
@@ -100,10 +102,8 @@ class PairCounts:
         DataError
             When the table of all pairs would not fit into memory.
         """
-        columns = (
-            X.columns if isinstance(X, Rows) else Columns.learned(X, categories, numeric, unknown, sample_weight)
-        )
-        return cls.empty(columns).update(X, sample_weight)
+        rows, columns = any_rows_and_columns(X, categories, numeric, unknown, sample_weight)
+        return cls.empty(columns).update(rows, sample_weight)
 
     @classmethod
     def empty(cls, columns: Columns) -> PairCounts:
@@ -113,15 +113,19 @@ class PairCounts:
         return cls(columns, 0, complete, np.zeros((size, size), np.int32))
 
     @our_arithmetic
-    def update(self, X: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> PairCounts:
+    def update(self, X: ArrayLike | Any, sample_weight: ArrayLike | str | None = None) -> PairCounts:
         """Return these counts with more rows added; the arguments are those of `of`."""
-        rows = Rows.of(X, self.columns)
-        weights = checked_weights(sample_weight, rows.count)
+        rows, weights = any_rows(X, self.columns, sample_weight)
         warn_of_few(weights)
         return self.count(rows, weights)
 
-    def count(self, rows: Rows, weights: NDArray[Any] | None) -> PairCounts:
+    def count(self, rows: Rows | Encoded, weights: NDArray[Any] | None) -> PairCounts:
         """Return these counts with rows of the same columns added, whose weights were checked."""
+        if isinstance(rows, Encoded):
+            total = self
+            for codes, weight in rows.chunks():
+                total = total.count(Rows.of_codes(codes, self.columns), weight)
+            return total
         added = _counted(rows, weights)
         return self + added if self.rows else added
 

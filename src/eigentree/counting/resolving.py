@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from eigentree.counting.pairs import PairCounts
 from eigentree.data.columns import Columns
+from eigentree.data.looked import Looked, any_rows_and_columns
 from eigentree.data.rows import Rows
+from eigentree.data.streams import is_stream
 from eigentree.data.weights import checked_weights
 from eigentree.structures.given import as_structure, require_structure
 from eigentree.structures.graph import LatentGraph
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from eigentree.data.states import Categories, NumericRule, UnknownRule
     from eigentree.structures.templates import Template
 
-__all__ = ["graph_over", "resolved", "rows_and_columns"]
+__all__ = ["graph_over", "resolved", "resolved_rows", "rows_and_columns"]
 
 
 def resolved(
@@ -49,6 +51,28 @@ def resolved(
     graph = as_structure(structure, learned.states, learned.names if learned.named else None)
     columns = _arranged(learned, graph)
     return graph, columns or Columns.of(graph).fitted_to(X, *reading)
+
+
+def resolved_rows(
+    structure: LatentGraph | Template | Any,
+    X: ArrayLike | Any,
+    categories: Categories | None = None,
+    numeric: NumericRule = "error",
+    unknown: UnknownRule = "error",
+    sample_weight: ArrayLike | str | None = None,
+) -> tuple[LatentGraph, Columns, Any]:
+    """Return the same as `resolved`, and the rows: as they were given, or those of a stream as codes."""
+    reading = (categories, numeric, unknown, sample_weight)
+    if not is_stream(X):
+        return *resolved(structure, X, categories, numeric, unknown, sample_weight), X
+    require_structure(structure)
+    structure = open_template(structure) or structure
+    if isinstance(structure, LearnedTemplate):
+        rows, columns = any_rows_and_columns(X, *reading)
+        return structure.learned(PairCounts.empty(columns).count(rows, None)), columns, rows
+    looked = Looked.at(X, *reading, structure if isinstance(structure, LatentGraph) else None)
+    graph, columns = resolved(structure, looked.look, categories, numeric, unknown)
+    return graph, columns, looked.rows(columns)
 
 
 def rows_and_columns(

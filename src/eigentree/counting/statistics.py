@@ -14,10 +14,10 @@ from eigentree.counting.counts import ROUNDING, Counts, weighted_chunks
 from eigentree.counting.given_arrays import GivenArrays, columns_array
 from eigentree.counting.joint_table import JointTable
 from eigentree.counting.layout import CountLayout
-from eigentree.counting.resolving import resolved
+from eigentree.counting.resolving import resolved_rows
 from eigentree.counting.row_sample import RowSample
-from eigentree.data.rows import Rows
-from eigentree.data.weights import MOST_WEIGHT, checked_weights, warn_of_few
+from eigentree.data.streamed import StreamedRows, any_rows, segments
+from eigentree.data.weights import MOST_WEIGHT, warn_of_few
 from eigentree.errors import DataError, quoted
 from eigentree.planning.search import Wishes
 from eigentree.planning.views import ViewPlan
@@ -76,30 +76,48 @@ class Statistics:
         max_rank: int | None = None,
         when_short: Literal["raise", "warn"] = "raise",
         *,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: ArrayLike | str | None = None,
         categories: Categories | None = None,
         unknown: UnknownRule = "error",
         numeric: NumericRule = "error",
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Statistics:
         """Return the statistics of rows.
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), a data frame, or rows of letters
-            Labels or codes; None, NaN, null or -1 for a missing cell.
+        X : array-like of shape (rows, columns), a data frame, rows of letters, or a stream
+            Labels or codes; None, NaN, null or -1 for a missing cell. A stream is rows that come in batches: a path
+            of CSV or Parquet files, a lazy frame, an iterator of tables, … (`stream_of` lists them).
         structure : LatentGraph, Template, or a graph of networkx, pgmpy or pyagrum
         views, max_rank, when_short
             As those of the estimator that is to learn from them: they decide which columns are counted together.
         sample_weight : array-like of shape (rows,), optional
-            How often each row counts; may be fractional.
+            How often each row counts; may be fractional. Of a stream, the name of the column that tells.
         categories, unknown, numeric
             As those of the estimator; statistics add up only where their columns have the same labels, so give
             these where not all labels occur in all parts.
+        checkpoint : str or PathLike, optional
+            A file that the count of a stream is written into now and then. Where the process ends before all rows
+            are counted, the same call goes on from there, and ends with the same bits; then the file is gone.
         """
         Wishes.checked(views, max_rank, when_short)
-        graph, columns = resolved(structure, X, categories, numeric, unknown, sample_weight)
+        if checkpoint is not None:
+            from eigentree.counting.checkpoints import counted_with_checkpoints
+
+            return counted_with_checkpoints(
+                checkpoint,
+                X,
+                structure,
+                lambda graph: ViewPlan.build(graph, views, max_rank, when_short),
+                categories,
+                numeric,
+                unknown,
+                sample_weight,
+            )
+        graph, columns, rows = resolved_rows(structure, X, categories, numeric, unknown, sample_weight)
         plan = ViewPlan.build(graph, views, max_rank, when_short)
-        return cls.empty(plan, columns).update(X, sample_weight)
+        return cls.empty(plan, columns).update(rows, sample_weight)
 
     @classmethod
     def empty(cls, plan: ViewPlan, columns: Columns | None = None) -> Statistics:
@@ -124,12 +142,16 @@ class Statistics:
         return self.counts.rows
 
     @our_arithmetic
-    def update(self, X: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> Statistics:
+    def update(self, X: ArrayLike | Any, sample_weight: ArrayLike | str | None = None) -> Statistics:
         """Return these statistics with more rows seen; the arguments are those of `of`."""
-        rows = Rows.of(X, self.columns)
-        weights = checked_weights(sample_weight, rows.count)
+        rows, weights = any_rows(X, self.columns, sample_weight)
         warn_of_few(weights)
-        return self.count(weighted_chunks(rows, weights))
+        if not isinstance(rows, StreamedRows):
+            return self.count(weighted_chunks(rows, weights))
+        total = self
+        for segment in segments(rows):
+            total = total.count(segment.chunks())
+        return total
 
     def count(self, chunks: Iterator[tuple[Codes, NDArray[Any] | None]]) -> Statistics:
         """Return these statistics with chunks of (codes, weights or None) seen, in one pass."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from eigentree.data.table import table_of
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from eigentree.data.looking import Look
     from eigentree.data.table import Table
 
-__all__ = ["Batch", "Stream", "batch_rows", "check_names", "needs_arrow", "require_names"]
+__all__ = ["Batch", "Stream", "batch_rows", "check_names", "needs_arrow", "require_names", "without_index"]
 
 BATCH = 2**16
 """Most rows of a batch that is read from a file or asked of an engine."""
@@ -43,7 +44,7 @@ class Batch:
     source: str
     first: int
 
-    @property
+    @cached_property
     def table(self) -> Table:
         """The rows as a table; there may be none."""
         with self.named():
@@ -69,14 +70,14 @@ class Stream(ABC):
         Whether the batches can be had more than once.
     rows : int or None
         How many rows there are, where that is known without reading them.
-    told : Look or None
-        What the types of the columns alone say: a look at no rows; None where nothing is known without reading.
+    told : Look
+        What the types of the columns alone say: a look at no rows.
     """
 
     names: tuple[str, ...] | None
     again: bool = True
     rows: int | None = None
-    told: Look | None = None
+    told: Look
 
     @abstractmethod
     def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
@@ -87,7 +88,7 @@ class Stream(ABC):
         columns : sequence of str, optional
             The columns that are needed; others are not read. By default all. Columns without names are all needed.
         skip : int
-            How many batches at the beginning to leave out.
+            How many of these batches to leave out at the beginning.
 
         Raises
         ------
@@ -96,6 +97,10 @@ class Stream(ABC):
         FileError
             When a file cannot be read, or is damaged.
         """
+
+    def whole_names(self) -> tuple[str, ...]:
+        """Return the names of all columns; raise `DataError` where they differ between files."""
+        return self.names or ()
 
     def mark(self) -> list[Any] | None:
         """Return what tells these rows from others without reading them, for JSON; None where nothing does."""
@@ -123,6 +128,14 @@ def require_names(wanted: Sequence[str], names: Sequence[str], source: str) -> N
     for name in wanted:
         if name not in names:
             raise DataError(f"{source} has no column {name!r}{did_you_mean(name, names)}")
+
+
+def without_index(schema: Any) -> Any:
+    """Return an Arrow schema without the index of the pandas frame that was written, which is no column there."""
+    import pyarrow
+
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    return pyarrow.schema([field for field in schema if field.name not in index])
 
 
 def needs_arrow(what: str) -> Any:

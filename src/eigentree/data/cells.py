@@ -28,6 +28,7 @@ __all__ = [
     "Factored",
     "Label",
     "array_cells",
+    "arrow_dictionary",
     "frame_cells",
     "is_marked_missing",
     "is_missing",
@@ -140,21 +141,27 @@ def _factored_series(series: Any, name: str) -> Factored:
     if library.is_pyarrow():
         import pyarrow
 
-        held = native if pyarrow.types.is_dictionary(native.type) else native.dictionary_encode()
-        whole = held.unify_dictionaries().combine_chunks()
-        # Before there are any rows there are no chunks either.
-        chunks = whole.chunks if isinstance(whole, pyarrow.ChunkedArray) else [whole]
-        categories = chunks[0].dictionary.to_pylist() if chunks else []
-        places = np.concatenate([[], *(chunk.indices.fill_null(-1).to_numpy(False) for chunk in chunks)])
-        if held is native:
-            return _declared(places, categories, bool(native.type.ordered), name)
-        return Factored(places.astype(np.int64), tuple(categories))
+        if pyarrow.types.is_dictionary(native.type):
+            return _declared(*arrow_dictionary(native), bool(native.type.ordered), name)
+        places, labels = arrow_dictionary(native.dictionary_encode())
+        return Factored(places, tuple(labels))
     if library.is_pandas_like():
         codes, labels = native.factorize()
         return _declared(codes, list(labels), False, name, declared=False)
     found = _object_cells(series.to_list(), name)
     assert isinstance(found, Factored)
     return found
+
+
+def arrow_dictionary(column: Any) -> tuple[Integers, list[Any]]:
+    """Return where the cells of an Arrow column stand in its dictionary, -1 for a missing one, and that."""
+    whole = column.unify_dictionaries() if column.num_chunks > 1 else column
+    # Before there are any rows there may be no chunks either.
+    chunks = whole.chunks
+    values = chunks[0].dictionary.to_pylist() if chunks else []
+    # Places may be unsigned, which -1 is not.
+    places = [chunk.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False) for chunk in chunks]
+    return places[0] if len(places) == 1 else np.concatenate([np.zeros(0, np.int64), *places]), values
 
 
 def _declared(

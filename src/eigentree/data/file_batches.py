@@ -8,10 +8,18 @@ from contextlib import contextmanager
 from glob import glob, has_magic
 from typing import TYPE_CHECKING, Any
 
-from eigentree.data.batches import Batch, Stream, batch_rows, check_names, needs_arrow, require_names
+from eigentree.data.batches import (
+    Batch,
+    Stream,
+    batch_rows,
+    check_names,
+    needs_arrow,
+    require_names,
+    without_index,
+)
 from eigentree.data.looking import Look
 from eigentree.data.whole_files import checked_path
-from eigentree.data.written import MISSING_MARKS, WrittenTable
+from eigentree.data.written import MISSING_MARKS, TextTable, WrittenTable
 from eigentree.errors import DataError, FileError
 
 if TYPE_CHECKING:
@@ -100,6 +108,7 @@ class FileStream(Stream):
         self.rows = None if None in counts else sum(count for count in counts if count is not None)
         # Types that differ between files say nothing.
         types = self.files[0].types
+        self.told = Look.unknown(self.names, "pyarrow")
         if types is not None and all(file.types is not None and file.types.equals(types) for file in self.files):
             self.told = Look.of(types.empty_table())
 
@@ -165,6 +174,7 @@ class _Parquet(_File):
         self.path = path
         with parquet.ParquetFile(path) as file:
             self.types, self.rows = file.schema_arrow, file.metadata.num_rows
+        self.types = without_index(self.types)
         self.names = tuple(self.types.names)
 
     def read(self, columns: tuple[str, ...], skip: int) -> Iterator[tuple[Any, int]]:
@@ -172,8 +182,12 @@ class _Parquet(_File):
         from pyarrow import parquet
 
         size, first = batch_rows(len(columns)), 0
+        # As they are stored, most often: each different text is made once.
+        texts = frozenset(name for name in columns if pyarrow.types.is_string(self.types.field(name).type))
         # Buffered, so that no column of a group of rows need be in memory as a whole.
-        with parquet.ParquetFile(self.path, buffer_size=2**20, pre_buffer=False) as file:
+        with parquet.ParquetFile(
+            self.path, buffer_size=2**20, pre_buffer=False, read_dictionary=list(texts)
+        ) as file:
             for group in range(file.metadata.num_row_groups):
                 rows = file.metadata.row_group(group).num_rows
                 if skip >= (there := -(-rows // size)):
@@ -181,7 +195,7 @@ class _Parquet(_File):
                     skip, first = skip - there, first + rows
                     continue
                 for batch in file.iter_batches(size, [group], list(columns)):
-                    yield (None if skip else pyarrow.Table.from_batches([batch])), first
+                    yield (None if skip else TextTable(pyarrow.Table.from_batches([batch]), texts)), first
                     skip, first = max(skip - 1, 0), first + batch.num_rows
 
 

@@ -230,8 +230,7 @@ def _filled_series(series: Any, name: str, holes: Booleans, values: NDArray[Any]
     try:
         if series.implementation.is_pyarrow():
             # narwhals has one kind of dictionary, pyarrow many.
-            native = series.implementation.to_native_namespace()
-            held = native.chunked_array([native.array(cells, series.to_native().type)])
+            held = _arrow_column(series.to_native(), cells)
             made = nw.from_native(held, series_only=True).alias(name)
         else:
             made = nw.new_series(name, cells, series.dtype, backend=series.implementation)
@@ -241,6 +240,22 @@ def _filled_series(series: Any, name: str, holes: Booleans, values: NDArray[Any]
     except Exception:  # whatever the library of the frame raises where a label does not fit its type
         pass
     return _new_series(name, cells, series.implementation)
+
+
+def _arrow_column(column: Any, cells: list[Any]) -> Any:
+    """Return cells as an Arrow column of the type of another; a dictionary keeps its values and their order."""
+    import pyarrow
+
+    if not pyarrow.types.is_dictionary(column.type):
+        return pyarrow.chunked_array([pyarrow.array(cells, column.type)])
+    whole = column.unify_dictionaries()
+    declared = whole.chunk(0).dictionary.to_pylist() if whole.num_chunks else []
+    labels = list(dict.fromkeys([*declared, *(cell for cell in cells if cell is not None)]))
+    places = {label: place for place, label in enumerate(labels)}
+    indices = pyarrow.array([places.get(cell) for cell in cells], column.type.index_type)
+    values = pyarrow.array(labels, column.type.value_type)
+    held = pyarrow.DictionaryArray.from_arrays(indices, values, ordered=column.type.ordered)
+    return pyarrow.chunked_array([held])
 
 
 def _new_series(name: str, cells: list[Any], library: Any) -> Any:

@@ -169,6 +169,12 @@ class Seen:
         return in_order(tuple(dict.fromkeys(cells)))
 
     @property
+    def measured(self) -> bool:
+        """Whether the column is one of numbers by its type, and some are no whole numbers."""
+        known = self.fractions.values
+        return self.kind == "numbers" and bool((np.isfinite(known) & (known != np.rint(known))).any())
+
+    @property
     def _known_numbers(self) -> int:
         return len(self.whole.values) + len(self.fractions.values)
 
@@ -256,6 +262,20 @@ class Look:
             kind: Kind = "numbers" if table.holds_numbers(place) else ""
             columns.append(Seen.of(table.column(place, name), weights, kind))
         return cls(table.names, tuple(columns), table.container, table.count)
+
+    @classmethod
+    def unknown(cls, names: tuple[str, ...], container: str) -> Look:
+        """Return the look at columns of which no more than their names is known."""
+        return cls(names, tuple(Seen("", 0, *_nothing()) for _ in names), container, 0)
+
+    def types(self) -> Look:
+        """Return what the types of the columns say, without what is declared: other rows may declare more."""
+        kinds: list[Kind] = [seen.kind if seen.kind != "labels" else "" for seen in self.columns]
+        return replace(self, columns=tuple(Seen(kind, 0, *_nothing()) for kind in kinds), rows=0)
+
+    def only(self, names: Sequence[str]) -> Look:
+        """Return the look at some of the columns."""
+        return replace(self, names=tuple(names), columns=tuple(self.seen(name) for name in names))
 
     def __add__(self, other: Look) -> Look:
         if not isinstance(other, Look):

@@ -44,14 +44,17 @@ class Rows:
         One view per column, of whatever number type the user gave.
     whole : array, shape (rows, columns), or None
         The same as one column-major array, where the user gave such a one of small unsigned integers.
+    first : int
+        The number of the first row, for messages: rows may be a part of more.
     """
 
     columns: Columns
     cells: tuple[NDArray[Any], ...]
     whole: NDArray[Any] | None = None
+    first: int = 0
 
     @classmethod
-    def of(cls, X: ArrayLike | Any, columns: Columns, absent: str | None = None) -> Rows:
+    def of(cls, X: ArrayLike | Any, columns: Columns, absent: str | None = None, first: int = 0) -> Rows:
         """Return the rows of an array, a list of rows, rows of letters, or a data frame.
 
         Parameters
@@ -63,6 +66,8 @@ class Rows:
         columns : Columns
         absent : str, optional
             A column that a frame need not have; its cells are missing then.
+        first : int
+            The number of the first row, for messages.
 
         Raises
         ------
@@ -89,11 +94,11 @@ class Rows:
             if isinstance(column, Written):
                 column = read_as(column, meaning)
             if meaning is None:
-                cells.append(_numbers(column, states, name, lenient))
+                cells.append(_numbers(column, states, name, lenient, first))
             else:
-                cells.append(_coded(column, meaning, name, lenient))
+                cells.append(_coded(column, meaning, name, lenient, first))
         whole = X if type(X) is np.ndarray and X.dtype == columns.code_type and X.flags.f_contiguous else None
-        return cls(columns, tuple(cells), whole if columns.plain and not lenient else None)
+        return cls(columns, tuple(cells), whole if columns.plain and not lenient else None, first)
 
     @classmethod
     def of_codes(cls, codes: Codes, columns: Columns) -> Rows:
@@ -141,7 +146,7 @@ class Rows:
             if bad >= 0:
                 name = self.columns.names[j]
                 raise DataError(
-                    f"row {start + bad}, column {name!r} holds {column[start + bad].item()!r}, "
+                    f"row {self.first + start + bad}, column {name!r} holds {column[start + bad].item()!r}, "
                     f"but {name!r} has the codes 0 to {count - 1} (-1, NaN or null for a missing cell); {_WIDEN}"
                 )
         return codes
@@ -156,14 +161,14 @@ class Rows:
 _WIDEN = "fit with all of them as categories=, or take what is unknown as missing with unknown='missing'"
 
 
-def _numbers(cells: Cells, states: int, name: str, lenient: bool) -> NDArray[Any]:
+def _numbers(cells: Cells, states: int, name: str, lenient: bool, first: int) -> NDArray[Any]:
     """Return the cells of a column whose codes stand for themselves, NaN or -1 where one is missing."""
     if isinstance(cells, Factored):
         codes = [label if isinstance(label, int) else UNKNOWN for label in cells.labels]
         if not lenient and UNKNOWN in codes:
             odd = codes.index(UNKNOWN)
             row = np.flatnonzero(cells.places == odd)
-            where = f"row {row[0]}, column {name!r}" if len(row) else f"column {name!r}"
+            where = f"row {first + row[0]}, column {name!r}" if len(row) else f"column {name!r}"
             raise DataError(
                 f"{where} holds {cells.labels[odd]!r}, but {name!r} has the integer codes 0 to {states - 1}; fit "
                 f"on labels, or give them as categories={{{name!r}: [...]}}"
@@ -179,7 +184,7 @@ def _numbers(cells: Cells, states: int, name: str, lenient: bool) -> NDArray[Any
     return cells
 
 
-def _coded(cells: Cells, meaning: Meaning, name: str, lenient: bool) -> NDArray[Any]:
+def _coded(cells: Cells, meaning: Meaning, name: str, lenient: bool, first: int) -> NDArray[Any]:
     """Return the codes of a column of labels or numbers, -1 where a cell is missing."""
     codes = meaning.encode(cells)
     if (unknown := codes == UNKNOWN).any():
@@ -187,7 +192,7 @@ def _coded(cells: Cells, meaning: Meaning, name: str, lenient: bool) -> NDArray[
             row = int(unknown.argmax())
             cell = cells.labels[cells.places[row]] if isinstance(cells, Factored) else cells[row].item()
             raise DataError(
-                f"row {row}, column {name!r} holds {cell!r}, but {name!r} has {meaning.told()}; {_WIDEN}"
+                f"row {first + row}, column {name!r} holds {cell!r}, but {name!r} has {meaning.told()}; {_WIDEN}"
             )
         codes[unknown] = MISSING
     return codes.astype(np.min_scalar_type(-1 - len(meaning.labels)))

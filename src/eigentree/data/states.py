@@ -151,7 +151,7 @@ def stands_for_itself(seen: Seen, states: int, numeric: NumericRule) -> bool:
     if seen.beyond:
         return False
     found = seen.together()
-    if found is None or found == (False, True):
+    if found is None:
         return True
     if not isinstance(found, Numbers):
         return all(isinstance(label, int) and 0 <= label < states for label in found)

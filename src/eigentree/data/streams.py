@@ -8,10 +8,18 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from eigentree.data.batches import Batch, Stream, batch_rows, check_names, needs_arrow, require_names
+from eigentree.data.batches import (
+    Batch,
+    Stream,
+    batch_rows,
+    check_names,
+    needs_arrow,
+    require_names,
+    without_index,
+)
 from eigentree.data.file_batches import FileStream, file_kind, found_files
 from eigentree.data.looking import Look
-from eigentree.data.table import frame_of, table_of
+from eigentree.data.table import frame_of
 from eigentree.errors import DataError, quoted
 
 if TYPE_CHECKING:
@@ -154,9 +162,10 @@ class _Dataset(Stream):
     """A dataset of pyarrow."""
 
     def __init__(self, dataset: Any) -> None:
-        self._dataset, self.names = dataset, tuple(dataset.schema.names)
+        schema = without_index(dataset.schema)
+        self._dataset, self.names = dataset, tuple(schema.names)
         check_names(self.names, "the dataset")
-        self.told = Look.of(dataset.schema.empty_table())
+        self.told = Look.of(schema.empty_table())
 
     def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
         """Yield the batches of each fragment in turn."""
@@ -173,11 +182,10 @@ class _Dataset(Stream):
             path = getattr(tagged.fragment, "path", None)
             name = "the dataset" if path is None else repr(path)
             source, first = name, first if name == source else 0
-            if skip:
-                skip -= 1
-            elif tagged.record_batch.num_rows:
+            rows = tagged.record_batch.num_rows
+            if rows and not skip:
                 yield Batch(pyarrow.Table.from_batches([tagged.record_batch]), source, first)
-            first += tagged.record_batch.num_rows
+            skip, first = skip - (rows > 0 and skip > 0), first + rows
 
 
 class _Batches(Stream):
@@ -190,8 +198,9 @@ class _Batches(Stream):
         if first is None:
             raise DataError("the iterator of batches has none; give at least one, with at least one row")
         self._rest = chain([first], batches)
-        with Batch(first, "batch 0", 0).named():
-            self.names = table_of(first, least=0).names
+        with (batch := Batch(first, "batch 0", 0)).named():
+            self.told = Look.of(batch.table).types()
+        self.names = self.told.names
 
     def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
         """Yield what the iterator has left, each batch with its number."""
@@ -205,7 +214,8 @@ class _Callable(Stream):
 
     def __init__(self, function: Callable[[], Iterable[Any]]) -> None:
         self._function = function
-        self.names = _Batches(self._called()).names
+        self.told = _Batches(self._called()).told
+        self.names = self.told.names
 
     def _called(self) -> Iterator[Any]:
         what = f"{quoted(self._function)}, which is to return batches,"
@@ -239,11 +249,11 @@ def _projected(batch: Batch, columns: Sequence[str] | None) -> Batch:
 def _named(batches: Iterable[Any], source: str, skip: int) -> Iterator[Batch]:
     """Yield the batches of an engine that have rows, each with where it begins."""
     first = 0
-    for number, data in enumerate(batches):
+    for data in batches:
         rows = len(data)
-        if number >= skip and rows:
+        if rows and not skip:
             yield Batch(data, source, first)
-        first += rows
+        skip, first = skip - (rows > 0 and skip > 0), first + rows
 
 
 def _engine(what: str, batches: Iterable[Any]) -> Iterator[Any]:

@@ -77,6 +77,10 @@ class Table(ABC):
         """Return whether a column is one of numbers by its type, whatever its cells."""
         return False
 
+    def without(self, name: str) -> Table:
+        """Return the same rows without one of their columns that have names."""
+        return _Without(self, (self.names or ()).index(name))
+
 
 @dataclass(eq=False)
 class _Array(Table):
@@ -149,6 +153,27 @@ class _Frame(Table):
     def cells(self, place: int) -> list[Any]:
         found: list[Any] = self.frame[:, place].to_list()
         return found
+
+
+@dataclass(eq=False)
+class _Without(Table):
+    """A table without one of its columns."""
+
+    table: Table
+    gone: int
+
+    def __post_init__(self) -> None:
+        self.container, self.count, self.width = self.table.container, self.table.count, self.table.width - 1
+        self.names = tuple(name for at, name in enumerate(self.table.names or ()) if at != self.gone)
+
+    def column(self, place: int, name: str) -> Cells:
+        return self.table.column(place + (place >= self.gone), name)
+
+    def cells(self, place: int) -> list[Any]:
+        return self.table.cells(place + (place >= self.gone))
+
+    def holds_numbers(self, place: int) -> bool:
+        return self.table.holds_numbers(place + (place >= self.gone))
 
 
 def placed(

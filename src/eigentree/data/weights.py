@@ -14,7 +14,15 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats
 
-__all__ = ["LIGHT", "MOST_WEIGHT", "checked_weights", "positive_weights", "warn_of_few"]
+__all__ = [
+    "LIGHT",
+    "MOST_WEIGHT",
+    "check_total",
+    "checked_weights",
+    "positive_weights",
+    "warn_of_few",
+    "warn_of_little",
+]
 
 MOST_WEIGHT = 2.0**53
 """Largest sum of weights; beyond it doubles no longer tell whole numbers apart."""
@@ -42,14 +50,19 @@ def checked_weights(sample_weight: ArrayLike | None, rows: int) -> NDArray[Any] 
         raise DataError("sample_weight holds negative, infinite or missing numbers")
     with np.errstate(over="ignore"):
         total = weights.sum(dtype=np.float64)
-    if total > MOST_WEIGHT:
-        raise DataError(f"sample_weight adds up to {total:.3g}, too much to count by ones; divide it by a constant")
+    check_total(total)
     if ((weights > 0) & (weights < LEAST_WEIGHT)).any():
         raise DataError(
             f"sample_weight holds {weights[weights > 0].min():.3g}, too small to count; multiply it by a constant, "
             f"or give 0 for rows that are to be left out"
         )
     return weights
+
+
+def check_total(total: float) -> None:
+    """Raise `DataError` where weights add up to more than can be counted."""
+    if total > MOST_WEIGHT:
+        raise DataError(f"sample_weight adds up to {total:.3g}, too much to count by ones; divide it by a constant")
 
 
 def positive_weights(sample_weight: ArrayLike | None, rows: int) -> Floats:
@@ -64,9 +77,12 @@ def positive_weights(sample_weight: ArrayLike | None, rows: int) -> Floats:
 
 def warn_of_few(weights: NDArray[Any] | None) -> None:
     """Warn where rows that are learned from have weights that add up to far less than their number."""
-    if weights is None:
-        return
-    total, rows = weights.sum(dtype=np.float64), np.count_nonzero(weights)
+    if weights is not None:
+        warn_of_little(weights.sum(dtype=np.float64), int(np.count_nonzero(weights)))
+
+
+def warn_of_little(total: float, rows: int) -> None:
+    """Warn where the weights of so many rows add up to far less than their number."""
     if total < FEW * rows:
         notice(
             f"{LIGHT} {total:.3g} for {rows} rows: the model would believe that it saw hardly any row; multiply "

@@ -10,14 +10,15 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eigentree.checks import MOST_WHOLE
-from eigentree.data.cells import Factored, Label
+from eigentree.data.cells import Factored, Label, arrow_dictionary
 from eigentree.data.labels import Labels
-from eigentree.data.table import Table
+from eigentree.data.table import Table, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from eigentree.data.cells import Cells
     from eigentree.data.labels import Meaning
 
-__all__ = ["MISSING_MARKS", "Written", "WrittenTable", "read_as", "typed_texts"]
+__all__ = ["MISSING_MARKS", "TextTable", "Written", "WrittenTable", "read_as", "typed_texts"]
 
 MISSING_MARKS = (
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A"),
@@ -59,16 +60,60 @@ class WrittenTable(Table):
 
     def column(self, place: int, name: str) -> Cells:
         """Return the cells of a column, as they are written."""
-        held = self.arrow.column(place).unify_dictionaries().combine_chunks()
-        chunks = held.chunks if hasattr(held, "chunks") else [held]
-        texts = chunks[0].dictionary.to_pylist() if chunks else []
-        places = np.concatenate([np.zeros(0), *(chunk.indices.fill_null(-1).to_numpy(False) for chunk in chunks)])
-        return Written(places.astype(np.int64), tuple(texts))
+        places, texts = arrow_dictionary(self.arrow.column(place))
+        return Written(places, tuple(texts))
 
     def cells(self, place: int) -> list[Any]:
         """Return the cells of a column as they are written, None for a missing one."""
         found: list[Any] = self.arrow.column(place).to_pylist()
         return found
+
+
+@dataclass(eq=False)
+class TextTable(Table):
+    """Rows in an Arrow table, some columns of which are text that was read as dictionaries, for speed alone."""
+
+    arrow: Any
+    texts: frozenset[str]
+
+    def __post_init__(self) -> None:
+        self.container = "pyarrow"
+        self.count, self.width = self.arrow.shape
+        self.names = tuple(self.arrow.column_names)
+
+    def column(self, place: int, name: str) -> Cells:
+        """Return the cells of a column; text has the labels that occur."""
+        if self.arrow.column_names[place] not in self.texts:
+            return self._frame.column(place, name)
+        places, texts = arrow_dictionary(self.arrow.column(place))
+        came = np.bincount(places + 1, minlength=len(texts) + 1)[1:] > 0
+        if came.all():
+            return Factored(places, tuple(texts))
+        moved = np.append(np.cumsum(came) - 1, -1)
+        return Factored(moved[places], tuple(text for text, there in zip(texts, came, strict=True) if there))
+
+    def cells(self, place: int) -> list[Any]:
+        """Return the cells of a column, None for a missing one."""
+        found: list[Any] = self.arrow.column(place).to_pylist()
+        return found
+
+    def holds_numbers(self, place: int) -> bool:
+        """Return whether a column is one of numbers by its type."""
+        return self._frame.holds_numbers(place)
+
+    @cached_property
+    def _frame(self) -> Table:
+        return table_of(self.arrow, least=0)
+
+    def plain(self) -> Any:
+        """Return the rows as an Arrow table in which text is text."""
+        import pyarrow
+
+        types = [
+            pyarrow.field(field.name, field.type.value_type) if field.name in self.texts else field
+            for field in self.arrow.schema
+        ]
+        return self.arrow.cast(pyarrow.schema(types))
 
 
 def typed_texts(texts: Sequence[str]) -> NDArray[Any] | None:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.data.states import check_rules
-from eigentree.engine.answers import Answers, warn_helped
+from eigentree.data.streams import is_stream
+from eigentree.engine.answers import warn_helped
 from eigentree.errors import ParameterError, quoted
 from eigentree.models.features import Features
+from eigentree.models.writing import Writing, scored_batches
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Face", "require_face"]
 
 
-class Face(Features, Answers):
+class Face(Features, Writing):
     """What users ask of a fitted estimator; `fit` leaves a model, and the model answers.
 
     Attributes
@@ -66,10 +68,15 @@ class Face(Features, Answers):
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), a data frame, or rows of letters
-            Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
+        X : array-like of shape (rows, columns), a data frame, rows of letters, or a stream
+            Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell. The scores of a
+            stream are in memory, eight bytes per row; `score_samples_to` writes them into a file.
         """
-        log_prob, replaced = self._model.log_prob(self._rows(X))
+        if is_stream(X):
+            scored = [(part, count) for _, part, count in scored_batches(self._model, self._columns, X)]
+            log_prob, replaced = np.concatenate([part for part, _ in scored]), sum(count for _, count in scored)
+        else:
+            log_prob, replaced = self._model.log_prob(self._rows(X))
         warn_helped(replaced, f"of {len(log_prob)} rows {self._model.replaced}")
         return log_prob
 

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self
 from eigentree.checks import as_float, finite_number, generator, one_of, our_arithmetic, whole_number
 from eigentree.counting.counts import Counts, weighted_chunks
 from eigentree.counting.pairs import PairCounts
-from eigentree.counting.resolving import graph_over, resolved, rows_and_columns
+from eigentree.counting.resolving import graph_over, resolved_rows
 from eigentree.counting.row_sample import RowSample
 from eigentree.counting.statistics import Statistics, check_counts
 from eigentree.data.columns import Columns
+from eigentree.data.looked import any_rows_and_columns
 from eigentree.data.states import check_rules
-from eigentree.data.weights import checked_weights, positive_weights, warn_of_few
+from eigentree.data.streamed import any_rows
+from eigentree.data.weights import positive_weights, warn_of_few
 from eigentree.em.distinct import DistinctRows
 from eigentree.em.finishing import finished
 from eigentree.em.sizes import Size, SizeSearch, Trial
@@ -182,27 +184,30 @@ class SpectralJunctionTree(Face):
         return self.statistics_.counts
 
     @learns
-    def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | str | None = None) -> Self:
         """Return the model learned from rows.
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), a data frame, or rows of letters
+        X : array-like of shape (rows, columns), a data frame, rows of letters, or a stream
             Labels or codes; None, NaN, null or -1 for a missing cell. A row counts wherever the cells that are
-            needed are present.
+            needed are present. A stream is rows that come in batches, such as a path of CSV or Parquet files.
         y : None
             Ignored, for scikit-learn.
-        sample_weight : array-like of shape (rows,), optional
+        sample_weight : array-like of shape (rows,), or the name of a column of a stream, optional
             How often each row counts; may be fractional.
         """
         self._check_parameters()
         if (template := open_template(self.structure)) is not None:
             return self._fit_sizes(template, X, sample_weight)
-        graph, columns = resolved(self.structure, X, self.categories, self.numeric, self.unknown, sample_weight)
+        reading = (self.categories, self.numeric, self.unknown, sample_weight)
+        graph, columns, rows = resolved_rows(self.structure, X, *reading)
         plan = self.plan(graph)
-        return self._learn(plan, Statistics.empty(plan, columns).update(X, sample_weight))
+        return self._learn(plan, Statistics.empty(plan, columns).update(rows, sample_weight))
 
-    def _fit_sizes(self, template: HiddenChowLiu, X: ArrayLike | Any, sample_weight: ArrayLike | None) -> Self:
+    def _fit_sizes(
+        self, template: HiddenChowLiu, X: ArrayLike | Any, sample_weight: ArrayLike | str | None
+    ) -> Self:
         """Return the model of a learned tree, its hidden states doubled while held-out rows become likelier."""
         if self.shrinkage != "auto":
             raise ParameterError(
@@ -214,8 +219,9 @@ class SpectralJunctionTree(Face):
                 f"a spectral model has one tree, not the {template.trees} of {quoted(self.structure)}; leave trees "
                 f"out, or take EMJunctionTree"
             )
-        rows, columns = rows_and_columns(X, self.categories, self.numeric, self.unknown, sample_weight)
-        weights = checked_weights(sample_weight, rows.count)
+        reading = (self.categories, self.numeric, self.unknown, sample_weight)
+        found, columns = any_rows_and_columns(X, *reading)
+        rows, weights = any_rows(found, columns, sample_weight)
         warn_of_few(weights)
         pairs = PairCounts.empty(columns).count(rows, weights)
         trials: list[Trial] = []
@@ -246,7 +252,9 @@ class SpectralJunctionTree(Face):
         return self._published(best, search_=search)
 
     @learns
-    def partial_fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | str | None = None
+    ) -> Self:
         """Return the model learned from these rows and all that were given before.
 
         The result is the same, to the last bit, as `fit` on all the rows at once. A structure that is learned, and
@@ -255,7 +263,7 @@ class SpectralJunctionTree(Face):
         if "statistics_" not in vars(self):
             return self.fit(X, y, sample_weight)
         self._check_parameters()
-        learned = self._learned(self.plan_, self.statistics_.update(self._rows(X), sample_weight))
+        learned = self._learned(self.plan_, self.statistics_.update(*any_rows(X, self._columns, sample_weight)))
         learned.report.warn()
         kept = {"search_": self.search_} if "search_" in vars(self) else {}
         return self._published(learned, **kept)

@@ -1,0 +1,221 @@
+"""What is learned from streams is what is learned in memory, to the last bit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet
+import pytest
+
+import eigentree as et
+from eigentree.data import batches, file_batches
+
+GRAPH = et.zoo.hmm(length=6, hidden_states=2, observed_states=3)
+STRUCTURE = et.zoo.HMM(hidden_states=2)
+
+
+def rows_of(count: int = 700, seed: int = 1) -> pd.DataFrame:
+    """Labels, numbers, truth values and missing cells, of a hidden Markov model."""
+    random = np.random.default_rng(seed)
+    codes = et.LatentNetwork.random(GRAPH, seed=0).sample(count, seed=seed)
+    table = pd.DataFrame(codes, columns=[f"step {t}" for t in range(6)]).astype(object)
+    table["step 0"] = [["low", "mid", "top"][code] for code in codes[:, 0]]
+    table["step 1"] = [[2, 4, 8][code] for code in codes[:, 1]]
+    table["step 2"] = codes[:, 2] > 0
+    table["step 3"] = [None if random.random() < 0.1 else ["a", "b", "c"][code] for code in codes[:, 3]]
+    table["weight"] = random.integers(0, 4, count)
+    return table.infer_objects()
+
+
+TABLE = rows_of()
+X = TABLE.drop(columns="weight")
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "BATCH", 97)
+    monkeypatch.setattr(file_batches, "BLOCK_BYTES", 3_000)
+
+
+def parquet(path: Path, table: pd.DataFrame) -> Any:
+    pa.parquet.write_table(pa.Table.from_pandas(table), path / "rows.parquet", row_group_size=260)
+    return path / "rows.parquet"
+
+
+def csv(path: Path, table: pd.DataFrame) -> Any:
+    table.to_csv(path / "rows.csv", index=False)
+    return str(path / "rows.csv")
+
+
+def folder(path: Path, table: pd.DataFrame) -> Any:
+    for number, rows in enumerate(np.array_split(np.random.default_rng(0).permutation(len(table)), 4)):
+        table.iloc[rows].to_parquet(path / f"part {number}.parquet")
+    return path
+
+
+def lazy(path: Path, table: pd.DataFrame) -> Any:
+    return pl.from_pandas(table).lazy()
+
+
+def relation(path: Path, table: pd.DataFrame) -> Any:
+    return duckdb.connect().read_parquet(str(parquet(path, table)))
+
+
+def dataset(path: Path, table: pd.DataFrame) -> Any:
+    return pa.dataset.dataset(folder(path, table), format="parquet")
+
+
+def generator(path: Path, table: pd.DataFrame) -> Iterator[Any]:
+    """Batches of any sizes and order, empty ones too."""
+    random = np.random.default_rng(3)
+    order = random.permutation(len(table))
+    cuts = np.sort(random.integers(0, len(table), 9))
+    return (table.iloc[part] for part in np.split(order, cuts))
+
+
+def function(path: Path, table: pd.DataFrame) -> Any:
+    return lambda: generator(path, table)
+
+
+EVERY = [parquet, csv, folder, lazy, relation, dataset, generator, function]
+every_stream = pytest.mark.parametrize("make", EVERY, ids=lambda make: make.__name__)
+Make = Callable[[Path, pd.DataFrame], Any]
+
+
+def same(one: et.Statistics, two: et.Statistics) -> bool:
+    here, there = one.arrays(), two.arrays()
+    # What held the rows is no part of what was counted.
+    columns = one.columns == two.columns
+    return (
+        columns
+        and sorted(here) == sorted(there)
+        and all(np.array_equal(here[key], there[key]) for key in here if key != "columns")
+    )
+
+
+@every_stream
+def test_statistics_of_a_stream_are_those_in_memory(make: Make, tmp_path: Path) -> None:
+    expected = et.Statistics.of(X, STRUCTURE)
+    assert same(et.Statistics.of(make(tmp_path, X), STRUCTURE), expected)
+    weighted = et.Statistics.of(X, STRUCTURE, sample_weight=TABLE["weight"])
+    assert same(et.Statistics.of(make(tmp_path, TABLE), STRUCTURE, sample_weight="weight"), weighted)
+
+
+@every_stream
+def test_models_of_a_stream_are_those_in_memory(make: Make, tmp_path: Path) -> None:
+    model = et.SpectralJunctionTree(STRUCTURE).fit(X)
+    streamed = et.SpectralJunctionTree(STRUCTURE).fit(make(tmp_path, X))
+    np.testing.assert_array_equal(streamed.score_samples(X), model.score_samples(X))
+    assert streamed.columns_ == model.columns_
+    more = rows_of(seed=2).drop(columns="weight")
+    (tmp_path / "more").mkdir()
+    both = streamed.partial_fit(make(tmp_path / "more", more))
+    assert same(both.statistics_, model.partial_fit(more).statistics_)
+    np.testing.assert_array_equal(both.score_samples(X), model.score_samples(X))
+
+
+@every_stream
+@pytest.mark.parametrize("structure", ["auto", et.zoo.HiddenChowLiu(hidden_states=2)], ids=["auto", "tree"])
+def test_structures_of_a_stream_are_those_in_memory(make: Make, structure: Any, tmp_path: Path) -> None:
+    pairs = et.PairCounts.of(make(tmp_path, X))
+    expected = et.PairCounts.of(X)
+    assert pairs.columns == expected.columns
+    np.testing.assert_array_equal(pairs.matrix, expected.matrix)
+    assert et.learn_structure(make(tmp_path, X)).edges == et.learn_structure(X).edges
+    model = et.SpectralJunctionTree(structure).fit(X)
+    streamed = et.SpectralJunctionTree(structure).fit(make(tmp_path, X))
+    assert streamed.graph_.edges == model.graph_.edges
+    np.testing.assert_array_equal(streamed.score_samples(X), model.score_samples(X))
+
+
+@every_stream
+def test_the_columns_of_a_graph_alone_are_read(make: Make, tmp_path: Path) -> None:
+    codes = pd.DataFrame(et.LatentNetwork.random(GRAPH, seed=0).sample(500, seed=3), columns=GRAPH.observed)
+    codes.iloc[::7, 2] = -1
+    expected = et.Statistics.of(codes, GRAPH)
+    wide = codes.assign(note=[f"{k}" for k in range(500)], other=0.5)[["note", *GRAPH.observed[::-1], "other"]]
+    assert same(et.Statistics.of(make(tmp_path, wide), GRAPH), expected)
+
+
+def test_batches_without_names_are_columns_by_position() -> None:
+    codes = et.LatentNetwork.random(GRAPH, seed=0).sample(500, seed=3)
+    expected = et.Statistics.of(codes, GRAPH)
+    for structure in (GRAPH, STRUCTURE):
+        assert same(et.Statistics.of((codes[k : k + 99] for k in range(0, 500, 99)), structure), expected)
+    words = ["".join("ACG"[code] for code in row) for row in codes]
+    assert same(
+        et.Statistics.of((words[k : k + 99] for k in range(0, 500, 99)), STRUCTURE),
+        et.Statistics.of(words, STRUCTURE),
+    )
+
+
+def test_numbers_are_cut_into_the_same_bins(tmp_path: Path) -> None:
+    measured = X.assign(degrees=np.random.default_rng(0).normal(15, 8, len(X)).round(1))
+    expected = et.Statistics.of(measured, STRUCTURE, numeric="quantiles")
+    for make in EVERY:
+        (tmp_path / make.__name__).mkdir()
+        stream = make(tmp_path / make.__name__, measured)
+        assert same(et.Statistics.of(stream, STRUCTURE, numeric="quantiles"), expected)
+
+
+def test_files_that_are_counted_apart_add_up(tmp_path: Path) -> None:
+    folder(tmp_path, X)
+    labels = {name: et.SpectralJunctionTree(STRUCTURE).fit(X).columns_.labels(name) for name in X}
+    parts = [
+        et.Statistics.of(tmp_path / name, STRUCTURE, categories=labels) for name in sorted(os.listdir(tmp_path))
+    ]
+    total = parts[0] + parts[1] + parts[2] + parts[3]
+    assert same(total, et.Statistics.of(X, STRUCTURE, categories=labels))
+
+
+def test_a_label_that_is_not_given_is_told_with_file_and_row(tmp_path: Path) -> None:
+    folder(tmp_path, X)
+    odd = pd.read_parquet(tmp_path / "part 2.parquet")
+    odd.loc[odd.index[120], "step 0"] = "new"
+    odd.to_parquet(tmp_path / "part 2.parquet")
+    given = {"step 0": ["low", "mid", "top"]}
+    message = (
+        r"part 2.parquet': row 120, column 'step 0' holds 'new', but 'step 0' has the labels 'low', 'mid', 'top'"
+    )
+    with pytest.raises(et.DataError, match=message):
+        et.Statistics.of(tmp_path, STRUCTURE, categories=given)
+    assert et.Statistics.of(tmp_path, STRUCTURE, categories=given, unknown="missing").rows == len(X)
+    with pytest.raises(et.DataError, match=r"batch 1: row 20, column 'step 0' holds 'new'"):
+        et.Statistics.of((odd[k : k + 100] for k in range(0, len(odd), 100)), STRUCTURE, categories=given)
+    codes = np.zeros((10, 6), np.int64)
+    codes[7, 3] = 3
+    with pytest.raises(et.DataError, match=r"batch 1: row 2, column 'x3' holds 3, but 'x3' has the codes 0 to 2"):
+        et.Statistics.of(iter([codes[:5], codes[5:]]), GRAPH)
+
+
+def test_weights_of_a_stream_are_a_column(tmp_path: Path) -> None:
+    path = parquet(tmp_path, TABLE)
+    with pytest.raises(
+        et.DataError, match="sample_weight names 'wight', which is no column; did you mean 'weight'"
+    ):
+        et.Statistics.of(path, STRUCTURE, sample_weight="wight")
+    with pytest.raises(et.DataError, match="sample_weight is the name of one of their columns, not"):
+        et.Statistics.of(path, STRUCTURE, sample_weight=TABLE["weight"])
+    with pytest.raises(et.DataError, match=r"rows.parquet': sample_weight, column 'step 0', holds other cells"):
+        et.Statistics.of(path, STRUCTURE, sample_weight="step 0")
+    light = parquet(tmp_path, TABLE.assign(weight=TABLE["weight"] / 100))
+    with pytest.warns(RuntimeWarning, match="sample_weight adds up to"):
+        et.Statistics.of(light, STRUCTURE, sample_weight="weight")
+
+
+def test_a_stream_of_measurements_stops_at_once(tmp_path: Path) -> None:
+    def endless() -> Iterator[pd.DataFrame]:
+        while True:
+            yield pd.DataFrame({"a": [0.5, 1.5], "b": [0, 1]})
+
+    with pytest.raises(et.DataError, match="batch 0: column 'a' looks continuous"):
+        et.Statistics.of(endless(), STRUCTURE)
