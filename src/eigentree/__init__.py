@@ -30,10 +30,13 @@ if TYPE_CHECKING:
     from eigentree.models.classifier import JunctionTreeClassifier as JunctionTreeClassifier
     from eigentree.models.dependencies import dependencies as dependencies
     from eigentree.models.em import EMJunctionTree as EMJunctionTree
+    from eigentree.models.em_hmm import EMHMM as EMHMM
     from eigentree.models.files import load as load
+    from eigentree.models.hmm_sizes import select_hmm as select_hmm
     from eigentree.models.imputer import JunctionTreeImputer as JunctionTreeImputer
     from eigentree.models.online_em import OnlineEMJunctionTree as OnlineEMJunctionTree
     from eigentree.models.spectral import SpectralJunctionTree as SpectralJunctionTree
+    from eigentree.models.spectral_hmm import SpectralHMM as SpectralHMM
     from eigentree.plots import plot as plot
     from eigentree.structures import zoo as zoo
     from eigentree.structures.graph import LatentGraph as LatentGraph
@@ -44,6 +47,7 @@ __version__ = "0.2.0"
 _HOME = {
     "Counts": "counting.counts",
     "DataError": "errors",
+    "EMHMM": "models.em_hmm",
     "EMJunctionTree": "models.em",
     "EigentreeError": "errors",
     "FileError": "errors",
@@ -60,6 +64,7 @@ _HOME = {
     "PairCounts": "counting.pairs",
     "ParameterError": "errors",
     "RankError": "errors",
+    "SpectralHMM": "models.spectral_hmm",
     "SpectralJunctionTree": "models.spectral",
     "Statistics": "counting.statistics",
     "TensorError": "errors",
@@ -68,6 +73,7 @@ _HOME = {
     "expected_counts": "em.expected_tables",
     "learn_structure": "counting.learned_structure",
     "load": "models.files",
+    "select_hmm": "models.hmm_sizes",
 }
 _MODULES = {"datasets": "datasets", "plot": "plots.plot", "zoo": "structures.zoo"}
 

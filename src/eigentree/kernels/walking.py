@@ -19,7 +19,7 @@ from eigentree.kernels.compiling import compiled, helper, inlined
 if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
 
-__all__ = ["CLIPPED", "Floor", "Walk", "WalkSpace", "constants", "walk"]
+__all__ = ["CLIPPED", "LEAST_PRODUCT", "Floor", "Walk", "WalkSpace", "constants", "walk"]
 
 CLIPPED = 4.0
 """How much of a column's own distribution is added to its table for each unit of probability below zero."""

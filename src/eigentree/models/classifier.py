@@ -11,6 +11,7 @@ from eigentree.checks import one_of, our_arithmetic
 from eigentree.counting.resolving import resolved, rows_and_columns
 from eigentree.counting.statistics import Statistics
 from eigentree.data.rows import Rows
+from eigentree.data.sequences import Sequences
 from eigentree.data.states import check_rules
 from eigentree.data.table import table_of
 from eigentree.data.weights import LIGHT, checked_weights, positive_weights, warn_of_few
@@ -19,6 +20,7 @@ from eigentree.models.class_column import ClassColumn, column_of_class
 from eigentree.models.face import require_face
 from eigentree.models.features import Features
 from eigentree.models.parameters import cloned, learns
+from eigentree.models.sequence_face import SequenceFace
 from eigentree.models.spectral import SpectralJunctionTree
 from eigentree.models.targets import Targets, label_array, shown_label
 from eigentree.notices import kept_notices, notice
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from eigentree.models.online_em import OnlineEMJunctionTree
     from eigentree.structures.learned_templates import HiddenChowLiu
 
-    Estimator: TypeAlias = SpectralJunctionTree | EMJunctionTree | OnlineEMJunctionTree
+    Estimator: TypeAlias = SpectralJunctionTree | EMJunctionTree | OnlineEMJunctionTree | Any
 
 __all__ = ["JunctionTreeClassifier"]
 
@@ -47,7 +49,7 @@ class JunctionTreeClassifier(Features):
 
     Parameters
     ----------
-    estimator : SpectralJunctionTree, EMJunctionTree or OnlineEMJunctionTree
+    estimator : SpectralJunctionTree, EMJunctionTree, OnlineEMJunctionTree, or a model of sequences such as EMHMM
         What is fitted to the rows; it stays unfitted itself. A template as its structure is built once, from the
         columns of all rows, so that all classes have the same states.
     class_as : {"models", "column"}
@@ -121,7 +123,8 @@ class JunctionTreeClassifier(Features):
     @property
     def _columns(self) -> Columns:
         self._require_fit()
-        require_face(self.estimator)
+        if not isinstance(self.estimator, SequenceFace):
+            require_face(self.estimator)
         check_rules(self.estimator.unknown)
         return self.columns_.reading(self.estimator.unknown)
 
@@ -139,6 +142,8 @@ class JunctionTreeClassifier(Features):
         sample_weight : array-like of shape (rows,), optional
             How often each row counts, for models and for the prior.
         """
+        if isinstance(self.estimator, SequenceFace):
+            return self._fit_sequences(X, y, sample_weight)
         require_face(self.estimator)
         one_of("class_as", self.class_as, ("models", "column"))
         if self.class_as == "column":
@@ -164,6 +169,25 @@ class JunctionTreeClassifier(Features):
             return self._become(fitted | _spectral_models(self.estimator, structure, columns, parts))
         return self._become(fitted | {"estimators_": _other_models(self.estimator, structure, columns, parts)})
 
+    def _fit_sequences(self, X: ArrayLike | Any, y: ArrayLike | Any, sample_weight: ArrayLike | None) -> Self:
+        """Return the classifier after fitting a model of sequences to those of each class."""
+        one_of("class_as", self.class_as, ("models",))
+        settings: Any = self.estimator
+        reading = (settings.categories, settings.numeric, settings.unknown)
+        sequences = Sequences.learned(X, None, settings.sequence, settings.time, *reading)
+        weights = checked_weights(sample_weight, sequences.count)
+        warn_of_few(weights)
+        targets = Targets.of(y, sequences.count)
+        fitted = _told(targets, weights) | {"columns_": sequences.columns}
+        models = []
+        for code, label in enumerate(targets.classes.tolist()):
+            own = np.flatnonzero(targets.codes == code)
+            model = cloned(settings)
+            with _named(shown_label(label)):
+                model.fit(sequences.chosen(own), sample_weight=None if weights is None else weights[own])
+            models.append(model)
+        return self._become(fitted | {"estimators_": models})
+
     def _fit_column(self, X: ArrayLike | Any, y: ArrayLike | Any, sample_weight: ArrayLike | None) -> Self:
         """Return the classifier after fitting one model to the columns and the class."""
         count = table_of(X).count
@@ -181,7 +205,11 @@ class JunctionTreeClassifier(Features):
 
         A model learned by EM without pseudo-counts, or spectral without a floor, can call a row impossible: -inf.
         """
-        rows = Rows.of(X, self._columns)
+        columns = self._columns
+        if isinstance(self.estimator, SequenceFace):
+            each = [model.score_samples(X) for model in self.estimators_]
+            return np.asarray(np.stack(each, axis=1) + np.log(self.class_prior_))
+        rows = Rows.of(X, columns)
         if "class_column_" in vars(self):
             log_joint = self.class_column_.log_joint(self.estimator_.model_, rows)
             if impossible := int((~np.isfinite(log_joint).any(axis=1)).sum()):

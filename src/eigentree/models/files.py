@@ -11,7 +11,7 @@ from eigentree.counting.statistics import check_counts
 from eigentree.counting.stored_statistics import KIND as STATISTICS
 from eigentree.counting.stored_statistics import read_statistics, statistics_content
 from eigentree.data.documents import Section, UnknownEntryError, plain
-from eigentree.data.stores import Writer, checked_columns, columns_content, opened_store
+from eigentree.data.stores import Writer, checked_columns, columns_content, columns_of, opened_store
 from eigentree.em.stored_learning import (
     learner_content,
     outcome_content,
@@ -27,10 +27,20 @@ from eigentree.exact.stored_network import network_content, read_network
 from eigentree.models.class_column import ClassColumn
 from eigentree.models.classifier import JunctionTreeClassifier
 from eigentree.models.em import EMJunctionTree
+from eigentree.models.em_hmm import EMHMM
 from eigentree.models.imputer import OUTPUTS, JunctionTreeImputer
 from eigentree.models.online_em import OnlineEMJunctionTree
+from eigentree.models.sequence_face import SequenceFace
 from eigentree.models.spectral import SpectralJunctionTree
+from eigentree.models.spectral_hmm import SpectralHMM
 from eigentree.models.stored_labels import labels_content, read_labels
+from eigentree.models.stored_sequences import (
+    hmm_content,
+    listed,
+    read_hmm,
+    read_spectral_hmm,
+    spectral_hmm_content,
+)
 from eigentree.planning.stored_plan import plan_content, read_plan
 from eigentree.spectral.stored_fit import model_content, read_model, read_report, report_content
 from eigentree.structures import zoo
@@ -47,7 +57,13 @@ if TYPE_CHECKING:
     from eigentree.models.parameters import Parameters
 
     Estimator: TypeAlias = (
-        SpectralJunctionTree | EMJunctionTree | OnlineEMJunctionTree | JunctionTreeClassifier | JunctionTreeImputer
+        SpectralJunctionTree
+        | EMJunctionTree
+        | OnlineEMJunctionTree
+        | EMHMM
+        | SpectralHMM
+        | JunctionTreeClassifier
+        | JunctionTreeImputer
     )
 
 __all__ = ["load", "save_estimator"]
@@ -58,6 +74,8 @@ ESTIMATORS: Mapping[str, type[Estimator]] = {
         SpectralJunctionTree,
         EMJunctionTree,
         OnlineEMJunctionTree,
+        EMHMM,
+        SpectralHMM,
         JunctionTreeClassifier,
         JunctionTreeImputer,
     )
@@ -68,6 +86,9 @@ TEMPLATES: Mapping[str, type[Template]] = {
     for name in zoo.__all__
     if isinstance(each := getattr(zoo, name), type) and issubclass(each, Template) and each is not Template
 }
+
+SEQUENCE_TABLES = ("init", "start", "transitions")
+"""Parameters that may be arrays, and come back as lists."""
 
 SOURCES_OF_CHANCE = (
     np.random.Generator,
@@ -132,8 +153,8 @@ def _content(writer: Writer, estimator: Any, graph: LatentGraph | None = None) -
     which it is the pattern.
     """
     known = estimator.__sklearn_is_fitted__()
-    if known:
-        graph = _models(estimator)[0].graph_
+    if known and not isinstance(own := _models(estimator)[0], SequenceFace):
+        graph = own.graph_
     parameters = {
         name: _parameter_content(writer.within(name), name, value, graph)
         for name, value in estimator.get_params(deep=False).items()
@@ -194,6 +215,8 @@ def _parameter_content(writer: Writer, name: str, value: Any, graph: LatentGraph
         return {"estimator": {"kind": _kind(value), "content": _content(writer, value, graph)}}
     if isinstance(value, SOURCES_OF_CHANCE):
         return {"value": None}
+    if name in SEQUENCE_TABLES:
+        value = listed(value)
     return {"value": plain(value, f"the parameter {name}")}
 
 
@@ -237,6 +260,10 @@ def _fitted_content(writer: Writer, estimator: Any) -> dict[str, Any]:
         return _classes_content(writer, estimator)
     if isinstance(estimator, JunctionTreeImputer):
         return {"estimators": _models_content(writer, estimator)}
+    if isinstance(estimator, EMHMM):
+        return hmm_content(writer, estimator)
+    if isinstance(estimator, SpectralHMM):
+        return spectral_hmm_content(writer, estimator)
     content: dict[str, Any] = {"columns": columns_content(estimator.columns_)}
     if isinstance(estimator, SpectralJunctionTree):
         content["plan"] = writer.share("plans", estimator.plan_, lambda plan: plan_content(writer, plan))
@@ -273,6 +300,10 @@ def _read_fitted(reader: Reader, kind: str, content: Any) -> dict[str, Any]:
     if kind == JunctionTreeImputer.__name__:
         (model,) = _read_models(reader, Section(content, kind, ("estimators",)), 1)
         return {"estimator_": model}
+    if kind == EMHMM.__name__:
+        return read_hmm(reader, content)
+    if kind == SpectralHMM.__name__:
+        return read_spectral_hmm(reader, content)
     if kind == SpectralJunctionTree.__name__:
         return _read_spectral(reader, content)
     more = (
@@ -367,7 +398,10 @@ def _read_classes(reader: Reader, content: Any) -> dict[str, Any]:
     if not (prior > 0).all() or abs(prior.sum() - 1) > 1e-9:
         raise FileError("a classifier has one share per class")
     models = _read_models(reader, entry, 1 if entry.has("class_column") else len(classes))
-    columns = checked_columns(entry["columns"], models[0].graph_)
+    if isinstance(models[0], SequenceFace):
+        columns = columns_of(entry["columns"])
+    else:
+        columns = checked_columns(entry["columns"], models[0].graph_)
     fitted: dict[str, Any] = {"classes_": classes, "class_prior_": prior.copy()}
     if entry.has("class_column"):
         column = ClassColumn(columns, entry.text("class_column"))
@@ -402,5 +436,7 @@ def _read_models(reader: Reader, entry: Section, count: int) -> list[Any]:
 
 def _columns_of(model: Any) -> tuple[tuple[str, int], ...]:
     """Return the columns of a fitted model and their numbers of states; each class may have its own graph."""
+    if isinstance(model, SequenceFace):
+        return tuple(zip(model.columns_.names, model.columns_.states, strict=True))
     graph = model.graph_
     return tuple((name, graph.states[name]) for name in graph.observed)

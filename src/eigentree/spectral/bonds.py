@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
 
-__all__ = ["NO_SIGNAL", "Bond", "centred_bond", "plain_bond", "scaled_bond"]
+__all__ = ["NO_SIGNAL", "Bond", "centred_bond", "plain_bond", "scaled_bond", "unscaled_bond"]
 
 SCALING_ROWS = 20.0
 """c of the variance scaling: how many rows' worth of counts steady a rare state."""
@@ -51,9 +51,16 @@ def scaled_bond(pairs: list[Floats], rank: int, rows: Floats) -> Bond:
     steady = SCALING_ROWS / rows
     low = _inverse_root(np.mean([pair.sum(axis=-1) for pair in pairs], axis=0) + steady)
     high = [_inverse_root(pair.sum(axis=-2) + steady) for pair in pairs]
-    bordered = [_bordered(pair) for pair in pairs]
-    bond = centred_bond(bordered, rank, low, high)
-    # The constant is the sum of the one-hot vector's entries.
+    return _spread(centred_bond([_bordered(pair) for pair in pairs], rank, low, high))
+
+
+def unscaled_bond(pairs: list[Floats], rank: int) -> Bond:
+    """Return the bonds of leaves with the shared direction taken out exactly, but without variance scaling."""
+    return _spread(centred_bond([_bordered(pair) for pair in pairs], rank))
+
+
+def _spread(bond: Bond) -> Bond:
+    """Return a bond in terms of one-hot vectors alone: the constant is the sum of their entries."""
     spread = [part[..., 1:, :] + part[..., :1, :] for part in (bond.projection, *bond.solves)]
     return Bond(spread[0], spread[1:], bond.sizes)
 

@@ -7,13 +7,13 @@ the distribution that the model will answer with, which adds up to 1 whatever th
 from __future__ import annotations
 
 import math
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from eigentree.counting.row_sample import bounded, held_share
 from eigentree.engine.walking import floor_of
+from eigentree.spectral.held_out import FLOORS, GRID, LEAST_LOG, USUAL, Search, paired_gain, usual_floor
 from eigentree.spectral.learning import learn
 from eigentree.spectral.marginals import counted_marginals, pseudo_rows
 from eigentree.spectral.sources import CountedTables
@@ -30,14 +30,7 @@ if TYPE_CHECKING:
     from eigentree.planning.views import ViewPlan
     from eigentree.spectral.fit import SpectralFit
 
-__all__ = [
-    "USUAL",
-    "Choice",
-    "ClassChoice",
-    "choose",
-    "choose_class_shrinkage",
-    "usual_floor",
-]
+__all__ = ["Choice", "ClassChoice", "choose", "choose_class_shrinkage"]
 
 FOLDS = 2
 
@@ -46,22 +39,6 @@ MANY_SAMPLES = 20
 
 LARGE_CELLS = 2**20
 """Tables with more cells than this are learned from once only: one fold is held out, not each in turn."""
-
-GRID = (0.1, 0.2, 0.4, 0.8, 1.6, 6.4, 25.6, 102.4, math.inf)
-"""Values of kappa to choose from; infinity is independent columns, if scaled. Less than the first is never best."""
-
-USUAL = 0.4
-"""The best or next to it whatever the structure, from 1,000 rows on: here the search begins, and without rows to
-hold out it ends here."""
-
-FLOORS = (1.0, 10.0, 30.0, 100.0)
-"""Floors to choose from, as multiples of the usual one."""
-
-LEAST_LOG = -745.0
-"""About the log of the smallest number: what a cell counts as that is impossible without a floor."""
-
-SURE = 2.0
-"""By how many standard errors held-out likelihood must be better than at the usual place; less would be chance."""
 
 CLASS_FOLDS = 3
 """Where classes are told apart; on splice junctions five chose no better, for half as much time again."""
@@ -73,14 +50,6 @@ More is safer where rows are few, but gives up what dependence between columns t
 
 CLASS_GRID = (0.4, 0.8, 1.2, 1.6, 2.4, 3.2, 4.8, 6.4, 12.8, math.inf)
 """Values of kappa to choose from where classes are told apart, which often wants more shrinkage than likelihood."""
-
-
-def usual_floor(rows: float) -> float:
-    """Return the floor at which the search begins, and ends where there are no rows to hold out.
-
-    It is far below what a cell's probability is uncertain by, and goes away as rows grow in number.
-    """
-    return min(1e-3, 10.0 / max(rows, 1.0))
 
 
 class Choice(NamedTuple):
@@ -141,79 +110,13 @@ def choose(
     ]
     weights = np.concatenate([held[k].weights for k in usable])
     floors = tuple(usual * multiple for multiple in FLOORS) if floor is None else (floor,)
-    search = _Search(trials, weights, GRID, floors)
+    search = Search(trials, weights, GRID, floors)
     if whole.apart:
         # Hubs have few parameters, which is a gain where the structure is true, and only there.
-        apart = _Search([trial.apart() for trial in trials], weights, GRID, floors)
+        apart = Search([trial.apart() for trial in trials], weights, GRID, floors)
         if apart.beats(search):
             search, whole = apart, whole.apart
     return Choice(*search.best(), search.tried(), whole, counted_marginals(counts, added))
-
-
-_Place: TypeAlias = tuple[int, int]
-"""Where a shrinkage and a floor stand among those to choose from."""
-
-
-class _Search:
-    """A search among shrinkages and floors, which scores held-out rows at no more pairs than it has to.
-
-    Attributes
-    ----------
-    trials : sequence of _Trial
-    weights : array, shape (rows of all trials,)
-    grid : (tuple of float, tuple of float)
-        Shrinkages and floors to choose from, in rising order.
-    """
-
-    def __init__(
-        self,
-        trials: Sequence[_Trial],
-        weights: NDArray[Any],
-        shrinkages: tuple[float, ...],
-        floors: tuple[float, ...],
-    ) -> None:
-        self.trials = trials
-        self.weights = weights
-        self.grid = shrinkages, floors
-        self._scores: dict[_Place, Floats] = {}
-
-    def best(self) -> tuple[float, float]:
-        """Return the pair that climbing from the usual one leads to, if it is surely better; else the usual."""
-        return self._at(self._best)
-
-    @cached_property
-    def _best(self) -> _Place:
-        usual = place = self.grid[0].index(USUAL), 0
-        while (better := max(self._near(place), key=self._mean)) != place:
-            place = better
-        gain, error = _paired(self._score(place) - self._score(usual), self.weights)
-        return place if gain > SURE * error else usual
-
-    def beats(self, other: _Search) -> bool:
-        """Return whether the best pair is better than that of a search on other fits and the same rows."""
-        return self._mean(self._best) > other._mean(other._best)
-
-    def tried(self) -> dict[tuple[float, float], float]:
-        """Return the mean log probability at all pairs that were scored."""
-        return {self._at(place): self._mean(place) for place in sorted(self._scores)}
-
-    def _near(self, place: _Place) -> list[_Place]:
-        """Return a place and those next to it: more or less of one, or more of both."""
-        places = [(place[0] + a, place[1] + b) for a, b in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1))]
-        shrinkages, floors = self.grid
-        return [near for near in places if 0 <= near[0] < len(shrinkages) and 0 <= near[1] < len(floors)]
-
-    def _mean(self, place: _Place) -> float:
-        return float(self.weights @ self._score(place)) / float(self.weights.sum())
-
-    def _at(self, place: _Place) -> tuple[float, float]:
-        shrinkages, floors = self.grid
-        return shrinkages[place[0]], floors[place[1]]
-
-    def _score(self, place: _Place) -> Floats:
-        if place not in self._scores:
-            self._scores[place] = np.concatenate([trial.score(*self._at(place)) for trial in self.trials])
-        return self._scores[place]
 
 
 class _Trial(NamedTuple):
@@ -255,13 +158,6 @@ def _without(counts: Counts, fold: Fold) -> Counts:
     return counts - counts.empty().count(iter([fold])) if len(fold.codes) else counts
 
 
-def _paired(gains: Floats, weights: NDArray[Any]) -> tuple[float, float]:
-    """Return the mean of the rows' gains, and its standard error."""
-    total = float(weights.sum())
-    mean = float(weights @ gains) / total
-    return mean, math.sqrt(float(weights @ (gains - mean) ** 2)) / total
-
-
 class ClassChoice(NamedTuple):
     """One shrinkage for the models of all classes, and the mean held-out log P(class | row) of each one tried."""
 
@@ -297,7 +193,7 @@ def choose_class_shrinkage(
     log_share = np.concatenate([part for part, _ in known], axis=1)
     weights = np.concatenate([part for _, part in known])
     mean = log_share @ weights / float(weights.sum())
-    behind = [_paired(log_share[mean.argmax()] - other, weights) for other in log_share]
+    behind = [paired_gain(log_share[mean.argmax()] - other, weights) for other in log_share]
     level = [kappa for kappa, (gap, error) in zip(CLASS_GRID, behind, strict=True) if gap <= LEVEL * error]
     return ClassChoice(level[-1], dict(zip(CLASS_GRID, mean.tolist(), strict=True)))
 

@@ -1,0 +1,240 @@
+"""The race of starts of a hidden chain: on part of the sequences first, the best of them to the end on all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+
+from eigentree.em.chain_resettling import resettled
+from eigentree.em.chain_starts import start_of
+from eigentree.em.climbing import climbed
+from eigentree.em.racing import Heat
+from eigentree.engine.sequence_passes import SequencePass
+from eigentree.engine.symbols import Symbols
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from eigentree.arrays import Floats
+    from eigentree.em.chain_starts import ChainKind
+    from eigentree.em.chains import ChainProblem
+    from eigentree.em.climbing import Climb, Stopping
+
+__all__ = ["ChainCourse", "ChainStanding", "chain_climbs"]
+
+RACED_STEPS = 20_000
+"""Steps of the part of the sequences on which starts are raced."""
+
+LONGEST_PIECE = 1_000
+"""A longer sequence is raced on pieces of it."""
+
+ENTRANTS: tuple[tuple[ChainKind, int], ...] = (("moments", 2), ("windows", 6), ("position", 1), ("random", 15))
+"""How many starts of each kind are raced."""
+
+HEAT_STEPS = (10, 20, 40)
+"""Steps of each heat; after each the better half goes on."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChainCourse:
+    """What is climbed on, and how.
+
+    Attributes
+    ----------
+    problem : ChainProblem
+    stopping : Stopping
+    max_iter : int
+    accelerate : bool
+    validation : ChainProblem, optional
+    """
+
+    problem: ChainProblem
+    stopping: Stopping
+    max_iter: int
+    accelerate: bool
+    validation: ChainProblem | None = None
+
+    def climbed(self, start: Floats) -> Iterator[Climb]:
+        """Yield a climb on all sequences."""
+        return _climbed(self.problem, start, self, self.max_iter, self.validation)
+
+
+class ChainStanding(NamedTuple):
+    """How a fit stands.
+
+    Attributes
+    ----------
+    climbs : tuple of (str, Climb)
+        The kind of start and the climb on all sequences, of each so far.
+    heats : tuple of Heat
+    absent : tuple of (str, str)
+        The kinds of which there could be no start, with the reason.
+    """
+
+    climbs: tuple[tuple[str, Climb], ...]
+    heats: tuple[Heat, ...] = ()
+    absent: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def best(self) -> tuple[str, Climb]:
+        """The kind and the climb that came highest."""
+        return max(self.climbs, key=lambda each: each[1].score)
+
+    @property
+    def steps(self) -> int:
+        """Steps on all sequences so far."""
+        return sum(len(climb.history) - 1 for _, climb in self.climbs)
+
+
+def chain_climbs(
+    course: ChainCourse, init: Floats | str, restarts: int, random: np.random.Generator
+) -> Iterator[ChainStanding]:
+    """Yield how a fit stands after each step on all sequences, until it is over.
+
+    Parameters
+    ----------
+    course : ChainCourse
+    init : parameters to start from, "race", or a kind of start
+    restarts : int
+        How many starts are climbed from to the end.
+    random : Generator
+    """
+    if not isinstance(init, str):
+        yield from _to_the_end(course, [("given", init)], ChainStanding(()))
+        return
+    kinds = dict(ENTRANTS) if init == "race" else {cast("ChainKind", init): restarts}
+    part = _part(course.problem, random)
+    drawn = [(kind, start_of(kind, part, random)) for kind, count in kinds.items() for _ in range(count)]
+    entrants = [(str(kind), start) for kind, start in drawn if start is not None]
+    absent = tuple((kind, WITHOUT) for kind in dict.fromkeys(kind for kind, start in drawn if start is None))
+    if not entrants:
+        # Moments may tell nothing, chance always does.
+        entrants = [
+            ("random", start) for _ in range(restarts) if (start := start_of("random", part, random)) is not None
+        ]
+    heats: list[Heat] = []
+    if init == "race":
+        entrants = _raced(course, part, entrants, restarts, heats, random)
+    yield from _to_the_end(course, entrants[:restarts], ChainStanding((), tuple(heats), absent))
+
+
+WITHOUT = "symbols are too few or too many for moments to tell the states apart"
+
+
+def _raced(
+    course: ChainCourse,
+    part: ChainProblem,
+    entrants: Sequence[tuple[str, Floats]],
+    restarts: int,
+    heats: list[Heat],
+    random: np.random.Generator,
+) -> list[tuple[str, Floats]]:
+    """Return the starts that did best, the leader first; what each heat showed is added to a list."""
+
+    def reached(start: Floats, steps: int) -> Climb:
+        *_, climb = _climbed(part, start, course, steps)
+        return climb
+
+    field = [_Entrant(kind, start, -np.inf) for kind, start in entrants]
+    done = 0
+    for steps in HEAT_STEPS:
+        climbs = [(entrant.kind, reached(entrant.start, steps)) for entrant in field]
+        done += steps
+        field = _ordered(climbs, part, done, heats)[: max(restarts, len(field) // 2)]
+    climbs = [(entrant.kind, reached(entrant.start, 0)) for entrant in field]
+    moved = [
+        (kind, resettled(part.layout, climb, partial(reached, steps=MOVE_STEPS), part.weight, random))
+        for kind, climb in climbs[:RESETTLED]
+    ]
+    field = _ordered([*moved, *climbs], part, done, heats)
+    # What part of the sequences rules out, others may show.
+    return [(entrant.kind, part.layout.softened(entrant.start, SOFTENED)) for entrant in field]
+
+
+class _Entrant(NamedTuple):
+    """A start of a race: its kind, where it stands, and its objective there."""
+
+    kind: str
+    start: Floats
+    objective: float
+
+
+def _ordered(
+    climbs: Sequence[tuple[str, Climb]], part: ChainProblem, done: int, heats: list[Heat]
+) -> list[_Entrant]:
+    """Return who is where after a heat, the leader first, those that have met once; the heat is added to a list."""
+    ends = [_Entrant(kind, climb.parameters, climb.history[-1]) for kind, climb in climbs]
+    ends.sort(key=lambda end: -end.objective)
+    rows = int((part.walk.weights > 0).sum())
+    heats.append(Heat(rows, done, tuple((end.kind, end.objective / part.weight) for end in ends)))
+    kept: list[_Entrant] = []
+    for end in ends:
+        if not kept or kept[-1].objective - end.objective > SAME * part.weight:
+            kept.append(end)
+    return kept
+
+
+MOVE_STEPS = 15
+"""Steps after each move of a state."""
+
+RESETTLED = 2
+"""How many of the leaders move their states."""
+
+SOFTENED = 1e-3
+"""The share of even distributions in the starts that are climbed from to the end."""
+
+SAME = 1e-7
+"""Starts whose objectives per step differ by less have met."""
+
+
+def _to_the_end(
+    course: ChainCourse, entrants: Sequence[tuple[str, Floats]], standing: ChainStanding
+) -> Iterator[ChainStanding]:
+    for kind, start in entrants:
+        before = standing
+        for climb in course.climbed(start):
+            standing = before._replace(climbs=(*before.climbs, (kind, climb)))
+            yield standing
+
+
+def _climbed(
+    problem: ChainProblem, start: Floats, course: ChainCourse, steps: int, validation: ChainProblem | None = None
+) -> Iterator[Climb]:
+    # What `climbed` asks of a problem, this one has: evaluations, a layout and a weight.
+    own, other = cast("Any", problem), cast("Any", validation)
+    return climbed(own, start, course.stopping, steps, course.accelerate, other)
+
+
+def _part(problem: ChainProblem, random: np.random.Generator) -> ChainProblem:
+    """Return a problem of part of the sequences, whole or in pieces; the same problem where they are few."""
+    walk = problem.walk
+    order = walk.order if walk.order is not None else np.arange(len(walk.weights))
+    own = order[walk.weights[order] > 0]
+    lengths = np.diff(walk.starts)[own]
+    taken = random.permutation(len(own))
+    share = max(1, RACED_STEPS // LONGEST_PIECE)
+    pieces: list[tuple[int, int, float]] = []
+    total = 0
+    whole = lengths.sum() <= RACED_STEPS
+    for place in range(len(own)) if whole else taken.tolist():
+        begin, length, weight = int(walk.starts[own[place]]), int(lengths[place]), float(walk.weights[own[place]])
+        if whole or length <= LONGEST_PIECE:
+            pieces.append((begin, begin + length, weight))
+            total += length
+        else:
+            for first in random.integers(
+                0, length - LONGEST_PIECE + 1, min(share, length // LONGEST_PIECE)
+            ).tolist():
+                pieces.append((begin + first, begin + first + LONGEST_PIECE, weight))
+                total += LONGEST_PIECE
+        if not whole and total >= RACED_STEPS:
+            break
+    symbols = walk.symbols
+    steps = np.concatenate([symbols.steps[begin:end] for begin, end, _ in pieces])
+    starts = np.concatenate([[0], np.cumsum([end - begin for begin, end, _ in pieces])])
+    weights = np.array([weight for *_, weight in pieces])
+    part = SequencePass(Symbols(steps, symbols.lines, symbols.states), starts, weights, walk.threads)
+    return replace(problem, walk=part, prior=problem.prior * min(1.0, total * 1.0 / max(1.0, problem.weight)))

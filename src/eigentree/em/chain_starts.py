@@ -1,0 +1,242 @@
+"""Where a climb on sequences may start: pooled moments, clusters of windows, positions, chance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from eigentree.engine.threads import one_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from eigentree.arrays import Booleans, Floats, Integers
+    from eigentree.em.chains import ChainProblem
+    from eigentree.engine.symbols import Symbols
+
+__all__ = ["KINDS", "ChainKind", "start_of"]
+
+ChainKind: TypeAlias = Literal["moments", "windows", "position", "random"]
+
+MOST_FEATURES = 64
+"""Most symbols, or pairs of them, whose moments are looked at."""
+
+LEAST_RATIO = 1e-6
+"""Moments whose last singular value is a smaller share of the first tell no states apart."""
+
+REACHES = (1, 3)
+"""How many steps a window goes to either side."""
+
+ROUNDS = 20
+"""Steps of EM by which windows are put into classes."""
+
+FLOOR = 0.02
+"""What is mixed into tables that are only guessed, so that nothing is ruled out."""
+
+
+def start_of(kind: ChainKind, problem: ChainProblem, random: np.random.Generator) -> Floats | None:
+    """Return parameters to start from, or None where sequences tell none of this kind."""
+    return KINDS[kind](problem, random)
+
+
+def _random(problem: ChainProblem, random: np.random.Generator) -> Floats:
+    """Return tables at random, some of which like to stay in a state."""
+    layout = problem.layout
+    drawn = random.exponential(size=len(layout.possible))
+    links, emissions = layout.tables(drawn)
+    staying = random.choice([0.0, 1.0, 5.0]) * layout.states * np.eye(layout.states)
+    return layout.vector([links[0], *(table + staying for table in links[1:])], emissions)
+
+
+def _windows(problem: ChainProblem, random: np.random.Generator) -> Floats:
+    """Return the tables of a mixture of windows, whose classes are taken for states."""
+    reach = int(random.choice(REACHES))
+    cells, sizes = _window_cells(problem, reach)
+    classes = problem.layout.states
+    first, sequence = _seeds(cells, classes, random), _firsts(problem)
+    shares = np.full((len(cells), classes), FLOOR)
+    alike = (cells[:, None, :] == cells[first]).mean(axis=2)
+    shares[np.arange(len(cells)), (alike + 1e-6 * random.random(alike.shape)).argmax(axis=1)] = 1.0
+    shares /= shares.sum(axis=1, keepdims=True)
+    weights = _step_weights(problem)
+    for _ in range(ROUNDS):
+        scores = np.log(weights @ shares + 1.0)[None, :].repeat(len(cells), axis=0)
+        for column, size in enumerate(sizes):
+            codes = cells[:, column]
+            counts = np.stack(
+                [np.bincount(codes, weights * shares[:, each], size + 1)[:size] for each in range(classes)]
+            )
+            logs = np.log((counts + 0.5) / (counts + 0.5).sum(axis=1, keepdims=True))
+            # The last is for what is missing, or beyond the ends.
+            scores += np.column_stack([logs, np.zeros(classes)]).T[codes]
+        scores -= scores.max(axis=1, keepdims=True)
+        shares = np.exp(scores)
+        shares /= shares.sum(axis=1, keepdims=True)
+    return _of_shares(problem, shares, sequence)
+
+
+def _position(problem: ChainProblem, random: np.random.Generator) -> Floats:
+    """Return tables in which states follow each other from the first steps of sequences to the last."""
+    lengths = np.diff(problem.walk.starts)
+    where = (np.arange(lengths.sum()) - np.repeat(problem.walk.starts[:-1], lengths)) / np.repeat(lengths, lengths)
+    shares = np.full((len(where), problem.layout.states), 0.1) + 0.1 * random.random((1, problem.layout.states))
+    shares[np.arange(len(where)), (where * problem.layout.states).astype(np.int64)] += 1.0
+    shares /= shares.sum(axis=1, keepdims=True)
+    return _of_shares(problem, shares, _firsts(problem))
+
+
+def _moments(problem: ChainProblem, random: np.random.Generator) -> Floats | None:
+    """Return the tables that pooled counts of three neighbours tell (Hsu, Kakade, Zhang 2009; Anandkumar 2012).
+
+    Given the state of a step, what is shown before, at and after it is independent, so the matrices of what comes
+    before and after, one for each symbol shown between, are diagonal in the same basis: that of the states.
+    """
+    states, symbols = problem.layout.states, problem.walk.symbols
+    whole = np.flatnonzero((symbols.lines < np.array(symbols.states)).all(axis=1))
+    past, now, later = _triples(problem, whole)
+    if past is None or now is None or later is None:
+        return None
+    weights = now.weights
+    both = np.bincount(later.codes * past.size + past.codes, weights, later.size * past.size)
+    with one_thread():
+        left, values, right = np.linalg.svd(both.reshape(later.size, past.size))
+        if len(values) < states or not values[states - 1] > LEAST_RATIO * values[0]:
+            return None
+        left, right = left[:, :states], right[:states]
+        cut = np.zeros((now.size, states, states))
+        for symbol in range(now.size):
+            own = now.codes == symbol
+            one = np.bincount(
+                later.codes[own] * past.size + past.codes[own], weights[own], later.size * past.size
+            ).reshape(later.size, past.size)
+            cut[symbol] = (left.T @ one @ right.T) / values[:states]
+        _, basis = np.linalg.eig(np.tensordot(random.normal(size=now.size), cut, 1))
+        basis = basis.real + basis.imag
+        if np.linalg.cond(basis) > 1e8:
+            return None
+        shown = np.einsum("ij,sjk,ki->is", np.linalg.inv(basis), cut, basis)
+    table = np.zeros((states, len(symbols.lines)))
+    table[:, whole] = np.clip(shown, 0.0, None)
+    return _of_symbols(problem, symbols, table, whole)
+
+
+class _View:
+    """What a step is seen by: codes, how many there are, and the weight of each step."""
+
+    def __init__(self, codes: Integers, size: int, weights: Floats) -> None:
+        self.codes, self.size, self.weights = codes, size, weights
+
+
+def _triples(problem: ChainProblem, whole: Integers) -> tuple[_View | None, _View | None, _View | None]:
+    """Return what is shown before, at and after each step that has enough neighbours without missing cells."""
+    count = len(whole)
+    if not 1 < count <= MOST_FEATURES:
+        return None, None, None
+    reach = 2 if count * count <= MOST_FEATURES else 1
+    places = np.full(len(problem.walk.symbols.lines), -1)
+    places[whole] = np.arange(count)
+    codes = places[problem.walk.symbols.steps]
+    lengths = np.diff(problem.walk.starts)
+    sequence = np.repeat(np.arange(len(lengths)), lengths)
+    if len(codes) <= 2 * reach:
+        return None, None, None
+    middle = np.arange(reach, len(codes) - reach)
+    own = sequence[middle - reach] == sequence[middle + reach]
+    for away in range(-reach, reach + 1):
+        own &= codes[middle + away] >= 0
+    middle = middle[own]
+    weights = problem.walk.weights[sequence[middle]]
+    before = codes[middle - 1] if reach == 1 else codes[middle - 2] * count + codes[middle - 1]
+    after = codes[middle + 1] if reach == 1 else codes[middle + 1] * count + codes[middle + 2]
+    size = count**reach
+    return _View(before, size, weights), _View(codes[middle], count, weights), _View(after, size, weights)
+
+
+def _of_symbols(problem: ChainProblem, symbols: Symbols, table: Floats, whole: Integers) -> Floats:
+    """Return tables with these probabilities of symbols, and the transitions that pairs of steps tell."""
+    states = problem.layout.states
+    used = table.sum(axis=1, keepdims=True)
+    table = np.divide(table, used, out=np.full_like(table, 1.0 / table.shape[1]), where=used > 0)
+    steps, inside = symbols.steps.astype(np.int64), ~_firsts(problem)[1:]
+    pairs = np.zeros((len(symbols.lines),) * 2)
+    np.add.at(pairs, (steps[:-1][inside], steps[1:][inside]), _step_weights(problem)[1:][inside])
+    with one_thread():
+        inverse = np.linalg.pinv(table[:, whole])
+        joint = np.clip(inverse.T @ pairs[np.ix_(whole, whole)] @ inverse, 0.0, None)
+    totals = joint.sum(axis=1, keepdims=True)
+    follow = np.divide(joint, totals, out=np.full_like(joint, 1.0 / states), where=totals > 0)
+    return _of_tables(problem, np.full(states, 1.0 / states), follow, symbols.channel_counts(table.T))
+
+
+def _of_shares(problem: ChainProblem, shares: Floats, first: Booleans) -> Floats:
+    """Return the tables that follow from how much each step belongs to each state."""
+    weights = _step_weights(problem)[:, None]
+    inside = ~first[1:]
+    follow = (weights[1:] * shares[:-1])[inside].T @ shares[1:][inside]
+    counts = np.zeros((len(problem.walk.symbols.lines), shares.shape[1]))
+    np.add.at(counts, problem.walk.symbols.steps, weights * shares)
+    start = (weights * shares)[first].sum(axis=0)
+    return _of_tables(problem, start, follow, problem.walk.symbols.channel_counts(counts))
+
+
+def _of_tables(problem: ChainProblem, start: Floats, follow: Floats, emissions: list[Floats]) -> Floats:
+    layout = problem.layout
+    links = [start, *(np.broadcast_to(_softened(follow), shape) for shape in layout.shapes[1 : layout.order + 1])]
+    return layout.vector([_softened(links[0]), *links[1:]], [_softened(table) for table in emissions])
+
+
+def _softened(table: Floats) -> Floats:
+    """Return distributions with a little of every state."""
+    totals = table.sum(axis=-1, keepdims=True)
+    even = np.full_like(table, 1.0 / table.shape[-1])
+    shares: Floats = np.divide(table, totals, out=even.copy(), where=totals > 0)
+    return (1.0 - FLOOR) * shares + FLOOR * even
+
+
+def _firsts(problem: ChainProblem) -> Booleans:
+    """Return which steps are the first of their sequence."""
+    first = np.zeros(int(problem.walk.starts[-1]), np.bool_)
+    begins = problem.walk.starts[:-1]
+    first[begins[np.diff(problem.walk.starts) > 0]] = True
+    return first
+
+
+def _step_weights(problem: ChainProblem) -> Floats:
+    return np.repeat(problem.walk.weights, np.diff(problem.walk.starts))
+
+
+def _window_cells(problem: ChainProblem, reach: int) -> tuple[Integers, list[int]]:
+    """Return the codes around each step, shape (steps, places · channels), and the states of each column."""
+    symbols, starts = problem.walk.symbols, problem.walk.starts
+    lengths = np.diff(starts)
+    begin, end = np.repeat(starts[:-1], lengths), np.repeat(starts[1:], lengths)
+    here = np.arange(len(begin))
+    cells, sizes = [], []
+    for away in range(-reach, reach + 1):
+        there = np.clip(here + away, begin, end - 1)
+        beyond = there != here + away
+        lines = symbols.lines[symbols.steps[there]]
+        for channel, size in enumerate(symbols.states):
+            cells.append(np.where(beyond, size, lines[:, channel]))
+            sizes.append(size)
+    return np.stack(cells, axis=1), sizes
+
+
+def _seeds(cells: Integers, classes: int, random: np.random.Generator) -> Integers:
+    """Return windows that differ from each other, each drawn the likelier the more it differs from those before."""
+    chosen = [int(random.integers(len(cells)))]
+    apart = (cells != cells[chosen[0]]).mean(axis=1)
+    for _ in range(classes - 1):
+        chances = apart**2 + 1e-12
+        chosen.append(int(random.choice(len(cells), p=chances / chances.sum())))
+        apart = np.minimum(apart, (cells != cells[chosen[-1]]).mean(axis=1))
+    return np.array(chosen)
+
+
+KINDS: Mapping[ChainKind, Callable[[ChainProblem, np.random.Generator], Floats | None]] = {
+    "moments": _moments,
+    "windows": _windows,
+    "position": _position,
+    "random": _random,
+}

@@ -1,0 +1,394 @@
+"""`EMHMM`: a hidden Markov model of sequences of any length, its tables learned by EM."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from eigentree.checks import MOST_THREADS, an_array, finite_number, flag, generator, one_of, whole_number
+from eigentree.data.sequences import Sequences
+from eigentree.data.states import check_rules
+from eigentree.data.weights import positive_weights, warn_of_few
+from eigentree.em.chain_racing import ChainCourse, ChainStanding, chain_climbs
+from eigentree.em.chain_starts import KINDS
+from eigentree.em.chains import ChainLayout, ChainProblem
+from eigentree.em.climbing import USUAL_TOLERANCES, Stopping
+from eigentree.em.outcome import StartOutcome
+from eigentree.em.progress import shown_progress
+from eigentree.engine.sequence_passes import SequencePass
+from eigentree.engine.symbols import Symbols
+from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
+from eigentree.exact.chain import Chain
+from eigentree.models.parameters import learns
+from eigentree.models.sequence_face import HiddenSequenceFace
+from eigentree.notices import notice
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from eigentree.arrays import Booleans, Floats
+    from eigentree.checks import Seed
+    from eigentree.data.columns import Columns
+    from eigentree.data.states import Categories, NumericRule, UnknownRule
+    from eigentree.em.chain_starts import ChainKind
+    from eigentree.em.climbing import Rule
+
+__all__ = ["EMHMM"]
+
+GAIN_TOLERANCE = 1e-9
+"""Of "gain", per step: a few steps more of a climb cost little."""
+
+MOST_MESSAGE = 2**16
+"""Most joint states of as many hidden variables as the order."""
+
+SUM_ROUNDING = 1e-6
+"""How far from 1 a given distribution may add up."""
+
+
+class EMHMM(HiddenSequenceFace):
+    """A hidden Markov model whose tables are the same at every step, learned by expectation maximisation.
+
+    Parameters
+    ----------
+    hidden_states : int
+    order : int
+        How many earlier states a state depends on.
+    restarts : int
+        How many starts are climbed from to the end; in a race, the best of it.
+    tol : float, optional
+        Of `stopping`, per step of the sequences: unless given, 1e-9 for "gain" and 1e-4 for "paper".
+    max_iter : int
+        Most steps of a climb.
+    init : {"race", "moments", "windows", "position", "random"} or mapping
+        Where to start. "moments": the tables that pooled counts of neighbouring steps tell. "windows": classes of
+        steps by what is shown around them. "position": states one after another. "random": tables at random.
+        "race": all of these, raced on part of the sequences, with states moved where that helps. A mapping with
+        "start", "transitions" and "emissions", as `tables_`: one climb from there.
+    transitions : {"full", "left-to-right"} or array-like of shape (states, states)
+        Which state may follow which: any; the same or a later one; or where the array is not zero.
+    start : array-like of shape (states,), optional
+        The distribution of the first state, where it is known and not to be learned.
+    sticky : float
+        Pseudo-counts, beyond the others, for staying in a state.
+    stopping : {"gain", "paper"}
+        As for `EMJunctionTree`, by the step in place of the row.
+    pseudo_counts : float
+        Added to every expected count (a Dirichlet prior). With 0, what was never seen can have probability zero.
+    accelerate : bool
+        Extrapolate from earlier steps (L-BFGS).
+    validation_fraction : float
+        The share of the sequences that is not learned from, and says when to stop.
+    random_state : int, Generator or None
+    n_jobs : int
+        Threads that share the sequences.
+    verbose : int
+        Show progress if positive, where rich is installed and stderr is a terminal.
+    sequence, time : str, optional
+        The columns of a long frame that tell the sequence of each row, and the order of its steps.
+    categories : mapping of str to sequence of labels, or one sequence, optional
+        All labels of some channels by name, or those of every channel; by default those that occur or are declared.
+    unknown : {"error", "missing"}
+        What a label is that its channel does not have: a mistake, or a missing cell.
+    numeric : {"error", "quantiles"}
+        What a channel of measurements is: a mistake, or cut into bins with about equally many steps.
+
+    Attributes
+    ----------
+    tables_ : dict
+        "start", "transitions" and "emissions", with names. States are numbered by size, the largest first, unless
+        `transitions`, `start` or `init` give them an order.
+    n_parameters_ : int
+    start_ : StartOutcome
+        Which start won, by how much per step, and what was raced.
+    history_ : array
+        The objective of the best climb, start included; it never decreases.
+    validation_history_ : array
+        The mean log probability of the validation sequences, per step of theirs; empty if there are none.
+    objectives_ : array
+        Where each climb ended.
+    n_iter_ : int
+    converged_ : bool
+    columns_ : Columns
+        The channels.
+
+    Examples
+    --------
+    >>> model = EMHMM(hidden_states=2, random_state=0).fit(["AAAABBBB", "AAABBB", "BBAA"])
+    >>> model.score_samples(["AAAB", "ABAB"]).argmax()
+    np.int64(0)
+    >>> model.sample(1, length=3, seed=0)
+    ['AAA']
+    """
+
+    start_: StartOutcome
+    history_: Floats
+    validation_history_: Floats
+    objectives_: Floats
+    n_iter_: int
+    converged_: bool
+
+    def __init__(
+        self,
+        hidden_states: int = 2,
+        order: int = 1,
+        restarts: int = 5,
+        tol: float | None = None,
+        max_iter: int = 1000,
+        *,
+        init: Literal["race"] | ChainKind | Mapping[str, Any] = "race",
+        transitions: Literal["full", "left-to-right"] | ArrayLike = "full",
+        start: ArrayLike | None = None,
+        sticky: float = 0.0,
+        stopping: Rule = "gain",
+        pseudo_counts: float = 0.1,
+        accelerate: bool = True,
+        validation_fraction: float = 0.0,
+        random_state: Seed = None,
+        n_jobs: int = 1,
+        verbose: int = 0,
+        sequence: str | None = None,
+        time: str | None = None,
+        categories: Categories | None = None,
+        unknown: UnknownRule = "error",
+        numeric: NumericRule = "error",
+    ) -> None:
+        self.hidden_states = hidden_states
+        self.order = order
+        self.restarts = restarts
+        self.tol = tol
+        self.max_iter = max_iter
+        self.init = init
+        self.transitions = transitions
+        self.start = start
+        self.sticky = sticky
+        self.stopping = stopping
+        self.pseudo_counts = pseudo_counts
+        self.accelerate = accelerate
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.sequence = sequence
+        self.time = time
+        self.categories = categories
+        self.unknown = unknown
+        self.numeric = numeric
+
+    @learns
+    def fit(
+        self,
+        X: ArrayLike | Any,
+        y: object = None,
+        lengths: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Return the estimator after learning from sequences.
+
+        Parameters
+        ----------
+        X : words, lists or arrays of different lengths, an array, a frame, or a mapping of channels to frames
+            Words: sequences of letters. A list of lists or arrays: one sequence each, of cells or of rows with one
+            cell per channel. An array with `lengths`: all sequences end to end. A list or array of numbers: one
+            sequence. An array of two axes, or a frame: one sequence per row; what is missing at the end of a row is
+            not part of it. A mapping of names to such frames: one channel each. A frame with `sequence`: one step
+            per row.
+        y : ignored
+        lengths : array-like of int, shape (sequences,), optional
+            How many steps of an array belong to each sequence.
+        sample_weight : array-like of shape (sequences,), optional
+            How often each sequence counts; need not be whole.
+
+        Warns
+        -----
+        RuntimeWarning
+            When the fit was interrupted (Ctrl-C) and the best so far is kept.
+        """
+        self._check_arguments()
+        if isinstance(X, Sequences):
+            sequences = X
+        else:
+            reading = (self.categories, self.numeric, self.unknown)
+            sequences = Sequences.learned(X, lengths, self.sequence, self.time, *reading)
+        weights = positive_weights(sample_weight, sequences.count)
+        warn_of_few(weights)
+        layout = self._layout(sequences.columns)
+        random = generator(self.random_state)
+        course = self._course(sequences, weights, layout, random)
+        init = self.init if isinstance(self.init, str) else self._given(layout)
+        standing: ChainStanding | None = None
+        try:
+            with shown_progress(self.verbose, "EM", self.max_iter * self.restarts) as report:
+                for standing in chain_climbs(course, init, self.restarts, random):
+                    report(standing.steps, standing.best[1].history[-1])
+        except KeyboardInterrupt:
+            if standing is None:
+                raise
+            notice(f"the fit was interrupted in {standing.steps} steps on all sequences; the best so far is kept")
+        assert standing is not None
+        return self._published(course, standing, sequences)
+
+    def _published(self, course: ChainCourse, standing: ChainStanding, sequences: Sequences) -> Self:
+        name, best = standing.best
+        layout = course.problem.layout
+        chain = Chain(sequences.columns, *map(tuple, layout.tables(best.parameters)))
+        if self._free:
+            used = course.problem.walk.counts(chain.links, chain.emissions)
+            chain = chain.permuted(np.argsort(-_sizes(used.links), kind="stable"))
+        weight = course.problem.weight
+        others = sorted((climb.score for _, climb in standing.climbs), reverse=True)
+        lead = (others[0] - others[1]) / weight if len(others) > 1 else math.nan
+        held = course.validation.weight if course.validation else 1.0
+        return self._become(
+            {
+                "model_": chain,
+                "columns_": sequences.columns,
+                "form_": sequences.form,
+                "n_parameters_": layout.n_parameters,
+                "start_": StartOutcome(name, best.history[-1] / weight, lead, standing.heats, standing.absent),
+                "history_": np.array(best.history),
+                "validation_history_": np.array(best.validation) / held,
+                "objectives_": np.array([climb.history[-1] for _, climb in standing.climbs]),
+                "n_iter_": len(best.history) - 1,
+                "converged_": best.converged,
+            }
+        )
+
+    @property
+    def _free(self) -> bool:
+        """Whether nothing that the user gave says which state is which."""
+        full = isinstance(self.transitions, str) and self.transitions == "full"
+        return full and self.start is None and isinstance(self.init, str)
+
+    def _course(
+        self, sequences: Sequences, weights: Floats, layout: ChainLayout, random: np.random.Generator
+    ) -> ChainCourse:
+        symbols = Symbols.of(sequences.codes, sequences.columns.states)
+        if not weights @ sequences.lengths > 0:
+            raise DataError("no sequence that counts has a step; there is nothing to learn from")
+        validation: ChainProblem | None = None
+        learned = weights
+        if self.validation_fraction:
+            order = random.permutation(sequences.count)
+            out = order[: round(self.validation_fraction * sequences.count)]
+            held = np.zeros_like(weights)
+            held[out] = weights[out]
+            learned = weights - held
+            if not learned @ sequences.lengths > 0 or not held @ sequences.lengths > 0:
+                raise DataError(
+                    f"validation_fraction={self.validation_fraction!r} of {sequences.count} sequences leaves none "
+                    f"to learn from, or none to validate by; give more sequences or another share"
+                )
+            walk = SequencePass.of_distinct(symbols, sequences.starts, held, self.n_jobs)
+            validation = ChainProblem(layout, walk, layout.prior(0.0, 0.0))
+        walk = SequencePass.of_distinct(symbols, sequences.starts, learned, self.n_jobs)
+        problem = ChainProblem(layout, walk, layout.prior(float(self.pseudo_counts), float(self.sticky)))
+        tol = self.tol
+        if tol is None:
+            tol = GAIN_TOLERANCE if self.stopping == "gain" else USUAL_TOLERANCES["paper"]
+        stopping = Stopping(self.stopping, float(tol))
+        return ChainCourse(problem, stopping, self.max_iter, self.accelerate, validation)
+
+    def _layout(self, columns: Columns) -> ChainLayout:
+        states = self.hidden_states
+        start: Floats | None = None
+        if self.start is not None:
+            start = _distributions("start", self.start, (states,))
+        return ChainLayout(states, self.order, columns.states, self._allowed(), start)
+
+    def _allowed(self) -> Booleans:
+        states = self.hidden_states
+        if isinstance(self.transitions, str):
+            one_of("transitions", self.transitions, ("full", "left-to-right"))
+            every = np.ones((states, states), np.bool_)
+            return every if self.transitions == "full" else np.triu(every)
+        given = an_array("transitions", self.transitions, ParameterError)
+        if given.shape != (states, states) or given.dtype.kind not in "biuf":
+            raise ParameterError(
+                f"transitions is 'full', 'left-to-right' or an array of shape ({states}, {states}), zero where a "
+                f"state cannot follow, not {quoted(self.transitions)}"
+            )
+        allowed: Booleans = given != 0
+        if not allowed.any(axis=1).all():
+            raise ParameterError(f"transitions: no state may follow state {int(np.argmin(allowed.any(axis=1)))}")
+        return allowed
+
+    def _given(self, layout: ChainLayout) -> Floats:
+        """Return the parameters of tables that the user gave to start from."""
+        given = self.init
+        keys = ("start", "transitions", "emissions")
+        if not isinstance(given, Mapping) or set(given) != set(keys):
+            odd = next((key for key in given if key not in keys), None) if isinstance(given, Mapping) else None
+            hint = did_you_mean(odd, keys) if odd is not None else ""
+            raise ParameterError(
+                f"init is 'race', {', '.join(map(repr, KINDS))}, or a mapping with 'start', 'transitions' and "
+                f"'emissions', not {quoted(given)}{hint}"
+            )
+        states, order = layout.states, layout.order
+        joint = _distributions("init['start']", given["start"], (states,) * order, whole=True)
+        links = []
+        for earlier in range(order):
+            own = joint.sum(axis=tuple(range(earlier + 1, order)))
+            totals = own.sum(axis=-1, keepdims=True)
+            links.append(np.divide(own, totals, out=np.full_like(own, 1.0 / states), where=totals > 0))
+        links.append(_distributions("init['transitions']", given["transitions"], (states,) * (order + 1)))
+        shown = given["emissions"]
+        tables = list(shown.values()) if isinstance(shown, Mapping) else [shown]
+        if len(tables) != len(layout.channels):
+            raise ParameterError(f"init['emissions'] needs a table for each of {len(layout.channels)} channels")
+        emissions = [
+            _distributions("init['emissions']", table, (states, count))
+            for table, count in zip(tables, layout.channels, strict=True)
+        ]
+        return layout.vector(links, emissions)
+
+    def _check_arguments(self) -> None:
+        whole_number("hidden_states", self.hidden_states)
+        whole_number("order", self.order)
+        if self.hidden_states > 1 and self.order * math.log(self.hidden_states) > math.log(MOST_MESSAGE):
+            raise ParameterError(
+                f"hidden_states={self.hidden_states} with order={self.order} are "
+                f"{self.hidden_states}^{self.order} joint states (the limit is {MOST_MESSAGE:,}); make one smaller"
+            )
+        whole_number("restarts", self.restarts)
+        whole_number("max_iter", self.max_iter)
+        flag("accelerate", self.accelerate)
+        one_of("stopping", self.stopping, tuple(USUAL_TOLERANCES))
+        if isinstance(self.init, str):
+            one_of("init", self.init, ("race", *KINDS))
+        elif not isinstance(self.init, Mapping):
+            raise ParameterError(
+                f"init is 'race', a kind of start, or a mapping of tables, not {quoted(self.init)}"
+            )
+        if not finite_number("validation_fraction", self.validation_fraction, 0.0) < 1:
+            raise ParameterError(f"validation_fraction is less than 1, not {quoted(self.validation_fraction)}")
+        if self.tol is not None:
+            finite_number("tol", self.tol, 0.0)
+        finite_number("pseudo_counts", self.pseudo_counts, 0.0)
+        finite_number("sticky", self.sticky, 0.0)
+        whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
+        whole_number("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
+        check_rules(self.unknown, self.numeric)
+        self._allowed()
+
+
+def _sizes(links: list[Floats]) -> Floats:
+    """Return how many steps are expected in each state, given how often links are used."""
+    sizes: Floats = np.sum([table.reshape(-1, table.shape[-1]).sum(axis=0) for table in links], axis=0)
+    return sizes
+
+
+def _distributions(what: str, given: Any, shape: tuple[int, ...], whole: bool = False) -> Floats:
+    """Return given distributions as an array, once they are some; `whole` ones add up to 1 over all axes."""
+    try:
+        table: Floats = np.array(an_array(what, given, ParameterError), np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{what} is an array of numbers, not {quoted(given)}") from None
+    if table.shape != shape:
+        raise ParameterError(f"{what} has the shape {table.shape}, but needs {shape}")
+    totals = table.sum(axis=None if whole else -1)
+    if not (table >= 0).all() or not np.allclose(totals, 1.0, atol=SUM_ROUNDING):
+        raise ParameterError(f"{what} is made of probabilities that add up to 1")
+    return table

@@ -1,0 +1,346 @@
+"""The face of models of sequences: one set of methods, whatever was learned from them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from eigentree.checks import check_cells, flag, generator, one_of, our_arithmetic, whole_number
+from eigentree.data.labeled_table import LabeledTable
+from eigentree.data.sequence_handing import drawn_sequences, filled_sequences, per_step
+from eigentree.data.sequences import Sequences
+from eigentree.data.states import check_rules
+from eigentree.data.weights import positive_weights
+from eigentree.engine.answers import warn_helped
+from eigentree.errors import DataError, ParameterError, quoted
+from eigentree.models.features import Features
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.checks import Seed
+    from eigentree.data.columns import Columns
+    from eigentree.data.sequence_forms import SequenceForm
+    from eigentree.data.states import UnknownRule
+    from eigentree.exact.chain import Chain
+    from eigentree.exact.network import LatentNetwork
+
+__all__ = ["DecodedSequences", "HiddenSequenceFace", "SequenceFace", "SequenceModel"]
+
+IMPOSSIBLE = "sequences are impossible under this model"
+
+
+class SequenceModel(Protocol):
+    """What is asked of a model of sequences; it knows codes only."""
+
+    def log_prob(self, sequences: Sequences, threads: int = 1) -> Floats:
+        """Return the log probability of each sequence; -inf if it is impossible."""
+
+    def ahead(self, sequences: Sequences, steps: int) -> list[Floats]:
+        """Return P(cell so many steps after the end | sequence) of each channel; zeros if it is impossible."""
+
+    def filled(
+        self, sequences: Sequences, method: Literal["mode", "sample"], random: np.random.Generator
+    ) -> tuple[Codes, int]:
+        """Return the codes of all cells, missing ones filled, and how many sequences were impossible."""
+
+    def drawn(self, starts: Integers, random: np.random.Generator) -> Codes:
+        """Return the codes of new sequences, shape (steps, channels)."""
+
+
+class DecodedSequences(NamedTuple):
+    """The likeliest hidden states of all steps of each sequence together.
+
+    Attributes
+    ----------
+    states : list of array, or array
+        In the form in which the sequences came; -1 in one that is impossible.
+    log_prob : array, shape (sequences,)
+        Log P(these states, the known cells of the sequence); -inf for one that is impossible.
+    """
+
+    states: Any
+    log_prob: Floats
+
+
+class SequenceFace(Features):
+    """What users ask of a fitted model of sequences.
+
+    Attributes
+    ----------
+    model_ : SequenceModel
+    columns_ : Columns
+        The channels: their names, and what their states are called.
+    form_ : SequenceForm
+        The form of the sequences that were learned from; those that are drawn come in the same.
+    """
+
+    model_: Any
+    columns_: Columns
+    form_: SequenceForm
+    sequence: str | None
+    time: str | None
+    unknown: UnknownRule
+    n_jobs: int
+
+    @property
+    def _columns(self) -> Columns:
+        self._require_fit()
+        check_rules(self.unknown)
+        return self.columns_.reading(self.unknown)
+
+    @property
+    def _sequence_model(self) -> SequenceModel:
+        self._require_fit()
+        model: SequenceModel = self.model_
+        return model
+
+    def _sequences(self, X: ArrayLike | Any, lengths: ArrayLike | None) -> Sequences:
+        columns = self._columns
+        # New sequences may come in another form than those that were learned from.
+        known = self.sequence if _is_long(X, self.sequence) else None
+        return Sequences.of(X, columns, lengths, known, self.time if known else None)
+
+    @our_arithmetic
+    def score_samples(
+        self, X: ArrayLike | Any, lengths: ArrayLike | None = None, per_symbol: bool = False
+    ) -> Floats:
+        """Return the log probability of each sequence, missing cells summed out.
+
+        Parameters
+        ----------
+        X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
+            Sequences in any form that `fit` takes.
+        lengths : array-like of int, shape (sequences,), optional
+            How many steps of an array belong to each sequence.
+        per_symbol : bool
+            Divide by the number of steps; NaN for an empty sequence.
+        """
+        flag("per_symbol", per_symbol)
+        sequences = self._sequences(X, lengths)
+        log_prob = self._sequence_model.log_prob(sequences, self.n_jobs)
+        warn_helped(int(np.isneginf(log_prob).sum()), f"of {len(log_prob)} {IMPOSSIBLE}")
+        if not per_symbol:
+            return log_prob
+        counts = sequences.lengths
+        by_step: Floats = np.divide(log_prob, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+        return by_step
+
+    def score(self, X: ArrayLike | Any, y: object = None, lengths: ArrayLike | None = None) -> float:
+        """Return the mean log probability of the sequences; `y` is ignored."""
+        return float(self.score_samples(X, lengths).mean())
+
+    @our_arithmetic
+    def predict_next_proba(
+        self,
+        X: ArrayLike | Any,
+        lengths: ArrayLike | None = None,
+        target: str | None = None,
+        steps: int = 1,
+    ) -> LabeledTable:
+        """Return P(the cell that comes next | sequence) of each sequence, shape (sequences, states).
+
+        Parameters
+        ----------
+        X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
+            Sequences so far; one may be empty.
+        lengths : array-like of int, shape (sequences,), optional
+        target : str, optional
+            The channel; needed where there are several.
+        steps : int
+            How many steps ahead; what is shown between is summed out.
+        """
+        columns = self._columns
+        if target is None and len(columns.names) > 1:
+            raise DataError(f"there are several channels; give one of {', '.join(columns.names)} as target=")
+        name = columns.names[0] if target is None else columns.names[columns.position(target)]
+        whole_number("steps", steps)
+        proba = self._sequence_model.ahead(self._sequences(X, lengths), steps)[columns.position(name)]
+        proba = _distributions(proba, "their next cell is taken as evenly likely")
+        axis = "sequence" if name != "sequence" else "of sequence"
+        return LabeledTable.answer(proba, (axis, name), (range(len(proba)), columns.labels(name)))
+
+    @our_arithmetic
+    def impute(
+        self,
+        X: ArrayLike | Any,
+        lengths: ArrayLike | None = None,
+        method: Literal["mode", "sample"] = "mode",
+        seed: Seed = None,
+    ) -> Any:
+        """Return the sequences with their missing cells filled, in the form in which they came.
+
+        What is missing at the end of a row of a wide frame is beyond the sequence, and stays missing.
+
+        Parameters
+        ----------
+        X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
+        lengths : array-like of int, shape (sequences,), optional
+        method : {"mode", "sample"}
+            "mode" puts the likeliest state of each missing cell given the known cells of its sequence; "sample"
+            draws all missing cells of a sequence together.
+        seed : int or Generator, optional
+            For "sample".
+        """
+        one_of("method", method, ("mode", "sample"), DataError)
+        random = generator(seed)
+        sequences = self._sequences(X, lengths)
+        codes, lost = self._sequence_model.filled(sequences, method, random)
+        warn_helped(lost, f"{IMPOSSIBLE}; their missing cells are filled as if nothing were known")
+        return filled_sequences(X, lengths, sequences, codes, random if method == "sample" else None)
+
+    @our_arithmetic
+    def sample(self, n: int = 1, length: int = 10, seed: Seed = None) -> Any:
+        """Return sequences drawn from the model, in the form of those that were learned from.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+        length : int
+            How many steps each has.
+        seed : int or Generator, optional
+        """
+        count, steps = whole_number("n", n, 0, DataError), whole_number("length", length, 1, DataError)
+        columns = self._columns
+        check_cells("the sequences", count * steps * len(columns.names), "draw fewer or shorter ones", DataError)
+        random = generator(seed)
+        codes = self._sequence_model.drawn(np.arange(count + 1) * steps, random)
+        return drawn_sequences(columns, self.form_, codes.astype(np.int64), count, steps, random)
+
+
+class HiddenSequenceFace(SequenceFace):
+    """What users ask of a model of sequences whose tables are known.
+
+    Attributes
+    ----------
+    model_ : Chain
+    n_parameters_ : int
+        How many free parameters were learned.
+    """
+
+    n_parameters_: int
+
+    @property
+    def _chain(self) -> Chain:
+        self._require_fit()
+        chain: Chain = self.model_
+        return chain
+
+    @property
+    def tables_(self) -> dict[str, Any]:
+        """The learned tables, axes and states named.
+
+        "start" is the distribution of the first state, of the first states together where the order is more than 1;
+        "transitions" that of a state given as many before it; "emissions" that of the channel given the state, or a
+        dict of one table per channel where there are several.
+        """
+        chain, columns = self._chain, self._columns
+        states = range(chain.states)
+        joint = chain.links[0]
+        for link in chain.links[1:-1]:
+            joint = joint[..., None] * link
+        firsts = ["state"] if chain.order == 1 else [f"state {step}" for step in range(chain.order)]
+        earlier = [f"state {step} before" for step in range(chain.order, 1, -1)] + ["state before"]
+        shown = {
+            name: LabeledTable(
+                table, ["state", name if name != "state" else "cell"], [states, columns.labels(name)]
+            )
+            for name, table in zip(columns.names, chain.emissions, strict=True)
+        }
+        return {
+            "start": LabeledTable(joint, firsts, [states] * joint.ndim),
+            "transitions": LabeledTable(chain.links[-1], [*earlier, "state"], [states] * chain.links[-1].ndim),
+            "emissions": shown if len(shown) > 1 else next(iter(shown.values())),
+        }
+
+    @our_arithmetic
+    def filter(self, X: ArrayLike | Any, lengths: ArrayLike | None = None) -> Any:
+        """Return P(hidden state | the steps of its sequence so far) of each step.
+
+        A list of arrays of shape (steps, states) for words and lists; for sequences that came in one array or
+        frame, one array: a row for each of its rows, or for sequences in rows, axes (sequences, steps, states).
+        """
+        sequences = self._sequences(X, lengths)
+        return per_step(sequences, self._of_steps(self._chain.filtered(sequences)[0]))
+
+    @our_arithmetic
+    def predict_proba(self, X: ArrayLike | Any, lengths: ArrayLike | None = None, target: str = "state") -> Any:
+        """Return P(hidden state | all steps of its sequence) of each step, in the form of `filter`.
+
+        Parameters
+        ----------
+        X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
+        lengths : array-like of int, shape (sequences,), optional
+        target : {"state"}
+            What is asked for.
+        """
+        one_of("target", target, ("state",), DataError)
+        sequences = self._sequences(X, lengths)
+        return per_step(sequences, self._of_steps(self._chain.smoothed(sequences)))
+
+    @our_arithmetic
+    def decode(self, X: ArrayLike | Any, lengths: ArrayLike | None = None) -> DecodedSequences:
+        """Return the likeliest hidden states of all steps of each sequence together (Viterbi), and how likely."""
+        sequences = self._sequences(X, lengths)
+        states, log_prob = self._chain.decoded(sequences)
+        warn_helped(int(np.isneginf(log_prob).sum()), f"{IMPOSSIBLE}; their hidden states are -1")
+        return DecodedSequences(per_step(sequences, states), log_prob)
+
+    def bic(
+        self, X: ArrayLike | Any, lengths: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Return the Bayesian information criterion: the lower, the better.
+
+        It is -2 · log-likelihood + `n_parameters_` · log(number of steps), as other programs for hidden Markov
+        models have it; weighted steps are as many as their weights add up to.
+        """
+        deviance, steps = self._deviance(X, lengths, sample_weight)
+        return deviance + self.n_parameters_ * math.log(steps)
+
+    def aic(
+        self, X: ArrayLike | Any, lengths: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Return Akaike's information criterion, -2 · log-likelihood + 2 · `n_parameters_`."""
+        return self._deviance(X, lengths, sample_weight)[0] + 2 * self.n_parameters_
+
+    def to_network(self, length: int) -> LatentNetwork:
+        """Return the `LatentNetwork` of sequences of one length, with the same tables at every step.
+
+        Hidden states are h0, h1, …; a channel c of step t is called ``c_t``, or xt where it has no name.
+        """
+        return self._chain.network(whole_number("length", length))
+
+    def _deviance(
+        self, X: ArrayLike | Any, lengths: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> tuple[float, float]:
+        """Return -2 · log-likelihood, and how many steps there are."""
+        sequences = self._sequences(X, lengths)
+        log_prob = self.score_samples(sequences)
+        weights = positive_weights(sample_weight, len(log_prob))
+        used = weights > 0
+        return -2 * float(weights[used] @ log_prob[used]), float(weights @ sequences.lengths)
+
+    def _of_steps(self, proba: Floats) -> Floats:
+        return _distributions(proba, "the hidden states of their steps are taken as evenly likely", "steps of ")
+
+
+def _distributions(proba: Floats, then: str, what: str = "") -> Floats:
+    """Return distributions, even ones where nothing is possible; a warning says how often."""
+    totals = proba.sum(axis=1, keepdims=True)
+    warn_helped(int((totals == 0).sum()), f"{what}{IMPOSSIBLE}; {then}")
+    even = np.full_like(proba, 1.0 / proba.shape[1])
+    known: Floats = np.divide(proba, totals, out=even, where=totals > 0)
+    return known
+
+
+def _is_long(X: Any, sequence: str | None) -> bool:
+    """Return whether a frame tells the sequence of each row, as the estimator expects it to."""
+    if sequence is None:
+        return False
+    if not isinstance(sequence, str):
+        raise ParameterError(f"sequence is the name of a column, not {quoted(sequence)}")
+    return hasattr(X, "columns") and not isinstance(X, Sequences)
