@@ -31,6 +31,7 @@ TOPICS = (
     "density",
     "labels",
     "frames",
+    "sequences",
 )
 DRAWING = ("accuracy", "consistency")
 """The topics whose models are drawn with a concentration that one can choose."""

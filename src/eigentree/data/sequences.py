@@ -106,7 +106,7 @@ class Sequences:
         numeric: NumericRule = "error",
         unknown: UnknownRule = "error",
     ) -> Sequences:
-        """Return what users bring, with the columns that it has.
+        """Return what users bring, with the columns that it has; `Sequences` stay as they are.
 
         Parameters
         ----------
@@ -127,6 +127,8 @@ class Sequences:
         numeric : {"error", "quantiles"}
         unknown : {"error", "missing"}
         """
+        if isinstance(X, Sequences):
+            return X
         steps = steps_of(X, lengths, sequence, time)
         return cls._read(steps, Columns.learned(steps.table, categories, numeric, unknown))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -146,8 +145,7 @@ def _raced(
         field = _ordered(climbs, part, done, heats)[: max(restarts, len(field) // 2)]
     climbs = [(entrant.kind, reached(entrant.start, 0)) for entrant in field]
     moved = [
-        (kind, resettled(part.layout, climb, partial(reached, steps=MOVE_STEPS), part.weight, random))
-        for kind, climb in climbs[:RESETTLED]
+        (kind, resettled(part.layout, climb, reached, part.weight, random)) for kind, climb in climbs[:RESETTLED]
     ]
     field = _ordered([*moved, *climbs], part, done, heats)
     # What part of the sequences rules out, others may show.
@@ -177,10 +175,7 @@ def _ordered(
     return kept
 
 
-MOVE_STEPS = 15
-"""Steps after each move of a state."""
-
-RESETTLED = 2
+RESETTLED = 1
 """How many of the leaders move their states."""
 
 SOFTENED = 1e-3

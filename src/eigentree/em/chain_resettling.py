@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 
 __all__ = ["resettled"]
 
-MOST_MOVES = 40
+MOST_MOVES = 36
 """Most moves that are tried in a round."""
 
 MOST_ROUNDS = 6
 """Most rounds, each of which took the best of its moves."""
+
+FIRST_STEPS, MORE_STEPS, FOLLOWED = 10, 10, 4
+"""Steps after each move, and further ones after those that led highest."""
 
 SPREAD = 0.7
 """How different the two halves of a state are, as the standard deviation of the logarithms."""
@@ -32,7 +35,7 @@ GAIN = 1e-6
 def resettled(
     layout: ChainLayout,
     best: Climb,
-    climb: Callable[[Floats], Climb],
+    climb: Callable[[Floats, int], Climb],
     weight: float,
     random: np.random.Generator,
 ) -> Climb:
@@ -43,7 +46,7 @@ def resettled(
     layout : ChainLayout
     best : Climb
     climb : callable
-        A short climb from parameters.
+        A climb from parameters, of so many steps.
     weight : float
         How many steps the sequences have.
     random : Generator
@@ -58,8 +61,10 @@ def resettled(
     ]
     for _ in range(MOST_ROUNDS if splits else 0):
         chosen = random.permutation(len(moves))[:MOST_MOVES]
-        tried = [climb(moves[move](layout, best.parameters, random)) for move in chosen.tolist()]
-        leader = max(tried, key=lambda each: each.history[-1])
+        tried = [climb(moves[move](layout, best.parameters, random), FIRST_STEPS) for move in chosen.tolist()]
+        tried.sort(key=lambda each: -each.history[-1])
+        leaders = [climb(each.parameters, MORE_STEPS) for each in tried[:FOLLOWED]]
+        leader = max(leaders, key=lambda each: each.history[-1])
         if not leader.history[-1] - best.history[-1] > GAIN * weight:
             return best
         best = leader

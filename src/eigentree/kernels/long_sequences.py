@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from eigentree.kernels.compiling import compiled, helper, inlined
+from eigentree.kernels.few_states import count_few, walk_few
 from eigentree.kernels.vectors import LANES, add_product, load, nothing, product, spread, store, sum_of, transposed
 
 __all__ = ["expected_alone", "log_prob_alone"]
@@ -171,6 +172,16 @@ def _go_back(
         store(ahead, 0, z, sum_of(sum_of(a, b), sum_of(c, d)))
 
 
+@helper
+def _walk(
+    symbols: Any, start: int, stop: int, begin: int, emissions: Any, links: Any, shape: Any, work: Any
+) -> Any:
+    states, order, _ = shape
+    if order == 1 and states <= LANES:
+        return walk_few(symbols, start, stop, begin, emissions, links, work)
+    return _walk_alone(symbols, start, stop, begin, emissions, links, shape, work)
+
+
 @compiled
 def log_prob_alone(
     symbols: Any, starts: Any, numbers: Any, emissions: Any, links: Any, shape: Any, work: Any, out: Any
@@ -187,7 +198,7 @@ def log_prob_alone(
         total, exponents = 0.0, 0.0
         for start in range(0, longest, block):
             stop = min(start + block, longest)
-            total, exponent = _walk_alone(symbols, start, stop, begin, emissions, links, shape, work)
+            total, exponent = _walk(symbols, start, stop, begin, emissions, links, shape, work)
             exponents += exponent
             for z in range(messages.shape[1]):
                 messages[0, z] = messages[stop - start, z]
@@ -227,7 +238,7 @@ def expected_alone(
                     messages[0, z] = messages[block, z]
                     restarts[b, z] = messages[0, z]
             stop = min((b + 1) * block, longest)
-            total, exponent = _walk_alone(symbols, b * block, stop, begin, emissions, links, shape, work)
+            total, exponent = _walk(symbols, b * block, stop, begin, emissions, links, shape, work)
             exponents += exponent
         out[number] = math.log(total) + exponents * math.log(2.0) if total > 0.0 else -math.inf
         for z in range(messages.shape[1]):
@@ -237,18 +248,11 @@ def expected_alone(
             if b < blocks - 1:
                 for z in range(messages.shape[1]):
                     messages[0, z] = restarts[b, z]
-                _walk_alone(symbols, b * block, stop, begin, emissions, links, shape, work)
-            _count_alone(
-                symbols,
-                b * block,
-                stop,
-                begin,
-                weights[number],
-                emissions,
-                links,
-                shape,
-                work,
-                backward,
-                link_counts,
-                symbol_counts,
-            )
+                _walk(symbols, b * block, stop, begin, emissions, links, shape, work)
+            counts = (link_counts, symbol_counts)
+            share = weights[number]
+            if shape[1] == 1 and shape[0] <= LANES:
+                count_few(symbols, b * block, stop, begin, share, emissions, links, work, backward, *counts)
+            else:
+                first = b * block
+                _count_alone(symbols, first, stop, begin, share, emissions, links, shape, work, backward, *counts)

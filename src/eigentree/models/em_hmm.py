@@ -207,17 +207,14 @@ class EMHMM(HiddenSequenceFace):
             When the fit was interrupted (Ctrl-C) and the best so far is kept.
         """
         self._check_arguments()
-        if isinstance(X, Sequences):
-            sequences = X
-        else:
-            reading = (self.categories, self.numeric, self.unknown)
-            sequences = Sequences.learned(X, lengths, self.sequence, self.time, *reading)
+        reading = (self.categories, self.numeric, self.unknown)
+        sequences = Sequences.learned(X, lengths, self.sequence, self.time, *reading)
         weights = positive_weights(sample_weight, sequences.count)
         warn_of_few(weights)
         layout = self._layout(sequences.columns)
         random = generator(self.random_state)
         course = self._course(sequences, weights, layout, random)
-        init = self.init if isinstance(self.init, str) else self._given(layout)
+        init = self.init if isinstance(self.init, str) else self._given(course.problem)
         standing: ChainStanding | None = None
         try:
             with shown_progress(self.verbose, "EM", self.max_iter * self.restarts) as report:
@@ -315,8 +312,9 @@ class EMHMM(HiddenSequenceFace):
             raise ParameterError(f"transitions: no state may follow state {int(np.argmin(allowed.any(axis=1)))}")
         return allowed
 
-    def _given(self, layout: ChainLayout) -> Floats:
+    def _given(self, problem: ChainProblem) -> Floats:
         """Return the parameters of tables that the user gave to start from."""
+        layout = problem.layout
         given = self.init
         keys = ("start", "transitions", "emissions")
         if not isinstance(given, Mapping) or set(given) != set(keys):
@@ -342,7 +340,13 @@ class EMHMM(HiddenSequenceFace):
             _distributions("init['emissions']", table, (states, count))
             for table, count in zip(tables, layout.channels, strict=True)
         ]
-        return layout.vector(links, emissions)
+        vector = layout.vector(links, emissions)
+        if (number := problem.evaluated(vector).impossible) >= 0:
+            raise DataError(
+                f"sequence {number} has probability zero at the start, so EM cannot explain it; give an init whose "
+                f"tables have no zeros there"
+            )
+        return vector
 
     def _check_arguments(self) -> None:
         whole_number("hidden_states", self.hidden_states)

@@ -1,0 +1,249 @@
+"""Hidden Markov models of sequences beside hmmlearn: time of an iteration, likelihood reached, and size."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas
+
+from benchmarks.measure import best_seconds, in_fresh_process, peak_growth, show_note, show_table
+from benchmarks.shared import SHARED, is_absent
+from eigentree import EMHMM
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+CLOCK = time.process_time
+CHANNELS = ("child", "left", "married")
+FILES = ("mvad.csv", *(f"biofam-{name}.csv" for name in CHANNELS))
+PLAIN: dict[str, Any] = {"pseudo_counts": 0.0, "accelerate": False, "tol": 0.0, "stopping": "paper"}
+"""The parameters that make it steps of EM and nothing else."""
+
+STEPS = 10
+"""Iterations whose time is taken, beyond the first."""
+
+STARTS = 20
+"""Random starts of hmmlearn, and of ours."""
+
+PATIENCE = 300
+"""Iterations of hmmlearn at most, from each start; it stops by a tolerance of 1e-2 before, as by default."""
+
+
+class Case(NamedTuple):
+    """Sequences end to end, how long each is, and how many states a model of them has."""
+
+    name: str
+    codes: NDArray[np.int64]
+    lengths: list[int]
+    states: int
+
+
+def tables(case: Case, seed: int) -> dict[str, NDArray[np.float64]]:
+    """Return random tables to start from."""
+    random = np.random.default_rng(seed)
+    symbols = int(case.codes.max()) + 1
+    shapes = {"start": (case.states,), "transitions": (case.states,) * 2, "emissions": (case.states, symbols)}
+    return {name: random.dirichlet(np.ones(shape[-1]), shape[:-1] or None) for name, shape in shapes.items()}
+
+
+def theirs(case: Case, start: Mapping[str, Any], steps: int, implementation: str, tol: float = -np.inf) -> Any:
+    """Return hmmlearn's model after some iterations."""
+    from hmmlearn.hmm import CategoricalHMM
+
+    model = CategoricalHMM(
+        case.states, n_iter=steps, tol=tol, init_params="", params="ste", implementation=implementation
+    )
+    model.startprob_, model.transmat_ = start["start"].copy(), start["transitions"].copy()
+    model.emissionprob_ = start["emissions"].copy()
+    return model.fit(case.codes[:, None], case.lengths)
+
+
+def ours(case: Case, start: Mapping[str, Any], steps: int) -> EMHMM:
+    """Return our model after some iterations."""
+    return EMHMM(case.states, init=start, max_iter=steps, **PLAIN).fit(case.codes, lengths=case.lengths)
+
+
+def drawn(count: int, length: int, states: int, seed: int = 0) -> Case:
+    """Return sequences of four symbols drawn from a chain that likes to stay where it is."""
+    random = np.random.default_rng(seed)
+    moves = 0.8 * np.eye(states) + 0.2 * random.dirichlet(np.ones(states), states)
+    model = EMHMM(
+        states,
+        init={
+            "start": np.full(states, 1 / states),
+            "transitions": moves / moves.sum(axis=1, keepdims=True),
+            "emissions": random.dirichlet(np.full(4, 0.5), states),
+        },
+        max_iter=1,
+        pseudo_counts=1.0,
+    ).fit([[0, 1, 2, 3]])
+    X = np.concatenate(model.sample(count, length=length, seed=seed + 1))
+    return Case(f"{count:,} of {length:,}, drawn", X, [length] * count, states)
+
+
+def real() -> list[Case]:
+    """Return careers, and family life as one symbol of three channels, which is all that hmmlearn can express."""
+    mvad = pandas.read_csv(SHARED / "mvad.csv").iloc[:, 2:]
+    codes = np.unique(mvad.to_numpy(str), return_inverse=True)[1].reshape(-1)
+    biofam = [pandas.read_csv(SHARED / f"biofam-{name}.csv").iloc[:, 1:].to_numpy() for name in CHANNELS]
+    joint = np.unique(biofam[0] * 4 + biofam[1] * 2 + biofam[2], return_inverse=True)[1].reshape(-1)
+    return [
+        Case("mvad", codes, [mvad.shape[1]] * len(mvad), 4),
+        Case("biofam, one symbol", joint, [16] * len(biofam[0]), 4),
+    ]
+
+
+def iterations(cases: list[Case], repeats: int) -> None:
+    """Print the time of an iteration from the same start, once both have the same tables."""
+    table = []
+    for case in cases:
+        start = tables(case, 0)
+        known, found = theirs(case, start, STEPS, "scaling"), ours(case, start, STEPS)
+        apart = max(
+            np.abs(found.tables_["transitions"] - known.transmat_).max(),
+            np.abs(found.tables_["emissions"] - known.emissionprob_).max(),
+        )
+        if not apart < 1e-8:
+            raise AssertionError(f"{case.name}: tables differ by {apart}")
+        runs: dict[str, Callable[[], object]] = {}
+        for steps in (1, 1 + STEPS):
+            runs[f"ours {steps}"] = partial(ours, case, start, steps)
+            for implementation in ("scaling", "log"):
+                runs[f"{implementation} {steps}"] = partial(theirs, case, start, steps, implementation)
+        spent = best_seconds(runs, repeats, CLOCK)
+        each = {
+            name: (spent[f"{name} {1 + STEPS}"] - spent[f"{name} 1"]) / STEPS / len(case.codes) * 1e9
+            for name in ("ours", "scaling", "log")
+        }
+        table.append(
+            [
+                case.name,
+                f"{case.states}",
+                f"{each['ours']:.0f}",
+                f"{each['scaling']:.0f}",
+                f"{each['log']:.0f}",
+                f"{each['scaling'] / each['ours']:.0f}x",
+                f"{each['log'] / each['ours']:.0f}x",
+                f"{apart:.0e}",
+            ]
+        )
+    show_table(
+        f"sequences: nanoseconds of processor time per symbol and EM iteration, the same start, {STEPS} iterations;\n"
+        f"hmmlearn's CategoricalHMM with implementation='scaling', and with 'log', its default",
+        ["sequences", "states", "eigentree", "hmmlearn, scaling", "log", "scaling / ours", "log / ours", "apart"],
+        table,
+    )
+    show_note("apart: the largest difference of an entry of the tables after these iterations")
+
+
+def likelihoods(cases: list[Case], seeds: int, starts: int) -> None:
+    """Print where the default ends for several seeds, beside the best of many random starts of either package."""
+    table = []
+    for case in cases:
+        began = CLOCK()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rivals = [theirs(case, tables(case, seed), PATIENCE, "scaling", 1e-2) for seed in range(starts)]
+        best = max(model.score(case.codes[:, None], case.lengths) for model in rivals)
+        spent = CLOCK() - began
+        began = CLOCK()
+        plain: dict[str, Any] = {"pseudo_counts": 0.0, "init": "random", "restarts": starts}
+        random = EMHMM(case.states, random_state=0, **plain).fit(case.codes, lengths=case.lengths)
+        own = CLOCK() - began
+        began = CLOCK()
+        ends = [
+            EMHMM(case.states, pseudo_counts=0.0, random_state=seed)
+            .fit(case.codes, lengths=case.lengths)
+            .history_[-1]
+            for seed in range(seeds)
+        ]
+        mean = (CLOCK() - began) / seeds
+        reached = max(best, random.history_[-1])
+        above = sum(end > reached - 1e-3 for end in ends)
+        table.append(
+            [
+                case.name,
+                f"{case.states}",
+                f"{best:.2f}",
+                f"{spent:.1f}",
+                f"{random.history_[-1]:.2f}",
+                f"{own:.1f}",
+                f"{min(ends):.2f}",
+                f"{max(ends):.2f}",
+                f"{mean:.1f}",
+                f"{above} of {seeds}",
+            ]
+        )
+    show_table(
+        f"sequences: log-likelihood reached, and processor seconds; the best of {starts} random starts of hmmlearn\n"
+        f"(at most {PATIENCE} iterations each) and of ours, and the default of EMHMM without pseudo-counts, random_state\n"
+        f"0 to {seeds - 1}: the worst, the best, the seconds of one fit, and how many are at or above all random starts",
+        ["sequences", "states", "hmmlearn", "s", "ours, random", "s", "default, worst", "best", "s", "at or above"],
+        table,
+    )
+
+
+def large(count: int, length: int) -> list[float]:
+    """Return bytes of the data, growth of memory, and seconds of reading and of an iteration; for a fresh process."""
+    random = np.random.default_rng(0)
+    X = random.integers(0, 4, count * length).astype(np.uint8)
+    lengths = np.full(count, length)
+    case = Case("", X[:4].astype(np.int64), [4], 4)
+    start = tables(case, 0) | {"emissions": random.dirichlet(np.ones(4), 4)}
+    small = EMHMM(4, init=start, max_iter=1, **PLAIN)
+    small.fit(X[: min(len(X), 8 * length)], lengths=lengths[:8] if count > 1 else [length])
+    times = []
+    for steps in (1, 4):
+        began = CLOCK()
+        model = EMHMM(4, init=start, max_iter=steps, **PLAIN)
+        model.fit(X, lengths=lengths)
+        times.append(CLOCK() - began)
+    growth = peak_growth(lambda: EMHMM(4, init=start, max_iter=1, **PLAIN).fit(X, lengths=lengths))
+    each = (times[1] - times[0]) / 3
+    return [X.nbytes, growth, times[0] - 3 * each, each]
+
+
+def sizes(quick: bool) -> None:
+    """Print memory and time of many short sequences, and of one long one."""
+    cases = [(100_000, 10), (1_000_000, 10), (1, 1_000_000), (1, 10_000_000)]
+    table = []
+    for count, length in cases[:1] if quick else cases:
+        data, growth, reading, each = in_fresh_process(__name__, "large", count, length)
+        table.append(
+            [
+                f"{count:,} of {length:,}",
+                f"{data / 1e6:.0f}",
+                f"{growth / 1e6:.0f}",
+                f"{reading:.2f}",
+                f"{each:.3f}",
+                f"{count * length / each / 1e6:.0f}",
+            ]
+        )
+    show_table(
+        "sequences: a fit of 4 states to random symbols in uint8, with lengths, 1 thread, each in a fresh process",
+        ["sequences", "data MB", "MB beyond the data", "s besides", "s an iteration", "million symbols/s"],
+        table,
+    )
+
+
+def run(quick: bool) -> None:
+    """Print all tables."""
+    iterations(
+        [drawn(300, 50, 4)] if quick else [drawn(2000, 50, 4), drawn(2000, 50, 8), drawn(1, 100_000, 4)],
+        1 if quick else 3,
+    )
+    sizes(quick)
+    if is_absent("sequences", FILES):
+        return
+    cases = real()
+    if not quick:
+        iterations(cases, 2)
+    likelihoods(
+        cases[1:] if quick else [*cases, drawn(500, 40, 4, seed=5)], 2 if quick else 10, 5 if quick else STARTS
+    )
