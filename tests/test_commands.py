@@ -177,7 +177,9 @@ def test_impute_fills_what_is_missing_and_leaves_the_rest(here: Path) -> None:
     assert (found.drop(columns="id") == expected).all(axis=None)
     assert code == 0
     assert f"{rows.isna().sum().sum()} missing cells of {ROWS} rows filled" in said
-    drawn = [answer(f"eigentree impute model.eigentree with_id.csv --missing ? --by sample --seed {s}") for s in "112"]
+    drawn = [
+        answer(f"eigentree impute model.eigentree with_id.csv --missing ? --by sample --seed {s}") for s in "112"
+    ]
     assert drawn[0] == drawn[1] != drawn[2]
 
 
@@ -302,7 +304,9 @@ def test_unseen_labels_are_missing_cells_where_that_is_said(here: Path) -> None:
 # Formats, pipes and files
 
 
-@pytest.mark.parametrize("name", ["t.tsv", "t.jsonl", "t.parquet", "t.csv.gz", "t.tsv.bz2", "t.jsonl.xz", "t.csv.zst"])
+@pytest.mark.parametrize(
+    "name", ["t.tsv", "t.jsonl", "t.parquet", "t.csv.gz", "t.tsv.bz2", "t.jsonl.xz", "t.csv.zst"]
+)
 def test_every_format_is_read_as_it_was_written(here: Path, name: str) -> None:
     answer(f"eigentree impute model.eigentree mushrooms.csv --missing ? -o {name}")
     answer("eigentree impute model.eigentree mushrooms.csv --missing ? -o t.csv")
@@ -336,7 +340,9 @@ def test_numbers_are_labels_as_the_model_learned_them(here: Path) -> None:
     assert list(et.load("mixed.eigentree").columns_.labels("b")) == [5, 7]
     (here / "digits.csv").write_text("b,a\n5,1\n7.0,2\n")
     (here / "digits.jsonl").write_text('{"a": "1", "b": 5}\n{"a": "2", "b": 7}\n')
-    assert answer("eigentree score mixed.eigentree digits.csv") == answer("eigentree score mixed.eigentree digits.jsonl")
+    assert answer("eigentree score mixed.eigentree digits.csv") == answer(
+        "eigentree score mixed.eigentree digits.jsonl"
+    )
 
 
 def test_cells_stay_as_they_are_written(here: Path) -> None:
@@ -429,9 +435,7 @@ def run_in_turn(lines: list[str]) -> None:
             Path(target).write_text(text)
 
 
-def test_every_example_of_every_help_text_runs(
-    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_example_of_every_help_text_runs(here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = {name: call(f"eigentree {name} --help")[1] for name in ORDER}
     told = re.search(r"^( *hidden = .*?kind = 3)$", shown["fit"], flags=re.MULTILINE | re.DOTALL)
     assert told

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from eigentree.errors import EigentreeError, did_you_mean
 
 __all__ = [
+    "STRUCTURES",
     "Data",
     "Format",
     "Json",
@@ -16,7 +17,6 @@ __all__ = [
     "Output",
     "Reading",
     "RowsOutput",
-    "STRUCTURES",
     "Seed",
     "Shape",
     "Target",
@@ -186,6 +186,13 @@ class Reading:
             negative="",
             metavar="COLUMN...",
             help="Columns that are left out, such as an id.",
+        ),
+    ] = None
+    sequence: Annotated[
+        str | None,
+        Parameter(
+            metavar="COLUMN",
+            help="Rows are steps of sequences, and this column tells which each belongs to.",
         ),
     ] = None
 

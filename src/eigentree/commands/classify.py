@@ -56,6 +56,9 @@ def train(
     from eigentree.models.classifier import JunctionTreeClassifier
 
     begin = time.perf_counter()
+    if reading.sequence is not None:
+        _train_sequences(data, target, output, class_as, shape, reading, seed, json)
+        return
     shape = shape.or_else("mixture")
     if not shape.is_file:
         structure_of(shape)
@@ -96,12 +99,15 @@ def apply(
     import numpy as np
 
     from eigentree.commands.answering import hand_rows
-    from eigentree.commands.models import loaded, rows_for
+    from eigentree.commands.models import loaded, of_sequences, rows_for
     from eigentree.commands.screen import told_rows
     from eigentree.commands.tables import read_table
 
     asked = loaded(classifier, ("JunctionTreeClassifier",), "a classifier; eigentree predict asks a model")
     asked.estimator.unknown = unknown
+    if of_sequences(asked.estimator, reading):
+        _apply_sequences(asked, data, reading, output, json)
+        return
     table = read_table(data, reading)
     proba = np.asarray(asked.predict_proba(rows_for(asked, table)))
     labels = asked.classes_.tolist()
@@ -109,6 +115,57 @@ def apply(
     columns = [[labels[place] for place in proba.argmax(axis=1)], *proba.T]
     sentence = f"classes of {told_rows(table.count)}"
     hand_rows(output, reading.format, json, names, columns, {"rows": table.count, "classes": labels}, sentence)
+
+
+def _train_sequences(
+    data: str, target: str, output: str, class_as: str, shape: Shape, reading: Reading, seed: int, as_json: bool
+) -> None:
+    """Learn a classifier of sequences, whose class stands in each of their rows."""
+    from eigentree.commands.arguments import UsageError
+    from eigentree.commands.screen import told_sequences
+    from eigentree.commands.sequences import classes_of, long_table, sequence_estimator
+    from eigentree.commands.tables import read_table, required
+    from eigentree.data.sequences import Sequences
+    from eigentree.models.classifier import JunctionTreeClassifier
+
+    if class_as == "column":
+        raise UsageError("sequences have one model per class; leave --class-as out")
+    begin = time.perf_counter()
+    estimator = sequence_estimator(shape, seed)
+    table = read_table(data, reading)
+    required(target, table.names, table.shown)
+    long = long_table(table.without([target]), str(reading.sequence), numeric=shape.numeric)
+    labels = _class_labels(table, target)[long.order]
+    sequences = Sequences.learned(long.table, long.lengths, numeric=shape.numeric)
+    classifier = JunctionTreeClassifier(estimator).fit(sequences, classes_of(long, labels, target))
+    seconds = time.perf_counter() - begin
+    estimator.set_params(sequence=reading.sequence)
+    classifier.save(output)
+    names = classifier.classes_.tolist()
+    told = ", ".join(map(str, names[:6])) + (", …" if len(names) > 6 else "")
+    facts = {"sequences": long.count, "classes": names, "seconds": round(seconds, 3)}
+    hand_saved(output, as_json, facts, f"classes {told} from {told_sequences(long.count)}, {seconds:.1f} s")
+
+
+def _apply_sequences(asked: Any, data: str, reading: Reading, output: str, as_json: bool) -> None:
+    """Tell the class of each sequence."""
+    import numpy as np
+
+    from eigentree.commands.answering import hand_rows
+    from eigentree.commands.screen import told_sequences
+    from eigentree.commands.sequences import long_table
+    from eigentree.commands.tables import read_table
+    from eigentree.data.sequences import Sequences
+
+    column = reading.sequence or asked.estimator.sequence
+    long = long_table(read_table(data, reading), column, asked.columns_)
+    sequences = Sequences.of(long.table, asked.columns_.reading(asked.estimator.unknown), long.lengths)
+    proba = np.asarray(asked.predict_proba(sequences))
+    labels = asked.classes_.tolist()
+    names = [column, "class", *(f"class={label}" for label in labels)]
+    cells = [long.ids, [labels[place] for place in proba.argmax(axis=1)], *proba.T]
+    facts = {"sequences": long.count, "classes": labels}
+    hand_rows(output, reading.format, as_json, names, cells, facts, f"classes of {told_sequences(long.count)}")
 
 
 def _class_labels(table: "Given", target: str) -> Any:

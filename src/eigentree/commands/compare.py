@@ -38,14 +38,43 @@ def compare(
 ) -> None:
     """Compare models on held-out rows."""
     from eigentree.commands.arguments import UsageError
-    from eigentree.commands.held_out import split, tried
-    from eigentree.commands.screen import note, show_json, told_rows
-    from eigentree.commands.structures import structure_of, told_structure
-    from eigentree.commands.tables import read_table
+    from eigentree.commands.screen import note, show_json, told_rows, told_sequences
+    from eigentree.commands.structures import told_structure
 
     if shape.method is not None:
         raise UsageError("compare fits by all methods; leave --method out")
-    shape = shape.or_else("auto")
+    if reading.sequence is not None:
+        training, test, trials = _compared_sequences(data, shape, reading, held_out, seed)
+        told = told_sequences
+        shape = shape.or_else("hmm")
+    else:
+        shape = shape.or_else("auto")
+        training, test, trials = _compared(data, shape, reading, held_out, seed)
+        told = told_rows
+    if json:
+        show_json(
+            {
+                "rows" if reading.sequence is None else "sequences": training.count,
+                "held_out_rows" if reading.sequence is None else "held_out_sequences": test.count,
+                "structure": told_structure(shape),
+                "methods": [vars(trial) for trial in trials],
+            }
+        )
+        return
+    _show(trials)
+    note(
+        f"{told_structure(shape)}: learned from {told(training.count)}, mean log probability of "
+        f"{told(test.count)} held out; processor seconds of each fit"
+    )
+
+
+def _compared(data: str, shape: Shape, reading: Reading, held_out: float, seed: int) -> Any:
+    """Return the rows to learn from, those that are held out, and how each model did."""
+    from eigentree.commands.held_out import split, tried
+    from eigentree.commands.screen import note
+    from eigentree.commands.structures import structure_of
+    from eigentree.commands.tables import read_table
+
     if not shape.is_file:
         structure_of(shape)
     table = read_table(data, reading)
@@ -55,21 +84,31 @@ def compare(
     for entry in entries:
         note(f"{entry[0]} …")
         trials.append(tried(entry, training, test))
-    if json:
-        show_json(
-            {
-                "rows": training.count,
-                "held_out_rows": test.count,
-                "structure": told_structure(shape),
-                "methods": [vars(trial) for trial in trials],
-            }
-        )
-        return
-    _show(trials)
-    note(
-        f"{told_structure(shape)}: learned from {told_rows(training.count)}, mean log probability of "
-        f"{told_rows(test.count)} held out; processor seconds of each fit"
-    )
+    return training, test, trials
+
+
+def _compared_sequences(data: str, shape: Shape, reading: Reading, held_out: float, seed: int) -> Any:
+    """Return the same of sequences."""
+    from dataclasses import replace
+
+    from eigentree.commands.held_out import split_sequences, tried_on_sequences
+    from eigentree.commands.screen import note
+    from eigentree.commands.sequences import long_table, sequence_estimator
+    from eigentree.commands.tables import read_table
+
+    shape = shape.or_else("hmm")
+    entries = [
+        ("independent", sequence_estimator(replace(shape, hidden=1, order=1), seed)),
+        ("spectral", sequence_estimator(replace(shape, method="spectral"), seed)),
+        ("EM", sequence_estimator(shape, seed)),
+    ]
+    long = long_table(read_table(data, reading), str(reading.sequence), numeric=shape.numeric)
+    training, test = split_sequences(long, held_out, seed)
+    trials = []
+    for name, estimator in entries:
+        note(f"{name} …")
+        trials.append(tried_on_sequences(name, estimator, training, test))
+    return training, test, trials
 
 
 def _entries(shape: Shape, table: "Given", seed: int) -> "list[Entry]":

@@ -49,6 +49,8 @@ def count(
     from eigentree.commands.structures import LEARNED, structure_of
     from eigentree.commands.tables import read_table
 
+    if reading.sequence is not None:
+        raise UsageError("rows are counted, not sequences; fit --sequence learns from these at once")
     if like is None:
         if not shape.structure:
             raise UsageError("--structure is missing; or say --like a file that was counted before")

@@ -39,12 +39,17 @@ def decode(
     check_rows_output(output, reading.format)
     import numpy as np
 
-    from eigentree.commands.models import kind_of, loaded_model, rows_for
+    from eigentree.commands.models import kind_of, loaded_model, of_sequences, rows_for
     from eigentree.commands.screen import told_rows
     from eigentree.commands.tables import read_table
     from eigentree.errors import GraphError
 
     asked = loaded_model(model, unknown)
+    if of_sequences(asked, reading):
+        from eigentree.commands.sequences import decode_sequences
+
+        decode_sequences(asked, data, reading, output, json)
+        return
     if kind_of(asked) == "SpectralJunctionTree":
         raise GraphError(
             f"{model!r} is a spectral model, which has no tables of hidden states; fit with --method em"

@@ -47,8 +47,11 @@ def fit(
 ) -> None:
     """Learn a model and write it."""
     require_file(output)
-    shape = shape.or_else("auto")
     begin = time.perf_counter()
+    if reading.sequence is not None:
+        _fit_sequences(data, output, shape, reading, seed, json)
+        return
+    shape = shape.or_else("auto")
     if data.endswith(".eigentree"):
         model, rows, score = _of_statistics(data, shape)
     else:
@@ -68,6 +71,32 @@ def fit(
     hidden = "1 hidden variable" if len(graph.hidden) == 1 else f"{len(graph.hidden)} hidden variables"
     sentence = f"{rows:,.0f} rows of {len(graph.observed)} columns, {hidden}{told}, {seconds:.1f} s"
     hand_saved(output, json, facts, sentence)
+
+
+def _fit_sequences(data: str, output: str, shape: Shape, reading: Reading, seed: int, as_json: bool) -> None:
+    from eigentree.commands.screen import told_sequences
+    from eigentree.commands.sequences import long_table, sequence_estimator
+    from eigentree.commands.tables import read_table
+
+    begin = time.perf_counter()
+    estimator = sequence_estimator(shape, seed)
+    long = long_table(read_table(data, reading), str(reading.sequence), numeric=shape.numeric)
+    model = estimator.fit(long.table, lengths=long.lengths)
+    score = model.score(long.table, lengths=long.lengths)
+    seconds = time.perf_counter() - begin
+    # Whoever asks it next need not say it again.
+    model.set_params(sequence=reading.sequence)
+    model.save(output)
+    facts = {
+        "model": type(model).__name__,
+        "sequences": long.count,
+        "steps": int(long.lengths.sum()),
+        "mean_log_probability": score,
+        "seconds": round(seconds, 3),
+    }
+    steps = f"{long.lengths.sum():,} steps"
+    sentence = f"{told_sequences(long.count)} of {steps}, mean log probability {score:.4f}, {seconds:.1f} s"
+    hand_saved(output, as_json, facts, sentence)
 
 
 def _of_rows(data: str, shape: Shape, reading: Reading, seed: int) -> tuple[Any, float, float | None]:

@@ -10,9 +10,10 @@ import numpy as np
 from eigentree.errors import DataError, EigentreeError
 
 if TYPE_CHECKING:
+    from eigentree.commands.sequences import Long
     from eigentree.commands.tables import Given
 
-__all__ = ["Entry", "Trial", "split", "tried"]
+__all__ = ["Entry", "Trial", "split", "split_sequences", "tried", "tried_on_sequences"]
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,22 @@ def split(table: "Given", share: float, seed: int) -> tuple["Given", "Given"]:
     DataError
         When either would be empty.
     """
-    order = np.random.default_rng(seed).permutation(table.count)
-    out = round(share * table.count)
-    if not 0 < out < table.count:
-        raise DataError(f"{table.shown} has {table.count} rows; a share of {share:g} of them cannot be held out")
-    return table.take(np.sort(order[out:])), table.take(np.sort(order[:out]))
+    known, out = _parts(table.count, share, seed, f"{table.shown} has {table.count} rows")
+    return table.take(known), table.take(out)
+
+
+def split_sequences(long: "Long", share: float, seed: int) -> tuple["Long", "Long"]:
+    """Return the sequences to learn from, and a share of them that is held out, as `split` does of rows."""
+    known, out = _parts(long.count, share, seed, f"{long.table.shown} has {long.count} sequences")
+    return long.chosen(known), long.chosen(out)
+
+
+def _parts(count: int, share: float, seed: int, what: str) -> tuple[Any, Any]:
+    order = np.random.default_rng(seed).permutation(count)
+    out = round(share * count)
+    if not 0 < out < count:
+        raise DataError(f"{what}; a share of {share:g} of them cannot be held out")
+    return np.sort(order[out:]), np.sort(order[:out])
 
 
 def tried(entry: Entry, training: "Given", held_out: "Given") -> Trial:
@@ -71,3 +83,31 @@ def tried(entry: Entry, training: "Given", held_out: "Given") -> Trial:
     model.unknown = "missing"
     parameters = getattr(model, "n_parameters_", None)
     return Trial(name, model.score(held_out), model.score(training), parameters, seconds)
+
+
+def tried_on_sequences(name: str, estimator: Any, training: "Long", held_out: "Long") -> Trial:
+    """Return how a model of sequences does on those that it has not seen, per sequence."""
+
+    def fit(rows: "Given") -> Any:
+        return _OfSequences(estimator.fit(rows, lengths=training.lengths), training, held_out)
+
+    return tried((name, fit), training.table, held_out.table)
+
+
+@dataclass
+class _OfSequences:
+    """A model of sequences that is asked as models of rows are."""
+
+    model: Any
+    training: "Long"
+    held_out: "Long"
+    unknown: str = "error"
+
+    @property
+    def n_parameters_(self) -> int | None:
+        return getattr(self.model, "n_parameters_", None)
+
+    def score(self, table: "Given") -> float:
+        self.model.unknown = self.unknown
+        own = self.training if table is self.training.table else self.held_out
+        return float(self.model.score(table, lengths=own.lengths))

@@ -45,14 +45,19 @@ def impute(
     check_rows_output(output, reading.format)
     import numpy as np
 
-    from eigentree.commands.models import loaded_model, rows_for
+    from eigentree.commands.models import loaded_model, of_sequences, rows_for
     from eigentree.commands.screen import told_rows
     from eigentree.commands.tables import read_table
 
     asked = loaded_model(model, unknown)
-    table = read_table(data, reading)
-    rows = rows_for(asked, table)
-    filled = np.asarray(asked.impute(rows, method=by, seed=seed))
+    if of_sequences(asked, reading):
+        from eigentree.commands.sequences import impute_sequences
+
+        table, rows, filled = impute_sequences(asked, data, reading, by, seed)
+    else:
+        table = read_table(data, reading)
+        rows = rows_for(asked, table)
+        filled = np.asarray(asked.impute(rows, method=by, seed=seed))
     columns: list[list[Any]] = [table.cells(place) for place in range(table.width)]
     count = 0
     for place, name in enumerate(rows.names):

@@ -69,9 +69,11 @@ def _show_one(found: Any, file: str, name: str, as_json: bool) -> None:
     from eigentree.commands.tables import required
     from eigentree.errors import FileError
 
-    if kind_of(found) not in ("EMJunctionTree", "OnlineEMJunctionTree", "LatentNetwork"):
+    if kind_of(found) not in ("EMJunctionTree", "OnlineEMJunctionTree", "LatentNetwork", "EMHMM"):
         raise FileError(f"{file!r} holds a {kind_of(found)}, which has no tables; fit with --method em")
-    tables = found.labeled_tables if kind_of(found) == "LatentNetwork" else found.tables_
+    tables = dict(found.labeled_tables if kind_of(found) == "LatentNetwork" else found.tables_)
+    if isinstance(tables.get("emissions"), dict):
+        tables |= tables.pop("emissions")
     by_name = {str(key): value for key, value in tables.items()}
     one = by_name[required(name, list(by_name), repr(file))]
     if as_json:
@@ -82,7 +84,7 @@ def _show_one(found: Any, file: str, name: str, as_json: bool) -> None:
 
 def _facts(found: Any) -> dict[str, Any]:
     """Return what is known of what was loaded, by name."""
-    from eigentree.commands.models import fitted_columns, kind_of
+    from eigentree.commands.models import SEQUENCE_MODELS, fitted_columns, kind_of
 
     kind = kind_of(found)
     facts: dict[str, Any] = {"holds": kind}
@@ -96,7 +98,11 @@ def _facts(found: Any) -> dict[str, Any]:
         facts |= {"rows": found.rows, "groups": len(found.counts.groups)}
     elif kind == "JunctionTreeClassifier":
         facts |= {"classes": found.classes_.tolist(), "class_as": found.class_as}
-        facts |= {"estimator": type(found.estimator).__name__, "structure": _told(found.estimator.structure)}
+        facts["estimator"] = type(found.estimator).__name__
+        if hasattr(found.estimator, "structure"):
+            facts["structure"] = _told(found.estimator.structure)
+    elif kind in SEQUENCE_MODELS:
+        facts |= {"sequences_by": found.sequence, "hidden_states": found.hidden_states, "order": found.order}
     else:
         facts |= _model_facts(found, kind)
     return {**facts, "columns": {name: list(columns.labels(name)) for name in columns.names}}

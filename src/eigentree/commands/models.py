@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from eigentree.commands.arguments import Shape
+from eigentree.commands.arguments import Shape, UsageError
 from eigentree.commands.structures import structure_of
 from eigentree.errors import DataError, FileError
 
@@ -11,11 +11,26 @@ if TYPE_CHECKING:
     from eigentree.commands.tables import Given
     from eigentree.data.columns import Columns
 
-__all__ = ["Unknown", "estimator_of", "fitted_columns", "kind_of", "label_of", "loaded", "loaded_model", "read_file", "rows_for"]
+__all__ = [
+    "SEQUENCE_MODELS",
+    "Unknown",
+    "estimator_of",
+    "fitted_columns",
+    "kind_of",
+    "label_of",
+    "loaded",
+    "loaded_model",
+    "of_sequences",
+    "read_file",
+    "rows_for",
+]
 
 Unknown = Literal["error", "missing"]
 
-LIKE_MODELS = ("SpectralJunctionTree", "EMJunctionTree", "OnlineEMJunctionTree", "LatentNetwork")
+SEQUENCE_MODELS = ("EMHMM", "SpectralHMM")
+"""What answers questions about sequences."""
+
+LIKE_MODELS = ("SpectralJunctionTree", "EMJunctionTree", "OnlineEMJunctionTree", "LatentNetwork", *SEQUENCE_MODELS)
 """What answers questions about rows."""
 
 
@@ -29,6 +44,15 @@ def estimator_of(shape: Shape, seed: int, table: "Given | None" = None) -> Any:
     from eigentree.models.em import EMJunctionTree
 
     return EMJunctionTree(structure, random_state=seed, numeric=shape.numeric, verbose=1)
+
+
+def of_sequences(model: Any, reading: Any) -> bool:
+    """Return whether a model is one of sequences; raise `UsageError` where others are asked about sequences."""
+    if kind_of(model) in SEQUENCE_MODELS:
+        return True
+    if reading.sequence is not None:
+        raise UsageError("--sequence is for models of sequences, and this is one of rows; fit with --sequence too")
+    return False
 
 
 def kind_of(thing: object) -> str:

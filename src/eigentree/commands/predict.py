@@ -44,11 +44,16 @@ def predict(
 ) -> None:
     """Predict a column of rows."""
     check_rows_output(output, reading.format)
-    from eigentree.commands.models import fitted_columns, kind_of, loaded_model, rows_for
+    from eigentree.commands.models import fitted_columns, kind_of, loaded_model, of_sequences, rows_for
     from eigentree.commands.tables import read_table
     from eigentree.errors import GraphError, did_you_mean
 
     asked = loaded_model(model, unknown)
+    if of_sequences(asked, reading):
+        from eigentree.commands.sequences import predict_sequences
+
+        predict_sequences(asked, data, reading, target, output, json)
+        return
     graph = asked.graph if kind_of(asked) == "LatentNetwork" else asked.graph_
     if target not in graph.names:
         some = ", ".join(graph.observed[:6]) + (", …" if len(graph.observed) > 6 else "")

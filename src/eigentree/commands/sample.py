@@ -1,6 +1,6 @@
 """``eigentree sample``: draw new rows."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -36,6 +36,9 @@ def sample(
             help="What is known of every row; may be repeated.",
         ),
     ] = None,
+    length: Annotated[
+        int | None, command_line(count, "STEPS", "Of a model of sequences, how long each is (10).")
+    ] = None,
     output: RowsOutput = "-",
     format: Annotated[Format | None, Parameter(help="The format of standard output (csv).")] = None,
     seed: Seed = 0,
@@ -43,12 +46,25 @@ def sample(
 ) -> None:
     """Draw rows."""
     check_rows_output(output, format)
-    from eigentree.commands.models import fitted_columns, label_of, loaded_model
+    from eigentree.commands.arguments import UsageError
+    from eigentree.commands.models import SEQUENCE_MODELS, fitted_columns, kind_of, label_of, loaded_model
     from eigentree.commands.screen import told_rows
     from eigentree.commands.tables import required
     from eigentree.data.table import table_of
 
     asked = loaded_model(model)
+    if kind_of(asked) in SEQUENCE_MODELS:
+        from eigentree.commands.screen import told_sequences
+        from eigentree.commands.sequences import sample_sequences
+
+        if given:
+            raise UsageError("--given is for models of rows, and this is one of sequences; leave it out")
+        names, steps = sample_sequences(asked, n, length or 10, seed)
+        facts: dict[str, Any] = {"sequences": n, "length": length or 10, "seed": seed}
+        hand_rows(output, format, json, names, steps, facts, f"{told_sequences(n)} drawn")
+        return
+    if length is not None:
+        raise UsageError("--length is for models of sequences, and this is one of rows; leave it out")
     columns = fitted_columns(asked)
     pairs: dict[str, str] = dict(given or ())  # type: ignore[arg-type]
     known = {

@@ -48,11 +48,16 @@ def score(
     """Score rows."""
     if output is not None:
         check_rows_output(output, reading.format)
-    from eigentree.commands.models import loaded_model, rows_for
+    from eigentree.commands.models import loaded_model, of_sequences, rows_for
     from eigentree.commands.screen import show, show_json, told_rows
     from eigentree.commands.tables import read_table
 
     asked = loaded_model(model, unknown)
+    if of_sequences(asked, reading):
+        from eigentree.commands.sequences import score_sequences
+
+        score_sequences(asked, data, reading, output, json)
+        return
     rows = rows_for(asked, read_table(data, reading))
     scores = asked.log_prob(rows) if hasattr(asked, "log_prob") else asked.score_samples(rows)
     facts = {

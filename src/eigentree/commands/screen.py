@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["note", "show", "show_json", "show_table", "told_rows"]
+__all__ = ["note", "show", "show_json", "show_table", "told_rows", "told_sequences"]
 
 
 def note(sentence: str) -> None:
@@ -26,6 +26,11 @@ def show_json(document: Any) -> None:
 def told_rows(count: float) -> str:
     """Return a number of rows in words."""
     return "1 row" if count == 1 else f"{count:,.0f} rows"
+
+
+def told_sequences(count: float) -> str:
+    """Return a number of sequences in words."""
+    return "1 sequence" if count == 1 else f"{count:,.0f} sequences"
 
 
 def show_table(

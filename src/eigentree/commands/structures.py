@@ -63,7 +63,7 @@ def structure_of(shape: Shape, table: "Given | None" = None) -> Any:
 def told_structure(shape: Shape) -> str:
     """Return a structure in a few words, such as ``"mixture, 4 states"``."""
     order = "" if shape.order is None else f", order {shape.order}"
-    states = "" if shape.hidden is None else f", {shape.hidden} states"
+    states = "" if shape.hidden is None else f", {shape.hidden} {'state' if shape.hidden == 1 else 'states'}"
     return f"{os.path.basename(str(shape.structure))}{order}{states}"
 
 

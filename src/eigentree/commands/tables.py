@@ -45,7 +45,7 @@ class Given(Table):
 
     def __init__(self, names: tuple[str, ...], held: list[Any], count: int, shown: str) -> None:
         self.names, self.held, self.count, self.shown = names, held, count, shown
-        self.container, self.width = ARRAY, len(names)
+        self.container, self.width, self.ndim = ARRAY, len(names), 2
 
     def column(self, place: int, name: str) -> Any:
         """Return the cells of a column."""

@@ -30,5 +30,5 @@ def in_options(sentence: str) -> str:
     "column 'a' has no known cell, so its states are unknown; leave it out with --drop"
     """
     for theirs, ours in SAID_OTHERWISE:
-        sentence = re.sub(theirs, lambda found, ours=ours: ours, sentence, flags=re.DOTALL)
+        sentence = re.sub(theirs, ours.replace("\\", r"\\"), sentence, flags=re.DOTALL)
     return sentence
