@@ -301,6 +301,81 @@ def test_unseen_labels_are_missing_cells_where_that_is_said(here: Path) -> None:
     )
 
 
+# Sequences
+
+
+@pytest.fixture(scope="module")
+def steps(folder: Path) -> pd.DataFrame:
+    """Return sequences of different lengths, their rows among each other, some cells missing; also as files."""
+    random = np.random.default_rng(0)
+    rows = []
+    for person in range(40):
+        state = person % 2
+        for _ in range(random.integers(3, 9)):
+            state = state if random.random() < 0.8 else 1 - state
+            cell = random.choice(["a", "b", "c"], p=[[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]][state])
+            rows.append((f"p{person}", cell if random.random() > 0.05 else None, 5 + state, "eo"[person % 2]))
+    made = pd.DataFrame(rows, columns=["id", "job", "kids", "kind"])
+    made = made.iloc[np.argsort(random.random(len(made)))].reset_index(drop=True)
+    made.to_csv(folder / "steps.csv", index=False, na_rep="?")
+    before = Path.cwd()
+    os.chdir(folder)
+    answer("eigentree fit steps.csv --missing ? --drop kind --sequence id --hidden 2 -o hmm.eigentree")
+    os.chdir(before)
+    return made
+
+
+def test_sequences_are_those_of_the_library(here: Path, steps: pd.DataFrame) -> None:
+    rows = steps.drop(columns="kind")
+    model = et.EMHMM(2, random_state=0, sequence="id").fit(rows)
+    found = frame(io.StringIO(answer("eigentree score hmm.eigentree steps.csv --missing ? -o -")))
+    np.testing.assert_allclose(found["log_probability"].astype(float), model.score_samples(rows))
+    assert found["id"].tolist() == rows["id"].drop_duplicates().tolist()
+    decoded = frame(io.StringIO(answer("eigentree decode hmm.eigentree steps.csv --missing ? --sequence id")))
+    assert decoded["id"].tolist() == rows["id"].tolist()
+    assert decoded["state"].astype(int).tolist() == model.decode(rows).states.tolist()
+    proba = pd.read_csv(io.StringIO(answer("eigentree predict hmm.eigentree steps.csv --missing ? -t state")))
+    np.testing.assert_allclose(proba[["state=0", "state=1"]], model.predict_proba(rows))
+    after = pd.read_csv(io.StringIO(answer("eigentree predict hmm.eigentree steps.csv --missing ? -t job")))
+    expected = model.predict_next_proba(rows, target="job")
+    np.testing.assert_allclose(after[["job=a", "job=b", "job=c"]], expected)
+    filled = pd.read_csv(io.StringIO(answer("eigentree impute hmm.eigentree steps.csv --missing ?")))
+    assert (filled[["id", "job", "kids"]] == model.impute(rows)).all(axis=None)
+    assert filled["kind"].tolist() == steps["kind"].tolist()
+    drawn = pd.read_csv(io.StringIO(answer("eigentree sample hmm.eigentree -n 3 --length 4 --seed 2")))
+    assert drawn["id"].tolist() == [row // 4 for row in range(12)]
+    assert set(drawn["job"]) <= {"a", "b", "c"}
+    assert set(drawn["kids"]) <= {5, 6}
+
+
+def test_the_model_of_sequences_takes_frames_in_python(here: Path, steps: pd.DataFrame) -> None:
+    model = et.load("hmm.eigentree")
+    assert model.sequence == "id"
+    found = frame(io.StringIO(answer("eigentree score hmm.eigentree steps.csv --missing ? -o -")))
+    np.testing.assert_allclose(
+        model.score_samples(steps.drop(columns="kind")), found["log_probability"].astype(float)
+    )
+
+
+def test_sequences_are_classified_compared_and_selected(here: Path, steps: pd.DataFrame) -> None:
+    answer("eigentree classify train steps.csv --missing ? --sequence id -t kind --hidden 1 -o kinds.eigentree")
+    told = pd.read_csv(io.StringIO(answer("eigentree classify apply kinds.eigentree steps.csv --missing ?")))
+    rows, kinds = steps.drop(columns="kind"), steps.groupby("id", sort=False)["kind"].first()
+    model = et.JunctionTreeClassifier(et.EMHMM(1, random_state=0, sequence="id")).fit(rows, kinds.to_numpy())
+    np.testing.assert_allclose(told[["class=e", "class=o"]], model.predict_proba(rows))
+    assert told["id"].tolist() == kinds.index.tolist()
+    line = "steps.csv --missing ? --sequence id --drop kind --json"
+    compared = json.loads(answer(f"eigentree compare {line} --hidden 2"))
+    held_out = {each["name"]: each["held_out"] for each in compared["methods"]}
+    assert (compared["sequences"], compared["held_out_sequences"]) == (32, 8)
+    assert held_out["EM"] > held_out["independent"]
+    selected = json.loads(answer(f"eigentree select {line} --hidden 1 2 -o chosen.eigentree"))
+    assert {each["name"]: each["held_out"] for each in selected["tried"]} == pytest.approx(
+        {"hmm, 1 state": held_out["independent"], "hmm, 2 states": held_out["EM"]}
+    )
+    assert et.load("chosen.eigentree").hidden_states == 2
+
+
 # Formats, pipes and files
 
 
@@ -422,7 +497,7 @@ ORDER += ["compare", "count", "merge", "completion"]
 
 
 def run_in_turn(lines: list[str]) -> None:
-    """Run lines as printed, without a process for each; the parts of a pipe that are not ours are left to the shell."""
+    """Run lines as printed, without a process for each; what is not ours at the end of a pipe is left out."""
     for line in lines:
         head, *rest = [part.strip() for part in line.split("|")]
         if head.startswith("cat "):
@@ -456,6 +531,26 @@ def test_the_first_help_text_is_a_way_to_begin(tmp_path: Path, monkeypatch: pyte
     lines = examples(call("eigentree --help")[1])
     assert len(lines) >= 3
     assert [line.split()[1] for line in lines[:3]] == ["dataset", "fit", "predict"]
+
+
+def test_every_line_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "command_line.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    assert {kind for kind, _ in blocks} == {"sh", "toml", "csv"}
+    for kind, block in blocks:
+        if kind == "sh":
+            assert all(line.startswith(("eigentree ", "cat ")) for line in block.splitlines())
+            run_in_turn(block.splitlines())
+        else:
+            Path("graph.toml" if kind == "toml" else "steps.csv").write_text(block)
+    asked = {
+        line.split("eigentree ")[1].split()[0]
+        for kind, block in blocks
+        if kind == "sh"
+        for line in block.splitlines()
+    }
+    assert asked == {command.name for command in COMMANDS} - {"reproduce", "warm-up"}
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -532,6 +627,10 @@ USAGE = [
     ("eigentree merge -o c", "name the files"),
     ("eigentree dataset mushroom", 'Did you mean "mushrooms"'),
     ("eigentree completion tcsh", "bash"),
+    ("eigentree fit steps.csv --sequence id --structure mixture -o m", "sequences are learned by hmm"),
+    ("eigentree score model.eigentree mushrooms.csv --sequence id", "fit with --sequence too"),
+    ("eigentree count mushrooms.csv --sequence id --structure hmm -o c", "not sequences"),
+    ("eigentree sample model.eigentree --length 3", "--length is for models of sequences"),
     ("eigentree warm-up now", "nothing to do with 'now'"),
 ]
 
@@ -583,11 +682,14 @@ FAILURES = [
     ("eigentree merge counts.eigentree model.eigentree -o c", "not counts of rows"),
     ("eigentree merge counts.eigentree other.eigentree -o c", "--like"),
     ("eigentree compare one.csv", "cannot be held out"),
+    ("eigentree fit steps.csv --sequence idd -o m", "did you mean 'id'"),
+    ("eigentree score hmm.eigentree mushrooms.csv", "has no column 'id'"),
+    ("eigentree classify train steps.csv --sequence id --target job -o m", "several classes in 'job'"),
 ]
 
 
 @pytest.fixture(scope="module")
-def trouble(folder: Path) -> Path:
+def trouble(folder: Path, steps: pd.DataFrame) -> Path:
     """Return the folder with files that are not what they should be."""
     (folder / "folder").mkdir(exist_ok=True)
     files = {

@@ -109,7 +109,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CycloptsError as error:
         return _usage(_sentence(error), error.command_chain)
     except UsageError as error:
-        return _usage(str(error), None)
+        known = tokens[:1] and tokens[0] in {command.name for command in COMMANDS}
+        return _usage(str(error), tokens[:1] if known else None)
     except (EigentreeError, OSError, MemoryError) as error:
         return _failed(error)
     except KeyboardInterrupt:
