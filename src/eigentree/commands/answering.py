@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from eigentree.commands.arguments import checked_output
-from eigentree.commands.pipes import PIPE
+from eigentree.commands.arguments import PIPE, checked_output
 from eigentree.commands.screen import note, show_json
 
 __all__ = ["check_rows_output", "hand_rows", "hand_saved", "require_file"]

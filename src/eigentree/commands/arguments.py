@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from eigentree.errors import EigentreeError, did_you_mean
 
 __all__ = [
+    "PIPE",
     "STRUCTURES",
     "Data",
     "Format",
@@ -31,6 +32,10 @@ __all__ = [
     "positive",
     "seed",
 ]
+
+
+PIPE = "-"
+"""What stands for standard input and output."""
 
 
 class UsageError(EigentreeError):

@@ -112,6 +112,7 @@ def _compared_sequences(data: str, shape: Shape, reading: Reading, held_out: flo
 
 
 def _entries(shape: Shape, table: "Given", seed: int) -> "list[Entry]":
+    from eigentree.commands.models import categories_of
     from eigentree.commands.structures import structure_of
     from eigentree.counting.learned_structure import learn_structure
     from eigentree.models.em import EMJunctionTree
@@ -122,6 +123,7 @@ def _entries(shape: Shape, table: "Given", seed: int) -> "list[Entry]":
 
     structure = structure_of(shape, table)
     numeric: Any = {"numeric": shape.numeric}
+    labels: Any = {"categories": categories_of(structure, table, shape), **numeric}
     own = isinstance(structure, LatentGraph)
     columns = structure.observed if own else table.names
     fixed = zoo.HiddenChowLiu(shape.hidden or 8) if shape.structure == "auto" else structure
@@ -129,7 +131,8 @@ def _entries(shape: Shape, table: "Given", seed: int) -> "list[Entry]":
 
     def chow_liu(rows: "Given") -> Any:
         graph = learn_structure(rows.only(columns), hidden_states=None, **numeric)
-        return EMJunctionTree(graph, random_state=seed, **numeric).fit(rows.only(columns))
+        known: Any = {"categories": categories_of(graph, rows, shape), **numeric}
+        return EMJunctionTree(graph, random_state=seed, **known).fit(rows.only(columns))
 
     def by(estimator: Any) -> Any:
         return lambda rows: estimator.fit(rows.only(columns))
@@ -137,9 +140,9 @@ def _entries(shape: Shape, table: "Given", seed: int) -> "list[Entry]":
     return [
         ("independent", by(EMJunctionTree(zoo.Mixture(1), random_state=seed, **numeric))),
         ("Chow-Liu tree", chow_liu),
-        ("spectral", by(SpectralJunctionTree(one_tree, **numeric))),
-        ("online EM", by(OnlineEMJunctionTree(fixed, random_state=seed, pseudo_counts=0.1, **numeric))),
-        ("EM", by(EMJunctionTree(structure, random_state=seed, verbose=1, **numeric))),
+        ("spectral", by(SpectralJunctionTree(one_tree, **labels))),
+        ("online EM", by(OnlineEMJunctionTree(fixed, random_state=seed, pseudo_counts=0.1, **labels))),
+        ("EM", by(EMJunctionTree(structure, random_state=seed, verbose=1, **labels))),
     ]
 
 

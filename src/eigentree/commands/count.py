@@ -70,6 +70,7 @@ def count(
 
 
 def _counted(table: "Given", shape: Shape) -> Any:
+    from eigentree.commands.models import categories_of
     from eigentree.commands.structures import structure_of
     from eigentree.counting.statistics import Statistics
     from eigentree.structures.graph import LatentGraph
@@ -77,7 +78,8 @@ def _counted(table: "Given", shape: Shape) -> Any:
     structure = structure_of(shape, table)
     if isinstance(structure, LatentGraph):
         table = table.only(structure.observed)
-    return Statistics.of(table, structure, numeric=shape.numeric)
+    known: Any = categories_of(structure, table, shape)
+    return Statistics.of(table, structure, numeric=shape.numeric, categories=known)
 
 
 def _counted_like(table: "Given", like: str) -> Any:

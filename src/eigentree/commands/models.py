@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SEQUENCE_MODELS",
     "Unknown",
+    "categories_of",
     "estimator_of",
     "fitted_columns",
     "kind_of",
@@ -37,13 +38,30 @@ LIKE_MODELS = ("SpectralJunctionTree", "EMJunctionTree", "OnlineEMJunctionTree",
 def estimator_of(shape: Shape, seed: int, table: "Given | None" = None) -> Any:
     """Return the estimator that was asked for, unfitted, with its structure as `structure_of` has it."""
     structure = structure_of(shape, table)
+    reading: dict[str, Any] = {"numeric": shape.numeric, "categories": categories_of(structure, table, shape)}
     if shape.method == "spectral":
         from eigentree.models.spectral import SpectralJunctionTree
 
-        return SpectralJunctionTree(structure, numeric=shape.numeric)
+        return SpectralJunctionTree(structure, **reading)
     from eigentree.models.em import EMJunctionTree
 
-    return EMJunctionTree(structure, random_state=seed, numeric=shape.numeric, verbose=1)
+    return EMJunctionTree(structure, random_state=seed, verbose=1, **reading)
+
+
+def categories_of(structure: Any, table: "Given | None", shape: Shape) -> dict[str, list[Any]] | None:
+    """Return the labels of the columns of a graph, where numbers would be taken for codes; None for a template."""
+    from eigentree.data.columns import Columns
+    from eigentree.data.labels import Labels
+    from eigentree.structures.graph import LatentGraph
+
+    if table is None or not isinstance(structure, LatentGraph):
+        return None
+    columns = Columns.learned(table.only(structure.observed), numeric=shape.numeric)
+    return {
+        name: list(meaning.values)
+        for name, meaning in zip(columns.names, columns.meanings, strict=True)
+        if isinstance(meaning, Labels)
+    }
 
 
 def of_sequences(model: Any, reading: Any) -> bool:

@@ -10,13 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
+from eigentree.commands.arguments import PIPE
 from eigentree.data.whole_files import opened, write_whole
 from eigentree.errors import FileError, did_you_mean
 
-__all__ = ["PACKED", "PIPE", "plain_name", "read_bytes", "require_folder", "require_there", "written"]
-
-PIPE = "-"
-"""What stands for standard input and output."""
+__all__ = ["PACKED", "plain_name", "read_bytes", "require_folder", "require_there", "written"]
 
 PACKED = (".gz", ".bz2", ".xz", ".zst")
 """Ends of names of compressed files."""

@@ -45,7 +45,7 @@ def structure_of(shape: Shape, table: "Given | None" = None) -> Any:
         for option, value in (("--hidden", shape.hidden), ("--order", shape.order)):
             if value is not None:
                 raise UsageError(f"{option} is not used with {name!r}, which says it all; leave it out")
-        return _of_toml(name, table) if name.lower().endswith(".toml") else _of_bif(name, table)
+        return _of_toml(name, table, shape.numeric) if name.lower().endswith(".toml") else _of_bif(name, table)
     if shape.order is not None and name not in ("hmm", "factorial"):
         raise UsageError(f"--order is of hmm and factorial, not of {name}; leave it out")
     from eigentree.structures import zoo
@@ -67,7 +67,7 @@ def told_structure(shape: Shape) -> str:
     return f"{os.path.basename(str(shape.structure))}{order}{states}"
 
 
-def _of_toml(path: str, table: "Given | None") -> "LatentGraph":
+def _of_toml(path: str, table: "Given | None", numeric: Any) -> "LatentGraph":
     from eigentree.structures.graph import LatentGraph
 
     document = _document(path)
@@ -88,7 +88,7 @@ def _of_toml(path: str, table: "Given | None") -> "LatentGraph":
         if name not in told:
             raise FileError(f"{path!r}: {name!r} is hidden, so no column tells its states; say them under [states]")
     names = list(dict.fromkeys([*told, *ends, *hidden]))
-    states = _completed(path, names, told, hidden, table)
+    states = _completed(path, names, told, hidden, table, numeric)
     try:
         return LatentGraph(states, [tuple(edge) for edge in edges], hidden, document.get("directed", True))
     except GraphError as error:
@@ -107,7 +107,12 @@ def _document(path: str) -> dict[str, Any]:
 
 
 def _completed(
-    path: str, names: Sequence[str], told: dict[str, int], hidden: Sequence[str], table: "Given | None"
+    path: str,
+    names: Sequence[str],
+    told: dict[str, int],
+    hidden: Sequence[str],
+    table: "Given | None",
+    numeric: Any,
 ) -> dict[str, int]:
     """Return the states of all variables: those that the file tells, and those of the columns of the rows."""
     if table is None:
@@ -124,7 +129,7 @@ def _completed(
     observed = [name for name in names if name not in hidden]
     if not observed:
         raise FileError(f"{path!r} has no column that is not hidden")
-    columns = Columns.learned(table.only(observed))
+    columns = Columns.learned(table.only(observed), numeric=numeric)
     return {name: told[name] if name in told else columns.states[columns.position(name)] for name in names}
 
 

@@ -13,8 +13,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from eigentree.commands.arguments import Reading, UsageError
-from eigentree.commands.pipes import PACKED, PIPE, plain_name, read_bytes, written
+from eigentree.commands.arguments import PIPE, Reading, UsageError
+from eigentree.commands.pipes import PACKED, plain_name, read_bytes, written
 from eigentree.data.cells import Factored, array_cells, object_array
 from eigentree.data.table import ARRAY, Table, table_of
 from eigentree.data.written import MISSING_MARKS, Written
