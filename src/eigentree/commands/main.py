@@ -1,42 +1,177 @@
-"""The command ``eigentree``: one file per command, gathered here."""
+"""The command ``eigentree``: one file per command, gathered here and loaded when it is called."""
 
-from __future__ import annotations
-
+import os
 import sys
-from typing import TYPE_CHECKING
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from cyclopts import App, CycloptsError, Group
+from cyclopts.exceptions import MissingArgumentError, UnknownCommandError, UnusedCliTokensError
 
 import eigentree
-from eigentree.commands import reproduce, warm_up
-from eigentree.commands.arguments import Parser
-from eigentree.errors import EigentreeError
+from eigentree.commands.arguments import UsageError
+from eigentree.commands.wording import in_options
+from eigentree.errors import EigentreeError, did_you_mean
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+__all__ = ["COMMANDS", "application", "main"]
 
-__all__ = ["main"]
+
+class Command(NamedTuple):
+    """Where a command is, and what ``--help`` says of it, so that nothing need be loaded for that."""
+
+    name: str
+    group: str
+    help: str
+    below: tuple[str, ...] = ()
+
+    @property
+    def module(self) -> str:
+        """The module that it is in."""
+        return f"eigentree.commands.{self.name.replace('-', '_')}"
+
+
+COMMANDS = (
+    Command("fit", "Learn", "learn a model from rows"),
+    Command("select", "Learn", "choose a structure and its size by held-out rows"),
+    Command("compare", "Learn", "EM, spectral and simpler models side by side on held-out rows"),
+    Command("classify", "Learn", "learn to tell classes apart, and tell them", ("train", "apply")),
+    Command("inspect", "Ask", "what a file of eigentree holds"),
+    Command("score", "Ask", "how likely rows are"),
+    Command("predict", "Ask", "a column, or a hidden variable, from the other cells of each row"),
+    Command("impute", "Ask", "fill missing cells"),
+    Command("decode", "Ask", "the likeliest hidden states of each row"),
+    Command("sample", "Ask", "draw new rows"),
+    Command("count", "Count", "count rows for a spectral model, here or on many machines"),
+    Command("merge", "Count", "add up what was counted"),
+    Command("dataset", "More", "write a table to try things on"),
+    Command("warm-up", "More", "compile all kernels now (once per installation)"),
+    Command("reproduce", "More", "run an experiment of the paper", ("fig3", "fig4")),
+    Command("completion", "More", "completion of commands and options for your shell"),
+)
+
+EXAMPLES = """\
+Rows come from CSV, TSV, JSON lines or Parquet, and - is a pipe. Begin with
+
+  eigentree dataset mushrooms -o mushrooms.csv
+  eigentree fit mushrooms.csv --structure mixture --hidden 4 -o model.eigentree
+  eigentree predict model.eigentree mushrooms.csv --target class | head
+
+and eigentree COMMAND --help for more."""
+
+
+def application(called: str | None = None) -> App:
+    """Return the command with all commands under it, none of them loaded.
+
+    Parameters
+    ----------
+    called : str, optional
+        The command whose own, longer help is wanted.
+    """
+    groups = list(dict.fromkeys(command.group for command in COMMANDS))
+    made = {name: Group(name, sort_key=place) for place, name in enumerate(groups)}
+    app = App(
+        name="eigentree",
+        help=(eigentree.__doc__ or "").splitlines()[0],
+        help_epilogue=EXAMPLES,
+        help_format="plaintext",
+        version=f"eigentree {eigentree.__version__}",
+        # Where --help and --version stand, too.
+        group_commands=made[groups[-1]],
+    )
+    for place, command in enumerate(COMMANDS):
+        app.command(
+            f"{command.module}:app",
+            name=command.name,
+            help=None if command.name == called else command.help,
+            group=None if command.group == groups[-1] else made[command.group],
+            sort_key=place,
+        )
+    return app
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Return the exit code of the command: 0, 1 when something failed, 2 for a mistake in the arguments."""
-    asked = _parser().parse_args(arguments)
+    tokens = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code: int = asked.run(asked)
-    except (EigentreeError, OSError) as error:
-        print(f"eigentree: {error}", file=sys.stderr)
-        return 1
+        with warnings.catch_warnings():
+            # What other libraries have to say to those who write programs is no use here.
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", RuntimeWarning)
+            warnings.showwarning = _show_warning
+            code = _called(tokens)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read, such as head, has enough; what is still in the buffer must not complain at the end.
+        if arguments is None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except CycloptsError as error:
+        return _usage(_sentence(error), error.command_chain)
+    except UsageError as error:
+        known = tokens[:1] and tokens[0] in {command.name for command in COMMANDS}
+        return _usage(str(error), tokens[:1] if known else None)
+    except (EigentreeError, OSError, MemoryError) as error:
+        return _failed(error)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
     return code
 
 
-def _parser() -> Parser:
-    parser = Parser(prog="eigentree", description=(eigentree.__doc__ or "").splitlines()[0])
-    parser.add_argument("--version", action="version", version=f"eigentree {eigentree.__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (reproduce, warm_up):
-        command.add(commands)
-    return parser
+def _called(tokens: Sequence[str]) -> int:
+    if not tokens:
+        raise UsageError("name a command, such as eigentree fit; eigentree --help lists them")
+    command = next((command for command in COMMANDS if command.name == tokens[0]), None)
+    if command is not None and command.below and len(tokens) == 1:
+        name = command.name
+        raise UsageError(f"{name} is followed by {' or '.join(command.below)}; see eigentree {name} --help")
+    answer = application(tokens[0])(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+    return answer if isinstance(answer, int) else 0
+
+
+def _usage(sentence: str, chain: Sequence[str] | None) -> int:
+    called = " ".join(["eigentree", *(chain or ())])
+    more = "" if "--help" in sentence else f" (see {called} --help)"
+    print(f"{called}: {' '.join(sentence.split())}{more}", file=sys.stderr)
+    return 2
+
+
+def _failed(error: BaseException) -> int:
+    if isinstance(error, MemoryError):
+        sentence = "there is not enough memory for this; try fewer hidden states, or fewer rows"
+    elif isinstance(error, OSError) and error.filename is not None:
+        sentence = f"{str(error.filename)!r}: {error.strerror}"
+    else:
+        sentence = in_options(str(error))
+    print(f"eigentree: {' '.join(sentence.split())}", file=sys.stderr)
+    return 1
+
+
+def _sentence(error: CycloptsError) -> str:
+    """Return what is wrong with the arguments, in the words of this package."""
+    error.verbose = False
+    if isinstance(error, UnknownCommandError):
+        asked = (error.unused_tokens or [""])[0]
+        # Its own text would load every command.
+        chain = error.command_chain or ()
+        below = {command.name: command.below for command in COMMANDS}
+        known = below[chain[0]] if chain else tuple(below)
+        hint = did_you_mean(asked, known) or f"; there are {', '.join(known)}"
+        return f"there is no command {asked!r}{hint}"
+    if isinstance(error, UnusedCliTokensError):
+        left = " ".join(error.unused_tokens or ())
+        return f"there is nothing to do with {left!r}; is it an option without its --, or a name with a space?"
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        name = error.keyword or error.argument.name
+        if error.argument.tokens or error.keyword:
+            return f"{name} needs a value"
+        return f"{name} is missing"
+    return str(error).rstrip(".").removeprefix("Invalid value for ").replace("Unknown option", "there is no option")
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"eigentree: note: {' '.join(in_options(str(message)).split())}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,113 @@
+"""Rows held out, and models beside each other on them."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigentree.errors import DataError, EigentreeError
+
+if TYPE_CHECKING:
+    from eigentree.commands.sequences import Long
+    from eigentree.commands.tables import Given
+
+__all__ = ["Entry", "Trial", "split", "split_sequences", "tried", "tried_on_sequences"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How a model did.
+
+    Attributes
+    ----------
+    name : str
+    held_out, training : float
+        Mean log probability of a row, of distributions that add up to 1; NaN where the fit failed.
+    parameters : int or None
+        Free parameters, where they are known.
+    seconds : float
+        Of processor time, of the fit.
+    failure : str
+        Why it failed; empty if it did not.
+    """
+
+    name: str
+    held_out: float
+    training: float
+    parameters: int | None
+    seconds: float
+    failure: str = ""
+
+
+Entry = tuple[str, Callable[["Given"], Any]]
+"""The name of a model, and what fits it to rows."""
+
+
+def split(table: "Given", share: float, seed: int) -> tuple["Given", "Given"]:
+    """Return the rows to learn from, and a share of them that is held out.
+
+    Raises
+    ------
+    DataError
+        When either would be empty.
+    """
+    known, out = _parts(table.count, share, seed, f"{table.shown} has {table.count} rows")
+    return table.take(known), table.take(out)
+
+
+def split_sequences(long: "Long", share: float, seed: int) -> tuple["Long", "Long"]:
+    """Return the sequences to learn from, and a share of them that is held out, as `split` does of rows."""
+    known, out = _parts(long.count, share, seed, f"{long.table.shown} has {long.count} sequences")
+    return long.chosen(known), long.chosen(out)
+
+
+def _parts(count: int, share: float, seed: int, what: str) -> tuple[Any, Any]:
+    order = np.random.default_rng(seed).permutation(count)
+    out = round(share * count)
+    if not 0 < out < count:
+        raise DataError(f"{what}; a share of {share:g} of them cannot be held out")
+    return np.sort(order[out:]), np.sort(order[:out])
+
+
+def tried(entry: Entry, training: "Given", held_out: "Given") -> Trial:
+    """Return how a model does on rows that it has not seen; a label that it has not seen is a missing cell."""
+    name, fit = entry
+    begin = time.process_time()
+    try:
+        model = fit(training)
+    except EigentreeError as error:
+        return Trial(name, float("nan"), float("nan"), None, time.process_time() - begin, str(error))
+    seconds = time.process_time() - begin
+    model.unknown = "missing"
+    parameters = getattr(model, "n_parameters_", None)
+    return Trial(name, model.score(held_out), model.score(training), parameters, seconds)
+
+
+def tried_on_sequences(name: str, estimator: Any, training: "Long", held_out: "Long") -> Trial:
+    """Return how a model of sequences does on those that it has not seen, per sequence."""
+
+    def fit(rows: "Given") -> Any:
+        return _OfSequences(estimator.fit(rows, lengths=training.lengths), training, held_out)
+
+    return tried((name, fit), training.table, held_out.table)
+
+
+@dataclass
+class _OfSequences:
+    """A model of sequences that is asked as models of rows are."""
+
+    model: Any
+    training: "Long"
+    held_out: "Long"
+    unknown: str = "error"
+
+    @property
+    def n_parameters_(self) -> int | None:
+        return getattr(self.model, "n_parameters_", None)
+
+    def score(self, table: "Given") -> float:
+        self.model.unknown = self.unknown
+        own = self.training if table is self.training.table else self.held_out
+        return float(self.model.score(table, lengths=own.lengths))

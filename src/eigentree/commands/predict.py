@@ -1,0 +1,118 @@
+"""``eigentree predict``: a column, or a hidden variable, from the other cells of each row."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from eigentree.commands.answering import check_rows_output, hand_rows
+from eigentree.commands.arguments import Data, Json, ModelFile, Reading, RowsOutput, Target
+from eigentree.commands.models import Unknown
+
+if TYPE_CHECKING:
+    from eigentree.commands.tables import Given
+    from eigentree.data.columns import Columns
+
+__all__ = ["app", "hand_predictions"]
+
+app = App(
+    name="predict",
+    help="The likeliest label of a column given the other cells of each row, and the probability of each label. "
+    "The column itself is not looked at, and need not be there. A hidden variable is a target too, of a model "
+    "that was learned by EM.",
+    help_epilogue="""\
+Examples
+
+  eigentree predict model.eigentree mushrooms.csv --target class | head -3
+  eigentree predict model.eigentree mushrooms.csv -t odor -o odor.parquet
+  eigentree predict model.eigentree mushrooms.csv -t h -o h.csv --json""",
+)
+
+
+@app.default
+def predict(
+    model: ModelFile,
+    data: Data,
+    /,
+    *,
+    target: Target,
+    output: RowsOutput = "-",
+    unknown: Annotated[
+        Unknown, Parameter(help="What a label is that the model has not seen: a mistake, or a missing cell.")
+    ] = "error",
+    reading: Reading = Reading(),
+    json: Json = False,
+) -> None:
+    """Predict a column of rows."""
+    check_rows_output(output, reading.format)
+    from eigentree.commands.models import fitted_columns, kind_of, loaded_model, of_sequences, rows_for
+    from eigentree.commands.tables import read_table
+    from eigentree.errors import GraphError, did_you_mean
+
+    asked = loaded_model(model, unknown)
+    if of_sequences(asked, reading):
+        from eigentree.commands.sequences import predict_sequences
+
+        predict_sequences(asked, data, reading, target, output, json)
+        return
+    graph = asked.graph if kind_of(asked) == "LatentNetwork" else asked.graph_
+    if target not in graph.names:
+        some = ", ".join(graph.observed[:6]) + (", …" if len(graph.observed) > 6 else "")
+        raise GraphError(
+            f"{model!r} has no column {target!r}{did_you_mean(target, graph.names) or f'; it has {some}'}"
+        )
+    if target in graph.hidden and kind_of(asked) == "SpectralJunctionTree":
+        raise GraphError(f"{target!r} is hidden, and a spectral model has no tables of it; fit with --method em")
+    table = read_table(data, reading)
+    proba = asked.predict_proba(rows_for(asked, table, target), target)
+    labels = list(proba.states[1])
+    columns = None if target in graph.hidden else fitted_columns(asked)
+    hand_predictions(output, reading, json, target, labels, proba, table, columns)
+
+
+def hand_predictions(
+    output: str,
+    reading: Reading,
+    as_json: bool,
+    target: str,
+    labels: list[Any],
+    proba: Any,
+    table: "Given",
+    columns: "Columns | None",
+) -> None:
+    """Write the likeliest label and the probability of each, and say how often it is right where that is known."""
+    import numpy as np
+
+    from eigentree.commands.screen import told_rows
+
+    numbers = np.asarray(proba)
+    likeliest = numbers.argmax(axis=1)
+    facts: dict[str, Any] = {"rows": len(numbers), "target": target, "labels": [str(label) for label in labels]}
+    sentence = f"{target} of {told_rows(len(numbers))}"
+    if columns is not None and target in table.names:
+        known = _codes(table, target, columns)
+        there = known >= 0
+        if there.any():
+            right = float((likeliest == known)[there].mean())
+            facts |= {"known": int(there.sum()), "accuracy": right}
+            sentence += f", {100 * right:.1f} % of {there.sum():,} known cells right"
+    names = [target, *(f"{target}={label}" for label in labels)]
+    found = [[labels[place] for place in likeliest], *numbers.T]
+    hand_rows(output, reading.format, as_json, names, found, facts, sentence)
+
+
+def _codes(table: "Given", target: str, columns: "Columns") -> Any:
+    """Return the code of each known cell of the target; negative where it is missing or of no known label."""
+    import numpy as np
+
+    from eigentree.data.written import Written, read_as
+
+    place = columns.position(target)
+    cells = table.column(table.names.index(target), target)
+    meaning = columns.meanings[place]
+    if isinstance(cells, Written):
+        cells = read_as(cells, meaning)
+    if meaning is not None:
+        return meaning.encode(cells)
+    if not isinstance(cells, np.ndarray):
+        return np.full(table.count, -1)
+    return np.where(cells == cells, cells, -1).astype(np.int64)

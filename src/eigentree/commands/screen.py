@@ -1,0 +1,80 @@
+"""What people see: tables and facts on a terminal, one JSON document for machines, notes on standard error."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["note", "show", "show_json", "show_table", "told_rows", "told_sequences"]
+
+
+def note(sentence: str) -> None:
+    """Say something on standard error, where it is in nobody's way."""
+    print(sentence, file=sys.stderr)
+
+
+def show(text: str) -> None:
+    """Print what was asked for."""
+    sys.stdout.write(f"{text}\n")
+
+
+def show_json(document: Any) -> None:
+    """Print a document as JSON; what is no finite number is null."""
+    sys.stdout.write(json.dumps(_plain(document), ensure_ascii=False, indent=2) + "\n")
+
+
+def told_rows(count: float) -> str:
+    """Return a number of rows in words."""
+    return "1 row" if count == 1 else f"{count:,.0f} rows"
+
+
+def told_sequences(count: float) -> str:
+    """Return a number of sequences in words."""
+    return "1 sequence" if count == 1 else f"{count:,.0f} sequences"
+
+
+def show_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], best: int | None = None, words: Sequence[int] = (0,)
+) -> None:
+    """Print a table; on a terminal as wide as that, and with the best row in bold.
+
+    Parameters
+    ----------
+    header : sequence of str
+    rows : sequence of sequences of str
+    best : int, optional
+        The row that matters most.
+    words : sequence of int
+        The columns that are no numbers.
+    """
+    if not sys.stdout.isatty():
+        widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+        for row in (header, *rows):
+            cells = [
+                cell.ljust(width) if place in words else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ]
+            show("  ".join(cells).rstrip())
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for place, name in enumerate(header):
+        table.add_column(Text(name), justify="left" if place in words else "right", no_wrap=place not in words)
+    for place, row in enumerate(rows):
+        table.add_row(*map(Text, row), style="bold" if place == best else "")
+    Console().print(table)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and (value != value or abs(value) == float("inf")):
+        return None
+    return value

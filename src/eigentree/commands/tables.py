@@ -1,0 +1,328 @@
+"""Tables in and out: CSV, TSV, JSON lines and Parquet, as a model reads them and as people wrote them.
+
+Cells of text files stay as they are written until a model says what its labels are: a column of "1" and "2" is one
+of numbers where the model has learned numbers, and of text where it has learned text.
+"""
+
+import csv
+import io
+import json
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import IO, Any
+
+import numpy as np
+
+from eigentree.commands.arguments import PIPE, Reading, UsageError
+from eigentree.commands.pipes import PACKED, plain_name, read_bytes, written
+from eigentree.data.cells import Factored, array_cells, object_array
+from eigentree.data.table import ARRAY, Table, table_of
+from eigentree.data.written import MISSING_MARKS, Written
+from eigentree.errors import DataError, FileError, did_you_mean
+
+__all__ = ["FORMATS", "Given", "format_of", "read_table", "required", "write_table"]
+
+FORMATS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+FORMATS |= {".parquet": "parquet", ".pq": "parquet"}
+"""Formats by the ends of names."""
+
+ROWS_AT_A_TIME = 8_192
+
+
+class Given(Table):
+    """The rows of a file, column by column.
+
+    Attributes
+    ----------
+    names : tuple of str
+    held : list of Cells, or of columns of frames
+    count : int
+    shown : str
+        The name of the file, for messages.
+    """
+
+    names: tuple[str, ...]
+
+    def __init__(self, names: tuple[str, ...], held: list[Any], count: int, shown: str) -> None:
+        self.names, self.held, self.count, self.shown = names, held, count, shown
+        self.container, self.width, self.ndim = ARRAY, len(names), 2
+
+    def column(self, place: int, name: str) -> Any:
+        """Return the cells of a column."""
+        held = self.held[place]
+        if isinstance(held, Factored):
+            return held
+        if isinstance(held, np.ndarray):
+            return array_cells(held, name)
+        return table_of(held).column(0, name)
+
+    def cells(self, place: int) -> list[Any]:
+        """Return the cells of a column as they were written, None for a missing one."""
+        held = self.held[place]
+        if isinstance(held, Factored):
+            labels = object_array([*held.labels, None])
+            found: list[Any] = labels[held.places].tolist()
+            return found
+        if isinstance(held, np.ndarray):
+            return [None if cell is None or cell != cell else cell for cell in held.tolist()]
+        return table_of(held).cells(0)
+
+    def take(self, rows: np.ndarray[Any, Any]) -> "Given":
+        """Return some of the rows, by their numbers."""
+        held: list[Any] = []
+        for each in self.held:
+            if isinstance(each, Factored):
+                held.append(type(each)(each.places[rows], each.labels, each.declared, each.ordered))
+            else:
+                held.append(each[rows] if isinstance(each, np.ndarray) else each.take(rows))
+        return Given(self.names, held, len(rows), self.shown)
+
+    def only(self, names: Sequence[str]) -> "Given":
+        """Return some of the columns, in this order.
+
+        Raises
+        ------
+        DataError
+            When one is not there.
+        """
+        for name in names:
+            required(name, self.names, self.shown)
+        places = {name: place for place, name in enumerate(self.names)}
+        return Given(tuple(names), [self.held[places[name]] for name in names], self.count, self.shown)
+
+    def without(self, names: Sequence[str]) -> "Given":
+        """Return all columns but some; these have to be there."""
+        for name in names:
+            required(name, self.names, self.shown)
+        left = [name for name in self.names if name not in names]
+        if not left:
+            raise DataError(f"{self.shown} has no columns left")
+        return self.only(left)
+
+
+def required(name: str, names: Sequence[str], shown: str) -> str:
+    """Return the name of a column, once it is there; raise `DataError` with a hint where it is not."""
+    if name not in names:
+        some = ", ".join(map(repr, names[:6])) + (", …" if len(names) > 6 else "")
+        raise DataError(f"{shown} has no column {name!r}{did_you_mean(name, names) or f'; it has {some}'}")
+    return name
+
+
+def format_of(path: str, given: str | None) -> str:
+    """Return how a table is written: as the name of its file says, as was given, or as CSV in a pipe.
+
+    Raises
+    ------
+    UsageError
+        When neither tells.
+    """
+    if path == PIPE:
+        return given or "csv"
+    name = plain_name(path)
+    kind = next((kind for end, kind in FORMATS.items() if name.endswith(end) and name != end), None)
+    if kind is None and given is None:
+        known = ", ".join(FORMATS)
+        raise UsageError(
+            f"the name {path!r} does not tell its format: it ends with none of {known} (and {', '.join(PACKED)}); "
+            f"say it, as in --format csv"
+        )
+    return kind or str(given)
+
+
+def read_table(path: str, reading: Reading) -> Given:
+    """Return the rows of a file or of standard input.
+
+    Raises
+    ------
+    FileError, DataError
+        When there is no such file, or it is no table: names the line.
+    """
+    kind = format_of(path, reading.format)
+    shown = "standard input" if path == PIPE else repr(path)
+    marks = frozenset((*MISSING_MARKS, *(reading.missing or ())))
+    with read_bytes(path) as file:
+        if kind == "parquet":
+            given = _parquet(file, shown, marks)
+        elif kind == "jsonl":
+            given = _json_lines(file, shown, marks)
+        else:
+            given = _text(file, shown, "," if kind == "csv" else "\t", marks)
+    if not given.count:
+        raise DataError(f"{shown} has no rows; give at least one")
+    return given.without(reading.drop) if reading.drop else given
+
+
+class _Places(dict[str, int]):
+    """The place of each text, in the order in which texts are met."""
+
+    def __missing__(self, text: str) -> int:
+        place = self[text] = len(self)
+        return place
+
+
+def _text(file: IO[bytes], shown: str, delimiter: str, marks: frozenset[str]) -> Given:
+    lines = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    try:
+        names = tuple(next(reader, ()))
+        _check_names(names, shown)
+        known = [_Places() for _ in names]
+        places = [array("q") for _ in names]
+        for block in _blocks(reader, len(names), shown):
+            for texts, own, found in zip(known, places, zip(*block, strict=True), strict=True):
+                own.extend(map(texts.__getitem__, found))
+    except UnicodeDecodeError as error:
+        raise FileError(f"{shown} is no text in UTF-8 ({error.reason}); save it as UTF-8") from None
+    except csv.Error as error:
+        raise FileError(f"line {reader.line_num} of {shown} cannot be read: {error}") from None
+    finally:
+        # The file is whoever opened it's to close.
+        lines.detach()
+    held = [_marked(own, texts, marks) for own, texts in zip(places, known, strict=True)]
+    return Given(names, held, len(places[0]), shown)
+
+
+def _blocks(reader: Any, width: int, shown: str) -> Iterator[list[list[str]]]:
+    """Yield rows of cells, a number of them at a time; empty lines are none."""
+    block: list[list[str]] = []
+    for row in reader:
+        if len(row) != width:
+            if not row:
+                continue
+            raise FileError(
+                f"line {reader.line_num} of {shown} has {len(row)} cells, but the first line {width}; a cell with "
+                f"a comma in it stands in quotes, and TSV is said by --format tsv or the name"
+            )
+        block.append(row)
+        if len(block) == ROWS_AT_A_TIME:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def _marked(places: "array[int]", texts: _Places, marks: frozenset[str]) -> Written:
+    """Return a column in which marks are missing cells."""
+    kept = [text for text in texts if text not in marks]
+    new = {text: place for place, text in enumerate(kept)}
+    # A column of no rows has no texts.
+    renumbered = np.array([*(new.get(text, -1) for text in texts), -1], np.int64)
+    return Written(renumbered[np.frombuffer(places, np.int64)], tuple(kept))
+
+
+def _check_names(names: Sequence[str], shown: str) -> None:
+    if not names:
+        raise FileError(f"{shown} is empty; its first line holds the names of the columns")
+    for name in names:
+        if not name:
+            raise FileError(f"the first line of {shown} holds the names of the columns, and one of them is empty")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise FileError(f"{shown} has two columns {twice!r}; rename one")
+
+
+def _json_lines(file: IO[bytes], shown: str, marks: frozenset[str]) -> Given:
+    columns: dict[str, list[Any]] = {}
+    count = 0
+    for number, line in enumerate(file, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise FileError(f"line {number} of {shown} is no JSON: {error}") from None
+        if not isinstance(row, dict):
+            raise FileError(f'line {number} of {shown} is no object such as {{"odor": "none"}}')
+        for name, cell in row.items():
+            if isinstance(cell, dict | list):
+                raise FileError(f"line {number} of {shown} holds more than one value in {name!r}")
+            if name not in columns:
+                columns[name] = [None] * count
+            columns[name].append(None if isinstance(cell, str) and cell in marks else cell)
+        count += 1
+        for cells in columns.values():
+            if len(cells) < count:
+                cells.append(None)
+    if count:
+        _check_names(tuple(columns), shown)
+    return Given(tuple(columns), [object_array(cells) for cells in columns.values()], count, shown)
+
+
+def _parquet(file: IO[bytes], shown: str, marks: frozenset[str]) -> Given:
+    try:
+        import pyarrow
+        from pyarrow import compute, parquet
+    except ImportError:
+        raise FileError(f"{shown} is Parquet, which takes pyarrow: pip install pyarrow; or give CSV") from None
+    try:
+        table = parquet.read_table(pyarrow.BufferReader(file.read()))
+    except (OSError, pyarrow.ArrowException) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        raise FileError(f"{shown} is no Parquet, or damaged: {reason}") from None
+    _check_names(table.column_names, shown)
+    held = []
+    for name in table.column_names:
+        column = table.column(name)
+        if pyarrow.types.is_string(column.type) or pyarrow.types.is_large_string(column.type):
+            missing = compute.is_in(column, pyarrow.array(sorted(marks), column.type))
+            column = compute.if_else(missing, pyarrow.scalar(None, column.type), column)
+        held.append(pyarrow.table({name: column}))
+    return Given(tuple(table.column_names), held, table.num_rows, shown)
+
+
+def write_table(path: str, kind: str, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> None:
+    """Write columns as a table, to a file whole or not at all, or to standard output.
+
+    Parameters
+    ----------
+    path : str
+    kind : {"csv", "tsv", "jsonl", "parquet"}
+    names : sequence of str
+    columns : sequence of sequences
+        Cells of any plain kind; None or NaN where one is missing.
+    """
+    plain = [_plain_cells(column) for column in columns]
+    if kind == "parquet":
+        written(path, lambda file: _write_parquet(file, path, names, plain))
+    else:
+        written(path, lambda file: _write_text(file, kind, names, plain))
+
+
+def _plain_cells(column: Sequence[Any]) -> list[Any]:
+    cells = column.tolist() if isinstance(column, np.ndarray) else list(column)
+    return [None if cell is None or cell != cell else cell for cell in cells]
+
+
+def _write_text(file: IO[bytes], kind: str, names: Sequence[str], columns: Sequence[list[Any]]) -> None:
+    for start in range(0, max(len(columns[0]), 1), ROWS_AT_A_TIME):
+        rows = zip(*(column[start : start + ROWS_AT_A_TIME] for column in columns), strict=True)
+        text = io.StringIO()
+        if kind == "jsonl":
+            text.writelines(
+                json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n" for row in rows
+            )
+        else:
+            writer = csv.writer(text, delimiter="," if kind == "csv" else "\t", lineterminator="\n")
+            if not start:
+                writer.writerow(names)
+            writer.writerows(rows)
+        file.write(text.getvalue().encode())
+
+
+def _write_parquet(file: IO[bytes], path: str, names: Sequence[str], columns: Sequence[list[Any]]) -> None:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        shown = "standard output" if path == PIPE else repr(path)
+        raise FileError(
+            f"{shown} is to be Parquet, which takes pyarrow: pip install pyarrow; or write CSV"
+        ) from None
+    made = {}
+    for name, cells in zip(names, columns, strict=True):
+        try:
+            made[name] = pyarrow.array(cells)
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
+            # Numbers and text in one column.
+            made[name] = pyarrow.array([None if cell is None else str(cell) for cell in cells])
+    parquet.write_table(pyarrow.table(made), file)

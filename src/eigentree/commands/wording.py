@@ -1,0 +1,34 @@
+"""Advice that is given to those who write Python, said in options."""
+
+import re
+
+__all__ = ["in_options"]
+
+SAID_OTHERWISE = (
+    (
+        r"cut it into bins with numeric='quantiles'.*if they are labels",
+        "cut it into bins with --numeric quantiles, or leave it out with --drop",
+    ),
+    (
+        r"fit with all of them as categories=, or take what is unknown as missing with unknown='missing'",
+        "take what is unknown as missing with --unknown missing, or say what marks a missing cell, as in "
+        "--missing '?'",
+    ),
+    (r"so its states are unknown; give them as.*", "so its states are unknown; leave it out with --drop"),
+    (r"; give all of them as categories=\{.*", "; say as many under [states], or leave it to the columns"),
+    (r"structure='auto'", "--structure auto"),
+)
+"""What the library advises, and what it is here."""
+
+
+def in_options(sentence: str) -> str:
+    """Return a sentence of the library with its advice said in options.
+
+    Examples
+    --------
+    >>> in_options("column 'a' has no known cell, so its states are unknown; give them as categories=…")
+    "column 'a' has no known cell, so its states are unknown; leave it out with --drop"
+    """
+    for theirs, ours in SAID_OTHERWISE:
+        sentence = re.sub(theirs, ours.replace("\\", r"\\"), sentence, flags=re.DOTALL)
+    return sentence
