@@ -183,8 +183,8 @@ def _show_real(hidden: tuple[int, ...]) -> None:
 def scale(count: int, steps: int) -> list[float]:
     """Return seconds of fit and score, and bytes that fit and score add to peak memory; for a fresh process."""
     truth = Truth.random(4, 6, 0.3, 0.5, 0)
-    part = truth.sample(min(count, 20_000), min(steps, 1_000), 1).astype(np.uint8).ravel()
-    X = np.resize(part, count * steps)
+    # Drawn side by side: were they copies of a few, the sample of distinct pieces would be small, and cheap.
+    X = truth.sample(10_000, -(-count * steps // 10_000), 1).astype(np.uint8).ravel()[: count * steps]
     lengths = np.full(count, steps)
     warm = SpectralHMM(4).fit(X[: 50 * 20], lengths=np.full(50, 20))
     warm.score_samples(X[: 50 * 20], lengths=np.full(50, 20))
