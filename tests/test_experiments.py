@@ -282,7 +282,7 @@ def test_the_lowest_error_is_bold_and_the_floor_does_not_compete() -> None:
     [
         ("", "name a command"),
         ("reprodce fig3", "there is no command 'reprodce'; did you mean 'reproduce'"),
-        ("reproduce fig5", "there is no command 'fig5'; did you mean 'fig3'"),
+        ("reproduce fig5", "there is no command 'fig5'; did you mean 'fig4'"),
         ("reproduce fig3 --models ten", "'ten' is not a whole number of at least 1"),
         ("reproduce fig3 --jobs 0", "'0' is not a whole number of at least 1"),
         ("reproduce fig3 --structure hmm22", "there is no structure 'hmm22'; did you mean 'hmm2'"),

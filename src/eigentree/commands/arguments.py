@@ -128,7 +128,7 @@ def command_line(convert: Callable[[str], Any], metavar: str, text: str, several
     if several:
         return Parameter(
             converter=each(convert),
-            consume_multiple=True,
+            consume_multiple=(1, None),
             allow_leading_hyphen=False,
             negative="",
             metavar=f"{metavar}...",
@@ -187,7 +187,7 @@ class Reading:
     drop: Annotated[
         list[str] | None,
         Parameter(
-            consume_multiple=True,
+            consume_multiple=(1, None),
             negative="",
             metavar="COLUMN...",
             help="Columns that are left out, such as an id.",

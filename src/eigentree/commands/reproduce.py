@@ -42,7 +42,7 @@ class Common:
     ] = None
     methods: Annotated[
         list[str] | None,
-        Parameter(consume_multiple=True, negative="", metavar="NAME...", help="Some of the methods (all)."),
+        Parameter(consume_multiple=(1, None), negative="", metavar="NAME...", help="Some of the methods (all)."),
     ] = None
     jobs: Annotated[int, command_line(count, "COUNT", "Processes, of one thread each.")] = 1
     quick: Annotated[
