@@ -18,7 +18,7 @@ from eigentree.em.chains import ChainLayout, ChainProblem
 from eigentree.engine.parallel_chains import apart, together
 from eigentree.engine.sequence_passes import SequencePass
 from eigentree.engine.symbols import Symbols
-from eigentree.errors import ParameterError
+from eigentree.errors import GraphError, ParameterError
 from eigentree.exact.chain import Chain
 
 SIZES = [(1, (2, 3), (4,)), (2, (2, 2), (3, 2)), (1, (2, 2, 2), (3,))]
@@ -290,6 +290,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
 def test_bad_parameters_are_told(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         et.EMHMM(**{"hidden_states": (2, 2), "restarts": 1, **settings}).fit(["abab", "ba"])
+
+
+def test_a_network_of_endless_length_is_refused() -> None:
+    model = et.EMHMM((2, 2), init="random", restarts=1, max_iter=1, random_state=0).fit(["abab", "ba"])
+    with pytest.raises(GraphError, match="variables"):
+        model.to_network(10**12)
 
 
 def test_a_spectral_model_has_one_chain() -> None:

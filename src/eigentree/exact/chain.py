@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from eigentree.checks import check_variables
 from eigentree.engine.parallel_chains import together
 from eigentree.engine.sequence_passes import SequencePass
 from eigentree.engine.symbols import Symbols
@@ -230,6 +231,7 @@ class Chain:
         The channel c of step t is called ``c_t``; a single channel that has no name of its own, xt. Of several
         chains side by side, the hidden variables are h0_t, h1_t, ….
         """
+        check_variables("this network", length * (len(self.sizes) + len(self.emissions)))
         hidden = [_hidden_names(self.parallel, step) for step in range(length)]
         states = {name: size for now in hidden for name, size in zip(now, self.sizes, strict=True)}
         edges, tables = [], {}
