@@ -65,6 +65,7 @@ class Pool:
             et.EMHMM(3, 2, init="random", restarts=1, max_iter=3, random_state=0).fit(
                 [list(word) for word in words]
             ),
+            et.EMHMM((2, 3), init="random", restarts=1, max_iter=3, random_state=0).fit(words),
             et.EMHMM(2),
         ]
         made["SpectralHMM"] = [
@@ -325,7 +326,7 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
     },
     "EMHMM": LABELS
     | {
-        "hidden_states": of(1, 2, 3, 10**6),
+        "hidden_states": of(1, 2, 3, 10**6, (2, 2), [2, 3], (2, 1), ()),
         "order": of(1, 2, 40),
         "restarts": of(1, 2),
         "tol": of(None, 1e-3),

@@ -361,6 +361,21 @@ def test_sequences_are_those_of_the_library(here: Path, steps: pd.DataFrame) -> 
     assert set(drawn["kids"]) <= {5, 6}
 
 
+def test_hidden_chains_side_by_side_are_told_by_name(here: Path, steps: pd.DataFrame) -> None:
+    rows = steps.drop(columns="kind")
+    model = et.EMHMM((2, 2), random_state=0, sequence="id", init="random", restarts=1, max_iter=5).fit(rows)
+    model.save("chains.eigentree")
+    decoded = pd.read_csv(io.StringIO(answer("eigentree decode chains.eigentree steps.csv --missing ?")))
+    states, proba = model.decode(rows).states, model.predict_proba(rows)
+    for name in ("chain 0", "chain 1"):
+        np.testing.assert_array_equal(decoded[name], states[name])
+        asked = answer(f"eigentree predict chains.eigentree steps.csv --missing ? -t '{name}'")
+        told = pd.read_csv(io.StringIO(asked))
+        np.testing.assert_allclose(told[[f"{name}=0", f"{name}=1"]], proba[name])
+    one = json.loads(answer("eigentree inspect chains.eigentree --table 'transitions of chain 1' --json"))
+    np.testing.assert_allclose(one["table"], model.tables_["transitions"]["chain 1"])
+
+
 def test_the_model_of_sequences_takes_frames_in_python(here: Path, steps: pd.DataFrame) -> None:
     model = et.load("hmm.eigentree")
     assert model.sequence == "id"

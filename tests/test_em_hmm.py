@@ -238,7 +238,7 @@ def test_climbs_never_descend_and_arrive(accelerate: bool) -> None:
     model = et.EMHMM(2, 2, init="random", restarts=1, random_state=0, accelerate=accelerate).fit(sequences)
     assert (np.diff(model.history_) > 0).all()
     assert model.n_parameters_ == 1 + 2 + 4 + 2 * (2 + 1)
-    layout = ChainLayout(2, 2, (3, 2), np.ones((2, 2), bool))
+    layout = ChainLayout((2,), 2, (3, 2), (np.ones((2, 2), bool),))
     walk = SequencePass.of_distinct(
         Symbols.of(sequences.codes, (3, 2)), sequences.starts, np.ones(sequences.count), 1
     )
@@ -254,7 +254,7 @@ def test_the_race_finds_what_random_starts_miss() -> None:
     emissions = np.full((4, 6), 0.02) + np.eye(4, 6) + np.eye(4, 6, k=2)
     truth = Chain(Columns(("x0",), (6,)), links, (emissions / emissions.sum(axis=1, keepdims=True),))
     sequences = ragged(truth, [60] * 40, seed=15, missing=0.0)
-    layout = ChainLayout(4, 1, (6,), np.ones((4, 4), bool))
+    layout = ChainLayout((4,), 1, (6,), (np.ones((4, 4), bool),))
     walk = SequencePass.of_distinct(Symbols.of(sequences.codes, (6,)), sequences.starts, np.ones(40), 1)
     problem = ChainProblem(layout, walk, layout.prior(0.1, 0.0))
     course = ChainCourse(problem, Stopping("gain", 1e-9), 500, True)
@@ -282,7 +282,7 @@ def test_moments_that_are_exact_tell_the_tables() -> None:
     shown = 0.6 * np.eye(3, 5) + 0.08
     truth = Chain(Columns(("x0",), (5,)), links, (shown / shown.sum(axis=1, keepdims=True),))
     sequences = ragged(truth, [2000] * 50, seed=20, missing=0.0)
-    layout = ChainLayout(3, 1, (5,), np.ones((3, 3), bool))
+    layout = ChainLayout((3,), 1, (5,), (np.ones((3, 3), bool),))
     walk = SequencePass(Symbols.of(sequences.codes, (5,)), sequences.starts, np.ones(sequences.count))
     start = start_of("moments", ChainProblem(layout, walk, layout.prior(0.0, 0.0)), np.random.default_rng(0))
     assert start is not None

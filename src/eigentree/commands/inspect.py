@@ -72,6 +72,9 @@ def _show_one(found: Any, file: str, name: str, as_json: bool) -> None:
     if kind_of(found) not in ("EMJunctionTree", "OnlineEMJunctionTree", "LatentNetwork", "EMHMM"):
         raise FileError(f"{file!r} holds a {kind_of(found)}, which has no tables; fit with --method em")
     tables = dict(found.labeled_tables if kind_of(found) == "LatentNetwork" else found.tables_)
+    if isinstance(tables.get("transitions"), dict):
+        for kind in ("start", "transitions"):
+            tables |= {f"{kind} of {chain}": table for chain, table in tables.pop(kind).items()}
     if isinstance(tables.get("emissions"), dict):
         tables |= tables.pop("emissions")
     by_name = {str(key): value for key, value in tables.items()}

@@ -169,9 +169,10 @@ def predict_sequences(model: Any, data: str, reading: Reading, target: str, outp
 
     long, table, column = sequences_for(model, data, reading)
     columns = fitted_columns(model)
-    if target == "state" and target not in columns.names:
+    if target not in columns.names and (target == "state" or target.startswith("chain ")):
         _require_tables(model)
-        proba = long.back(model.predict_proba(long.table, lengths=long.lengths))
+        found = _of_chains(model.predict_proba(long.table, lengths=long.lengths))
+        proba = long.back(found[required(target, list(found), "the model")])
         labels: list[Any] = list(range(proba.shape[1]))
         first = table.cells(table.names.index(column))
         sentence = f"hidden states of {told_rows(table.count)} in {told_sequences(long.count)}"
@@ -190,11 +191,11 @@ def decode_sequences(model: Any, data: str, reading: Reading, output: str, as_js
     """Tell the likeliest hidden states of the steps of each sequence, in the order of the rows."""
     _require_tables(model)
     long, table, column = sequences_for(model, data, reading)
-    states = long.back(np.asarray(model.decode(long.table, lengths=long.lengths).states))
-    cells = [table.cells(table.names.index(column)), states]
+    found = _of_chains(model.decode(long.table, lengths=long.lengths).states)
+    cells = [table.cells(table.names.index(column)), *(long.back(np.asarray(states)) for states in found.values())]
     facts = {"sequences": long.count, "rows": table.count}
     sentence = f"hidden states of {told_rows(table.count)} in {told_sequences(long.count)}"
-    hand_rows(output, reading.format, as_json, [column, "state"], cells, facts, sentence)
+    hand_rows(output, reading.format, as_json, [column, *found], cells, facts, sentence)
 
 
 def impute_sequences(model: Any, data: str, reading: Reading, by: str, seed: int) -> tuple[Given, Given, Any]:
@@ -212,6 +213,11 @@ def sample_sequences(model: Any, count: int, length: int, seed: int) -> tuple[li
     drawn = model.sample(count, length=length, seed=seed)
     steps = np.concatenate([np.asarray(one, object).reshape(length, -1) for one in drawn])
     return [model.sequence or "sequence", *names], [np.repeat(np.arange(count), length), *steps.T]
+
+
+def _of_chains(found: Any) -> dict[str, Any]:
+    """Return what was found of each hidden chain by its name; a single one is the state."""
+    return found if isinstance(found, dict) else {"state": found}
 
 
 def _require_tables(model: Any) -> None:

@@ -182,7 +182,8 @@ def _of_shares(problem: ChainProblem, shares: Floats, first: Booleans) -> Floats
 
 def _of_tables(problem: ChainProblem, start: Floats, follow: Floats, emissions: list[Floats]) -> Floats:
     layout = problem.layout
-    links = [start, *(np.broadcast_to(_softened(follow), shape) for shape in layout.shapes[1 : layout.order + 1])]
+    shapes = [(layout.states,) * (earlier + 1) for earlier in range(1, layout.order + 1)]
+    links = [start, *(np.broadcast_to(_softened(follow), shape) for shape in shapes)]
     return layout.vector([_softened(links[0]), *links[1:]], [_softened(table) for table in emissions])
 
 

@@ -5,65 +5,86 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from eigentree.em.climbing import Evaluation
+from eigentree.engine.parallel_chains import apart, together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.engine.sequence_passes import SequencePass
 
 __all__ = ["ChainLayout", "ChainProblem"]
 
+Scalar = TypeVar("Scalar", bound=np.generic)
+
 
 @dataclass(frozen=True, eq=False)
 class ChainLayout:
-    """Where each parameter of a chain stands in one vector: links, then emissions.
+    """Where each parameter of hidden chains stands in one vector: links, chain by chain, then emissions.
+
+    Several chains move on independently of each other, and what is shown depends on the states of all: they are one
+    chain whose states are theirs together, and whose links are products of theirs. What is expected of a product is
+    expected of each factor, so that counts of the one chain add up to those of each.
 
     Attributes
     ----------
-    states : int
-        Of the hidden variable.
+    sizes : tuple of int
+        Numbers of states of each chain.
     order : int
     channels : tuple of int
         Numbers of states of the channels.
-    allowed : array of bool, shape (states, states)
-        Which state may follow which.
-    start : array, shape (states,), optional
-        The distribution of the first state, where it is given and not learned.
+    allowed : tuple of array of bool, shape (states, states)
+        Which state may follow which, in each chain.
+    starts : tuple of array, shape (states,)
+        The distribution of the first state of each chain, where it is given and not learned.
     """
 
-    states: int
+    sizes: tuple[int, ...]
     order: int
     channels: tuple[int, ...]
-    allowed: Booleans
-    start: Floats | None = None
+    allowed: tuple[Booleans, ...]
+    starts: tuple[Floats, ...] = ()
+
+    @cached_property
+    def states(self) -> int:
+        """How many states all chains have together."""
+        return math.prod(self.sizes)
 
     @cached_property
     def shapes(self) -> list[tuple[int, ...]]:
-        """The shape of each table."""
-        links = [(self.states,) * (earlier + 1) for earlier in range(self.order + 1)]
+        """The shape of each table that is learned."""
+        links = [(size,) * (earlier + 1) for size in self.sizes for earlier in range(self.order + 1)]
         return links + [(self.states, count) for count in self.channels]
+
+    @cached_property
+    def _ends(self) -> Integers:
+        return np.cumsum([math.prod(shape) for shape in self.shapes])
 
     @cached_property
     def possible(self) -> Booleans:
         """Which parameters may be positive."""
-        parts = []
-        for place, shape in enumerate(self.shapes):
-            link = 0 < place <= self.order
-            parts.append(np.broadcast_to(self.allowed if link else True, shape).ravel())
-        return np.concatenate(parts)
+        chains, emissions = self.parts(np.ones(self._ends[-1], np.bool_))
+        links = [
+            table & allowed if table.ndim > 1 else table
+            for chain, allowed in zip(chains, self.allowed, strict=True)
+            for table in chain
+        ]
+        return np.concatenate([table.ravel() for table in (*links, *emissions)])
 
     @cached_property
     def learned(self) -> Booleans:
         """Which parameters are learned."""
         learned = np.ones(len(self.possible), np.bool_)
-        if self.start is not None:
-            learned[: self.states] = False
+        if self.starts:
+            for chain in self.parts(learned)[0]:
+                chain[0][:] = False
         return learned
 
     @cached_property
@@ -91,11 +112,24 @@ class ChainLayout:
         frequencies: Floats = np.divide(counts, totals, out=fallback.copy(), where=(totals > 0) & self.learned)
         return frequencies
 
+    def joined(self, links: Sequence[Floats], emissions: Sequence[Floats]) -> Floats:
+        """Return counts of all chains together as one vector of counts of each chain."""
+        split = [apart(table, self.sizes) for table in links]
+        chains = [table[place] for place in range(len(self.sizes)) for table in split]
+        return np.concatenate([np.ravel(table) for table in (*chains, *emissions)])
+
     def vector(self, links: Sequence[Floats], emissions: Sequence[Floats]) -> Floats:
-        """Return tables as one vector, with what is not allowed or not learned as it must be."""
-        joined = np.concatenate([np.ravel(table) for table in (*links, *emissions)])
-        if self.start is not None:
-            joined[: self.states] = self.start
+        """Return tables of all chains together as one vector, what is not allowed or learned as it must be.
+
+        Links that are no products become what they are to each chain by itself, the others being evenly likely.
+        """
+        return self.settled(self.joined(links, emissions))
+
+    def settled(self, joined: Floats) -> Floats:
+        """Return a vector whose distributions add up to 1, with what is not allowed or learned as it must be."""
+        joined = joined.copy()
+        for chain, start in zip(self.parts(joined)[0], self.starts, strict=False):
+            chain[0][:] = start
         even = self.possible / self.totals(self.possible.astype(np.float64))
         kept: Floats = np.where(self.possible, joined, 0.0)
         totals = self.totals(kept)
@@ -106,19 +140,25 @@ class ChainLayout:
         even = self.possible / self.totals(self.possible.astype(np.float64))
         return np.where(self.learned, (1.0 - share) * vector + share * even, vector)
 
-    def tables(self, vector: Floats) -> tuple[list[Floats], list[Floats]]:
-        """Return the links and the emissions of a vector."""
-        ends = np.cumsum([math.prod(shape) for shape in self.shapes])
-        parts = np.split(vector, ends[:-1])
+    def parts(self, vector: NDArray[Scalar]) -> tuple[list[list[NDArray[Scalar]]], list[NDArray[Scalar]]]:
+        """Return the links of each chain and the emissions of a vector."""
+        parts = np.split(vector, self._ends[:-1])
         tables = [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
-        return tables[: self.order + 1], tables[self.order + 1 :]
+        each, links = self.order + 1, len(self.sizes) * (self.order + 1)
+        return [tables[first : first + each] for first in range(0, links, each)], tables[links:]
+
+    def tables(self, vector: Floats) -> tuple[list[Floats], list[Floats]]:
+        """Return the links of all chains together, and the emissions, of a vector."""
+        chains, emissions = self.parts(vector)
+        return [together(tables) for tables in zip(*chains, strict=True)], emissions
 
     def prior(self, pseudo_counts: float, sticky: float) -> Floats:
         """Return the pseudo-count of each parameter; `sticky` are more for staying in a state."""
-        links, emissions = self.tables(np.where(self.possible & self.learned, pseudo_counts, 0.0))
-        staying = np.eye(self.states, dtype=np.bool_) & self.allowed
-        added = [links[0], *(table + sticky * staying for table in links[1:])]
-        return np.concatenate([table.ravel() for table in (*added, *emissions)])
+        prior = np.where(self.possible & self.learned, pseudo_counts, 0.0)
+        for chain, allowed in zip(self.parts(prior)[0], self.allowed, strict=True):
+            for table in chain[1:]:
+                table += sticky * (np.eye(len(allowed), dtype=np.bool_) & allowed)
+        return prior
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +196,7 @@ class ChainProblem:
     def evaluated(self, parameters: Floats) -> Evaluation:
         """Return the objective of some parameters, and the EM step from them."""
         links, emissions, log_prob = self.walk.counts(*self.layout.tables(parameters))
-        counts = np.concatenate([table.ravel() for table in (*links, *emissions)]) + self.prior
+        counts = self.layout.joined(links, emissions) + self.prior
         objective = self._sum(log_prob) + self.log_prior(parameters)
         lost = np.flatnonzero(np.isneginf(log_prob) & (self.walk.weights > 0))
         return Evaluation(

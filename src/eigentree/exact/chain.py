@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from eigentree.checks import check_variables
+from eigentree.engine.parallel_chains import together
 from eigentree.engine.sequence_passes import SequencePass
 from eigentree.engine.symbols import Symbols
 from eigentree.exact.network import LatentNetwork
@@ -14,6 +16,8 @@ from eigentree.kernels.hidden_steps import decode_steps, draw_given_steps, draw_
 from eigentree.structures.graph import LatentGraph
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from eigentree.arrays import Codes, Floats, Integers
@@ -40,11 +44,32 @@ class Chain:
         last.
     emissions : tuple of array, shape (states, states of a channel)
         P(cell | state) of each channel.
+    parallel : tuple of tuple of array
+        The links of each chain, where states are those of several chains together that move on independently of
+        each other, and `links` are products.
     """
 
     columns: Columns
     links: tuple[Floats, ...]
     emissions: tuple[Floats, ...]
+    parallel: tuple[tuple[Floats, ...], ...] = ()
+
+    @classmethod
+    def of(cls, columns: Columns, chains: Sequence[Sequence[Floats]], emissions: Sequence[Floats]) -> Chain:
+        """Return the chain of one or several chains side by side, given the links of each."""
+        links = tuple(together(tables) for tables in zip(*chains, strict=True))
+        parallel = tuple(map(tuple, chains)) if len(chains) > 1 else ()
+        return cls(columns, links, tuple(emissions), parallel)
+
+    @property
+    def chains(self) -> tuple[tuple[Floats, ...], ...]:
+        """The links of each chain: of this one, or of those side by side."""
+        return self.parallel or (self.links,)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of states of each chain."""
+        return tuple(len(links[0]) for links in self.chains)
 
     @property
     def states(self) -> int:
@@ -203,27 +228,48 @@ class Chain:
     def network(self, length: int) -> LatentNetwork:
         """Return the network of sequences of one length: a hidden h0, h1, … with the channels of its step below.
 
-        The channel c of step t is called ``c_t``; a single channel that has no name of its own, xt.
+        The channel c of step t is called ``c_t``; a single channel that has no name of its own, xt. Of several
+        chains side by side, the hidden variables are h0_t, h1_t, ….
         """
-        names = [_step_names(self.columns, step) for step in range(length)]
-        hidden = [f"h{step}" for step in range(length)]
-        states = dict.fromkeys(hidden, self.states)
+        check_variables("this network", length * (len(self.sizes) + len(self.emissions)))
+        hidden = [_hidden_names(self.parallel, step) for step in range(length)]
+        states = {name: size for now in hidden for name, size in zip(now, self.sizes, strict=True)}
         edges, tables = [], {}
-        for step in range(length):
-            earlier = hidden[max(0, step - self.order) : step]
-            edges += [(name, hidden[step]) for name in earlier]
-            tables[hidden[step]] = self.links[len(earlier)]
-            for name, count, table in zip(names[step], self.columns.states, self.emissions, strict=True):
+        for step, now in enumerate(hidden):
+            for place, links in enumerate(self.chains):
+                earlier = [before[place] for before in hidden[max(0, step - self.order) : step]]
+                edges += [(name, now[place]) for name in earlier]
+                tables[now[place]] = links[len(earlier)]
+            shown = zip(_step_names(self.columns, step), self.columns.states, self.emissions, strict=True)
+            for name, count, table in shown:
                 states[name] = count
-                edges.append((hidden[step], name))
-                tables[name] = table
-        graph = LatentGraph(states=states, edges=edges, hidden=hidden, directed=True)
+                edges += [(parent, name) for parent in now]
+                tables[name] = table.reshape(*self.sizes, count)
+        graph = LatentGraph(
+            states=states, edges=edges, hidden=[name for now in hidden for name in now], directed=True
+        )
         return LatentNetwork(graph, tables)
 
-    def permuted(self, order: Integers) -> Chain:
-        """Return the chain whose state i is the state ``order[i]`` of this one."""
-        links = tuple(table[np.ix_(*[order] * table.ndim)] for table in self.links)
-        return Chain(self.columns, links, tuple(table[order] for table in self.emissions))
+    def permuted(self, orders: Sequence[Integers]) -> Chain:
+        """Return the same with states in another order: state i of a chain is now its state ``order[i]``."""
+        chains = [
+            [table[np.ix_(*[order] * table.ndim)] for table in links]
+            for order, links in zip(orders, self.chains, strict=True)
+        ]
+        every = np.arange(self.states).reshape(self.sizes)[np.ix_(*orders)].ravel()
+        return Chain.of(self.columns, chains, [table[every] for table in self.emissions])
+
+    def of_each(self, proba: Floats) -> list[Floats]:
+        """Return, for each chain, P(its state) of each step, given P(states of all), shape (steps, states)."""
+        if not self.parallel:
+            return [proba]
+        every = proba.reshape(-1, *self.sizes)
+        axes = range(1, every.ndim)
+        return [every.sum(axis=tuple(other for other in axes if other != own)) for own in axes]
+
+    def states_of_each(self, states: Integers) -> list[Integers]:
+        """Return, for each chain, its state at each step, given the states of all; -1 stays -1."""
+        return [np.where(states < 0, -1, own) for own in np.unravel_index(np.maximum(states, 0), self.sizes)]
 
     def _longest(self, sequences: Sequences) -> int:
         return int(sequences.lengths.max(initial=1))
@@ -242,6 +288,10 @@ def drawn_cells(table: Floats, states: Integers, random: np.random.Generator) ->
         own = states[start : start + CHUNK]
         cells[start : start + CHUNK] = (random.random(len(own))[:, None] >= ends[own]).sum(axis=1)
     return cells
+
+
+def _hidden_names(parallel: Sequence[object], step: int) -> list[str]:
+    return [f"h{place}_{step}" for place in range(len(parallel))] or [f"h{step}"]
 
 
 def _step_names(columns: Columns, step: int) -> list[str]:

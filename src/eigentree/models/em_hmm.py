@@ -18,6 +18,7 @@ from eigentree.em.chains import ChainLayout, ChainProblem
 from eigentree.em.climbing import USUAL_TOLERANCES, Stopping
 from eigentree.em.outcome import StartOutcome
 from eigentree.em.progress import shown_progress
+from eigentree.engine.parallel_chains import apart
 from eigentree.engine.sequence_passes import SequencePass
 from eigentree.engine.symbols import Symbols
 from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
@@ -27,6 +28,8 @@ from eigentree.models.sequence_face import HiddenSequenceFace
 from eigentree.notices import notice
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Booleans, Floats
@@ -44,6 +47,9 @@ GAIN_TOLERANCE = 1e-9
 MOST_MESSAGE = 2**16
 """Most joint states of as many hidden variables as the order."""
 
+MOST_CHAINS = 16
+"""So many chains of two states have as many states together."""
+
 SUM_ROUNDING = 1e-6
 """How far from 1 a given distribution may add up."""
 
@@ -53,7 +59,9 @@ class EMHMM(HiddenSequenceFace):
 
     Parameters
     ----------
-    hidden_states : int
+    hidden_states : int or sequence of int
+        A list or tuple of several: hidden chains side by side (a factorial hidden Markov model). Each moves on by
+        itself, and what is shown depends on the states of all.
     order : int
         How many earlier states a state depends on.
     restarts : int
@@ -68,9 +76,11 @@ class EMHMM(HiddenSequenceFace):
         "race": all of these, raced on part of the sequences, with states moved where that helps. A mapping with
         "start", "transitions" and "emissions", as `tables_`: one climb from there.
     transitions : {"full", "left-to-right"} or array-like of shape (states, states)
-        Which state may follow which: any; the same or a later one; or where the array is not zero.
+        Which state may follow which: any; the same or a later one; or where the array is not zero. Of several
+        chains a list of arrays, one each.
     start : array-like of shape (states,), optional
-        The distribution of the first state, where it is known and not to be learned.
+        The distribution of the first state, where it is known and not to be learned; of several chains a list of
+        them, one each.
     sticky : float
         Pseudo-counts, beyond the others, for staying in a state.
     stopping : {"gain", "paper"}
@@ -99,7 +109,7 @@ class EMHMM(HiddenSequenceFace):
     ----------
     tables_ : dict
         "start", "transitions" and "emissions", with names. States are numbered by size, the largest first, unless
-        `transitions`, `start` or `init` give them an order.
+        `transitions`, `start` or `init` give them an order; chains stand in the order of `hidden_states`.
     n_parameters_ : int
     start_ : StartOutcome
         Which start won, by how much per step, and what was raced.
@@ -134,7 +144,7 @@ class EMHMM(HiddenSequenceFace):
 
     def __init__(
         self,
-        hidden_states: int = 2,
+        hidden_states: int | Sequence[int] = 2,
         order: int = 1,
         restarts: int = 5,
         tol: float | None = None,
@@ -232,10 +242,10 @@ class EMHMM(HiddenSequenceFace):
     def _published(self, course: ChainCourse, standing: ChainStanding, sequences: Sequences) -> Self:
         name, best = standing.best
         layout = course.problem.layout
-        chain = Chain(sequences.columns, *map(tuple, layout.tables(best.parameters)))
+        chain = Chain.of(sequences.columns, *layout.parts(best.parameters))
         if self._free:
-            used = course.problem.walk.counts(chain.links, chain.emissions)
-            chain = chain.permuted(np.argsort(-_sizes(used.links), kind="stable"))
+            used = _used(course.problem.walk.counts(chain.links, chain.emissions).links)
+            chain = chain.permuted([np.argsort(-own, kind="stable") for own in apart(used, chain.sizes)])
         weight = course.problem.weight
         others = sorted((climb.score for _, climb in standing.climbs), reverse=True)
         lead = (others[0] - others[1]) / weight if len(others) > 1 else math.nan
@@ -291,28 +301,32 @@ class EMHMM(HiddenSequenceFace):
         return ChainCourse(problem, stopping, self.max_iter, self.accelerate, validation)
 
     def _layout(self, columns: Columns) -> ChainLayout:
-        states = self.hidden_states
-        start: Floats | None = None
+        sizes = self._sizes()
+        starts: tuple[Floats, ...] = ()
         if self.start is not None:
-            start = _distributions("start", self.start, (states,))
-        return ChainLayout(states, self.order, columns.states, self._allowed(), start)
+            given = _of_each("start", self.start, len(sizes))
+            starts = tuple(_distributions("start", own, (size,)) for own, size in zip(given, sizes, strict=True))
+        return ChainLayout(sizes, self.order, columns.states, self._allowed(), starts)
 
-    def _allowed(self) -> Booleans:
-        states = self.hidden_states
+    def _sizes(self) -> tuple[int, ...]:
+        """Return how many states each chain has."""
+        given = self.hidden_states
+        if not isinstance(given, list | tuple):
+            return (whole_number("hidden_states", given),)
+        if not 0 < len(given) <= MOST_CHAINS:
+            raise ParameterError(
+                f"hidden_states are 1 to {MOST_CHAINS} numbers, one for each chain, not {len(given)}"
+            )
+        return tuple(whole_number("hidden_states", size, 2 if len(given) > 1 else 1) for size in given)
+
+    def _allowed(self) -> tuple[Booleans, ...]:
+        sizes = self._sizes()
         if isinstance(self.transitions, str):
             one_of("transitions", self.transitions, ("full", "left-to-right"))
-            every = np.ones((states, states), np.bool_)
-            return every if self.transitions == "full" else np.triu(every)
-        given = an_array("transitions", self.transitions, ParameterError)
-        if given.shape != (states, states) or given.dtype.kind not in "biuf":
-            raise ParameterError(
-                f"transitions is 'full', 'left-to-right' or an array of shape ({states}, {states}), zero where a "
-                f"state cannot follow, not {quoted(self.transitions)}"
-            )
-        allowed: Booleans = given != 0
-        if not allowed.any(axis=1).all():
-            raise ParameterError(f"transitions: no state may follow state {int(np.argmin(allowed.any(axis=1)))}")
-        return allowed
+            every = tuple(np.ones((size, size), np.bool_) for size in sizes)
+            return every if self.transitions == "full" else tuple(map(np.triu, every))
+        given = _of_each("transitions", self.transitions, len(sizes))
+        return tuple(_may_follow(own, size) for own, size in zip(given, sizes, strict=True))
 
     def _given(self, problem: ChainProblem) -> Floats:
         """Return the parameters of tables that the user gave to start from."""
@@ -326,23 +340,22 @@ class EMHMM(HiddenSequenceFace):
                 f"init is 'race', {', '.join(map(repr, KINDS))}, or a mapping with 'start', 'transitions' and "
                 f"'emissions', not {quoted(given)}{hint}"
             )
-        states, order = layout.states, layout.order
-        joint = _distributions("init['start']", given["start"], (states,) * order, whole=True)
-        links = []
-        for earlier in range(order):
-            own = joint.sum(axis=tuple(range(earlier + 1, order)))
-            totals = own.sum(axis=-1, keepdims=True)
-            links.append(np.divide(own, totals, out=np.full_like(own, 1.0 / states), where=totals > 0))
-        links.append(_distributions("init['transitions']", given["transitions"], (states,) * (order + 1)))
+        several = len(layout.sizes)
+        firsts = _of_each("init['start']", given["start"], several)
+        moves = _of_each("init['transitions']", given["transitions"], several)
+        links: list[Floats] = []
+        for size, first, move in zip(layout.sizes, firsts, moves, strict=True):
+            links += _first_links(first, size, layout.order)
+            links.append(_distributions("init['transitions']", move, (size,) * (layout.order + 1)))
         shown = given["emissions"]
         tables = list(shown.values()) if isinstance(shown, Mapping) else [shown]
         if len(tables) != len(layout.channels):
             raise ParameterError(f"init['emissions'] needs a table for each of {len(layout.channels)} channels")
         emissions = [
-            _distributions("init['emissions']", table, (states, count))
+            _distributions("init['emissions']", table, (*layout.sizes, count))
             for table, count in zip(tables, layout.channels, strict=True)
         ]
-        vector = layout.vector(links, emissions)
+        vector = layout.settled(np.concatenate([table.ravel() for table in (*links, *emissions)]))
         if (number := problem.evaluated(vector).impossible) >= 0:
             raise DataError(
                 f"sequence {number} has probability zero at the start, so EM cannot explain it; give an init whose "
@@ -351,12 +364,12 @@ class EMHMM(HiddenSequenceFace):
         return vector
 
     def _check_arguments(self) -> None:
-        whole_number("hidden_states", self.hidden_states)
+        states = math.prod(self._sizes())
         whole_number("order", self.order)
-        if self.hidden_states > 1 and self.order * math.log(self.hidden_states) > math.log(MOST_MESSAGE):
+        if states > 1 and self.order * math.log(states) > math.log(MOST_MESSAGE):
             raise ParameterError(
                 f"hidden_states={self.hidden_states} with order={self.order} are "
-                f"{self.hidden_states}^{self.order} joint states (the limit is {MOST_MESSAGE:,}); make one smaller"
+                f"{states}^{self.order} joint states (the limit is {MOST_MESSAGE:,}); make one smaller"
             )
         whole_number("restarts", self.restarts)
         whole_number("max_iter", self.max_iter)
@@ -380,10 +393,45 @@ class EMHMM(HiddenSequenceFace):
         self._allowed()
 
 
-def _sizes(links: list[Floats]) -> Floats:
+def _used(links: list[Floats]) -> Floats:
     """Return how many steps are expected in each state, given how often links are used."""
     sizes: Floats = np.sum([table.reshape(-1, table.shape[-1]).sum(axis=0) for table in links], axis=0)
     return sizes
+
+
+def _of_each(what: str, given: Any, chains: int) -> list[Any]:
+    """Return what was given of each chain; of a single one, nothing but that is given."""
+    if chains == 1:
+        return [given]
+    each = list(given.values()) if isinstance(given, Mapping) else given
+    if not isinstance(each, list | tuple) or len(each) != chains:
+        raise ParameterError(f"{what} is a list of {chains} arrays, one for each chain, not {quoted(given)}")
+    return list(each)
+
+
+def _may_follow(given: Any, states: int) -> Booleans:
+    """Return which state may follow which, as the user gave it."""
+    array = an_array("transitions", given, ParameterError)
+    if array.shape != (states, states) or array.dtype.kind not in "biuf":
+        raise ParameterError(
+            f"transitions is 'full', 'left-to-right' or an array of shape ({states}, {states}), zero where a "
+            f"state cannot follow, not {quoted(given)}"
+        )
+    allowed: Booleans = array != 0
+    if not allowed.any(axis=1).all():
+        raise ParameterError(f"transitions: no state may follow state {int(np.argmin(allowed.any(axis=1)))}")
+    return allowed
+
+
+def _first_links(given: Any, states: int, order: int) -> list[Floats]:
+    """Return the tables of the first steps, each given those before it, of their joint distribution."""
+    joint = _distributions("init['start']", given, (states,) * order, whole=True)
+    links = []
+    for earlier in range(order):
+        own = joint.sum(axis=tuple(range(earlier + 1, order)))
+        totals = own.sum(axis=-1, keepdims=True)
+        links.append(np.divide(own, totals, out=np.full_like(own, 1.0 / states), where=totals > 0))
+    return links
 
 
 def _distributions(what: str, given: Any, shape: tuple[int, ...], whole: bool = False) -> Floats:

@@ -18,7 +18,9 @@ from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.models.features import Features
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Codes, Floats, Integers
     from eigentree.checks import Seed
@@ -56,8 +58,9 @@ class DecodedSequences(NamedTuple):
 
     Attributes
     ----------
-    states : list of array, or array
-        In the form in which the sequences came; -1 in one that is impossible.
+    states : list of array, array, or dict of these
+        In the form in which the sequences came; -1 in one that is impossible. Of several chains side by side, a
+        dict of these, "chain 0", "chain 1", ….
     log_prob : array, shape (sequences,)
         Log P(these states, the known cells of the sequence); -inf for one that is impossible.
     """
@@ -236,26 +239,28 @@ class HiddenSequenceFace(SequenceFace):
 
         "start" is the distribution of the first state, of the first states together where the order is more than 1;
         "transitions" that of a state given as many before it; "emissions" that of the channel given the state, or a
-        dict of one table per channel where there are several.
+        dict of one table per channel where there are several. Of several chains side by side, "start" and
+        "transitions" are dicts of one table per chain, "chain 0", "chain 1", …, and what is shown depends on all.
         """
         chain, columns = self._chain, self._columns
-        states = range(chain.states)
-        joint = chain.links[0]
-        for link in chain.links[1:-1]:
-            joint = joint[..., None] * link
-        firsts = ["state"] if chain.order == 1 else [f"state {step}" for step in range(chain.order)]
-        earlier = [f"state {step} before" for step in range(chain.order, 1, -1)] + ["state before"]
+        starts, moves = {}, {}
+        for name, links in zip(self._chain_names, chain.chains, strict=True):
+            starts[name], moves[name] = _start_table(links), _moves_table(links)
+        hidden = self._chain_names
         shown = {
             name: LabeledTable(
-                table, ["state", name if name != "state" else "cell"], [states, columns.labels(name)]
+                table.reshape(*chain.sizes, -1),
+                [*hidden, name if name not in hidden else "cell"],
+                [*map(range, chain.sizes), columns.labels(name)],
             )
             for name, table in zip(columns.names, chain.emissions, strict=True)
         }
-        return {
-            "start": LabeledTable(joint, firsts, [states] * joint.ndim),
-            "transitions": LabeledTable(chain.links[-1], [*earlier, "state"], [states] * chain.links[-1].ndim),
-            "emissions": shown if len(shown) > 1 else next(iter(shown.values())),
-        }
+        return {"start": _one_or_all(starts), "transitions": _one_or_all(moves), "emissions": _one_or_all(shown)}
+
+    @property
+    def _chain_names(self) -> list[str]:
+        count = len(self._chain.sizes)
+        return [f"chain {place}" for place in range(count)] if count > 1 else ["state"]
 
     @our_arithmetic
     def filter(self, X: ArrayLike | Any, lengths: ArrayLike | None = None) -> Any:
@@ -263,9 +268,10 @@ class HiddenSequenceFace(SequenceFace):
 
         A list of arrays of shape (steps, states) for words and lists; for sequences that came in one array or
         frame, one array: a row for each of its rows, or for sequences in rows, axes (sequences, steps, states).
+        Of several chains side by side, a dict of these, "chain 0", "chain 1", ….
         """
         sequences = self._sequences(X, lengths)
-        return per_step(sequences, self._of_steps(self._chain.filtered(sequences)[0]))
+        return self._of_chains(sequences, self._chain.of_each(self._of_steps(self._chain.filtered(sequences)[0])))
 
     @our_arithmetic
     def predict_proba(self, X: ArrayLike | Any, lengths: ArrayLike | None = None, target: str = "state") -> Any:
@@ -280,7 +286,7 @@ class HiddenSequenceFace(SequenceFace):
         """
         one_of("target", target, ("state",), DataError)
         sequences = self._sequences(X, lengths)
-        return per_step(sequences, self._of_steps(self._chain.smoothed(sequences)))
+        return self._of_chains(sequences, self._chain.of_each(self._of_steps(self._chain.smoothed(sequences))))
 
     @our_arithmetic
     def decode(self, X: ArrayLike | Any, lengths: ArrayLike | None = None) -> DecodedSequences:
@@ -288,7 +294,7 @@ class HiddenSequenceFace(SequenceFace):
         sequences = self._sequences(X, lengths)
         states, log_prob = self._chain.decoded(sequences)
         warn_helped(int(np.isneginf(log_prob).sum()), f"{IMPOSSIBLE}; their hidden states are -1")
-        return DecodedSequences(per_step(sequences, states), log_prob)
+        return DecodedSequences(self._of_chains(sequences, self._chain.states_of_each(states)), log_prob)
 
     def bic(
         self, X: ArrayLike | Any, lengths: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -310,7 +316,8 @@ class HiddenSequenceFace(SequenceFace):
     def to_network(self, length: int) -> LatentNetwork:
         """Return the `LatentNetwork` of sequences of one length, with the same tables at every step.
 
-        Hidden states are h0, h1, …; a channel c of step t is called ``c_t``, or xt where it has no name.
+        Hidden states are h0, h1, …; a channel c of step t is called ``c_t``, or xt where it has no name. Hidden
+        states of several chains side by side are h0_t, h1_t, …, as those of `zoo.factorial_hmm`.
         """
         return self._chain.network(whole_number("length", length))
 
@@ -324,8 +331,33 @@ class HiddenSequenceFace(SequenceFace):
         used = weights > 0
         return -2 * float(weights[used] @ log_prob[used]), float(weights @ sequences.lengths)
 
+    def _of_chains(self, sequences: Sequences, each: Sequence[NDArray[Any]]) -> Any:
+        """Return what was found for each step and chain, in the form of the sequences."""
+        found = {name: per_step(sequences, values) for name, values in zip(self._chain_names, each, strict=True)}
+        return _one_or_all(found)
+
     def _of_steps(self, proba: Floats) -> Floats:
         return _distributions(proba, "the hidden states of their steps are taken as evenly likely", "steps of ")
+
+
+def _one_or_all(found: dict[str, Any]) -> Any:
+    """Return the only one, or all by name."""
+    return found if len(found) > 1 else next(iter(found.values()))
+
+
+def _start_table(links: tuple[Floats, ...]) -> LabeledTable:
+    """Return the joint distribution of as many first states as the order."""
+    joint, order = links[0], len(links) - 1
+    for link in links[1:-1]:
+        joint = joint[..., None] * link
+    names = ["state"] if order == 1 else [f"state {step}" for step in range(order)]
+    return LabeledTable(joint, names, [range(len(links[0]))] * order)
+
+
+def _moves_table(links: tuple[Floats, ...]) -> LabeledTable:
+    """Return the distribution of a state given those before it."""
+    names = [*(f"state {step} before" for step in range(len(links) - 1, 1, -1)), "state before", "state"]
+    return LabeledTable(links[-1], names, [range(len(links[0]))] * len(links))
 
 
 def _distributions(proba: Floats, then: str, what: str = "") -> Floats:

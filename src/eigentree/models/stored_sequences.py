@@ -44,6 +44,8 @@ def listed(value: Any) -> Any:
     """Return a parameter with its arrays as lists, which a file can hold."""
     if isinstance(value, Mapping):
         return {key: listed(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(listed, value))
     if isinstance(value, np.ndarray):
         return np.asarray(value).tolist()
     return value
