@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from numbers import Integral
@@ -187,6 +187,10 @@ class Columns:
     def code_type(self) -> np.dtype[Any]:
         """The smallest unsigned type that holds every code, the one for missing cells included."""
         return np.min_scalar_type(max(self.states))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was worked out on the way is worked out again, so that a pickle does not tell what was asked.
+        return {own.name: getattr(self, own.name) for own in fields(self)}
 
     @cached_property
     def _places(self) -> dict[str, int]:
