@@ -213,6 +213,11 @@ class EMHMM(HiddenSequenceFace):
         sequences = Sequences.learned(X, lengths, self.sequence, self.time, *reading)
         weights = positive_weights(sample_weight, sequences.count)
         warn_of_few(weights)
+        if sequences.form.width == 1 and sequences.count > 1:
+            notice(
+                f"the data are {sequences.count} sequences of one step, one in each row, so nothing tells of "
+                f"transitions; give one sequence as a flat array (X.ravel()), several end to end with lengths="
+            )
         layout = self._layout(sequences.columns)
         random = generator(self.random_state)
         course = self._course(sequences, weights, layout, random)
@@ -304,7 +309,8 @@ class EMHMM(HiddenSequenceFace):
             every = np.ones((states, states), np.bool_)
             return every if self.transitions == "full" else np.triu(every)
         given = an_array("transitions", self.transitions, ParameterError)
-        if given.shape != (states, states) or given.dtype.kind not in "biuf":
+        # NaN is no answer, and a negative number is a mistake.
+        if given.shape != (states, states) or given.dtype.kind not in "biuf" or not (given >= 0).all():
             raise ParameterError(
                 f"transitions is 'full', 'left-to-right' or an array of shape ({states}, {states}), zero where a "
                 f"state cannot follow, not {quoted(self.transitions)}"

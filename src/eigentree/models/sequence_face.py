@@ -322,6 +322,8 @@ class HiddenSequenceFace(SequenceFace):
         log_prob = self.score_samples(sequences)
         weights = positive_weights(sample_weight, len(log_prob))
         used = weights > 0
+        if not weights @ sequences.lengths > 0:
+            raise DataError("no sequence that counts has a step; there is nothing to judge the model by")
         return -2 * float(weights[used] @ log_prob[used]), float(weights @ sequences.lengths)
 
     def _of_steps(self, proba: Floats) -> Floats:
