@@ -428,6 +428,7 @@ def test_a_saved_model_gives_the_same_answers(tmp_path: Path) -> None:
     again = et.load(tmp_path / "hmm.eigentree")
     assert_array_equal(again.score_samples(frame), model.score_samples(frame))
     assert again.sample(2, length=3, seed=0).equals(model.sample(2, length=3, seed=0))
+    assert "per step" in repr(model.start_)
     assert repr(again.start_) == repr(model.start_)
     assert again.n_parameters_ == model.n_parameters_
     assert_array_equal(again.history_, model.history_)

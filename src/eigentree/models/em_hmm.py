@@ -251,7 +251,9 @@ class EMHMM(HiddenSequenceFace):
                 "columns_": sequences.columns,
                 "form_": sequences.form,
                 "n_parameters_": layout.n_parameters,
-                "start_": StartOutcome(name, best.history[-1] / weight, lead, standing.heats, standing.absent),
+                "start_": StartOutcome(
+                    name, best.history[-1] / weight, lead, standing.heats, standing.absent, "step"
+                ),
                 "history_": np.array(best.history),
                 "validation_history_": np.array(best.validation) / held,
                 "objectives_": np.array([climb.history[-1] for _, climb in standing.climbs]),
