@@ -146,6 +146,11 @@ def test_missing_cells_end_a_row_only_where_nothing_follows() -> None:
     assert two.codes.T.tolist() == [[0, 2, 1, 0], [0, 1, 0, 2]]
 
 
+def test_a_step_that_nobody_shows_is_no_mistake_among_text() -> None:
+    wide = pandas.DataFrame({"m1": ["a", "b"], "m2": [np.nan, np.nan], "m3": ["b", None]})
+    assert Sequences.learned(wide).lengths.tolist() == [3, 1]
+
+
 def test_unseen_labels_are_mistakes_or_missing() -> None:
     columns = Sequences.learned(["AC", "GT"]).columns
     with pytest.raises(DataError, match="step 1 of sequence 2 holds 'Z', but 'x0' has the labels 'A'"):
@@ -187,6 +192,8 @@ MISTAKES: list[tuple[Any, dict[str, Any], str]] = [
         "cannot be sorted",
     ),
     (pandas.DataFrame({"id": [[1], [2]], "x": [0, 1]}), {"sequence": "id"}, "names or numbers"),
+    (pandas.DataFrame({0: [1, 1], 1: [2, 3]}), {"sequence": "0"}, "as text; rename"),
+    (pandas.DataFrame({"id": [7, 8], "may": ["a", "b"]}), {}, "'id' holds numbers and 'may' does not.*sequence="),
     (np.empty((0, 1), int), {"lengths": [0]}, "all sequences are empty"),
     ({}, {}, "a mapping of channels"),
     ({"a": np.zeros((2, 3), int), "b": np.zeros((2, 2), int)}, {}, "all need the same sequences and steps"),

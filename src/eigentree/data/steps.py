@@ -116,7 +116,10 @@ def _long(X: Any, frame: Any, sequence: str, time: str | None) -> Steps:
     """Return the steps of a frame in which each row is one, of a sequence that a column names."""
     for name in (sequence, *([time] if time is not None else [])):
         if not isinstance(name, str) or name not in frame.columns:
-            raise DataError(f"the frame has no column {quoted(name)}{did_you_mean(name, frame.columns)}")
+            hint = did_you_mean(name, [other for other in frame.columns if isinstance(other, str)])
+            if name in map(str, frame.columns):
+                hint = " as text; rename them, as with frame.rename(columns=str)"
+            raise DataError(f"the frame has no column {quoted(name)}{hint}")
     if sequence == time:
         raise DataError(f"sequence= and time= are both {sequence!r}; they are two columns")
     channels = [name for name in frame.columns if name not in (sequence, time)]
@@ -314,8 +317,23 @@ def _rows(X: Mapping[str, Any], form: SequenceForm, named: bool) -> Steps:
                 f"and {shape[1]}; all need the same sequences and steps"
             )
         shape, container = (table.count, table.width), table.container
-        merged[name] = _merged([table.column(place, name) for place in range(table.width)], name)
+        columns = [table.column(place, name) for place in range(table.width)]
+        _require_alike(columns, table.names)
+        merged[name] = _merged(columns, name)
     return Steps(_Cells(merged, container, named), None, form)
+
+
+def _require_alike(columns: Sequence[Cells], names: Sequence[str] | None) -> None:
+    """Raise `DataError` where a column of numbers stands among steps of text: it may be an id."""
+    words = [place for place, column in enumerate(columns) if isinstance(column, Factored) and column.labels]
+    for place, column in enumerate(columns):
+        if isinstance(column, Factored) or not words or not ((column == column) & (column != -1)).any():
+            continue
+        odd, other = (names[at] if names else f"x{at}" for at in (place, words[0]))
+        raise DataError(
+            f"each row is a sequence and each column a step, but {odd!r} holds numbers and {other!r} does not; "
+            f"drop columns that are no steps, or name the one that tells the sequence of each row as sequence="
+        )
 
 
 def _merged(columns: Sequence[Cells], name: str) -> Cells:
