@@ -104,6 +104,13 @@ class SequenceFace(Features):
         known = self.sequence if _is_long(X, self.sequence) else None
         return Sequences.of(X, columns, lengths, known, self.time if known else None)
 
+    def _channel(self, target: str | None) -> int:
+        """Return the place of a channel, which may be left out where there is one only."""
+        names = self._columns.names
+        if target is None and len(names) > 1:
+            raise DataError(f"there are several channels; give one of {', '.join(names)} as target=")
+        return 0 if target is None else self._columns.position(target)
+
     @our_arithmetic
     def score_samples(
         self, X: ArrayLike | Any, lengths: ArrayLike | None = None, per_symbol: bool = False
@@ -154,11 +161,10 @@ class SequenceFace(Features):
             How many steps ahead; what is shown between is summed out.
         """
         columns = self._columns
-        if target is None and len(columns.names) > 1:
-            raise DataError(f"there are several channels; give one of {', '.join(columns.names)} as target=")
-        name = columns.names[0] if target is None else columns.names[columns.position(target)]
+        place = self._channel(target)
+        name = columns.names[place]
         whole_number("steps", steps)
-        proba = self._sequence_model.ahead(self._sequences(X, lengths), steps)[columns.position(name)]
+        proba = self._sequence_model.ahead(self._sequences(X, lengths), steps)[place]
         proba = _distributions(proba, "their next cell is taken as evenly likely")
         axis = "sequence" if name != "sequence" else "of sequence"
         return LabeledTable.answer(proba, (axis, name), (range(len(proba)), columns.labels(name)))
