@@ -524,6 +524,18 @@ def test_a_column_of_steps_is_told_to_be_many_sequences() -> None:
         et.EMHMM(2, random_state=0, restarts=1, max_iter=2).fit(np.array([[0], [1], [1]]))
 
 
+@pytest.mark.parametrize("X", [np.array([[0], [1], [1], [0]]), np.array([0, 1, 1, 0])], ids=["column", "flat"])
+def test_lengths_in_the_place_of_y_are_told(X: np.ndarray[Any, Any]) -> None:
+    model = et.EMHMM(2, random_state=0, restarts=1, max_iter=2).fit(X, lengths=[3, 1])
+    spectral = et.SpectralHMM(2, shrinkage=1.0).fit([[0, 1, 1, 0, 1, 0, 0, 1]] * 9)
+    for ask in (model.score, clone(model).fit, spectral.score, clone(spectral).fit, spectral.partial_fit):
+        for given in ([3, 1], np.array([3, 1])):
+            with pytest.raises(DataError, match=r"\[3, 1\].* are lengths.*as lengths="):
+                ask(X, given)
+    # What is no length is ignored.
+    assert model.score([[0, 1], [1]], ["x", "y"]) == model.score([[0, 1], [1]])
+
+
 def test_what_does_not_count_may_be_impossible_where_sizes_are_chosen() -> None:
     words = ["AB", "BA", "AA", "BB", "AC", "ABA"]
     selected = et.select_hmm(

@@ -211,6 +211,7 @@ class EMHMM(HiddenSequenceFace):
         self._check_arguments()
         reading = (self.categories, self.numeric, self.unknown)
         sequences = Sequences.learned(X, lengths, self.sequence, self.time, *reading)
+        self._ignore(y, lengths, sequences)
         weights = positive_weights(sample_weight, sequences.count)
         warn_of_few(weights)
         if sequences.form.width == 1 and sequences.count > 1:

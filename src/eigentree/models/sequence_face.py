@@ -104,6 +104,17 @@ class SequenceFace(Features):
         known = self.sequence if _is_long(X, self.sequence) else None
         return Sequences.of(X, columns, lengths, known, self.time if known else None)
 
+    def _ignore(self, y: object, lengths: object, sequences: Sequences) -> None:
+        """Raise `DataError` where what stands in the place of y are lengths, which are second for hmmlearn."""
+        if lengths is not None or not isinstance(y, list | tuple | np.ndarray) or len(y) == sequences.count:
+            return
+        counts = [int(each) for each in y if isinstance(each, int | np.integer)]
+        if len(counts) == len(y) and sum(counts) == sequences.steps:
+            raise DataError(
+                f"the second argument is y, which is ignored, but {quoted(y)} are lengths, which add up to "
+                f"{sequences.steps} steps; give them by name, as lengths="
+            )
+
     def _channel(self, target: str | None) -> int:
         """Return the place of a channel, which may be left out where there is one only."""
         names = self._columns.names
@@ -138,7 +149,9 @@ class SequenceFace(Features):
 
     def score(self, X: ArrayLike | Any, y: object = None, lengths: ArrayLike | None = None) -> float:
         """Return the mean log probability of the sequences; `y` is ignored."""
-        return float(self.score_samples(X, lengths).mean())
+        sequences = self._sequences(X, lengths)
+        self._ignore(y, lengths, sequences)
+        return float(self.score_samples(sequences).mean())
 
     @our_arithmetic
     def predict_next_proba(

@@ -178,6 +178,7 @@ class SpectralHMM(SequenceFace):
         else:
             reading = (self.categories, self.numeric, self.unknown)
             given = Sequences.learned(X, lengths, self.sequence, self.time, *reading)
+        self._ignore(y, lengths, given)
         empty = SequenceStatistics.empty(self._plan(given.columns), given.columns)
         return self._learn(self._counted(empty, given, sample_weight), given.form)
 
@@ -198,6 +199,7 @@ class SpectralHMM(SequenceFace):
         self._check_parameters()
         check_plan(self.statistics_, self._plan(self.columns_), self.columns_)
         given = self._sequences(X, lengths)
+        self._ignore(y, lengths, given)
         return self._learn(self._counted(self.statistics_, given, sample_weight), self.form_)
 
     @learns
