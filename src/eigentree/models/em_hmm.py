@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from eigentree.checks import MOST_THREADS, an_array, finite_number, flag, generator, one_of, whole_number
+from eigentree.checks import (
+    MOST_THREADS,
+    an_array,
+    check_cells,
+    finite_number,
+    flag,
+    generator,
+    one_of,
+    whole_number,
+)
 from eigentree.data.sequences import Sequences
 from eigentree.data.states import check_rules
 from eigentree.data.weights import positive_weights, warn_of_few
@@ -367,6 +376,8 @@ class EMHMM(HiddenSequenceFace):
                 f"hidden_states={self.hidden_states} with order={self.order} are "
                 f"{self.hidden_states}^{self.order} joint states (the limit is {MOST_MESSAGE:,}); make one smaller"
             )
+        cells = self.hidden_states ** (self.order + 1)
+        check_cells("the transitions", cells, "take fewer hidden_states or a lower order", ParameterError)
         whole_number("restarts", self.restarts)
         whole_number("max_iter", self.max_iter)
         flag("accelerate", self.accelerate)
