@@ -371,7 +371,10 @@ class EMHMM(HiddenSequenceFace):
     def _check_arguments(self) -> None:
         whole_number("hidden_states", self.hidden_states)
         whole_number("order", self.order)
-        if self.hidden_states > 1 and self.order * math.log(self.hidden_states) > math.log(MOST_MESSAGE):
+        if self.hidden_states == 1:
+            # There is one joint state at any order, but tables have an axis for each step.
+            whole_number("order", self.order, most=MOST_MESSAGE.bit_length() - 1)
+        if self.order * math.log(self.hidden_states) > math.log(MOST_MESSAGE):
             raise ParameterError(
                 f"hidden_states={self.hidden_states} with order={self.order} are "
                 f"{self.hidden_states}^{self.order} joint states (the limit is {MOST_MESSAGE:,}); make one smaller"
