@@ -183,6 +183,20 @@ def test_impute_fills_what_is_missing_and_leaves_the_rest(here: Path) -> None:
     assert drawn[0] == drawn[1] != drawn[2]
 
 
+def test_filled_cells_are_written_as_the_others_are(here: Path) -> None:
+    Path("numbers.csv").write_text("a,b\n0,1\n1,0\n0,\n1,1\n1,0\n,1\n")
+    answer("eigentree fit numbers.csv --structure mixture --hidden 2 -o numbers.eigentree")
+    rows = [
+        json.loads(line) for line in answer("eigentree impute numbers.eigentree numbers.csv --json").splitlines()
+    ]
+    assert {type(cell) for row in rows for cell in row.values()} == {str}
+    Path("numbers.jsonl").write_text('{"a": 0, "b": 1}\n{"a": null, "b": 0}\n')
+    rows = [
+        json.loads(line) for line in answer("eigentree impute numbers.eigentree numbers.jsonl --json").splitlines()
+    ]
+    assert {type(cell) for row in rows for cell in row.values()} == {int}
+
+
 def test_sample_is_that_of_the_library(here: Path) -> None:
     found = frame(io.StringIO(answer("eigentree sample model.eigentree -n 30 --seed 5 --given class=p")))
     expected = et.load("model.eigentree").sample(30, seed=5, given={"class": "p"})
@@ -485,6 +499,16 @@ def test_a_pipe_that_is_closed_is_no_failure(here: Path) -> None:
     assert done.stdout.count(b"\n") == 2
     assert b"Traceback" not in done.stderr
     assert b"Broken" not in done.stderr
+
+
+def test_an_output_that_is_closed_or_full_is_no_traceback(here: Path) -> None:
+    done = python("eigentree sample model.eigentree -n 2 >&-")
+    assert (done.returncode, done.stderr) == (0, b"2 rows drawn\n")
+    if Path("/dev/full").exists():
+        done = python("eigentree sample model.eigentree -n 2 > /dev/full")
+        assert done.returncode == 1
+        assert done.stderr.startswith(b"eigentree: standard input or output: No space left")
+        assert done.stderr.count(b"\n") == 1
 
 
 def test_the_command_is_there_as_a_process(here: Path) -> None:

@@ -428,6 +428,7 @@ def test_a_saved_model_gives_the_same_answers(tmp_path: Path) -> None:
     again = et.load(tmp_path / "hmm.eigentree")
     assert_array_equal(again.score_samples(frame), model.score_samples(frame))
     assert again.sample(2, length=3, seed=0).equals(model.sample(2, length=3, seed=0))
+    assert "per step" in repr(model.start_)
     assert repr(again.start_) == repr(model.start_)
     assert again.n_parameters_ == model.n_parameters_
     assert_array_equal(again.history_, model.history_)
@@ -476,11 +477,15 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"hidden_states": 0}, "hidden_states is a whole number of at least 1"),
     ({"order": 0}, "order is a whole number"),
     ({"hidden_states": 100, "order": 9}, "joint states"),
+    ({"hidden_states": 1, "order": 70}, "order is a whole number.* 16, not 70"),
+    ({"hidden_states": 60_000}, "the transitions would be .* fewer hidden_states"),
     ({"init": "odd"}, "init is 'race'"),
     ({"init": {"start": [1.0]}}, "a mapping with 'start'"),
     ({"init": 3}, "a mapping of tables"),
     ({"transitions": "odd"}, "transitions is 'full'"),
     ({"transitions": [[1, 0]]}, "array of shape"),
+    ({"transitions": [[1, np.nan], [0, 1]]}, "zero where a state cannot follow"),
+    ({"transitions": [[1, -1], [0, 1]]}, "array of shape.*, not"),
     ({"transitions": [[1, 1], [0, 0]]}, "no state may follow state 1"),
     ({"start": [0.5, 0.6]}, "add up to 1"),
     ({"start": [1.0]}, r"needs \(2,\)"),
@@ -504,6 +509,45 @@ def test_an_estimator_that_was_not_fitted_says_so() -> None:
     for ask in (lambda m: m.score_samples(["ab"]), lambda m: m.tables_, lambda m: m.decode(["ab"])):
         with pytest.raises(NotFittedError):
             ask(et.EMHMM(2))
+
+
+def test_the_first_step_is_what_comes_next_where_nothing_was() -> None:
+    model = et.EMHMM(2, random_state=0, restarts=1, max_iter=5).fit(["ABAB", "BBA", "A"])
+    first = np.exp(model.score_samples(["A", "B"]))
+    assert np.allclose(np.asarray(model.predict_next_proba([""])), first)
+    assert np.allclose(np.asarray(model.predict_next_proba([[]])), first)
+    assert model.score_samples([""]) == 0
+    with pytest.raises(DataError, match="nothing to judge"):
+        model.bic(["", "A"], sample_weight=[1, 0])
+
+
+def test_a_column_of_steps_is_told_to_be_many_sequences() -> None:
+    with pytest.warns(RuntimeWarning, match="3 sequences of one step.*lengths="):
+        et.EMHMM(2, random_state=0, restarts=1, max_iter=2).fit(np.array([[0], [1], [1]]))
+
+
+@pytest.mark.parametrize("X", [np.array([[0], [1], [1], [0]]), np.array([0, 1, 1, 0])], ids=["column", "flat"])
+def test_lengths_in_the_place_of_y_are_told(X: np.ndarray[Any, Any]) -> None:
+    model = et.EMHMM(2, random_state=0, restarts=1, max_iter=2).fit(X, lengths=[3, 1])
+    spectral = et.SpectralHMM(2, shrinkage=1.0).fit([[0, 1, 1, 0, 1, 0, 0, 1]] * 9)
+    for ask in (model.score, clone(model).fit, spectral.score, clone(spectral).fit, spectral.partial_fit):
+        for given in ([3, 1], np.array([3, 1])):
+            with pytest.raises(DataError, match=r"\[3, 1\].* are lengths.*as lengths="):
+                ask(X, given)
+    # What is no length is ignored.
+    assert model.score([[0, 1], [1]], ["x", "y"]) == model.score([[0, 1], [1]])
+
+
+def test_what_does_not_count_may_be_impossible_where_sizes_are_chosen() -> None:
+    words = ["AB", "BA", "AA", "BB", "AC", "ABA"]
+    selected = et.select_hmm(
+        words,
+        (1,),
+        criterion="validation",
+        estimator=et.EMHMM(random_state=0, pseudo_counts=0.0, max_iter=2),
+        sample_weight=[1, 1, 1, 1, 0, 1],
+    )
+    assert np.isfinite(selected.trials[0].value)
 
 
 def test_weights_of_zero_leave_sequences_out() -> None:

@@ -43,6 +43,7 @@ def test_every_form_of_the_same_sequences_has_the_same_codes(words: list[str]) -
         ([np.array(list(word), "U1") for word in words], {}),
         (tuple(tuple(word) for word in words), {}),
         (joined, {"lengths": list(map(len, words))}),
+        (pandas.Series(joined), {"lengths": list(map(len, words))}),
         (joined[:, None], {"lengths": np.array(list(map(len, words)))}),
         (wide_frame(words), {}),
         (polars.from_pandas(wide_frame(words)), {}),
@@ -72,6 +73,57 @@ def test_a_long_frame_is_ordered_by_its_columns(words: list[str], shuffle: int) 
         assert (per_step(read, steps) == frame["month"].to_numpy()).all()
 
 
+MONTHS = ["jan", "feb", "mar"]
+
+
+@pytest.mark.parametrize(
+    "native",
+    [
+        pandas.DataFrame({"when": pandas.Series([2, 10, 9], dtype=object)}),
+        pandas.DataFrame({"when": pandas.Categorical(["jan", "mar", "feb"], MONTHS, ordered=True)}),
+        pandas.DataFrame({"when": pandas.to_datetime(["2024-01-02", "2024-01-10", "2024-01-09"])}),
+        polars.DataFrame({"when": ["jan", "mar", "feb"]}, schema={"when": polars.Enum(MONTHS)}),
+        polars.DataFrame({"when": [2.0, 10.0, 9.0]}),
+    ],
+    ids=["objects", "ordered", "dates", "enum", "numbers"],
+)
+def test_time_has_the_order_of_its_own_kind(native: Any) -> None:
+    told = {"who": [5, 5, 5], "cell": ["a", "c", "b"]}
+    frame = (
+        native.assign(**told)
+        if isinstance(native, pandas.DataFrame)
+        else native.with_columns(**{name: polars.Series(cells) for name, cells in told.items()})
+    )
+    assert Sequences.learned(frame, sequence="who", time="when").codes[:, 0].tolist() == [0, 1, 2]
+
+
+def test_steps_of_one_time_stay_as_they_stand() -> None:
+    frame = pandas.DataFrame({"who": [1] * 40, "row": [1] * 20 + [0] * 20, "cell": list("ab" * 10 + "cd" * 10)})
+    read = Sequences.learned(frame, sequence="who", time="row")
+    assert read.codes[:, 0].tolist() == [2, 3] * 10 + [0, 1] * 10
+
+
+@pytest.mark.parametrize(
+    "names",
+    [[1, "1", 1], ["b", "", "b"], [-1, 0, -1], pandas.to_datetime(["2024-05-01", "2023-05-01", "2024-05-01"])],
+    ids=["mixed", "text", "numbers", "dates"],
+)
+def test_sequences_may_be_called_anything(names: Any) -> None:
+    read = Sequences.learned(pandas.DataFrame({"who": names, "cell": ["a", "b", "c"]}), sequence="who")
+    assert (read.codes[:, 0].tolist(), read.starts.tolist()) == ([0, 2, 1], [0, 2, 3])
+
+
+def test_sequences_of_no_steps_are_read_once_channels_are_known() -> None:
+    for columns in (Sequences.learned(["ab"]).columns, Sequences.learned([[["a", 0]], [["b", 1]]]).columns):
+        for X, told in ((["", ""], None), ([[], []], None), (np.empty((0, 1)), [0, 0])):
+            read = Sequences.of(X, columns, told)
+            assert (read.count, read.codes.shape) == (2, (0, len(columns.names)))
+            filled = filled_sequences(X, told, read, read.codes, None)
+            assert type(filled) is type(X)
+            assert len(filled) == len(X)
+            assert sum(map(len, filled)) == 0
+
+
 def test_without_an_order_the_rows_of_a_long_frame_stay_as_they_stand() -> None:
     frame = pandas.DataFrame({"who": [2, 1, 2, 1], "cell": ["a", "b", "c", "a"]})
     read = Sequences.learned(frame, sequence="who")
@@ -92,6 +144,11 @@ def test_missing_cells_end_a_row_only_where_nothing_follows() -> None:
     assert two.lengths.tolist() == [2, 2]
     assert two.columns.names == ("work", "home")
     assert two.codes.T.tolist() == [[0, 2, 1, 0], [0, 1, 0, 2]]
+
+
+def test_a_step_that_nobody_shows_is_no_mistake_among_text() -> None:
+    wide = pandas.DataFrame({"m1": ["a", "b"], "m2": [np.nan, np.nan], "m3": ["b", None]})
+    assert Sequences.learned(wide).lengths.tolist() == [3, 1]
 
 
 def test_unseen_labels_are_mistakes_or_missing() -> None:
@@ -129,6 +186,15 @@ MISTAKES: list[tuple[Any, dict[str, Any], str]] = [
     (pandas.DataFrame({"id": [1]}), {"sequence": "id"}, "no column beside"),
     (pandas.DataFrame({"id": [1, None], "x": [0, 1]}), {"sequence": "id"}, "row 1 has no sequence"),
     (pandas.DataFrame({"id": [1, 1], "t": [1, None], "x": [0, 1]}), {"sequence": "id", "time": "t"}, "no order"),
+    (
+        polars.DataFrame({"id": [1, 1], "t": polars.Series([{1}, {2}], dtype=polars.Object), "x": [0, 1]}),
+        {"sequence": "id", "time": "t"},
+        "cannot be sorted",
+    ),
+    (pandas.DataFrame({"id": [[1], [2]], "x": [0, 1]}), {"sequence": "id"}, "names or numbers"),
+    (pandas.DataFrame({0: [1, 1], 1: [2, 3]}), {"sequence": "0"}, "as text; rename"),
+    (pandas.DataFrame({"id": [7, 8], "may": ["a", "b"]}), {}, "'id' holds numbers and 'may' does not.*sequence="),
+    (np.empty((0, 1), int), {"lengths": [0]}, "all sequences are empty"),
     ({}, {}, "a mapping of channels"),
     ({"a": np.zeros((2, 3), int), "b": np.zeros((2, 2), int)}, {}, "all need the same sequences and steps"),
     ({"a": np.zeros((2, 3), int)}, {"lengths": [1]}, "leave lengths"),
@@ -174,6 +240,10 @@ def test_filled_frames_are_frames_whose_ends_stay_missing(library: str) -> None:
     assert list(filled.columns) == ["m1", "m2", "m3"]
     rows = filled.rows() if library == "polars" else filled.astype(object).where(filled.notna(), None).to_numpy()
     assert [list(row) for row in rows] == [["a", "b", "b"], ["b", None, None]]
+    read = Sequences.learned(long[["x"]], lengths=[2, 1])
+    filled = filled_sequences(long[["x"]], [2, 1], read, np.where(read.missing, 1, read.codes), None)
+    assert type(filled) is type(long)
+    assert list(filled["x"]) == ["b", "a", "b"]
     read = Sequences.learned(long, sequence="id", time="t")
     filled = filled_sequences(long, None, read, np.where(read.missing, 1, read.codes), None)
     assert list(filled.columns) == ["t", "x", "id"]

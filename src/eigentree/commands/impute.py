@@ -62,9 +62,11 @@ def impute(
     count = 0
     for place, name in enumerate(rows.names):
         own = columns[table.names.index(name)]
-        for row, cell in enumerate(own):
+        # Where cells are text, as those of CSV are, so are those that are filled in.
+        text = any(isinstance(cell, str) for cell in own)
+        for row, (cell, found) in enumerate(zip(own, filled[:, place].tolist(), strict=True)):
             if cell is None:
-                own[row] = filled[row, place]
+                own[row] = str(found) if text else found
                 count += 1
     facts = {"rows": table.count, "filled": count}
     cells = "1 missing cell" if count == 1 else f"{count:,} missing cells"

@@ -93,6 +93,9 @@ def application(called: str | None = None) -> App:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Return the exit code of the command: 0, 1 when something failed, 2 for a mistake in the arguments."""
     tokens = list(sys.argv[1:] if arguments is None else arguments)
+    if sys.stdout is None:
+        # The shell closed it (>&-): nobody wants to know.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
         with warnings.catch_warnings():
             # What other libraries have to say to those who write programs is no use here.
@@ -142,6 +145,8 @@ def _failed(error: BaseException) -> int:
         sentence = "there is not enough memory for this; try fewer hidden states, or fewer rows"
     elif isinstance(error, OSError) and error.filename is not None:
         sentence = f"{str(error.filename)!r}: {error.strerror}"
+    elif isinstance(error, OSError) and error.strerror is not None:
+        sentence = f"standard input or output: {error.strerror}"
     else:
         sentence = in_options(str(error))
     print(f"eigentree: {' '.join(sentence.split())}", file=sys.stderr)

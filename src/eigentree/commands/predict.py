@@ -18,7 +18,8 @@ app = App(
     name="predict",
     help="The likeliest label of a column given the other cells of each row, and the probability of each label. "
     "The column itself is not looked at, and need not be there. A hidden variable is a target too, of a model "
-    "that was learned by EM.",
+    "that was learned by EM. Of a model of sequences: what comes next in each, or with the target state the hidden "
+    "state of each step.",
     help_epilogue="""\
 Examples
 

@@ -77,9 +77,14 @@ def filled_sequences(
         return _filled_wide(X, sequences, columns, 0, codes, random)
     if form.kind == "long":
         return _filled_long(X, sequences, codes, random)
+    if not sequences.steps:
+        return _regrouped([] if form.kind == "words" else np.empty((0, codes.shape[1])), form, sequences.starts)
     table = steps_of(X, lengths).table
     whole, known = _in_table(sequences, codes, table.count)
-    made = filled_rows(table, Rows.of_codes(known, columns), columns, whole, random)
+    frame = X if form.kind == "lengths" and frame_of(X) is not None else table
+    made = filled_rows(frame, Rows.of_codes(known, columns), columns, whole, random)
+    if frame is X:
+        return made
     if form.kind == "rows":
         array = np.asarray(made).reshape(sequences.count, form.width, -1)
         if columns.plain:

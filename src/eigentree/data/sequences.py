@@ -130,11 +130,18 @@ class Sequences:
         if isinstance(X, Sequences):
             return X
         steps = steps_of(X, lengths, sequence, time)
+        if steps.starts is not None and not steps.starts[-1]:
+            what, least = ("words", "letter") if steps.form.kind == "words" else ("sequences", "step")
+            raise DataError(f"all {what} are empty; give at least one {least}")
         return cls._read(steps, Columns.learned(steps.table, categories, numeric, unknown))
 
     @classmethod
     def _read(cls, steps: Steps, columns: Columns) -> Sequences:
         table = steps.table
+        if steps.starts is not None and not steps.starts[-1]:
+            # Nothing tells how many channels there would be.
+            codes = np.empty((0, len(columns.names)), columns.code_type, order="F")
+            return cls(columns, codes, steps.starts, steps.form)
         marked = [
             _Channel(name, count, meaning, table.column(place, name))
             for place, name, count, meaning in zip(

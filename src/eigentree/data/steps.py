@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.checks import an_array, check_cells
-from eigentree.data.cells import Factored, array_cells, is_missing, object_array, plain_label
+from eigentree.data.cells import Factored, array_cells, is_missing, plain_label
 from eigentree.data.sequence_forms import SequenceForm
 from eigentree.data.table import ARRAY, TEXT, Table, frame_of, table_of
 from eigentree.errors import DataError, did_you_mean, quoted
@@ -104,9 +104,9 @@ def _end_to_end(X: Any, lengths: Any) -> Steps:
         raise DataError(f"lengths are whole numbers, one for each sequence, not {quoted(lengths)}")
     if (given < 0).any():
         raise DataError(f"lengths holds {int(given.min())}; a sequence has at least 0 steps")
-    array = X if frame_of(X) is not None or getattr(X, "ndim", 0) > 0 else _array(X)
+    array = X if frame_of(X) is not None or isinstance(X, np.ndarray | Table) else _array(X)
     flat = getattr(array, "ndim", 2) == 1
-    table = table_of(array.reshape(-1, 1) if flat else array)
+    table = table_of(array.reshape(-1, 1) if flat else array, 0)
     if (total := int(given.sum(dtype=np.float64))) != table.count:
         raise DataError(f"lengths add up to {total}, but the data have {table.count} steps; they must be the same")
     return Steps(table, _starts(given), SequenceForm("lengths", flat))
@@ -116,7 +116,10 @@ def _long(X: Any, frame: Any, sequence: str, time: str | None) -> Steps:
     """Return the steps of a frame in which each row is one, of a sequence that a column names."""
     for name in (sequence, *([time] if time is not None else [])):
         if not isinstance(name, str) or name not in frame.columns:
-            raise DataError(f"the frame has no column {quoted(name)}{did_you_mean(name, frame.columns)}")
+            hint = did_you_mean(name, [other for other in frame.columns if isinstance(other, str)])
+            if name in map(str, frame.columns):
+                hint = " as text; rename them, as with frame.rename(columns=str)"
+            raise DataError(f"the frame has no column {quoted(name)}{hint}")
     if sequence == time:
         raise DataError(f"sequence= and time= are both {sequence!r}; they are two columns")
     channels = [name for name in frame.columns if name not in (sequence, time)]
@@ -128,7 +131,7 @@ def _long(X: Any, frame: Any, sequence: str, time: str | None) -> Steps:
     if time is not None:
         if bool(frame[time].is_null().any()):
             raise DataError(f"the column {time!r} of time= has missing cells, so steps have no order; drop them")
-        keys.insert(0, _ranks(frame[time]))
+        keys.insert(0, _ranks(frame, time))
     order = np.lexsort(keys)
     starts = _starts(np.bincount(groups))
     sorted_already = bool((order == np.arange(len(order))).all())
@@ -138,28 +141,41 @@ def _long(X: Any, frame: Any, sequence: str, time: str | None) -> Steps:
 
 def _groups(series: Any, name: str) -> Integers:
     """Return the number of the sequence that each row belongs to, in the order in which they first occur."""
-    cells = array_cells(_plain_array(series), name)
-    keys = cells.places if isinstance(cells, Factored) else cells
-    absent = keys < 0 if isinstance(cells, Factored) else keys != keys
+    keys = np.asarray(series.to_numpy())
+    cells = series.to_list() if keys.dtype.kind == "O" else None
+    absent = keys != keys if cells is None else np.array([is_missing(cell) for cell in cells], np.bool_)
     if absent.any():
         raise DataError(
             f"row {int(np.argmax(absent))} has no sequence: its cell of {name!r} is missing; drop such rows"
         )
+    if cells is not None:
+        numbers: dict[Any, int] = {}
+        try:
+            return np.array([numbers.setdefault(cell, len(numbers)) for cell in cells], np.int64)
+        except TypeError:
+            raise DataError(
+                f"the column {name!r} of sequence= holds {quoted(cells[0])}; sequences have names or numbers"
+            ) from None
     _, first, groups = np.unique(keys, return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
     return rank[groups]
 
 
-def _ranks(series: Any) -> Integers:
-    return np.unique(_plain_array(series), return_inverse=True)[1].astype(np.int64)
-
-
-def _plain_array(series: Any) -> NDArray[Any]:
-    array = np.asarray(series.to_numpy())
-    if array.dtype.kind != "O":
-        return array
-    return object_array([str(cell) if not is_missing(cell) else None for cell in series.to_list()])
+def _ranks(frame: Any, time: str) -> Integers:
+    """Return the place of each row by a column in the order that its own library has for it, then as rows stand."""
+    row = "row" if time != "row" else "place"
+    try:
+        order = frame.select(time).with_row_index(row).sort(time, row)[row].to_numpy()
+    except Exception:
+        # Each library has errors of its own for what has no order.
+        raise DataError(
+            f"the column {time!r} of time= cannot be sorted; steps are ordered by numbers, times, text or ordered "
+            f"categories"
+        ) from None
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    return ranks
 
 
 # One sequence after another ------------------------------------------------------------------------------------
@@ -195,9 +211,9 @@ def _listed(X: Any) -> Steps:
     if array.ndim > 2:
         raise DataError("a sequence has steps, and a step has cells; these have further axes")
     flat = array.ndim == 1
-    if not len(array):
-        raise DataError("all sequences are empty; give at least one step")
-    return Steps(table_of(array.reshape(-1, 1) if flat else array), _starts(lengths), SequenceForm("lists", flat))
+    return Steps(
+        table_of(array.reshape(-1, 1) if flat else array, 0), _starts(lengths), SequenceForm("lists", flat)
+    )
 
 
 def _items(X: Any) -> Any:
@@ -254,8 +270,6 @@ def _words(items: Sequence[Any]) -> Steps:
     if odd is not None:
         raise DataError(f"sequence {odd} is {quoted(words[odd])}, others are words; give words alone, or lists")
     starts = _starts(list(map(len, words)))
-    if not starts[-1]:
-        raise DataError("all words are empty; give at least one letter")
     points = np.frombuffer("".join(words).encode("utf-32-le", "surrogatepass"), np.uint32)
     seen = np.zeros(LARGEST_LETTER, np.bool_)
     seen[points] = True
@@ -303,8 +317,23 @@ def _rows(X: Mapping[str, Any], form: SequenceForm, named: bool) -> Steps:
                 f"and {shape[1]}; all need the same sequences and steps"
             )
         shape, container = (table.count, table.width), table.container
-        merged[name] = _merged([table.column(place, name) for place in range(table.width)], name)
+        columns = [table.column(place, name) for place in range(table.width)]
+        _require_alike(columns, table.names)
+        merged[name] = _merged(columns, name)
     return Steps(_Cells(merged, container, named), None, form)
+
+
+def _require_alike(columns: Sequence[Cells], names: Sequence[str] | None) -> None:
+    """Raise `DataError` where a column of numbers stands among steps of text: it may be an id."""
+    words = [place for place, column in enumerate(columns) if isinstance(column, Factored) and column.labels]
+    for place, column in enumerate(columns):
+        if isinstance(column, Factored) or not words or not ((column == column) & (column != -1)).any():
+            continue
+        odd, other = (names[at] if names else f"x{at}" for at in (place, words[0]))
+        raise DataError(
+            f"each row is a sequence and each column a step, but {odd!r} holds numbers and {other!r} does not; "
+            f"drop columns that are no steps, or name the one that tells the sequence of each row as sequence="
+        )
 
 
 def _merged(columns: Sequence[Cells], name: str) -> Cells:

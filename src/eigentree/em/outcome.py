@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from eigentree.em.racing import Heat, Standing
@@ -31,6 +31,8 @@ class StartOutcome:
         What was raced: the rows that differ, the steps so far, and each start's kind and objective per row.
     absent : tuple of (str, str)
         The kinds of which there could be no start, with the reason.
+    unit : {"row", "step"}
+        What objectives are divided by the number of: rows, or steps of sequences.
 
     Examples
     --------
@@ -46,6 +48,7 @@ class StartOutcome:
     lead: float
     heats: tuple[Heat, ...] = ()
     absent: tuple[tuple[str, str], ...] = ()
+    unit: Literal["row", "step"] = "row"
 
     @classmethod
     def of(cls, standing: Standing, weight: float) -> StartOutcome:
@@ -60,7 +63,7 @@ class StartOutcome:
         return cls(name, best.history[-1] / weight, lead, standing.heats, tuple(standing.absent.items()))
 
     def __repr__(self) -> str:
-        lines = [f"{self.name} start: {self.objective:.6f} per row"]
+        lines = [f"{self.name} start: {self.objective:.6f} per {self.unit}"]
         if not math.isnan(self.lead):
             lines[0] += f", {self.lead:.2g} ahead of the next"
         for heat in self.heats:

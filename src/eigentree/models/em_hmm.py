@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from eigentree.checks import MOST_THREADS, an_array, finite_number, flag, generator, one_of, whole_number
+from eigentree.checks import (
+    MOST_THREADS,
+    an_array,
+    check_cells,
+    finite_number,
+    flag,
+    generator,
+    one_of,
+    whole_number,
+)
 from eigentree.data.sequences import Sequences
 from eigentree.data.states import check_rules
 from eigentree.data.weights import positive_weights, warn_of_few
@@ -221,8 +230,14 @@ class EMHMM(HiddenSequenceFace):
         self._check_arguments()
         reading = (self.categories, self.numeric, self.unknown)
         sequences = Sequences.learned(X, lengths, self.sequence, self.time, *reading)
+        self._ignore(y, lengths, sequences)
         weights = positive_weights(sample_weight, sequences.count)
         warn_of_few(weights)
+        if sequences.form.width == 1 and sequences.count > 1:
+            notice(
+                f"the data are {sequences.count} sequences of one step, one in each row, so nothing tells of "
+                f"transitions; give one sequence as a flat array (X.ravel()), several end to end with lengths="
+            )
         layout = self._layout(sequences.columns)
         random = generator(self.random_state)
         course = self._course(sequences, weights, layout, random)
@@ -256,7 +271,9 @@ class EMHMM(HiddenSequenceFace):
                 "columns_": sequences.columns,
                 "form_": sequences.form,
                 "n_parameters_": layout.n_parameters,
-                "start_": StartOutcome(name, best.history[-1] / weight, lead, standing.heats, standing.absent),
+                "start_": StartOutcome(
+                    name, best.history[-1] / weight, lead, standing.heats, standing.absent, "step"
+                ),
                 "history_": np.array(best.history),
                 "validation_history_": np.array(best.validation) / held,
                 "objectives_": np.array([climb.history[-1] for _, climb in standing.climbs]),
@@ -366,11 +383,16 @@ class EMHMM(HiddenSequenceFace):
     def _check_arguments(self) -> None:
         states = math.prod(self._sizes())
         whole_number("order", self.order)
-        if states > 1 and self.order * math.log(states) > math.log(MOST_MESSAGE):
+        if states == 1:
+            # There is one joint state at any order, but tables have an axis for each step.
+            whole_number("order", self.order, most=MOST_MESSAGE.bit_length() - 1)
+        if self.order * math.log(states) > math.log(MOST_MESSAGE):
             raise ParameterError(
                 f"hidden_states={self.hidden_states} with order={self.order} are "
                 f"{states}^{self.order} joint states (the limit is {MOST_MESSAGE:,}); make one smaller"
             )
+        cells = states ** (self.order + 1)
+        check_cells("the transitions", cells, "take fewer hidden_states or a lower order", ParameterError)
         whole_number("restarts", self.restarts)
         whole_number("max_iter", self.max_iter)
         flag("accelerate", self.accelerate)
@@ -412,7 +434,8 @@ def _of_each(what: str, given: Any, chains: int) -> list[Any]:
 def _may_follow(given: Any, states: int) -> Booleans:
     """Return which state may follow which, as the user gave it."""
     array = an_array("transitions", given, ParameterError)
-    if array.shape != (states, states) or array.dtype.kind not in "biuf":
+    # NaN is no answer, and a negative number is a mistake.
+    if array.shape != (states, states) or array.dtype.kind not in "biuf" or not (array >= 0).all():
         raise ParameterError(
             f"transitions is 'full', 'left-to-right' or an array of shape ({states}, {states}), zero where a "
             f"state cannot follow, not {quoted(given)}"

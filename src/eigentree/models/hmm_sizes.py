@@ -129,7 +129,8 @@ def _held_out(model: EMHMM, sequences: Sequences, weights: Any) -> float:
     fold = generator(0).permutation(sequences.count) % FOLDS
     total = 0.0
     for part in range(FOLDS):
-        own, others = np.flatnonzero(fold == part), np.flatnonzero(fold != part)
+        # What does not count may be impossible.
+        own, others = np.flatnonzero((fold == part) & (weights > 0)), np.flatnonzero(fold != part)
         learned = cloned(model).fit(sequences.chosen(others), sample_weight=weights[others])
         total += float(weights[own] @ learned.score_samples(sequences.chosen(own)))
     return -2.0 * total

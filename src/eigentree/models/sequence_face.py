@@ -107,6 +107,24 @@ class SequenceFace(Features):
         known = self.sequence if _is_long(X, self.sequence) else None
         return Sequences.of(X, columns, lengths, known, self.time if known else None)
 
+    def _ignore(self, y: object, lengths: object, sequences: Sequences) -> None:
+        """Raise `DataError` where what stands in the place of y are lengths, which are second for hmmlearn."""
+        if lengths is not None or not isinstance(y, list | tuple | np.ndarray) or len(y) == sequences.count:
+            return
+        counts = [int(each) for each in y if isinstance(each, int | np.integer)]
+        if len(counts) == len(y) and sum(counts) == sequences.steps:
+            raise DataError(
+                f"the second argument is y, which is ignored, but {quoted(y)} are lengths, which add up to "
+                f"{sequences.steps} steps; give them by name, as lengths="
+            )
+
+    def _channel(self, target: str | None) -> int:
+        """Return the place of a channel, which may be left out where there is one only."""
+        names = self._columns.names
+        if target is None and len(names) > 1:
+            raise DataError(f"there are several channels; give one of {', '.join(names)} as target=")
+        return 0 if target is None else self._columns.position(target)
+
     @our_arithmetic
     def score_samples(
         self, X: ArrayLike | Any, lengths: ArrayLike | None = None, per_symbol: bool = False
@@ -134,7 +152,9 @@ class SequenceFace(Features):
 
     def score(self, X: ArrayLike | Any, y: object = None, lengths: ArrayLike | None = None) -> float:
         """Return the mean log probability of the sequences; `y` is ignored."""
-        return float(self.score_samples(X, lengths).mean())
+        sequences = self._sequences(X, lengths)
+        self._ignore(y, lengths, sequences)
+        return float(self.score_samples(sequences).mean())
 
     @our_arithmetic
     def predict_next_proba(
@@ -157,11 +177,10 @@ class SequenceFace(Features):
             How many steps ahead; what is shown between is summed out.
         """
         columns = self._columns
-        if target is None and len(columns.names) > 1:
-            raise DataError(f"there are several channels; give one of {', '.join(columns.names)} as target=")
-        name = columns.names[0] if target is None else columns.names[columns.position(target)]
+        place = self._channel(target)
+        name = columns.names[place]
         whole_number("steps", steps)
-        proba = self._sequence_model.ahead(self._sequences(X, lengths), steps)[columns.position(name)]
+        proba = self._sequence_model.ahead(self._sequences(X, lengths), steps)[place]
         proba = _distributions(proba, "their next cell is taken as evenly likely")
         axis = "sequence" if name != "sequence" else "of sequence"
         return LabeledTable.answer(proba, (axis, name), (range(len(proba)), columns.labels(name)))
@@ -329,6 +348,8 @@ class HiddenSequenceFace(SequenceFace):
         log_prob = self.score_samples(sequences)
         weights = positive_weights(sample_weight, len(log_prob))
         used = weights > 0
+        if not weights @ sequences.lengths > 0:
+            raise DataError("no sequence that counts has a step; there is nothing to judge the model by")
         return -2 * float(weights[used] @ log_prob[used]), float(weights @ sequences.lengths)
 
     def _of_chains(self, sequences: Sequences, each: Sequence[NDArray[Any]]) -> Any:

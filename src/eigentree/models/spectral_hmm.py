@@ -89,7 +89,8 @@ class SpectralHMM(SequenceFace):
     Zhang, 2009; Balle, Quattoni and Carreras, 2011), with scores that are log probabilities: noise can leave a
     learned probability negative, and the chain rule over steps, in which what is negative is left out and made up
     for by the channel's own distribution, makes one distribution of it that adds up to 1 over all sequences of a
-    length. `sample` draws from it.
+    length. `sample` draws from it. A missing cell is summed out by the operators, before anything is left out: that
+    is the sum of the probabilities of all its states as long as none of these needed help (``report_.clipping``).
 
     A spectral model has no tables, so hidden states stay hidden; `EMHMM` has.
 
@@ -177,6 +178,7 @@ class SpectralHMM(SequenceFace):
         else:
             reading = (self.categories, self.numeric, self.unknown)
             given = Sequences.learned(X, lengths, self.sequence, self.time, *reading)
+        self._ignore(y, lengths, given)
         empty = SequenceStatistics.empty(self._plan(given.columns), given.columns)
         return self._learn(self._counted(empty, given, sample_weight), given.form)
 
@@ -197,6 +199,7 @@ class SpectralHMM(SequenceFace):
         self._check_parameters()
         check_plan(self.statistics_, self._plan(self.columns_), self.columns_)
         given = self._sequences(X, lengths)
+        self._ignore(y, lengths, given)
         return self._learn(self._counted(self.statistics_, given, sample_weight), self.form_)
 
     @learns
@@ -292,13 +295,6 @@ class SpectralHMM(SequenceFace):
     def to_network(self, length: int) -> NoReturn:
         """Raise `GraphError`: a network needs tables, which `EMHMM` learns."""
         self._refuse("a network has tables of hidden states")
-
-    def _channel(self, target: str | None) -> int:
-        """Return the place of a channel, which may be left out where there is one only."""
-        names = self._columns.names
-        if target is None and len(names) > 1:
-            raise DataError(f"there are several channels; give one of {', '.join(names)} as target=")
-        return 0 if target is None else self._columns.position(target)
 
     def _refuse(self, what: str) -> NoReturn:
         self._require_fit()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -106,7 +107,7 @@ def read_hmm(reader: Reader, content: Any) -> dict[str, Any]:
         "n_parameters_": entry.whole("n_parameters"),
         "n_iter_": entry.whole("n_iter"),
         "converged_": entry.flag("converged"),
-        "start_": read_outcome(entry["start"]),
+        "start_": replace(read_outcome(entry["start"]), unit="step"),
     }
     for name in SERIES:
         series = reader.array(name, ("F64",), entry.whole(name))
