@@ -388,7 +388,12 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "log_prob": {"X": data},
     "predict_proba": {"X": data, "target": lambda draw: draw.choice(*draw.graph.names)},
     "impute": {"X": data, "method": of("mode", "sample"), "seed": seed},
-    "sample": {"n": of(1, 5, 20, 10**12), "seed": seed, "given": lambda draw: draw.choice(None, given(draw))},
+    "sample": {
+        "n": of(1, 5, 20, 10**12),
+        "seed": seed,
+        "given": lambda draw: draw.choice(None, given(draw)),
+        "partitions": of(None),
+    },
     "joint": {"names": names},
     "conditional": {"names": names, "given": given},
     "posterior": {"X": data, "names": hidden_names},
@@ -500,6 +505,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         "max_rank": of(None, 1),
         "when_short": of("warn", "raise"),
         "sample_weight": weights,
+        "checkpoint": of(None),
         **LABELS,
     },
     "Statistics.empty": {
