@@ -113,10 +113,11 @@ class Answers(ABC):
         partitions : int, optional
             In how many partitions of a Dask DataFrame, each of which is drawn when it is asked for.
         """
+        known = None if given is None else self._codes(given)
         if partitions is not None:
             return drawn_lazily(self, self._columns, n, seed, given, partitions)
         random = generator(seed)
-        codes = self._model.draw(n, random, None if given is None else self._codes(given))[0]
+        codes = self._model.draw(n, random, known)[0]
         return drawn_rows(self._columns, codes, random)
 
     def joint(self, names: Sequence[str]) -> LabeledTable:

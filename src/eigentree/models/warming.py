@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -77,10 +78,13 @@ def warm_up() -> Iterator[str]:
 
 def _sequences(states: int) -> None:
     """Fit models to sequences side by side and alone, of few states and of many, and ask them for all they tell."""
-    words = [[0, 1, states - 1, -1, 0], [1, states - 1]] * 4
+    # Different ones: those that are the same are walked through once, and a few of them alone.
+    words = [[0, 1, states - 1, -1, *digits] for digits in product((0, 1), repeat=3)]
+    # Else these three numbers would be all that there are.
+    symbols = range(states)
     for hidden in (2, LANES + 1):
         for X in (words, words[:1]):
-            model = EMHMM(hidden, init="random", restarts=1, max_iter=1).fit(X)
+            model = EMHMM(hidden, init="random", restarts=1, max_iter=1, categories=symbols).fit(X)
             model.score_samples(X)
     model.decode(words)
     model.filter(words)
@@ -89,7 +93,7 @@ def _sequences(states: int) -> None:
     model.sample(2, length=3, seed=0)
     # Weights may be fractions.
     for more in ({}, {"sample_weight": [0.5] * len(words)}):
-        learned = SpectralHMM(2).fit(words, **more)
+        learned = SpectralHMM(2, categories=symbols).fit(words, **more)
     learned.impute(words, method="sample", seed=0)
     learned.sample(2, length=3, seed=0)
 

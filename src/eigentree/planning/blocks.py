@@ -52,9 +52,9 @@ class Blocks:
 
         Examples
         --------
-        >>> Blocks.of([2, 2, 3, 6], hidden_states=4, dependent=False).sizes
+        >>> Blocks.of([2, 2, 3, 6], hidden_states=3, dependent=False).sizes
         (2, 1, 1)
-        >>> Blocks.of([2, 2, 3, 6], hidden_states=4, dependent=True).sizes
+        >>> Blocks.of([2, 2, 3, 6], hidden_states=3, dependent=True).sizes
         (3, 1)
         """
         blocks: list[list[int]] = []
