@@ -1,0 +1,48 @@
+"""The loops over sequences, small enough to run without compiling too: against unrolled networks and sums."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import eigentree as et
+
+# Fingerprints wrap around, of which numpy warns where nothing is compiled.
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in scalar:RuntimeWarning")
+
+WORDS = ["ABCA", "AB", "C", "BBAC", "CABA", "A", "ACCB", "BAB", "CC", "AAB", "BCA", "ABCB"]
+HOLED = [[*word[:1], None, *word[1:]] for word in WORDS]
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("hidden", [2, 5])
+@pytest.mark.parametrize("data", [WORDS, HOLED, ["ABCABBACCABACAB" * 5]], ids=["words", "holes", "one long"])
+def test_a_chain_is_its_unrolled_network(data: list, hidden: int, order: int) -> None:
+    model = et.EMHMM(hidden, order=order, init="random", restarts=1, max_iter=1, random_state=0).fit(data)
+    short = [sequence[:3] for sequence in data if len(sequence) >= 3]
+    network = model.to_network(3)
+    codes = np.array([[-1 if cell is None else "ABC".index(cell) for cell in sequence] for sequence in short])
+    assert_allclose(model.score_samples(short), network.log_prob(codes), atol=1e-10)
+    last = model.predict_proba(short)
+    assert_allclose(np.asarray(last).sum(axis=-1), 1.0, atol=1e-10)
+    assert_allclose(np.asarray(model.filter(short))[:, 2], np.asarray(last)[:, 2], atol=1e-10)
+    assert_allclose(model.decode(short).log_prob, network.decode(codes).log_prob, atol=1e-10)
+    assert all(None not in sequence for sequence in map(list, model.impute(short, method="sample", seed=0)))
+    assert len(model.sample(3, length=4, seed=0)) == 3
+
+
+@pytest.mark.parametrize("weights", [None, [0.5] * len(WORDS), [2] * len(WORDS)])
+def test_what_windows_tell_adds_up(weights: list | None) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a handful of words supports no rank
+        model = et.SpectralHMM(2).fit(WORDS, sample_weight=weights)
+    scores = model.score_samples(["".join(letters) for letters in product("ABC", repeat=3)])
+    assert_allclose(np.exp(scores).sum(), 1.0, atol=1e-9)
+    assert_allclose(np.asarray(model.predict_next_proba(WORDS)).sum(axis=1), 1.0, atol=1e-9)
+    assert all(None not in sequence for sequence in map(list, model.impute(HOLED, method="sample", seed=0)))
+    assert all(None not in sequence for sequence in map(list, model.impute(HOLED)))
+    assert len(model.sample(3, length=4, seed=0)) == 3
