@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import eigentree as et
+from eigentree.engine import sequence_passes
 
 # Fingerprints wrap around, of which numpy warns where nothing is compiled.
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in scalar:RuntimeWarning")
@@ -46,3 +47,18 @@ def test_what_windows_tell_adds_up(weights: list | None) -> None:
     assert all(None not in sequence for sequence in map(list, model.impute(HOLED, method="sample", seed=0)))
     assert all(None not in sequence for sequence in map(list, model.impute(HOLED)))
     assert len(model.sample(3, length=4, seed=0)) == 3
+
+
+@pytest.mark.parametrize("count", [1, 8], ids=["alone", "side by side"])
+def test_blocks_of_steps_change_nothing(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    long = ["".join(random.choice(list("ABC"), 90)) for _ in range(count)]
+
+    def fitted() -> et.EMHMM:
+        return et.EMHMM(5, init="random", restarts=1, max_iter=1, random_state=0).fit(long)
+
+    whole = fitted()
+    monkeypatch.setattr(sequence_passes, "BLOCK_NUMBERS", 1)
+    cut = fitted()
+    assert_allclose(cut.history_, whole.history_, rtol=1e-12)
+    assert_allclose(cut.score_samples(long), whole.score_samples(long), rtol=1e-12)
