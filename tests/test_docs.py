@@ -19,11 +19,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 WRITTEN = [
     *sorted(ROOT.glob("*.md")),
-    *(
-        page
-        for page in sorted(DOCS.rglob("*.md"))
-        if not {"_build", "api"} & set(page.relative_to(DOCS).parts)
-    ),
+    *(page for page in sorted(DOCS.rglob("*.md")) if not {"_build", "api"} & set(page.relative_to(DOCS).parts)),
 ]
 """All pages that people write, those that are built left out."""
 
@@ -87,7 +83,9 @@ def listed() -> set[str]:
     for page in (DOCS / "reference").glob("*.md"):
         for block in re.findall(r"^```\{eval-rst\}\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL):
             found |= set(re.findall(r"^   ([\w.]+)$", block, flags=re.MULTILINE))
-            found |= set(re.findall(r"^\.\. auto(?!summary)\w+:: (?:eigentree\.)?([\w.]+)$", block, flags=re.MULTILINE))
+            found |= set(
+                re.findall(r"^\.\. auto(?!summary)\w+:: (?:eigentree\.)?([\w.]+)$", block, flags=re.MULTILINE)
+            )
             for module in re.findall(r"^\.\. offered:: (\w+)$", block, flags=re.MULTILINE):
                 found |= {f"{module}.{name}" for name in getattr(et, module).__all__}
     return found

@@ -12,7 +12,10 @@ from shared_files import shared_file
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-PAGES = ["README.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "index.md")]
+PAGES = [
+    "README.md",
+    *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "index.md"),
+]
 
 
 FILES = {"docs/sequences.md": ("mvad.csv", *(f"biofam-{name}.csv" for name in ("child", "left", "married")))}

@@ -1,11 +1,12 @@
 """Draws the pictures of docs/explanation: ``python tools/draw_explanations.py``.
 
-They are SVG without scripts, wide as a phone, light or dark as the reader's screen is. Diagrams are laid out by hand;
-curves are measured here, on data of the package or drawn from a known model.
+They are SVG without scripts, wide as a phone, light or dark as the reader's screen is. Diagrams are laid out by
+hand; curves are measured here, on data of the package or drawn from a known model.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -109,7 +110,7 @@ def graph() -> None:
     """Draw a hidden Markov model of second order."""
     picture = Picture("graph", "Four hidden variables in a chain, each above one observed variable", 196)
     place = [75 + 110 * step for step in range(4)]
-    for here, there in zip(place, place[1:], strict=False):
+    for here, there in pairwise(place):
         picture.arrow((here + 21, 70), (there - 22, 70))
     for here, there in zip(place, place[2:], strict=False):
         picture.add(f'<path class="line" d="M {here + 10} 51 C {here + 60} 12 {there - 60} 12 {there - 10} 49"/>')
@@ -139,7 +140,9 @@ def junction_tree() -> None:
 
 def views() -> None:
     """Draw what an edge looks at."""
-    picture = Picture("views", "A node with two children below it and the rest of the tree above its separator", 330)
+    picture = Picture(
+        "views", "A node with two children below it and the rest of the tree above its separator", 330
+    )
     picture.line((240, 175), (240, 60))
     picture.line((240, 175), (130, 280))
     picture.line((240, 175), (350, 280))
@@ -177,26 +180,27 @@ def observable() -> None:
 def shrinkage() -> None:
     """Draw singular values beside the noise, as rows become more."""
     truth = et.LatentNetwork.random(et.zoo.hmm(length=12, order=2, hidden_states=2, observed_states=4), seed=3)
-    rows = [10 ** (power / 2) for power in range(4, 13)]
+    powers = [power / 2 for power in range(4, 13)]
     found = []
-    for number in rows:
-        report = et.SpectralJunctionTree(truth.graph).fit(truth.sample(round(number), seed=1)).report_
+    for power in powers:
+        report = et.SpectralJunctionTree(truth.graph).fit(truth.sample(round(10**power), seed=1)).report_
         edge = next(each for each in report.separators if set(each.separator) == {"h5", "h6"})
         found.append((edge.singular_values, edge.noise))
     axes = Axes((2, 6), (-3, 0.3))
-    picture = Picture("shrinkage", "Singular values of one separator and the size of noise, for 100 to a million rows", 262)
+    picture = Picture("shrinkage", "Singular values of one separator beside noise, by rows", 262)
     for power in range(2, 7):
         picture.line(axes.at(power, -3), axes.at(power, 0.3), kind="faint")
-        picture.text(axes.at(power, 0)[0] + (8 if power == 6 else 0), 230, f"{10**power:,}", "right" if power == 6 else "")
+        last = power == 6
+        picture.text(axes.at(power, 0)[0] + 8 * last, 230, f"{10**power:,}", "right" if last else "")
     for power, words in ((-3, "0.001"), (-2, "0.01"), (-1, "0.1"), (0, "1")):
         picture.text(55, axes.at(0, power)[1] + 5, words, "right")
     picture.text(262, 252, "rows", "small")
     for direction in range(1, 4):
-        points = [axes.at(np.log10(n), np.log10(values[direction])) for n, (values, _) in zip(rows, found, strict=True)]
+        points = [axes.at(n, np.log10(values[direction])) for n, (values, _) in zip(powers, found, strict=True)]
         picture.line(*points, kind="good")
         for x, y in points:
             picture.add(f'<circle class="goodfill" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>')
-    noise = [axes.at(np.log10(n), np.log10(level)) for n, (_, level) in zip(rows, found, strict=True)]
+    noise = [axes.at(n, np.log10(level)) for n, (_, level) in zip(powers, found, strict=True)]
     picture.line(*noise, kind="bad dashed")
     picture.text(noise[3][0] + 8, noise[3][1] - 10, "noise", "small left")
     picture.save()
@@ -208,7 +212,9 @@ def chain_rule() -> None:
     below = -signed.clip(max=0).sum()
     kept = signed.clip(min=0) + 4 * below * marginal
     made = (1 - floor) * kept / kept.sum() + floor * marginal
-    picture = Picture("chain_rule", "Bars of a signed table with one below zero, and of the distribution made of it", 250)
+    picture = Picture(
+        "chain_rule", "A signed table with one entry below zero, and the distribution made of it", 250
+    )
     for left, values, words in ((36, signed, "what the operators say"), (266, made, "what the model answers")):
         picture.line((left, 180), (left + 186, 180))
         for state, value in enumerate(values):
