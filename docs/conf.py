@@ -5,6 +5,7 @@ Built pages need no network: formulas become MathML, and no fonts or scripts com
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 
@@ -65,3 +66,8 @@ pygments_style = "friendly"
 pygments_dark_style = "native"
 # There is no network where pages are built: what leads elsewhere is listed, not followed.
 linkcheck_ignore = [r"https?://.*"]
+
+# A folder of pages may be empty. Sphinx gives that warning no type by which it could be left out above.
+logging.getLogger("sphinx.sphinx.directives.other").addFilter(
+    lambda record: "didn't match any documents" not in str(record.msg)
+)
