@@ -38,7 +38,6 @@ nitpick_ignore_regex = [
 ]
 default_role = "py:obj"
 suppress_warnings = [
-    "myst.header",  # tables that `eigentree reproduce` writes have no title of their own
     "misc.highlighting_failure",  # rows of CSV are shown as they are
 ]
 
