@@ -66,7 +66,7 @@ pygments_dark_style = "native"
 # There is no network where pages are built: what leads elsewhere is listed, not followed.
 linkcheck_ignore = [r"https?://.*"]
 
-# A folder of pages may be empty. Sphinx gives that warning no type by which it could be left out above.
+# Patterns of pages may match none. Sphinx gives that warning no type by which it could be left out above.
 logging.getLogger("sphinx.sphinx.directives.other").addFilter(
     lambda record: "didn't match any documents" not in str(record.msg)
 )
