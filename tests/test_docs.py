@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,9 +20,7 @@ WRITTEN = [
     *sorted(ROOT.glob("*.md")),
     *(page for page in sorted(DOCS.rglob("*.md")) if not {"_build", "api"} & set(page.relative_to(DOCS).parts)),
 ]
-"""All pages that people write, those that are built left out."""
-
-EXPLAINING = [DOCS / "index.md", *sorted((DOCS / "explanation").glob("*.md"))]
+"""All pages that people write, those that are built left out; `test_readme` runs their lines."""
 
 
 def named(page: Path) -> str:
@@ -61,20 +58,6 @@ def test_links_and_pictures_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", WRITTEN, ids=named)
 def test_every_picture_has_words(page: Path) -> None:
     assert all(re.findall(r"!\[(.*?)\]\(", prose(page)))
-
-
-@pytest.mark.parametrize("page", EXPLAINING, ids=named)
-def test_every_block_of_an_explaining_page_runs(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    space: dict[str, object] = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # what data cannot support is told, here on purpose
-        for block in re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL):
-            exec(block, space)
-            for expression, said in re.findall(r"^(\S.*?)  # .*?→ (\S+)$", block, flags=re.MULTILINE):
-                assert eval(expression, space) == pytest.approx(float(said), rel=0.1), expression
 
 
 def listed() -> set[str]:
