@@ -61,6 +61,7 @@ html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#0b6e6e", "color-brand-content": "#0b6e6e"},
     "dark_css_variables": {"color-brand-primary": "#5ec8c8", "color-brand-content": "#5ec8c8"},
 }
+highlight_language = "none"  # blocks without a language are tables and shell lines
 pygments_style = "friendly"
 pygments_dark_style = "native"
 # There is no network where pages are built: what leads elsewhere is listed, not followed.
