@@ -190,8 +190,7 @@ def shrinkage() -> None:
     picture = Picture("shrinkage", "Singular values of one separator beside noise, by rows", 262)
     for power in range(2, 7):
         picture.line(axes.at(power, -3), axes.at(power, 0.3), kind="faint")
-        last = power == 6
-        picture.text(axes.at(power, 0)[0] + 8 * last, 230, f"{10**power:,}", "right" if last else "")
+        picture.text(axes.at(power, 0)[0], 230, f"{10**power:,}" if power < 6 else "10⁶")
     for power, words in ((-3, "0.001"), (-2, "0.01"), (-1, "0.1"), (0, "1")):
         picture.text(55, axes.at(0, power)[1] + 5, words, "right")
     picture.text(262, 252, "rows", "small")
