@@ -64,8 +64,6 @@ html_theme_options = {
 highlight_language = "none"  # blocks without a language are tables and shell lines
 pygments_style = "friendly"
 pygments_dark_style = "native"
-# There is no network where pages are built: what leads elsewhere is listed, not followed.
-linkcheck_ignore = [r"https?://.*"]
 
 # Patterns of pages may match none. Sphinx gives that warning no type by which it could be left out above.
 logging.getLogger("sphinx.sphinx.directives.other").addFilter(
