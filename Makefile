@@ -4,7 +4,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test recipes lint format bench clean
+.PHONY: demo test recipes lint format bench docs clean
 
 demo: $(VENV)/.run
 	$(BIN)/python -m eigentree.demo
@@ -30,6 +30,10 @@ format: $(VENV)/.lint
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -n -q docs docs/_build/html
+	$(BIN)/python tools/check_pages.py docs/_build/html
+
 $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
 	touch $@
@@ -46,6 +50,10 @@ $(VENV)/.lint: pyproject.toml | $(VENV)/.created
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lint,test]'
 	touch $(VENV)/.run $(VENV)/.test $@
 
+$(VENV)/.docs: pyproject.toml | $(VENV)/.created
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $(VENV)/.run $@
+
 $(VENV)/.bench: pyproject.toml | $(VENV)/.created
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench,test]'
 	touch $(VENV)/.run $(VENV)/.test $@
@@ -55,4 +63,4 @@ $(VENV)/.recipes: pyproject.toml | $(VENV)/.created
 	touch $(VENV)/.run $(VENV)/.test $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/reference/api

@@ -124,7 +124,7 @@ def _written(
     values, table = path.with_suffix(".csv"), path.with_suffix(".md")
     tables.write_csv(values, found)
     text = "\n".join(parts)
-    table.write_text(text, encoding="utf-8")
+    table.write_text(f"# {path.name.replace('figure', 'Figure ')}, all tables\n\n{text}", encoding="utf-8")
     return Report(outcome, text, (table, values, *drawn))
 
 

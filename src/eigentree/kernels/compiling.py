@@ -40,15 +40,24 @@ class _Announcer(ContextDecorator, compiler_events.Listener):
 
     numba tells it of compilations alone, so calls of what is compiled cost nothing. A context takes all that is
     compiled inside for one matter; outside of any, each entry is one.
+
+    Attributes
+    ----------
+    kept : bool
+        Whether what is compiled is kept for later processes.
+    processor_seconds : float
+        What this process has spent on compiling so far, so that work can be timed without it.
     """
 
     def __init__(self) -> None:
         self.kept = True
+        self.processor_seconds = 0.0
         self._lock = threading.Lock()
         self._contexts = 0
         # What follows belongs to the one thread that compiles: numba lets no other in meanwhile.
         self._nested = 0
         self._started = 0.0
+        self._started_processor = 0.0
         self._seconds = 0.0
         self._announced = False
 
@@ -59,7 +68,7 @@ class _Announcer(ContextDecorator, compiler_events.Listener):
         module = str(getattr(event.data["dispatcher"], "__module__", ""))
         if self._nested > 1 or not module.startswith("eigentree."):
             return
-        self._started = time.perf_counter()
+        self._started, self._started_processor = time.perf_counter(), time.process_time()
         if not self._announced and on_terminal():
             self._announced = True
             often = "once per installation" if self.kept else "in each process, as numba finds no cache directory"
@@ -70,6 +79,7 @@ class _Announcer(ContextDecorator, compiler_events.Listener):
         self._nested -= 1
         if self._nested == 0 and self._started:
             self._seconds += time.perf_counter() - self._started
+            self.processor_seconds += time.process_time() - self._started_processor
             self._started = 0.0
             with self._lock:
                 self._conclude()

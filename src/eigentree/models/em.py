@@ -80,7 +80,7 @@ class EMJunctionTree(StepsFace):
     stopping : {"gain", "paper"}
         When a climb ends. "gain": once the log-likelihood per row is expected to rise by no more than `tol` however
         long it went on; only a saddle can look like a summit. "paper": once the log-likelihood f satisfies
-        |f(t) - f(t-1)| <= tol · (|f(t)| + |f(t-1)|) / 2 (section 9).
+        ``|f(t) - f(t-1)| <= tol · (|f(t)| + |f(t-1)|) / 2`` (section 9).
     pseudo_counts : float or "auto"
         Added to every expected count (a Dirichlet prior): the objective is then the log-likelihood plus the sum of
         all log parameters, each times its pseudo-count. The first 0.25 are the same for all entries of a table;

@@ -44,7 +44,8 @@ class OnlineEMJunctionTree(StepsFace):
     passes : int
         Most passes of `fit` over the data, each in a new order.
     tol : float
-        `fit` ends when the objective f of the passes satisfies |f(t) - f(t-1)| <= tol · (|f(t)| + |f(t-1)|) / 2.
+        `fit` ends when the objective f of the passes satisfies
+        ``|f(t) - f(t-1)| <= tol · (|f(t)| + |f(t-1)|) / 2``.
     init : LatentNetwork, optional
         Where to start; a random network by default.
     pseudo_counts : float

@@ -141,7 +141,7 @@ class SpectralReport:
     largest_hidden, largest_observed : int
         k_h and k_o: the most states of a hidden and of an observed variable.
     cliques : int
-        |C|: how many nodes the tree has.
+        ``|C|``: how many nodes the tree has.
     clipping : Clipping
         How often the model has to help itself where learned probabilities are negative.
     hubs : int

@@ -171,7 +171,7 @@ class JunctionTree:
         return frozenset(name for name in held if name is not None)
 
     def outside(self, node: int) -> frozenset[str]:
-        """Return the observed variables that are not in the subtree of a node (O_-i)."""
+        """Return the observed variables that are not in the subtree of a node (``O_-i``)."""
         return frozenset(self.graph.observed) - self.inside(node)
 
     def states_of(self, names: Iterable[str]) -> tuple[int, ...]:
