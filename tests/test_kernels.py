@@ -22,6 +22,7 @@ from eigentree.engine.layout import all_kept, flat_tree, round_tour
 from eigentree.engine.narrow_layout import Narrow
 from eigentree.engine.node_operator import NodeOperator
 from eigentree.engine.passes import upward_pass
+from eigentree.kernels.bits import add_common_bits
 from eigentree.kernels.codes import copy_codes, encode_column, encode_rows, hash_rows, largest_codes
 from eigentree.kernels.counting import count_groups, count_pairs, feature_sums, weigh_groups
 from eigentree.kernels.drawing import choose, pick
@@ -139,8 +140,8 @@ def reference_counts(
 
 
 # Tables of one column, of several, of more cells than the four lanes have, and of as many as there may be.
-STATES = [3, 2, 4, 80, 60, 256, 256]
-GROUPS = [(0,), (0, 1, 2), (3, 4), (2, 0), (5, 6)]
+STATES = [3, 2, 4, 80, 60, 256, 256, 5]
+GROUPS = [(0,), (0, 1, 2), (3, 4), (2, 0), (5, 6), (7, 2, 1, 0), (0, 1, 2, 7, 3), (2, 7)]
 
 
 @pytest.mark.parametrize("rows", [1, 3, 100, 2048, 2051])
@@ -160,6 +161,39 @@ def test_joint_counts(rows: int, holes: bool) -> None:
     with np.errstate(over="ignore"):
         count_groups(codes, np.arange(len(GROUPS)), *arrays, tables, any_hole)
     assert_array_equal(tables - 5, reference_counts(codes, [1] * rows, GROUPS, STATES))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.5])
+@pytest.mark.parametrize("rows", [1999, 4099])
+def test_joint_counts_of_codes_that_repeat(rows: int, share: float) -> None:
+    """Tables that take turns are emptied for the next group, whether it takes turns or not."""
+    random = np.random.default_rng(rows)
+    states, groups = [6, 5, 4, 3, 2], [(0, 1, 2), (1, 2, 3, 4), (0, 3), (0, 1, 2, 3), (2, 4)]
+    codes = np.array([random.integers(0, size, rows) for size in states], np.uint8)
+    codes *= random.random(codes.shape) < share
+    codes[0] = random.integers(0, 6, rows)
+    arrays = groups_of(groups, states)
+    tables = np.zeros(int(arrays[-1][-1]), np.int64)
+    with np.errstate(over="ignore"):
+        count_groups(codes, np.arange(len(groups)), *arrays, tables, np.zeros(len(states), np.bool_))
+    assert_array_equal(tables, reference_counts(codes, [1] * rows, groups, states))
+
+
+@pytest.mark.parametrize(("planes", "words"), [(1, 1), (3, 5), (70, 2)])
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_common_bits(planes: int, words: int, kind: type) -> None:
+    """Against products of zeros and ones; all words are there, those of nothing and those of ones too."""
+    random = np.random.default_rng(planes)
+    bits = random.random((planes, 64 * words)) < random.random((planes, 1))
+    bits[0] = True
+    packed = np.packbits(bits, axis=1).view(np.uint64)
+    places = np.sort(random.permutation(planes + 3)[:planes])
+    matrix = np.full((planes + 3, planes + 3), 7, kind)
+    expected = matrix.copy()
+    with np.errstate(over="ignore"):
+        add_common_bits(packed, places, matrix)
+    expected[np.ix_(places, places)] += np.triu(bits.astype(kind) @ bits.astype(kind).T)
+    assert_array_equal(matrix, expected)
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.float64])

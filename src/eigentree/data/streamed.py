@@ -12,7 +12,7 @@ import numpy as np
 from eigentree.data.cells import Factored
 from eigentree.data.partitions import Partitions
 from eigentree.data.progress import shown_batches
-from eigentree.data.rows import Rows, rows_at_a_time
+from eigentree.data.rows import Rows
 from eigentree.data.streams import is_stream, stream_of
 from eigentree.data.weights import check_total, checked_weights, warn_of_little
 from eigentree.data.written import Written, read_as
@@ -34,9 +34,6 @@ SEGMENT = 16
 """Batches that are added up together: sums of fractional weights depend on it, and are the same each time."""
 
 T = TypeVar("T")
-
-COUNT_CHUNK = 16_384
-"""Most rows that are encoded at a time."""
 
 
 class Encoded(ABC):
@@ -113,8 +110,7 @@ class StreamedRows(Encoded):
             return
         with batch.named():
             rows = Rows.of(table, self.columns, first=batch.first)
-            size = min(COUNT_CHUNK, rows_at_a_time(len(self.columns.names)))
-            for start, codes in rows.chunks(size):
+            for start, codes in rows.chunks():
                 yield codes, None if weights is None else weights[start : start + len(codes)]
 
 
