@@ -78,8 +78,8 @@ def _check_told(pattern: str, found: Sequence[str]) -> None:
         for name in os.path.dirname(path).split(os.sep):
             if "=" in name and name not in written:
                 raise DataError(
-                    f"the files of the pattern {pattern!r} are partitioned: the folder {name!r} tells a column that "
-                    f"they do not hold; give pyarrow.dataset.dataset(folder, partitioning='hive')"
+                    f"the files of the pattern {pattern!r} are partitioned: the folder {name!r} tells a column "
+                    f"that they do not hold; give pyarrow.dataset.dataset(folder, partitioning='hive')"
                 )
 
 
@@ -263,7 +263,7 @@ class _Text(_File):
 
 
 def _unified(types: Sequence[Any]) -> Any:
-    """Return the types of the columns of all files, where they are one but for columns that hold nothing; or None."""
+    """Return the types of the columns of all files, if they are the same where a column holds anything; or None."""
     import pyarrow
 
     if any(each is None for each in types):

@@ -202,8 +202,8 @@ class _Batches(Stream):
     def __init__(self, batches: Iterator[Any]) -> None:
         if type(batches).__module__ in ("_csv", "csv"):
             raise DataError(
-                f"a {type(batches).__name__} of csv hands out one row at a time, and batches of rows are wanted; give "
-                f"the path of the file, or an iterator of frames such as pandas.read_csv(..., chunksize=10_000)"
+                f"a {type(batches).__name__} of csv hands out one row at a time, and batches of rows are wanted; "
+                f"give the path of the file, or an iterator of frames such as pandas.read_csv(..., chunksize=10_000)"
             )
         first = next(batches, None)
         if first is None:

@@ -138,8 +138,8 @@ class Answers(ABC):
         """Raise `DataError` for a stream, whose answers another method writes batch by batch."""
         if hasattr(self, f"{method}_to") and is_stream(X):
             raise DataError(
-                f"{method} answers about rows in memory, and these come in batches ({quoted(X)}); {method}_to writes "
-                f"the answers into a Parquet file, or read the rows first, as with pandas.read_csv"
+                f"{method} answers about rows in memory, and these come in batches ({quoted(X)}); {method}_to "
+                f"writes the answers into a Parquet file, or read the rows first, as with pandas.read_csv"
             )
 
     def _rows(self, X: ArrayLike | Any) -> Rows:

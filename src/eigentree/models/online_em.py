@@ -179,7 +179,7 @@ class OnlineEMJunctionTree(StepsFace):
     ) -> Self:
         """Return the estimator after learning from more rows, in their order and once.
 
-        Parameters are as in `fit`. Of a stream, what is learned does not depend on how its rows are cut into batches.
+        Parameters are as in `fit`. How the rows of a stream are cut into batches does not matter.
         """
         known = "learner_" in vars(self)
         if not known:
@@ -197,7 +197,7 @@ class OnlineEMJunctionTree(StepsFace):
     def _lessons_of(
         self, X: ArrayLike | Any, sample_weight: ArrayLike | str | None, often: bool = False
     ) -> tuple[LatentGraph, Columns, Callable[[], Iterator[tuple[int, Codes, Floats]]]]:
-        """Return graph, columns, and what yields the number of the first row, codes and weights of stretches of rows.
+        """Return graph, columns, and what yields stretches of rows: the number of the first, codes and weights.
 
         Rows in memory are one stretch. What `partial_fit` knows already is not asked of the rows again.
         """
