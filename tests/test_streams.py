@@ -7,7 +7,8 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterator
-from csv import DictReader, reader
+from csv import DictReader
+from csv import reader as csv_reader
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -317,7 +318,7 @@ def test_what_is_no_stream_says_so() -> None:
         stream_of(iter([]))
     with pytest.raises(et.DataError, match=r"batch 0: data need the shape"):
         stream_of(iter([3]))
-    for rows in (reader(["a,b", "x,y"]), DictReader(["a,b", "x,y"])):
+    for rows in (csv_reader(["a,b", "x,y"]), DictReader(["a,b", "x,y"])):
         with pytest.raises(et.DataError, match=r"of csv hands out one row at a time.*; give the path of the file"):
             stream_of(rows)
     with pytest.raises(et.DataError, match=r"returned 3; return an iterator"):

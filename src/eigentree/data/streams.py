@@ -203,7 +203,7 @@ class _Batches(Stream):
         if type(batches).__module__ in ("_csv", "csv"):
             raise DataError(
                 f"a {type(batches).__name__} of csv hands out one row at a time, and batches of rows are wanted; "
-                f"give the path of the file, or an iterator of frames such as pandas.read_csv(..., chunksize=10_000)"
+                f"give the path of the file, or an iterator of frames such as pandas.read_csv(…, chunksize=9_999)"
             )
         first = next(batches, None)
         if first is None:
