@@ -154,7 +154,7 @@ class Blocks(Stream):
 
 
 def _arrow_reads(path: str) -> bool:
-    """Return whether Arrow is there, and quotes come in pairs: it takes all that follows a single one for a cell."""
+    """Return whether Arrow is there, and quotes come in pairs: what follows a single one it takes for one cell."""
     try:
         import pyarrow  # noqa: F401
     except ImportError:

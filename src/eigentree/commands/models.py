@@ -1,7 +1,7 @@
 """Models made and found: estimators as options say, files that hold what is needed, rows as a model wants them."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from eigentree.commands.arguments import Shape, UsageError
 from eigentree.commands.structures import structure_of
@@ -29,7 +29,7 @@ __all__ = [
 
 Unknown = Literal["error", "missing"]
 
-AnyRows = TypeVar("AnyRows", "Given", "Blocks")
+AnyRows = TypeVar("AnyRows", bound="Given | Blocks")
 
 SEQUENCE_MODELS = ("EMHMM", "SpectralHMM")
 """What answers questions about sequences."""
@@ -144,7 +144,7 @@ def rows_for(model: Any, table: "AnyRows", absent: str | None = None) -> "AnyRow
     wanted = [name for name in columns.names if name != absent or name in table.names]
     if not wanted:
         raise DataError(f"{table.shown} has none of the columns that the model knows")
-    return table.only(wanted)
+    return cast("AnyRows", table.only(wanted))
 
 
 def label_of(columns: "Columns", name: str, text: str) -> Any:
