@@ -55,11 +55,12 @@ def test_the_first_cell_that_is_no_code_is_named(bad: float) -> None:
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int64, np.uint8, np.uint32])
-@pytest.mark.parametrize("rows", [1, 31, 32, 70])
-def test_rows_become_codes_column_by_column(kind: type, rows: int) -> None:
+@pytest.mark.parametrize("rows", [1, 63, 64, 150])
+@pytest.mark.parametrize("code", [np.uint8, np.uint16])
+def test_rows_become_codes_column_by_column(kind: type, rows: int, code: type) -> None:
     """As each column does by itself, and the columns that hold no code are named."""
     random = np.random.default_rng(rows)
-    states = np.array([3, 5, 120, 7, 100])
+    states = np.array([3, 5, 120, 7, 100, *range(2, 15)])
     cells = np.column_stack([random.integers(0, size, rows + 9) for size in states])
     if np.dtype(kind).kind == "i":
         cells[random.random(cells.shape) < 0.2] = -1
@@ -68,10 +69,10 @@ def test_rows_become_codes_column_by_column(kind: type, rows: int) -> None:
     # What lies before and after these rows does not count.
     cells[4, 4] = cells[rows + 5, 0] = 101
     cells = cells.astype(kind)
-    codes, wrong = np.full((5, rows), 200, np.uint8), np.ones(5, np.bool_)
+    codes, wrong = np.full((len(states), rows), 200, code), np.ones(len(states), np.bool_)
     encode_rows(cells, 5, states, codes, wrong)
     for j, size in enumerate(states.tolist()):
-        column = np.empty(rows, np.uint8)
+        column = np.empty(rows, code)
         bad = encode_column(cells[5 : 5 + rows, j], size, column)
         assert wrong[j] == (bad >= 0)
         if bad < 0:
@@ -141,7 +142,7 @@ def reference_counts(
 
 # Tables of one column, of several, of more cells than the four lanes have, and of as many as there may be.
 STATES = [3, 2, 4, 80, 60, 256, 256, 5]
-GROUPS = [(0,), (0, 1, 2), (3, 4), (2, 0), (5, 6), (7, 2, 1, 0), (0, 1, 2, 7, 3), (2, 7)]
+GROUPS = [(0,), (0, 1, 2), (3, 4), (2, 0), (5, 6), (7, 2, 1, 0), (0, 1, 2, 7, 3), (2, 7), (0, 1, 2, 7, 1, 0)]
 
 
 @pytest.mark.parametrize("rows", [1, 3, 100, 2048, 2051])

@@ -25,11 +25,23 @@ def _group_codes(codes: Any, start: int, count: int, columns: Any, states: Any, 
     """
     # Slices that start at 0: with an offset in the index the loops do not vectorise, and are three times slower.
     out = joint[:count]
-    first = codes[columns[0], start : start + count]
-    for r in range(count):
-        out[r] = np.uint16(first[r])
-    done = 1
-    while done + 3 <= columns.shape[0]:
+    width = columns.shape[0]
+    done = (width - 1) % 3 + 1
+    one = codes[columns[0], start : start + count]
+    if done == 1:
+        for r in range(count):
+            out[r] = np.uint16(one[r])
+    else:
+        two, three = codes[columns[1], start : start + count], codes[columns[done - 1], start : start + count]
+        by_two, by_three = np.uint16(states[1]), np.uint16(states[done - 1])
+        if done == 2:
+            for r in range(count):
+                out[r] = np.uint16(np.uint16(np.uint16(one[r]) * by_two) + np.uint16(two[r]))
+        else:
+            for r in range(count):
+                head = np.uint16(np.uint16(np.uint16(one[r]) * by_two) + np.uint16(two[r]))
+                out[r] = np.uint16(np.uint16(head * by_three) + np.uint16(three[r]))
+    while done < width:
         one = codes[columns[done], start : start + count]
         two = codes[columns[done + 1], start : start + count]
         three = codes[columns[done + 2], start : start + count]
@@ -40,12 +52,6 @@ def _group_codes(codes: Any, start: int, count: int, columns: Any, states: Any, 
             head = np.uint16(np.uint16(out[r] * by_one) + np.uint16(np.uint16(one[r]) * by_two))
             out[r] = np.uint16(head + np.uint16(np.uint16(np.uint16(two[r]) * by_three) + np.uint16(three[r])))
         done += 3
-    while done < columns.shape[0]:
-        column = codes[columns[done], start : start + count]
-        size = np.uint16(states[done])
-        for r in range(count):
-            out[r] = np.uint16(np.uint16(out[r] * size) + np.uint16(column[r]))
-        done += 1
 
 
 @helper
