@@ -102,10 +102,10 @@ def _completed(table: "Given", rows: "Given", filled: Any) -> tuple[list[list[An
     for place, name in enumerate(rows.names):
         at = table.names.index(name)
         own = columns[at]
+        gaps = [row for row, cell in enumerate(own) if cell is None]
         # Where cells are text, as those of CSV are, so are those that are filled in.
-        text = isinstance(table.held[at], Written) or any(isinstance(cell, str) for cell in own)
-        for row, (cell, found) in enumerate(zip(own, filled[:, place].tolist(), strict=True)):
-            if cell is None:
-                own[row] = str(found) if text else found
-                count += 1
+        text = isinstance(table.held[at], Written) or (bool(gaps) and any(isinstance(cell, str) for cell in own))
+        for row, found in zip(gaps, filled[gaps, place].tolist(), strict=True):
+            own[row] = str(found) if text else found
+        count += len(gaps)
     return columns, count
