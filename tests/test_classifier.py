@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -493,3 +495,52 @@ def test_warnings_name_the_class() -> None:
     with pytest.warns(RuntimeWarning, match=r"class 'donor': the data cannot support the rank") as caught:
         classifier(shrinkage=0.4).fit(X, NAMES[y])
     assert all(warning.filename == __file__ for warning in caught)
+
+
+@pytest.mark.parametrize("structure", ["template", "graph"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_classes_of_a_stream_are_counted_as_those_in_memory(structure: str, weighted: bool, tmp_path: Path) -> None:
+    graph = et.zoo.hmm(length=5, hidden_states=2, observed_states=3)
+    made = [et.LatentNetwork.random(graph, seed=seed).sample(150, seed=seed) for seed in (0, 1, 2)]
+    random = np.random.default_rng(0)
+    order = random.permutation(450)
+    table = pd.DataFrame(np.concatenate(made)[order], columns=list(graph.observed))
+    table = table.mask(random.random(table.shape) < 0.05, -1)
+    classes = np.repeat(["ant", "bee", "cow"], 150)[order]
+    weights = random.integers(1, 4, 450) if weighted else None
+    held = table.assign(kind=classes, weight=np.ones(450, int) if weights is None else weights)
+    held.to_parquet(tmp_path / "rows.parquet", row_group_size=100)
+    name = "weight" if weighted else None
+    stream = held if weighted else held.drop(columns="weight")
+    own = et.zoo.HMM(hidden_states=2) if structure == "template" else graph
+    model = et.JunctionTreeClassifier(et.SpectralJunctionTree(own))
+    expected = clone(model).fit(table.replace(-1, np.nan), classes, sample_weight=weights)
+    batches = [stream[start : start + 64].replace(-1, np.nan) for start in range(0, 450, 64)]
+    sources = [iter(batches), lambda: iter(batches)]
+    if structure == "graph":
+        sources.append(str(tmp_path / "rows.parquet"))
+    for source in sources:
+        found = clone(model).fit(source, "kind", sample_weight=name)
+        assert found.classes_.tolist() == ["ant", "bee", "cow"]
+        assert (found.class_prior_ == expected.class_prior_).all()
+        assert found.columns_ == expected.columns_
+        assert found.shrinkage_ == expected.shrinkage_
+        assert (found.predict_log_proba(table) == expected.predict_log_proba(table)).all()
+
+
+def test_a_stream_of_classes_says_what_is_wrong() -> None:
+    table = pd.DataFrame({"a": ["x", "y"] * 20, "b": ["u", "u", "v", "v"] * 10, "kind": ["p", "q"] * 20})
+    structure = et.zoo.Mixture(hidden_states=2)
+    spectral = et.JunctionTreeClassifier(et.SpectralJunctionTree(structure))
+    refused = [
+        (spectral, table, ["p"] * 40, "y is the name of the column that holds the classes"),
+        (spectral, table, "kin", "'kin', which is no column; did you mean 'kind'"),
+        (spectral, table.assign(kind="p"), "kind", "column 'kind' holds one class only, 'p'"),
+        (spectral, table.assign(kind=["p", "q", None, "q"] * 10), "kind", "row 2 has no class in column 'kind'"),
+        (et.JunctionTreeClassifier(et.EMJunctionTree(structure)), table, "kind", "read the rows first"),
+        (et.JunctionTreeClassifier(et.SpectralJunctionTree("auto")), table, "kind", "et.learn_structure"),
+    ]
+    for model, rows, y, message in refused:
+        with pytest.raises(et.DataError, match=re.escape(message)):
+            model.fit(iter([rows]), y)
+        assert not hasattr(model, "classes_")

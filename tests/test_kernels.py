@@ -22,6 +22,7 @@ from eigentree.engine.layout import all_kept, flat_tree, round_tour
 from eigentree.engine.narrow_layout import Narrow
 from eigentree.engine.node_operator import NodeOperator
 from eigentree.engine.passes import upward_pass
+from eigentree.kernels.bits import add_common_bits
 from eigentree.kernels.codes import copy_codes, encode_column, encode_rows, hash_rows, largest_codes
 from eigentree.kernels.counting import count_groups, count_pairs, feature_sums, weigh_groups
 from eigentree.kernels.drawing import choose, pick
@@ -54,11 +55,12 @@ def test_the_first_cell_that_is_no_code_is_named(bad: float) -> None:
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int64, np.uint8, np.uint32])
-@pytest.mark.parametrize("rows", [1, 31, 32, 70])
-def test_rows_become_codes_column_by_column(kind: type, rows: int) -> None:
+@pytest.mark.parametrize("rows", [1, 63, 64, 150])
+@pytest.mark.parametrize("code", [np.uint8, np.uint16])
+def test_rows_become_codes_column_by_column(kind: type, rows: int, code: type) -> None:
     """As each column does by itself, and the columns that hold no code are named."""
     random = np.random.default_rng(rows)
-    states = np.array([3, 5, 120, 7, 100])
+    states = np.array([3, 5, 120, 7, 100, *range(2, 15)])
     cells = np.column_stack([random.integers(0, size, rows + 9) for size in states])
     if np.dtype(kind).kind == "i":
         cells[random.random(cells.shape) < 0.2] = -1
@@ -67,10 +69,10 @@ def test_rows_become_codes_column_by_column(kind: type, rows: int) -> None:
     # What lies before and after these rows does not count.
     cells[4, 4] = cells[rows + 5, 0] = 101
     cells = cells.astype(kind)
-    codes, wrong = np.full((5, rows), 200, np.uint8), np.ones(5, np.bool_)
+    codes, wrong = np.full((len(states), rows), 200, code), np.ones(len(states), np.bool_)
     encode_rows(cells, 5, states, codes, wrong)
     for j, size in enumerate(states.tolist()):
-        column = np.empty(rows, np.uint8)
+        column = np.empty(rows, code)
         bad = encode_column(cells[5 : 5 + rows, j], size, column)
         assert wrong[j] == (bad >= 0)
         if bad < 0:
@@ -139,8 +141,8 @@ def reference_counts(
 
 
 # Tables of one column, of several, of more cells than the four lanes have, and of as many as there may be.
-STATES = [3, 2, 4, 80, 60, 256, 256]
-GROUPS = [(0,), (0, 1, 2), (3, 4), (2, 0), (5, 6)]
+STATES = [3, 2, 4, 80, 60, 256, 256, 5]
+GROUPS = [(0,), (0, 1, 2), (3, 4), (2, 0), (5, 6), (7, 2, 1, 0), (0, 1, 2, 7, 3), (2, 7), (0, 1, 2, 7, 1, 0)]
 
 
 @pytest.mark.parametrize("rows", [1, 3, 100, 2048, 2051])
@@ -160,6 +162,39 @@ def test_joint_counts(rows: int, holes: bool) -> None:
     with np.errstate(over="ignore"):
         count_groups(codes, np.arange(len(GROUPS)), *arrays, tables, any_hole)
     assert_array_equal(tables - 5, reference_counts(codes, [1] * rows, GROUPS, STATES))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.5])
+@pytest.mark.parametrize("rows", [1999, 4099])
+def test_joint_counts_of_codes_that_repeat(rows: int, share: float) -> None:
+    """Tables that take turns are emptied for the next group, whether it takes turns or not."""
+    random = np.random.default_rng(rows)
+    states, groups = [6, 5, 4, 3, 2], [(0, 1, 2), (1, 2, 3, 4), (0, 3), (0, 1, 2, 3), (2, 4)]
+    codes = np.array([random.integers(0, size, rows) for size in states], np.uint8)
+    codes *= random.random(codes.shape) < share
+    codes[0] = random.integers(0, 6, rows)
+    arrays = groups_of(groups, states)
+    tables = np.zeros(int(arrays[-1][-1]), np.int64)
+    with np.errstate(over="ignore"):
+        count_groups(codes, np.arange(len(groups)), *arrays, tables, np.zeros(len(states), np.bool_))
+    assert_array_equal(tables, reference_counts(codes, [1] * rows, groups, states))
+
+
+@pytest.mark.parametrize(("planes", "words"), [(1, 1), (3, 5), (70, 2)])
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_common_bits(planes: int, words: int, kind: type) -> None:
+    """Against products of zeros and ones; all words are there, those of nothing and those of ones too."""
+    random = np.random.default_rng(planes)
+    bits = random.random((planes, 64 * words)) < random.random((planes, 1))
+    bits[0] = True
+    packed = np.packbits(bits, axis=1).view(np.uint64)
+    places = np.sort(random.permutation(planes + 3)[:planes])
+    matrix = np.full((planes + 3, planes + 3), 7, kind)
+    expected = matrix.copy()
+    with np.errstate(over="ignore"):
+        add_common_bits(packed, places, matrix)
+    expected[np.ix_(places, places)] += np.triu(bits.astype(kind) @ bits.astype(kind).T)
+    assert_array_equal(matrix, expected)
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.float64])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from brute_force import all_rows
 from em_problems import is_learned
@@ -15,6 +17,7 @@ import eigentree as et
 from eigentree.em import expectation as expectation_module
 from eigentree.em.expectation import Expectation
 from eigentree.em.online import Learner
+from eigentree.models import online_em
 
 
 def test_online_em_comes_close_to_batch_em() -> None:
@@ -134,6 +137,47 @@ def test_partial_fit_in_pieces_is_one_fit_in_pieces() -> None:
     assert_allclose(parts.history_.sum(), whole.history_.sum(), rtol=1e-12)
     for name, table in whole.network_.tables.items():
         assert_allclose(parts.network_.tables[name], table, atol=1e-12)
+
+
+@pytest.mark.parametrize("sizes", [[300], [7, 143, 1, 149], [64] * 5])
+def test_a_stream_teaches_what_its_rows_in_memory_do(sizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """However it is cut into batches, and into stretches that memory holds; weights are a column."""
+    graph = et.zoo.hmm(5, 1, 2, 3)
+    rows = et.LatentNetwork.random(graph, seed=0).sample(300, seed=1)
+    table = pd.DataFrame(rows, columns=list(graph.observed))
+    table.iloc[3, 1] = -1
+    weights = np.random.default_rng(0).random(300)
+    cuts = np.cumsum([0, *sizes])
+    weighed = table.assign(weight=weights)
+    batches = [weighed[a:b] for a, b in pairwise(cuts)]
+    # The start is given: numbers that are drawn are those of the order of rows.
+    model = et.OnlineEMJunctionTree(graph, batch_size=50, passes=3, init=et.LatentNetwork.random(graph, seed=2))
+    for stretch, same in ((2**24, True), (5 * 100, False)):
+        monkeypatch.setattr(online_em, "STRETCH_CELLS", stretch)
+        for again in (iter(batches), lambda: iter(batches)):
+            found = clone(model).partial_fit(again, sample_weight="weight")
+            expected = clone(model).partial_fit(table, sample_weight=weights)
+            assert found.n_iter_ == expected.n_iter_ == 6
+            assert_allclose(found.history_, expected.history_, rtol=1e-12)
+            for name, table_of_name in expected.network_.tables.items():
+                assert_allclose(found.network_.tables[name], table_of_name, atol=1e-12)
+        one = clone(model).set_params(random_state=0).fit(iter(batches), sample_weight="weight")
+        other = clone(model).set_params(random_state=0).fit(table, sample_weight=weights)
+        assert one.n_iter_ == other.n_iter_ == 18
+        assert np.allclose(one.history_, other.history_, rtol=1e-12) == same
+    more = found.partial_fit(iter(batches[:1]), sample_weight="weight")
+    assert len(more.history_) == 2
+
+
+def test_streams_without_rows_that_count_teach_nothing() -> None:
+    graph = et.zoo.hmm(3, 1, 2, 2)
+    model = et.OnlineEMJunctionTree(graph)
+    table = pd.DataFrame(np.zeros((4, 3), int), columns=list(graph.observed)).assign(weight=0.0)
+    with pytest.raises(et.DataError, match="the weight of all rows is zero"):
+        model.partial_fit(lambda: iter([table]), sample_weight="weight")
+    with pytest.raises(et.DataError, match="no rows"):
+        model.fit(iter([table[:0]]))
+    assert not hasattr(model, "network_")
 
 
 def test_partial_fit_meets_missing_cells_later() -> None:

@@ -17,14 +17,14 @@ from eigentree.counting.dependence import (
     information_of,
     mutual_information,
 )
-from eigentree.counting.pairs import MOST_NARROW, PairCounts
+from eigentree.counting.pairs import MOST_NARROW, MOST_NARROW_ONES, PairCounts
 from eigentree.data.columns import Columns
 
 
 def random_table(seed: int, rows: int = 60, holes: float = 0.1) -> tuple[Columns, np.ndarray]:
     """Columns of few and of many states, and one of a single one; some have missing cells and some have none."""
     random = np.random.default_rng(seed)
-    states = random.permutation([1, 2, 2, 3, 4, MOST_NARROW, MOST_NARROW + 1, 12])
+    states = random.permutation([1, 2, 2, 3, 4, MOST_NARROW, MOST_NARROW + 1, MOST_NARROW_ONES + 1])
     table = np.column_stack([random.integers(0, count, rows) for count in states])
     gone = random.random(table.shape) < holes
     gone[:, random.random(len(states)) < 0.5] = False

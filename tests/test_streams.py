@@ -7,6 +7,8 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterator
+from csv import DictReader
+from csv import reader as csv_reader
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -282,6 +284,11 @@ def test_files_that_are_wrong_are_named(tmp_path: Path) -> None:
     (tmp_path / "hive" / "year=2026").mkdir(parents=True)
     with pytest.raises(et.DataError, match="is partitioned: 'year=2026' tells a column"):
         stream_of(tmp_path / "hive")
+    TABLE.to_parquet(tmp_path / "hive" / "year=2026" / "a.parquet")
+    for pattern in ("*/*.parquet", "**/*.parquet", "year=*/a.parquet"):
+        with pytest.raises(et.DataError, match="the folder 'year=2026' tells a column that they do not hold"):
+            stream_of(tmp_path / "hive" / pattern)
+    assert len(seen(tmp_path / "hive" / "year=2026" / "*.parquet")) == len(seen(tmp_path / "hive" / "year=2026"))
     (tmp_path / "rows.xlsx").write_text("")
     with pytest.raises(et.FileError, match=r"rows.xlsx' does not end with .csv"):
         stream_of(tmp_path / "rows.xlsx")
@@ -311,6 +318,9 @@ def test_what_is_no_stream_says_so() -> None:
         stream_of(iter([]))
     with pytest.raises(et.DataError, match=r"batch 0: data need the shape"):
         stream_of(iter([3]))
+    for rows in (csv_reader(["a,b", "x,y"]), DictReader(["a,b", "x,y"])):
+        with pytest.raises(et.DataError, match=r"of csv hands out one row at a time.*; give the path of the file"):
+            stream_of(rows)
     with pytest.raises(et.DataError, match=r"returned 3; return an iterator"):
         stream_of(lambda: 3)
     with pytest.raises(et.DataError, match=r"cannot be called without arguments"):

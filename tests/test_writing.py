@@ -98,6 +98,24 @@ def test_types_stay_where_they_can(model: et.SpectralJunctionTree, tmp_path: Pat
     assert [str(each) for each in types] == ["string", "string", "int64", "int64", "bool", "string"]
 
 
+def test_a_column_may_be_empty_in_the_first_file(model: et.SpectralJunctionTree, tmp_path: Path) -> None:
+    notes = [None] * 100 + ["seen"] * (len(TABLE) - 100)
+    for number, part in enumerate((slice(None, 100), slice(100, None))):
+        TABLE[part].assign(note=notes[part]).to_parquet(tmp_path / f"{number}.parquet")
+    assert model.impute_to(tmp_path / "*.parquet", tmp_path / "filled.parquet") == len(TABLE)
+    found = pd.read_parquet(tmp_path / "filled.parquet")["note"]
+    assert found[:100].isna().all()
+    assert (found[100:] == "seen").all()
+
+
+def test_a_stream_is_told_which_method_writes_its_answers(model: et.SpectralJunctionTree, tmp_path: Path) -> None:
+    path = sources(tmp_path)["csv"]
+    with pytest.raises(et.DataError, match=r"rows\.csv'\); impute_to writes the answers into a Parquet file"):
+        model.impute(path)
+    with pytest.raises(et.DataError, match="predict_proba_to writes the answers"):
+        model.predict_proba(iter([X]), target="words")
+
+
 def test_draws_are_repeated_by_their_seed_and_differ_between_batches(tmp_path: Path) -> None:
     holes = pl.DataFrame(
         {f"c{k}": [None] * 200 for k in range(3)}, schema=dict.fromkeys(("c0", "c1", "c2"), pl.String)

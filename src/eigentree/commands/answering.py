@@ -1,12 +1,12 @@
 """Rows handed out, and what is said beside them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from eigentree.commands.arguments import PIPE, checked_output
 from eigentree.commands.screen import note, show_json
 
-__all__ = ["check_rows_output", "hand_rows", "hand_saved", "require_file"]
+__all__ = ["check_rows_output", "hand_parts", "hand_rows", "hand_saved", "require_file"]
 
 
 def check_rows_output(output: str, kind: str | None) -> None:
@@ -56,10 +56,23 @@ def hand_rows(
     sentence : str
         The same for people.
     """
+    hand_parts(output, kind, as_json, names, [columns], lambda: (facts, sentence))
+
+
+def hand_parts(
+    output: str,
+    kind: str | None,
+    as_json: bool,
+    names: Sequence[str],
+    parts: Iterable[Sequence[Sequence[Any]]],
+    told: Callable[[], tuple[Mapping[str, Any], str]],
+) -> None:
+    """Write rows, some after the other, and say what was done: `told` returns it once all are written."""
     from eigentree.commands.tables import format_of, write_table
 
     piped = output == PIPE
-    write_table(output, "jsonl" if as_json and piped else format_of(output, kind), names, columns)
+    write_table(output, "jsonl" if as_json and piped else format_of(output, kind), names, parts)
+    facts, sentence = told()
     if as_json and not piped:
         show_json({**facts, "output": output})
     else:

@@ -8,6 +8,7 @@ from eigentree.commands.answering import hand_saved, require_file
 from eigentree.commands.arguments import Data, Json, Output, Reading, Shape
 
 if TYPE_CHECKING:
+    from eigentree.commands.blocks import Blocks
     from eigentree.commands.tables import Given
 
 __all__ = ["app"]
@@ -45,9 +46,9 @@ def count(
     """Count rows."""
     require_file(output)
     from eigentree.commands.arguments import UsageError
+    from eigentree.commands.blocks import given_rows
     from eigentree.commands.screen import told_rows
     from eigentree.commands.structures import LEARNED, structure_of
-    from eigentree.commands.tables import read_table
 
     if reading.sequence is not None:
         raise UsageError("rows are counted, not sequences; fit --sequence learns from these at once")
@@ -63,13 +64,13 @@ def count(
             structure_of(shape)
     elif shape.structure or shape.hidden or shape.order:
         raise UsageError("--like says the structure too; leave --structure, --hidden and --order out")
-    table = read_table(data, reading)
+    table = given_rows(data, reading)
     statistics = _counted(table, shape) if like is None else _counted_like(table, like)
     statistics.save(output)
     hand_saved(output, json, {"rows": statistics.rows}, f"{told_rows(statistics.rows)} counted")
 
 
-def _counted(table: "Given", shape: Shape) -> Any:
+def _counted(table: "Given | Blocks", shape: Shape) -> Any:
     from eigentree.commands.models import categories_of
     from eigentree.commands.structures import structure_of
     from eigentree.counting.statistics import Statistics
@@ -82,7 +83,7 @@ def _counted(table: "Given", shape: Shape) -> Any:
     return Statistics.of(table, structure, numeric=shape.numeric, categories=known)
 
 
-def _counted_like(table: "Given", like: str) -> Any:
+def _counted_like(table: "Given | Blocks", like: str) -> Any:
     from eigentree.commands.models import kind_of, loaded, rows_for
     from eigentree.errors import FileError
 

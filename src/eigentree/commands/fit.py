@@ -100,20 +100,21 @@ def _fit_sequences(data: str, output: str, shape: Shape, reading: Reading, seed:
 
 
 def _of_rows(data: str, shape: Shape, reading: Reading, seed: int) -> tuple[Any, float, float | None]:
+    from eigentree.commands.blocks import given_rows
     from eigentree.commands.models import estimator_of
     from eigentree.commands.structures import structure_of
-    from eigentree.commands.tables import read_table
     from eigentree.structures.graph import LatentGraph
 
     # A structure that there is not is told before rows are read, which may take a while.
     if not shape.is_file:
         structure_of(shape)
-    table = read_table(data, reading)
+    table = given_rows(data, reading)
     estimator = estimator_of(shape, seed, table)
     if isinstance(estimator.structure, LatentGraph):
         table = table.only(estimator.structure.observed)
     model = estimator.fit(table)
-    return model, table.count, model.score(table)
+    score = model.score(table)
+    return model, table.count, score
 
 
 def _of_statistics(data: str, shape: Shape) -> tuple[Any, float, float | None]:

@@ -1,12 +1,16 @@
 """``eigentree impute``: fill missing cells."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from eigentree.commands.answering import check_rows_output, hand_rows
+from eigentree.commands.answering import check_rows_output, hand_parts
 from eigentree.commands.arguments import Data, Json, ModelFile, Reading, RowsOutput, Seed
 from eigentree.commands.models import Unknown
+
+if TYPE_CHECKING:
+    from eigentree.commands.tables import Given
 
 __all__ = ["app"]
 
@@ -43,33 +47,65 @@ def impute(
 ) -> None:
     """Fill missing cells of rows."""
     check_rows_output(output, reading.format)
-    import numpy as np
+    from itertools import chain
 
-    from eigentree.commands.models import loaded_model, of_sequences, rows_for
+    from eigentree.commands.models import loaded_model, of_sequences
     from eigentree.commands.screen import told_rows
-    from eigentree.commands.tables import read_table
 
     asked = loaded_model(model, unknown)
     if of_sequences(asked, reading):
         from eigentree.commands.sequences import impute_sequences
 
-        table, rows, filled = impute_sequences(asked, data, reading, by, seed)
+        blocks = iter([impute_sequences(asked, data, reading, by, seed)])
     else:
-        table = read_table(data, reading)
+        blocks = _filled(asked, data, reading, by, seed)
+    # The first block tells the names of the columns.
+    first = next(blocks)
+    rows, cells = 0, 0
+
+    def parts() -> Iterator[list[list[Any]]]:
+        nonlocal rows, cells
+        for table, own, filled in chain([first], blocks):
+            columns, count = _completed(table, own, filled)
+            rows, cells = rows + table.count, cells + count
+            yield columns
+
+    def told() -> tuple[dict[str, Any], str]:
+        found = "1 missing cell" if cells == 1 else f"{cells:,} missing cells"
+        return {"rows": rows, "filled": cells}, f"{found} of {told_rows(rows)} filled"
+
+    hand_parts(output, reading.format, json, first[0].names, parts(), told)
+
+
+def _filled(
+    asked: Any, data: str, reading: Reading, by: Literal["mode", "sample"], seed: int
+) -> Iterator[tuple["Given", "Given", Any]]:
+    """Yield rows, those of their columns that the model knows, and these with all cells filled."""
+    import numpy as np
+
+    from eigentree.checks import generator
+    from eigentree.commands.blocks import given_blocks
+    from eigentree.commands.models import rows_for
+
+    random = generator(seed)
+    for table in given_blocks(data, reading):
         rows = rows_for(asked, table)
-        filled = np.asarray(asked.impute(rows, method=by, seed=seed))
+        yield table, rows, np.asarray(asked.impute(rows, method=by, seed=random))
+
+
+def _completed(table: "Given", rows: "Given", filled: Any) -> tuple[list[list[Any]], int]:
+    """Return the cells of all columns, those that were missing filled in, and how many these were."""
+    from eigentree.data.written import Written
+
     columns: list[list[Any]] = [table.cells(place) for place in range(table.width)]
     count = 0
     for place, name in enumerate(rows.names):
-        own = columns[table.names.index(name)]
+        at = table.names.index(name)
+        own = columns[at]
+        gaps = [row for row, cell in enumerate(own) if cell is None]
         # Where cells are text, as those of CSV are, so are those that are filled in.
-        text = any(isinstance(cell, str) for cell in own)
-        for row, (cell, found) in enumerate(zip(own, filled[:, place].tolist(), strict=True)):
-            if cell is None:
-                own[row] = str(found) if text else found
-                count += 1
-    facts = {"rows": table.count, "filled": count}
-    cells = "1 missing cell" if count == 1 else f"{count:,} missing cells"
-    hand_rows(
-        output, reading.format, json, table.names, columns, facts, f"{cells} of {told_rows(table.count)} filled"
-    )
+        text = isinstance(table.held[at], Written) or (bool(gaps) and any(isinstance(cell, str) for cell in own))
+        for row, found in zip(gaps, filled[gaps, place].tolist(), strict=True):
+            own[row] = str(found) if text else found
+        count += len(gaps)
+    return columns, count

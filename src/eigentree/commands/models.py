@@ -1,13 +1,14 @@
 """Models made and found: estimators as options say, files that hold what is needed, rows as a model wants them."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from eigentree.commands.arguments import Shape, UsageError
 from eigentree.commands.structures import structure_of
 from eigentree.errors import DataError, FileError
 
 if TYPE_CHECKING:
+    from eigentree.commands.blocks import Blocks
     from eigentree.commands.tables import Given
     from eigentree.data.columns import Columns
 
@@ -28,6 +29,8 @@ __all__ = [
 
 Unknown = Literal["error", "missing"]
 
+AnyRows = TypeVar("AnyRows", bound="Given | Blocks")
+
 SEQUENCE_MODELS = ("EMHMM", "SpectralHMM")
 """What answers questions about sequences."""
 
@@ -35,7 +38,7 @@ LIKE_MODELS = ("SpectralJunctionTree", "EMJunctionTree", "OnlineEMJunctionTree",
 """What answers questions about rows."""
 
 
-def estimator_of(shape: Shape, seed: int, table: "Given | None" = None) -> Any:
+def estimator_of(shape: Shape, seed: int, table: "Given | Blocks | None" = None) -> Any:
     """Return the estimator that was asked for, unfitted, with its structure as `structure_of` has it."""
     structure = structure_of(shape, table)
     reading: dict[str, Any] = {"numeric": shape.numeric, "categories": categories_of(structure, table, shape)}
@@ -48,15 +51,15 @@ def estimator_of(shape: Shape, seed: int, table: "Given | None" = None) -> Any:
     return EMJunctionTree(structure, random_state=seed, verbose=1, **reading)
 
 
-def categories_of(structure: Any, table: "Given | None", shape: Shape) -> dict[str, list[Any]] | None:
+def categories_of(structure: Any, table: "Given | Blocks | None", shape: Shape) -> dict[str, list[Any]] | None:
     """Return the labels of the columns of a graph, where numbers would be taken for codes; None for a template."""
-    from eigentree.data.columns import Columns
+    from eigentree.commands.structures import learned_columns
     from eigentree.data.labels import Labels
     from eigentree.structures.graph import LatentGraph
 
     if table is None or not isinstance(structure, LatentGraph):
         return None
-    columns = Columns.learned(table.only(structure.observed), numeric=shape.numeric)
+    columns = learned_columns(table.only(structure.observed), shape.numeric)
     return {
         name: list(meaning.values)
         for name, meaning in zip(columns.names, columns.meanings, strict=True)
@@ -129,7 +132,7 @@ def fitted_columns(model: Any) -> "Columns":
     return columns
 
 
-def rows_for(model: Any, table: "Given", absent: str | None = None) -> "Given":
+def rows_for(model: Any, table: "AnyRows", absent: str | None = None) -> "AnyRows":
     """Return the columns of a model in its order; others are left out, and one may be absent.
 
     Raises
@@ -141,7 +144,7 @@ def rows_for(model: Any, table: "Given", absent: str | None = None) -> "Given":
     wanted = [name for name in columns.names if name != absent or name in table.names]
     if not wanted:
         raise DataError(f"{table.shown} has none of the columns that the model knows")
-    return table.only(wanted)
+    return cast("AnyRows", table.only(wanted))
 
 
 def label_of(columns: "Columns", name: str, text: str) -> Any:

@@ -1,10 +1,11 @@
 """``eigentree predict``: a column, or a hidden variable, from the other cells of each row."""
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from eigentree.commands.answering import check_rows_output, hand_rows
+from eigentree.commands.answering import check_rows_output, hand_parts
 from eigentree.commands.arguments import Data, Json, ModelFile, Reading, RowsOutput, Target
 from eigentree.commands.models import Unknown
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from eigentree.commands.tables import Given
     from eigentree.data.columns import Columns
 
-__all__ = ["app", "hand_predictions"]
+__all__ = ["app"]
 
 app = App(
     name="predict",
@@ -45,8 +46,10 @@ def predict(
 ) -> None:
     """Predict a column of rows."""
     check_rows_output(output, reading.format)
+    from itertools import chain
+
+    from eigentree.commands.blocks import given_blocks
     from eigentree.commands.models import fitted_columns, kind_of, loaded_model, of_sequences, rows_for
-    from eigentree.commands.tables import read_table
     from eigentree.errors import GraphError, did_you_mean
 
     asked = loaded_model(model, unknown)
@@ -63,42 +66,57 @@ def predict(
         )
     if target in graph.hidden and kind_of(asked) == "SpectralJunctionTree":
         raise GraphError(f"{target!r} is hidden, and a spectral model has no tables of it; fit with --method em")
-    table = read_table(data, reading)
-    proba = asked.predict_proba(rows_for(asked, table, target), target)
-    labels = list(proba.states[1])
     columns = None if target in graph.hidden else fitted_columns(asked)
-    hand_predictions(output, reading, json, target, labels, proba, table, columns)
+    answers = (
+        (table, asked.predict_proba(rows_for(asked, table, target), target))
+        for table in given_blocks(data, reading)
+    )
+    # The first block tells the labels.
+    first = next(answers)
+    _hand_predictions(output, reading, json, target, list(first[1].states[1]), chain([first], answers), columns)
 
 
-def hand_predictions(
+def _hand_predictions(
     output: str,
     reading: Reading,
     as_json: bool,
     target: str,
     labels: list[Any],
-    proba: Any,
-    table: "Given",
+    answers: Iterable[tuple["Given", Any]],
     columns: "Columns | None",
 ) -> None:
-    """Write the likeliest label and the probability of each, and say how often it is right where that is known."""
+    """Write the likeliest label and the probability of each, and say how often it is right where that is known.
+
+    `answers` are rows, and the probabilities of the labels of each.
+    """
     import numpy as np
 
     from eigentree.commands.screen import told_rows
 
-    numbers = np.asarray(proba)
-    likeliest = numbers.argmax(axis=1)
-    facts: dict[str, Any] = {"rows": len(numbers), "target": target, "labels": [str(label) for label in labels]}
-    sentence = f"{target} of {told_rows(len(numbers))}"
-    if columns is not None and target in table.names:
-        known = _codes(table, target, columns)
-        there = known >= 0
-        if there.any():
-            right = float((likeliest == known)[there].mean())
-            facts |= {"known": int(there.sum()), "accuracy": right}
-            sentence += f", {100 * right:.1f} % of {there.sum():,} known cells right"
+    count, known, right = 0, 0, 0
+
+    def parts() -> Iterator[list[Any]]:
+        nonlocal count, known, right
+        for table, proba in answers:
+            numbers = np.asarray(proba)
+            likeliest = numbers.argmax(axis=1)
+            count += len(numbers)
+            if columns is not None and target in table.names:
+                codes = _codes(table, target, columns)
+                there = codes >= 0
+                known, right = known + int(there.sum()), right + int((likeliest == codes)[there].sum())
+            yield [[labels[place] for place in likeliest], *numbers.T]
+
+    def told() -> tuple[dict[str, Any], str]:
+        facts: dict[str, Any] = {"rows": count, "target": target, "labels": [str(label) for label in labels]}
+        sentence = f"{target} of {told_rows(count)}"
+        if known:
+            facts |= {"known": known, "accuracy": right / known}
+            sentence += f", {100 * right / known:.1f} % of {known:,} known cells right"
+        return facts, sentence
+
     names = [target, *(f"{target}={label}" for label in labels)]
-    found = [[labels[place] for place in likeliest], *numbers.T]
-    hand_rows(output, reading.format, as_json, names, found, facts, sentence)
+    hand_parts(output, reading.format, as_json, names, parts(), told)
 
 
 def _codes(table: "Given", target: str, columns: "Columns") -> Any:

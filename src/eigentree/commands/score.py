@@ -1,10 +1,11 @@
 """``eigentree score``: how likely rows are."""
 
-from typing import Annotated
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from eigentree.commands.answering import check_rows_output, hand_rows
+from eigentree.commands.answering import check_rows_output, hand_parts
 from eigentree.commands.arguments import Data, Json, ModelFile, Reading
 from eigentree.commands.models import Unknown
 
@@ -48,9 +49,9 @@ def score(
     """Score rows."""
     if output is not None:
         check_rows_output(output, reading.format)
+    from eigentree.commands.blocks import given_blocks
     from eigentree.commands.models import loaded_model, of_sequences, rows_for
     from eigentree.commands.screen import show, show_json, told_rows
-    from eigentree.commands.tables import read_table
 
     asked = loaded_model(model, unknown)
     if of_sequences(asked, reading):
@@ -58,18 +59,29 @@ def score(
 
         score_sequences(asked, data, reading, output, json)
         return
-    rows = rows_for(asked, read_table(data, reading))
-    scores = asked.log_prob(rows) if hasattr(asked, "log_prob") else asked.score_samples(rows)
-    facts = {
-        "rows": rows.count,
-        "mean_log_probability": float(scores.mean()),
-        "least": float(scores.min()),
-        "most": float(scores.max()),
-    }
-    sentence = f"mean log probability {scores.mean():.4f} of {told_rows(rows.count)}"
+    count, total, least, most = 0, 0.0, float("inf"), float("-inf")
+
+    def scored() -> Iterator[list[Any]]:
+        nonlocal count, total, least, most
+        for block in given_blocks(data, reading):
+            rows = rows_for(asked, block)
+            scores = asked.log_prob(rows) if hasattr(asked, "log_prob") else asked.score_samples(rows)
+            count, total = count + rows.count, total + float(scores.sum())
+            least, most = min(least, float(scores.min())), max(most, float(scores.max()))
+            yield [scores]
+
+    def told() -> tuple[dict[str, Any], str]:
+        mean = total / count
+        facts = {"rows": count, "mean_log_probability": mean, "least": least, "most": most}
+        return facts, f"mean log probability {mean:.4f} of {told_rows(count)}"
+
     if output is not None:
-        hand_rows(output, reading.format, json, ["log_probability"], [scores], facts, sentence)
-    elif json:
+        hand_parts(output, reading.format, json, ["log_probability"], scored(), told)
+        return
+    for _ in scored():
+        pass
+    facts, sentence = told()
+    if json:
         show_json(facts)
     else:
-        show(f"{sentence} (from {scores.min():.4f} to {scores.max():.4f})")
+        show(f"{sentence} (from {least:.4f} to {most:.4f})")

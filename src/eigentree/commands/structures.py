@@ -10,10 +10,12 @@ from eigentree.commands.pipes import require_there
 from eigentree.errors import DataError, FileError, GraphError, did_you_mean
 
 if TYPE_CHECKING:
+    from eigentree.commands.blocks import Blocks
     from eigentree.commands.tables import Given
+    from eigentree.data.columns import Columns
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["LEARNED", "structure_of", "told_structure"]
+__all__ = ["LEARNED", "learned_columns", "structure_of", "told_structure"]
 
 LEARNED = ("auto", "tree")
 """The structures that follow from rows."""
@@ -21,7 +23,7 @@ LEARNED = ("auto", "tree")
 ENTRIES = ("states", "edges", "hidden", "directed")
 
 
-def structure_of(shape: Shape, table: "Given | None" = None) -> Any:
+def structure_of(shape: Shape, table: "Given | Blocks | None" = None) -> Any:
     """Return the structure that was asked for: a template, or the graph of a file.
 
     Parameters
@@ -67,7 +69,7 @@ def told_structure(shape: Shape) -> str:
     return f"{os.path.basename(str(shape.structure))}{order}{states}"
 
 
-def _of_toml(path: str, table: "Given | None", numeric: Any) -> "LatentGraph":
+def _of_toml(path: str, table: "Given | Blocks | None", numeric: Any) -> "LatentGraph":
     from eigentree.structures.graph import LatentGraph
 
     document = _document(path)
@@ -111,7 +113,7 @@ def _completed(
     names: Sequence[str],
     told: dict[str, int],
     hidden: Sequence[str],
-    table: "Given | None",
+    table: "Given | Blocks | None",
     numeric: Any,
 ) -> dict[str, int]:
     """Return the states of all variables: those that the file tells, and those of the columns of the rows."""
@@ -121,7 +123,6 @@ def _completed(
                 raise FileError(f"{path!r} does not tell the states of {name!r}; say them under [states]")
         return dict(told)
     from eigentree.commands.tables import required
-    from eigentree.data.columns import Columns
 
     for name in names:
         if name not in hidden:
@@ -129,11 +130,21 @@ def _completed(
     observed = [name for name in names if name not in hidden]
     if not observed:
         raise FileError(f"{path!r} has no column that is not hidden")
-    columns = Columns.learned(table.only(observed), numeric=numeric)
+    columns = learned_columns(table.only(observed), numeric)
     return {name: told[name] if name in told else columns.states[columns.position(name)] for name in names}
 
 
-def _of_bif(path: str, table: "Given | None") -> "LatentGraph":
+def learned_columns(table: "Given | Blocks", numeric: Any) -> "Columns":
+    """Return what rows tell of their columns; those of a large file are looked at once."""
+    from eigentree.data.columns import Columns
+    from eigentree.data.looked import Looked
+    from eigentree.data.streams import is_stream
+
+    found = Looked.at(table, numeric=numeric).look if is_stream(table) else table
+    return Columns.learned(found, numeric=numeric)
+
+
+def _of_bif(path: str, table: "Given | Blocks | None") -> "LatentGraph":
     from eigentree.exact.network import LatentNetwork
 
     # A path that is none would be taken for the text itself.

@@ -8,7 +8,8 @@ import csv
 import io
 import json
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import IO, Any
 
 import numpy as np
@@ -20,7 +21,19 @@ from eigentree.data.table import ARRAY, Table, table_of
 from eigentree.data.written import MISSING_MARKS, Written
 from eigentree.errors import DataError, FileError, did_you_mean
 
-__all__ = ["FORMATS", "Given", "format_of", "read_table", "required", "write_table"]
+__all__ = [
+    "FORMATS",
+    "Given",
+    "format_of",
+    "given_of_arrow",
+    "marks_of",
+    "narrowed",
+    "read_table",
+    "reading_parquet",
+    "required",
+    "text_blocks",
+    "write_table",
+]
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 FORMATS |= {".parquet": "parquet", ".pq": "parquet"}
@@ -76,6 +89,10 @@ class Given(Table):
             else:
                 held.append(each[rows] if isinstance(each, np.ndarray) else each.take(rows))
         return Given(self.names, held, len(rows), self.shown)
+
+    def after(self, rows: int) -> "Given":
+        """Return the rows but for so many at the beginning."""
+        return self.take(np.arange(rows, self.count)) if rows else self
 
     def only(self, names: Sequence[str]) -> "Given":
         """Return some of the columns, in this order.
@@ -139,16 +156,27 @@ def read_table(path: str, reading: Reading) -> Given:
     """
     kind = format_of(path, reading.format)
     shown = "standard input" if path == PIPE else repr(path)
-    marks = frozenset((*MISSING_MARKS, *(reading.missing or ())))
+    marks = marks_of(reading)
+    given: Given | None
     with read_bytes(path) as file:
         if kind == "parquet":
             given = _parquet(file, shown, marks)
         elif kind == "jsonl":
             given = _json_lines(file, shown, marks)
         else:
-            given = _text(file, shown, "," if kind == "csv" else "\t", marks)
-    if not given.count:
+            given = next(text_blocks(file, shown, "," if kind == "csv" else "\t", marks), None)
+    if given is None or not given.count:
         raise DataError(f"{shown} has no rows; give at least one")
+    return narrowed(given, reading)
+
+
+def marks_of(reading: Reading) -> frozenset[str]:
+    """Return all that a missing cell is written as."""
+    return frozenset((*MISSING_MARKS, *(reading.missing or ())))
+
+
+def narrowed(given: Given, reading: Reading) -> Given:
+    """Return rows without the columns that are to be dropped."""
     return given.without(reading.drop) if reading.drop else given
 
 
@@ -160,7 +188,10 @@ class _Places(dict[str, int]):
         return place
 
 
-def _text(file: IO[bytes], shown: str, delimiter: str, marks: frozenset[str]) -> Given:
+def text_blocks(
+    file: IO[bytes], shown: str, delimiter: str, marks: frozenset[str], size: int | None = None
+) -> Iterator[Given]:
+    """Yield the rows of a text with a first line of names, at least so many at a time; by default all at once."""
     lines = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
@@ -171,6 +202,10 @@ def _text(file: IO[bytes], shown: str, delimiter: str, marks: frozenset[str]) ->
         for block in _blocks(reader, len(names), shown):
             for texts, own, found in zip(known, places, zip(*block, strict=True), strict=True):
                 own.extend(map(texts.__getitem__, found))
+            if size is not None and len(places[0]) >= size:
+                yield _made(names, places, known, marks, shown)
+                known = [_Places() for _ in names]
+                places = [array("q") for _ in names]
     except UnicodeDecodeError as error:
         raise FileError(f"{shown} is no text in UTF-8 ({error.reason}); save it as UTF-8") from None
     except csv.Error as error:
@@ -178,6 +213,17 @@ def _text(file: IO[bytes], shown: str, delimiter: str, marks: frozenset[str]) ->
     finally:
         # The file is whoever opened it's to close.
         lines.detach()
+    if len(places[0]):
+        yield _made(names, places, known, marks, shown)
+
+
+def _made(
+    names: tuple[str, ...],
+    places: "Sequence[array[int]]",
+    known: Sequence[_Places],
+    marks: frozenset[str],
+    shown: str,
+) -> Given:
     held = [_marked(own, texts, marks) for own, texts in zip(places, known, strict=True)]
     return Given(names, held, len(places[0]), shown)
 
@@ -248,40 +294,57 @@ def _json_lines(file: IO[bytes], shown: str, marks: frozenset[str]) -> Given:
     return Given(tuple(columns), [object_array(cells) for cells in columns.values()], count, shown)
 
 
-def _parquet(file: IO[bytes], shown: str, marks: frozenset[str]) -> Given:
+@contextmanager
+def reading_parquet(shown: str) -> Iterator[Any]:
+    """Hand out the reader of Parquet, and raise `FileError` for what is wrong with a file."""
     try:
         import pyarrow
-        from pyarrow import compute, parquet
+        from pyarrow import parquet
     except ImportError:
         raise FileError(f"{shown} is Parquet, which takes pyarrow: pip install pyarrow; or give CSV") from None
     try:
-        table = parquet.read_table(pyarrow.BufferReader(file.read()))
+        yield parquet
     except (OSError, pyarrow.ArrowException) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise FileError(f"{shown} is no Parquet, or damaged: {reason}") from None
-    _check_names(table.column_names, shown)
+
+
+def _parquet(file: IO[bytes], shown: str, marks: frozenset[str]) -> Given:
+    with reading_parquet(shown) as parquet:
+        import pyarrow
+
+        table = parquet.read_table(pyarrow.BufferReader(file.read()))
+    return given_of_arrow(table, shown, marks)
+
+
+def given_of_arrow(table: Any, shown: str, marks: frozenset[str]) -> Given:
+    """Return the rows of an Arrow table, or of a batch of one, in which texts that are marks are missing cells."""
+    import pyarrow
+    from pyarrow import compute
+
+    _check_names(table.schema.names, shown)
     held = []
-    for name in table.column_names:
+    for name in table.schema.names:
         column = table.column(name)
         if pyarrow.types.is_string(column.type) or pyarrow.types.is_large_string(column.type):
             missing = compute.is_in(column, pyarrow.array(sorted(marks), column.type))
             column = compute.if_else(missing, pyarrow.scalar(None, column.type), column)
         held.append(pyarrow.table({name: column}))
-    return Given(tuple(table.column_names), held, table.num_rows, shown)
+    return Given(tuple(table.schema.names), held, table.num_rows, shown)
 
 
-def write_table(path: str, kind: str, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> None:
-    """Write columns as a table, to a file whole or not at all, or to standard output.
+def write_table(path: str, kind: str, names: Sequence[str], parts: Iterable[Sequence[Sequence[Any]]]) -> None:
+    """Write a table, some rows after the other, to a file whole or not at all, or to standard output.
 
     Parameters
     ----------
     path : str
     kind : {"csv", "tsv", "jsonl", "parquet"}
     names : sequence of str
-    columns : sequence of sequences
-        Cells of any plain kind; None or NaN where one is missing.
+    parts : iterable of sequences of sequences
+        Columns of cells of any plain kind; None or NaN where one is missing.
     """
-    plain = [_plain_cells(column) for column in columns]
+    plain = ([_plain_cells(column) for column in columns] for columns in parts)
     if kind == "parquet":
         written(path, lambda file: _write_parquet(file, path, names, plain))
     else:
@@ -293,23 +356,26 @@ def _plain_cells(column: Sequence[Any]) -> list[Any]:
     return [None if cell is None or cell != cell else cell for cell in cells]
 
 
-def _write_text(file: IO[bytes], kind: str, names: Sequence[str], columns: Sequence[list[Any]]) -> None:
-    for start in range(0, max(len(columns[0]), 1), ROWS_AT_A_TIME):
-        rows = zip(*(column[start : start + ROWS_AT_A_TIME] for column in columns), strict=True)
-        text = io.StringIO()
-        if kind == "jsonl":
-            text.writelines(
-                json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n" for row in rows
-            )
-        else:
-            writer = csv.writer(text, delimiter="," if kind == "csv" else "\t", lineterminator="\n")
-            if not start:
-                writer.writerow(names)
-            writer.writerows(rows)
-        file.write(text.getvalue().encode())
+def _write_text(file: IO[bytes], kind: str, names: Sequence[str], parts: Iterable[Sequence[list[Any]]]) -> None:
+    begun = False
+    for columns in parts:
+        for start in range(0, max(len(columns[0]), 1), ROWS_AT_A_TIME):
+            rows = zip(*(column[start : start + ROWS_AT_A_TIME] for column in columns), strict=True)
+            text = io.StringIO()
+            if kind == "jsonl":
+                text.writelines(
+                    json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n" for row in rows
+                )
+            else:
+                writer = csv.writer(text, delimiter="," if kind == "csv" else "\t", lineterminator="\n")
+                if not begun:
+                    writer.writerow(names)
+                writer.writerows(rows)
+            begun = True
+            file.write(text.getvalue().encode())
 
 
-def _write_parquet(file: IO[bytes], path: str, names: Sequence[str], columns: Sequence[list[Any]]) -> None:
+def _write_parquet(file: IO[bytes], path: str, names: Sequence[str], parts: Iterable[Sequence[list[Any]]]) -> None:
     try:
         import pyarrow
         from pyarrow import parquet
@@ -318,11 +384,45 @@ def _write_parquet(file: IO[bytes], path: str, names: Sequence[str], columns: Se
         raise FileError(
             f"{shown} is to be Parquet, which takes pyarrow: pip install pyarrow; or write CSV"
         ) from None
-    made = {}
-    for name, cells in zip(names, columns, strict=True):
-        try:
-            made[name] = pyarrow.array(cells)
-        except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
-            # Numbers and text in one column.
-            made[name] = pyarrow.array([None if cell is None else str(cell) for cell in cells])
-    parquet.write_table(pyarrow.table(made), file)
+    writer = None
+    try:
+        for columns in parts:
+            if writer is None:
+                table = pyarrow.table(
+                    {name: _of_one_type(cells) for name, cells in zip(names, columns, strict=True)}
+                )
+                writer = parquet.ParquetWriter(file, table.schema)
+            else:
+                made = [_of_type(cells, field) for cells, field in zip(columns, table.schema, strict=True)]
+                table = pyarrow.table(made, schema=table.schema)
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _of_one_type(cells: list[Any]) -> Any:
+    import pyarrow
+
+    try:
+        found = pyarrow.array(cells)
+        # Of a column that holds nothing yet, text may come later.
+        return found.cast(pyarrow.string()) if pyarrow.types.is_null(found.type) else found
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
+        # Numbers and text in one column.
+        return pyarrow.array([None if cell is None else str(cell) for cell in cells])
+
+
+def _of_type(cells: list[Any], field: Any) -> Any:
+    """Return cells of later rows as the type that the first rows of their column had."""
+    import pyarrow
+
+    if pyarrow.types.is_string(field.type):
+        cells = [None if cell is None else str(cell) for cell in cells]
+    try:
+        return pyarrow.array(cells, field.type)
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
+        raise DataError(
+            f"the first rows of column {field.name!r} are of the type {field.type}, and later ones are not; "
+            f"Parquet has one type per column, so write CSV"
+        ) from None

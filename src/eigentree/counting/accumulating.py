@@ -91,6 +91,9 @@ class Accumulator:
         self.empty = layout.empty_sparse()
         self.parts: dict[int, list[tuple[Integers, NDArray[Any]]]] = {g: [] for g in self.empty}
         self.carried: NDArray[np.int64] | None = None
+        self.found: tuple[bytes | None, list[tuple[NDArray[np.int64], CountLayout | Carriers, Integers]]] | None = (
+            None
+        )
         self.pool: ThreadPoolExecutor | None = None
         self.pending: list[Future[None]] = []
 
@@ -125,18 +128,8 @@ class Accumulator:
 
     def _add_ones(self, codes: Codes, holes: Booleans) -> None:
         """Count rows once each, in threads that may go on while the next rows are encoded."""
-        layout = self.layout
-        which: list[tuple[NDArray[np.int64], CountLayout | Carriers, Integers]]
-        which = [(self.whole, layout, np.arange(len(layout.dense)))]
-        if self.rows >= CARRIED_FROM and len(codes) >= CARRIED_ROWS and layout.carriers.carried:
-            carriers = layout.carriers
-            if self.carried is None:
-                self.carried = np.zeros(int(carriers.table_start[-1]), np.int64)
-            whole = carriers.whole(holes)
-            which = [
-                (self.carried, carriers, np.flatnonzero(whole)),
-                (self.whole, layout, carriers.directly(whole)),
-            ]
+        together = self.rows >= CARRIED_FROM and len(codes) >= CARRIED_ROWS and bool(self.layout.carriers.carried)
+        which = self._counted(holes if together else None)
 
         def count(part: int, parts: int) -> None:
             for tables, arrays, numbers in which:
@@ -160,6 +153,28 @@ class Accumulator:
             self.pool = ThreadPoolExecutor(thread_count())
         # Every group has a table of its own, so nothing depends on who counts it.
         self.pending = [self.pool.submit(count, part, threads) for part in range(threads)]
+
+    def _counted(self, holes: Booleans | None) -> list[tuple[NDArray[np.int64], CountLayout | Carriers, Integers]]:
+        """Return tables, and which of them are counted: those of carriers, given the columns with holes."""
+        # Chunks mostly have holes in the same columns, and to find out anew takes as long as to count a few groups.
+        key = None if holes is None else holes.tobytes()
+        if self.found is not None and self.found[0] == key:
+            return self.found[1]
+        layout = self.layout
+        which: list[tuple[NDArray[np.int64], CountLayout | Carriers, Integers]]
+        which = [(self.whole, layout, np.arange(len(layout.dense)))]
+        if holes is not None:
+            carriers = layout.carriers
+            if self.carried is None:
+                self.carried = np.zeros(int(carriers.table_start[-1]), np.int64)
+            whole = carriers.whole(holes)
+            which = [
+                (self.carried, carriers, np.flatnonzero(whole)),
+                (self.whole, layout, carriers.directly(whole)),
+            ]
+        which = [each for each in which if len(each[2])]
+        self.found = key, which
+        return which
 
     def _wait(self) -> None:
         """Return when no thread counts any more."""

@@ -16,7 +16,6 @@ from eigentree.counting.accumulating import Accumulator, Tally
 from eigentree.counting.joint_table import JointTable
 from eigentree.counting.layout import CountLayout
 from eigentree.data.columns import Columns
-from eigentree.data.rows import Rows, rows_at_a_time
 from eigentree.data.streamed import Encoded, any_rows
 from eigentree.errors import DataError, quoted
 from eigentree.structures.graph import check_graph
@@ -28,12 +27,10 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Codes, Floats
     from eigentree.counting.features import ColumnFeatures
+    from eigentree.data.rows import Rows
     from eigentree.structures.graph import LatentGraph
 
 __all__ = ["ROUNDING", "Counts", "MomentSource", "weighted_chunks"]
-
-COUNT_CHUNK = 16_384
-"""Most rows that are counted at a time."""
 
 ROUNDING = 1e-6
 """How far below 0 the difference of fractional weights may end up."""
@@ -257,7 +254,7 @@ def weighted_chunks(
     if isinstance(rows, Encoded):
         yield from rows.chunks()
         return
-    for start, codes in rows.chunks(min(COUNT_CHUNK, rows_at_a_time(len(rows.cells)))):
+    for start, codes in rows.chunks():
         yield codes, None if weights is None else weights[start : start + len(codes)]
 
 

@@ -21,6 +21,7 @@ from eigentree.data.rows import Rows, rows_at_a_time
 from eigentree.data.streamed import Encoded, any_rows
 from eigentree.data.weights import MOST_WEIGHT, warn_of_few
 from eigentree.errors import DataError, quoted
+from eigentree.kernels.bits import add_common_bits
 from eigentree.kernels.counting import count_pairs
 
 if TYPE_CHECKING:
@@ -35,8 +36,12 @@ if TYPE_CHECKING:
 
 __all__ = ["PairCounts"]
 
-MOST_NARROW = 6
-"""States of a column up to which a product of matrices counts faster than a loop over rows, measured."""
+MOST_NARROW, MOST_NARROW_ONES = 6, 12
+"""States of a column up to which a product of matrices counts faster than a loop over rows, measured: of rows with
+weights, and of rows that count once each, where the matrices are of bits."""
+
+PLANE_WORDS, ALL_WORDS = 256, 2**22
+"""Most words of bits that the rows of one state take at a time, and those of all states together, 32 MB."""
 
 BLOCK = 1024
 """States whose products are worked out at a time, which bounds memory however many columns there are."""
@@ -377,15 +382,17 @@ def _counted(rows: Rows, weights: NDArray[Any] | None) -> PairCounts:
     total = int(total) if whole else total
     matrix: NDArray[Any] = np.zeros((size, size), _kind(total) if whole else np.float64)
     states = np.array(columns.states, np.int64)
-    wide = states > MOST_NARROW
+    wide = states > (MOST_NARROW_ONES if weights is None else MOST_NARROW)
     narrow = _Features.of(np.flatnonzero(~wide), start, kept)
     for codes, weight in weighted_chunks(rows, weights):
-        # Sums of weights are exact in double precision, and of ones in single.
-        each = None if weight is None else weight.astype(np.float64)
-        narrow.add(codes, each, matrix)
+        if weight is None:
+            narrow.add_ones(codes, matrix)
+        else:
+            # Sums of weights are exact in double precision.
+            narrow.add(codes, weight.astype(np.float64), matrix)
         if wide.any():
-            ones = np.ones(len(codes), np.int64) if each is None else each
-            count_pairs(codes.T, ones.astype(np.int64) if whole else ones, wide, states, start, kept, matrix)
+            ones = np.ones(len(codes), np.int64) if weight is None else weight
+            count_pairs(codes.T, ones.astype(np.int64 if whole else np.float64), wide, states, start, kept, matrix)
     _mirror(matrix)
     return PairCounts(columns, total, complete, matrix)
 
@@ -410,14 +417,28 @@ class _Features:
         state = np.concatenate([np.arange(count) for count in kept[columns]] or [np.zeros(0, np.int64)])
         return cls(column, state, start[column] + state)
 
-    def add(self, codes: Codes, weights: Floats | None, matrix: NDArray[Any]) -> None:
-        """Add the products of all pairs of states to the upper triangle of the matrix, block by block."""
+    def add_ones(self, codes: Codes, matrix: NDArray[Any]) -> None:
+        """Add how many rows have each two states to the upper triangle of the matrix, 64 rows to a word."""
+        if not len(self.column):
+            return
+        words = max(1, min(PLANE_WORDS, ALL_WORDS // len(self.column)))
+        for begin in range(0, len(codes), 64 * words):
+            part = codes[begin : begin + 64 * words].T
+            planes = np.zeros((len(self.column), -(-part.shape[1] // 64) * 8), np.uint8)
+            for first in range(0, len(self.column), BLOCK):
+                block = slice(first, first + BLOCK)
+                state = self.state[block, None].astype(codes.dtype)
+                bits = np.packbits(part[self.column[block]] == state, axis=1)
+                planes[block, : bits.shape[1]] = bits
+            add_common_bits(planes.view(np.uint64), self.place, matrix)
+
+    def add(self, codes: Codes, weights: Floats, matrix: NDArray[Any]) -> None:
+        """Add what rows with each two states weigh to the upper triangle of the matrix, block by block."""
         at_a_time = rows_at_a_time(max(1, len(self.column)))
         for begin in range(0, len(codes), at_a_time):
             part = slice(begin, begin + at_a_time)
-            ones = codes[part][:, self.column] == self.state.astype(codes.dtype)
-            known = ones.astype(np.float32 if weights is None else np.float64)
-            weighted = known if weights is None else known * weights[part, None]
+            known = (codes[part][:, self.column] == self.state.astype(codes.dtype)).astype(np.float64)
+            weighted = known * weights[part, None]
             for a in range(0, len(self.column), BLOCK):
                 for b in range(a, len(self.column), BLOCK):
                     one, two = slice(a, a + BLOCK), slice(b, b + BLOCK)

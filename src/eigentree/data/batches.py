@@ -72,12 +72,15 @@ class Stream(ABC):
         How many rows there are, where that is known without reading them.
     told : Look
         What the types of the columns alone say: a look at no rows.
+    types : pyarrow.Schema or None
+        The types of the columns in all batches together, where they are known without reading them.
     """
 
     names: tuple[str, ...] | None
     again: bool = True
     rows: int | None = None
     told: Look
+    types: Any = None
 
     @abstractmethod
     def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:

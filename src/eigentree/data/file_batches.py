@@ -66,8 +66,21 @@ def found_files(path: Any) -> list[str]:
         found = sorted(name for name in glob(given, recursive=True) if not os.path.isdir(name))
         if not found:
             raise FileError(f"no file fits the pattern {given!r}")
+        _check_told(given, found)
         return found
     raise FileError(f"there is no file {given!r}")
+
+
+def _check_told(pattern: str, found: Sequence[str]) -> None:
+    """Raise `DataError` where a pattern stands for folders that tell a column which their files do not hold."""
+    written = set(pattern.split(os.sep))
+    for path in found:
+        for name in os.path.dirname(path).split(os.sep):
+            if "=" in name and name not in written:
+                raise DataError(
+                    f"the files of the pattern {pattern!r} are partitioned: the folder {name!r} tells a column "
+                    f"that they do not hold; give pyarrow.dataset.dataset(folder, partitioning='hive')"
+                )
 
 
 def _in_folder(folder: str) -> list[str]:
@@ -114,6 +127,7 @@ class FileStream(Stream):
         self.told = Look.unknown(self.names, "pyarrow")
         if types is not None and all(file.types is not None and file.types.equals(types) for file in self.files):
             self.told = Look.of_types(types.empty_table())
+        self.types = _unified([file.types for file in self.files])
 
     def whole_names(self) -> tuple[str, ...]:
         """Return the names of all columns, once they are the same in all files."""
@@ -246,6 +260,18 @@ class _Text(_File):
                 quoted_strings_can_be_null=True,
             ),
         )
+
+
+def _unified(types: Sequence[Any]) -> Any:
+    """Return the types of the columns of all files, if they are the same where a column holds anything; or None."""
+    import pyarrow
+
+    if any(each is None for each in types):
+        return None
+    try:
+        return pyarrow.unify_schemas(types)
+    except pyarrow.ArrowException:
+        return None
 
 
 def _opened(path: str) -> _File:

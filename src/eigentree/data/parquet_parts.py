@@ -26,8 +26,15 @@ if TYPE_CHECKING:
 __all__ = ["arrow_rows", "write_parts"]
 
 
-def write_parts(path: str | os.PathLike[str], parts: Iterator[tuple[Batch, Any]]) -> int:
+def write_parts(path: str | os.PathLike[str], parts: Iterator[tuple[Batch, Any]], types: Any = None) -> int:
     """Return how many rows were written: those of Arrow tables, one per batch, all of the types of the first.
+
+    Parameters
+    ----------
+    path : str or PathLike
+    parts : iterator of (Batch, pyarrow.Table)
+    types : pyarrow.Schema, optional
+        Of columns of which the first table holds nothing, and so tells none.
 
     Raises
     ------
@@ -47,7 +54,7 @@ def write_parts(path: str | os.PathLike[str], parts: Iterator[tuple[Batch, Any]]
         try:
             for batch, table in parts:
                 if writer is None:
-                    schema = table.schema.remove_metadata()
+                    schema = _completed(table.schema.remove_metadata(), types)
                     writer = parquet.ParquetWriter(file, schema)
                 writer.write_table(_cast(table, schema, batch))
                 rows += table.num_rows
@@ -57,6 +64,18 @@ def write_parts(path: str | os.PathLike[str], parts: Iterator[tuple[Batch, Any]]
 
     write_whole(path, write)
     return rows
+
+
+def _completed(schema: Any, types: Any) -> Any:
+    """Return a schema in which columns that hold nothing have the types that others tell of them."""
+    import pyarrow
+
+    for place, field in enumerate(schema):
+        if types is not None and pyarrow.types.is_null(field.type) and field.name in types.names:
+            known = types.field(field.name).type
+            plain = known.value_type if pyarrow.types.is_dictionary(known) else known
+            schema = schema.set(place, field.with_type(plain))
+    return schema
 
 
 def _cast(table: Any, schema: Any, batch: Batch) -> Any:

@@ -162,6 +162,8 @@ class Rows:
             copy_codes(self.whole.T, start, codes.T, largest)
             return bool((largest < states).all())
         wrong = np.empty(len(states), np.bool_)
+        if states.max() <= np.iinfo(self.whole.dtype).max:
+            states = states.astype(self.whole.dtype)
         encode_rows(self.whole, start, states, codes.T, wrong)
         return not wrong.any()
 

@@ -7,10 +7,8 @@ the end is known once all rows were seen, and is looked up when the rows are rea
 from __future__ import annotations
 
 import os
-import tempfile
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,8 +16,9 @@ from eigentree.data.batches import Batch
 from eigentree.data.cells import Factored, object_array
 from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows, rows_at_a_time
+from eigentree.data.scratch import Scratch, kept_on_disk
 from eigentree.data.streamed import Encoded
-from eigentree.errors import DataError, FileError
+from eigentree.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -64,7 +63,7 @@ class Spool(Encoded):
 
     columns: Columns
     rows: int
-    _scratch: _Scratch
+    _scratch: Scratch
     _parts: tuple[_Part, ...]
     _order: tuple[int, ...]
     _lookups: tuple[Integers | None, ...]
@@ -104,23 +103,12 @@ class Spool(Encoded):
                 yield codes, np.array(stored[-1][rows]) if part.weights else None
 
 
-class _Scratch:
-    """A temporary file without a name, which is gone when nobody holds it, however the process ends."""
-
-    def __init__(self) -> None:
-        with _on_disk():
-            self.file: IO[bytes] = tempfile.TemporaryFile(prefix="eigentree-")  # noqa: SIM115
-
-    def __del__(self) -> None:
-        if "file" in vars(self):
-            self.file.close()
-
-
 class _Writer:
     """A temporary file that columns are written into, chunk after chunk."""
 
     def __init__(self) -> None:
-        self.scratch = _Scratch()
+        with kept_on_disk():
+            self.scratch = Scratch()
         self.parts: list[_Part] = []
         self.rows = 0
         self._end = 0
@@ -128,7 +116,7 @@ class _Writer:
     def write(self, columns: Sequence[NDArray[Any]], weights: NDArray[Any] | None) -> None:
         """Write the columns of some rows, each in a type of its own."""
         held = [*columns, *([] if weights is None else [weights])]
-        with _on_disk():
+        with kept_on_disk():
             for array in held:
                 self.scratch.file.write(np.ascontiguousarray(array).data)
             self.scratch.file.flush()
@@ -136,18 +124,6 @@ class _Writer:
         self.parts.append(_Part(self._end, len(columns[0]), kinds, weights is not None))
         self._end += sum(array.nbytes for array in held)
         self.rows += len(columns[0])
-
-
-@contextmanager
-def _on_disk() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        place = tempfile.gettempdir()
-        raise FileError(
-            f"rows cannot be kept in {place!r} meanwhile: {error.strerror or error}; set TMPDIR to a folder on "
-            f"a disk with more room"
-        ) from None
 
 
 class SpoolWriter:

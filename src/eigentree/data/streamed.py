@@ -12,7 +12,7 @@ import numpy as np
 from eigentree.data.cells import Factored
 from eigentree.data.partitions import Partitions
 from eigentree.data.progress import shown_batches
-from eigentree.data.rows import Rows, rows_at_a_time
+from eigentree.data.rows import Rows
 from eigentree.data.streams import is_stream, stream_of
 from eigentree.data.weights import check_total, checked_weights, warn_of_little
 from eigentree.data.written import Written, read_as
@@ -35,9 +35,6 @@ SEGMENT = 16
 
 T = TypeVar("T")
 
-COUNT_CHUNK = 16_384
-"""Most rows that are encoded at a time."""
-
 
 class Encoded(ABC):
     """Rows beyond memory that are read as codes, any number of times.
@@ -52,6 +49,23 @@ class Encoded(ABC):
     @abstractmethod
     def chunks(self) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
         """Yield codes, shape (rows, columns), column-major, and weights or None."""
+
+    def stretches(self, size: int) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
+        """Yield the same, so many rows at a time however the chunks are cut; the last stretch has what is left."""
+        held: list[tuple[Codes, NDArray[Any] | None]] = []
+        count = 0
+        for codes, weights in self.chunks():
+            begin = 0
+            while count + len(codes) - begin >= size:
+                end = begin + size - count
+                held.append((codes[begin:end], None if weights is None else weights[begin:end]))
+                yield _joined(held)
+                held, count, begin = [], 0, end
+            if begin < len(codes):
+                held.append((codes[begin:], None if weights is None else weights[begin:]))
+                count += len(codes) - begin
+        if held:
+            yield _joined(held)
 
     def summed(self, function: Callable[..., T], *shared: Any) -> T:
         """Return what a function makes of the rows; of rows that lie in parts, the sum over the parts.
@@ -113,9 +127,14 @@ class StreamedRows(Encoded):
             return
         with batch.named():
             rows = Rows.of(table, self.columns, first=batch.first)
-            size = min(COUNT_CHUNK, rows_at_a_time(len(self.columns.names)))
-            for start, codes in rows.chunks(size):
+            for start, codes in rows.chunks():
                 yield codes, None if weights is None else weights[start : start + len(codes)]
+
+
+def _joined(parts: list[tuple[Codes, NDArray[Any] | None]]) -> tuple[Codes, NDArray[Any] | None]:
+    weights = [weight for _, weight in parts if weight is not None]
+    codes = np.asfortranarray(np.concatenate([codes for codes, _ in parts]))
+    return codes, np.concatenate(weights) if weights else None
 
 
 def _of_part(stream: Stream, function: Callable[..., T], columns: Columns, weight: str | None, *shared: Any) -> T:

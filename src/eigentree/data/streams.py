@@ -200,6 +200,11 @@ class _Batches(Stream):
     again = False
 
     def __init__(self, batches: Iterator[Any]) -> None:
+        if type(batches).__module__ in ("_csv", "csv"):
+            raise DataError(
+                f"a {type(batches).__name__} of csv hands out one row at a time, and batches of rows are wanted; "
+                f"give the path of the file, or an iterator of frames such as pandas.read_csv(…, chunksize=9_999)"
+            )
         first = next(batches, None)
         if first is None:
             raise DataError("the iterator of batches has none; give at least one, with at least one row")

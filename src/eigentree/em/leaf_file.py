@@ -7,19 +7,18 @@ process, and copying them costs little beside what is then worked out from them.
 
 from __future__ import annotations
 
-import tempfile
-import weakref
-from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eigentree.data.scratch import Scratch, kept_on_disk
 from eigentree.em.expectation import Stretch
 from eigentree.errors import FileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
@@ -83,8 +82,8 @@ class LeafFile:
         self._ones = None if weighted else np.ones(STRETCH)
         self._lock = Lock()
         with self._told():
-            self._file: Any = tempfile.TemporaryFile(prefix="eigentree-")  # noqa: SIM115 (it goes with this)
-        weakref.finalize(self, self._file.close)
+            self._scratch = Scratch()
+        self._file: Any = self._scratch.file
         for codes, weights in _stretches(expectation, chunks):
             with self._told():
                 self._file.write(codes.tobytes())
@@ -96,17 +95,9 @@ class LeafFile:
         with self._told():
             self._file.flush()
 
-    @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _told(self) -> AbstractContextManager[None]:
         """Say what cannot be written, in our words."""
-        try:
-            yield
-        except OSError as error:
-            place, reason = tempfile.gettempdir(), error.strerror or error
-            raise FileError(
-                f"the codes of rows cannot be kept in {place!r} meanwhile: {reason}, after {self.rows:,} rows; set "
-                f"TMPDIR to a folder on a disk with more room, or give fewer finish_rows"
-            ) from None
+        return kept_on_disk("the codes of rows", f", after {self.rows:,} rows", ", or give fewer finish_rows")
 
     def stretch(self, number: int) -> Stretch:
         """Return some of the rows."""

@@ -11,7 +11,9 @@ from eigentree.data.handing import drawn_rows, filled_rows, row_labels
 from eigentree.data.labeled_table import LabeledTable
 from eigentree.data.partitions import is_dask_frame
 from eigentree.data.rows import Rows
+from eigentree.data.streams import is_stream
 from eigentree.engine.lazily import drawn_lazily, filled_lazily, predicted_lazily
+from eigentree.errors import DataError, quoted
 from eigentree.notices import notice
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ class Answers(ABC):
         if is_dask_frame(X):
             lazy: LabeledTable = predicted_lazily(self, X, target, self._columns.labels(target))
             return lazy
+        self._check_in_memory(X, "predict_proba")
         rows = Rows.of(X, self._columns, absent=target)
         proba, undefined = self._model.predict(rows, target)
         warn_helped(undefined, f"rows {self._model.undefined}; their column's marginal was used")
@@ -86,6 +89,7 @@ class Answers(ABC):
         """
         if is_dask_frame(X):
             return filled_lazily(self, X, method, seed)
+        self._check_in_memory(X, "impute")
         rows, random = self._rows(X), generator(seed)
         filled, undefined = self._model.impute(rows, method, random)
         warn_helped(undefined, f"missing cells {self._model.undefined}; their column's marginal was used")
@@ -129,6 +133,14 @@ class Answers(ABC):
         """Return the table P(names | given), axes in the order of the names."""
         asked = different_names("names", names)
         return self._labeled(self._model.conditional(asked, self._codes(given)), asked)
+
+    def _check_in_memory(self, X: Any, method: str) -> None:
+        """Raise `DataError` for a stream, whose answers another method writes batch by batch."""
+        if hasattr(self, f"{method}_to") and is_stream(X):
+            raise DataError(
+                f"{method} answers about rows in memory, and these come in batches ({quoted(X)}); {method}_to "
+                f"writes the answers into a Parquet file, or read the rows first, as with pandas.read_csv"
+            )
 
     def _rows(self, X: ArrayLike | Any) -> Rows:
         return Rows.of(X, self._columns)

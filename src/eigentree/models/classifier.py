@@ -13,10 +13,12 @@ from eigentree.counting.statistics import Statistics
 from eigentree.data.rows import Rows
 from eigentree.data.sequences import Sequences
 from eigentree.data.states import check_rules
+from eigentree.data.streams import is_stream
 from eigentree.data.table import table_of
 from eigentree.data.weights import LIGHT, checked_weights, positive_weights, warn_of_few
 from eigentree.errors import DataError
 from eigentree.models.class_column import ClassColumn, column_of_class
+from eigentree.models.class_stream import ClassStream
 from eigentree.models.face import require_face
 from eigentree.models.features import Features
 from eigentree.models.parameters import cloned, learns
@@ -134,18 +136,21 @@ class JunctionTreeClassifier(Features):
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), a data frame, or rows of letters
-            Labels or codes; None, NaN, null or -1 for a missing cell.
-        y : array-like of shape (rows,)
+        X : array-like of shape (rows, columns), a data frame, rows of letters, or a stream
+            Labels or codes; None, NaN, null or -1 for a missing cell. Streams, such as paths of Parquet files, are
+            learned from by one `SpectralJunctionTree` per class.
+        y : array-like of shape (rows,), or the name of a column of a stream
             The class of each row: labels of any type that can be sorted. With ``class_as="column"``, None or NaN
             where it is not known.
-        sample_weight : array-like of shape (rows,), optional
+        sample_weight : array-like of shape (rows,), or the name of a column of a stream, optional
             How often each row counts, for models and for the prior.
         """
         if isinstance(self.estimator, SequenceFace):
             return self._fit_sequences(X, y, sample_weight)
         require_face(self.estimator)
         one_of("class_as", self.class_as, ("models", "column"))
+        if is_stream(X):
+            return self._fit_stream(X, y, sample_weight)
         if self.class_as == "column":
             return self._fit_column(X, y, sample_weight)
         settings = self.estimator
@@ -166,8 +171,32 @@ class JunctionTreeClassifier(Features):
                 # One shrinkage for all classes wants one graph: that of all rows.
                 with kept_notices():
                     structure = cloned(self.estimator).fit(rows, sample_weight=weights).graph_
-            return self._become(fitted | _spectral_models(self.estimator, structure, columns, parts))
+            plan = self.estimator.plan(structure)
+            statistics = [
+                Statistics.empty(plan, columns).count(iter([(part.codes, part.weights)])) for part in parts
+            ]
+            labels = [part.label for part in parts]
+            return self._become(fitted | _spectral_models(self.estimator, structure, labels, statistics))
         return self._become(fitted | {"estimators_": _other_models(self.estimator, structure, columns, parts)})
+
+    def _fit_stream(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Return the classifier after counting the rows of each class of a stream."""
+        if not isinstance(self.estimator, SpectralJunctionTree) or self.class_as != "models":
+            raise DataError(
+                "classes of rows that come in batches are learned by one SpectralJunctionTree each; "
+                "read the rows first, as with pandas.read_csv, for another estimator or class_as='column'"
+            )
+        if open_template(self.estimator.structure) is not None:
+            raise DataError(
+                "a structure that is learned wants all rows at once; learn it first, as with "
+                "et.learn_structure(X), and give the graph"
+            )
+        rows = ClassStream.of(self.estimator, X, y, sample_weight)
+        empty = Statistics.empty(self.estimator.plan(rows.graph), rows.columns)
+        statistics = [empty.count(rows.chunks(label)) for label in range(len(rows.classes))]
+        fitted = {"columns_": rows.columns, "classes_": rows.classes, "class_prior_": rows.prior}
+        labels = [shown_label(label) for label in rows.classes.tolist()]
+        return self._become(fitted | _spectral_models(self.estimator, rows.graph, labels, statistics))
 
     def _fit_sequences(self, X: ArrayLike | Any, y: ArrayLike | Any, sample_weight: ArrayLike | None) -> Self:
         """Return the classifier after fitting a model of sequences to those of each class."""
@@ -291,20 +320,19 @@ def _by_class(rows: Rows, targets: Targets, weights: NDArray[Any] | None) -> lis
 
 
 def _spectral_models(
-    estimator: SpectralJunctionTree, graph: LatentGraph, columns: Columns, parts: Sequence[_ClassRows]
+    estimator: SpectralJunctionTree, graph: LatentGraph, labels: Sequence[str], statistics: Sequence[Statistics]
 ) -> dict[str, Any]:
     """Return the fitted model of each class, with one shrinkage for all, and what was tried to find it."""
     plan = estimator.plan(graph)
-    statistics = [Statistics.empty(plan, columns).count(iter([(part.codes, part.weights)])) for part in parts]
     shrinkage: float | str = estimator.shrinkage
     tried: dict[float, float] = {}
     if shrinkage == "auto":
         shrinkage, tried = choose_class_shrinkage(
             plan, statistics, estimator.scaling, None if estimator.floor == "auto" else float(estimator.floor)
         )
-    models = [cloned(estimator, structure=graph, shrinkage=shrinkage) for _ in parts]
-    for model, own, part in zip(models, statistics, parts, strict=True):
-        with _named(part.label):
+    models = [cloned(estimator, structure=graph, shrinkage=shrinkage) for _ in labels]
+    for model, own, label in zip(models, statistics, labels, strict=True):
+        with _named(label):
             model.fit_statistics(own)
     return {"estimators_": models, "shrinkage_": float(shrinkage), "tried_": tried}
 

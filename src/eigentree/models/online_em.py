@@ -7,24 +7,36 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from eigentree.checks import finite_number, generator, whole_number
+from eigentree.counting.resolving import resolved_rows
+from eigentree.data.spool import Spool
+from eigentree.data.streamed import StreamedRows
+from eigentree.data.streams import is_stream
+from eigentree.data.weights import NO_WEIGHT
 from eigentree.em.climbing import has_converged
 from eigentree.em.online import Learner
 from eigentree.em.progress import shown_progress
-from eigentree.errors import ParameterError, quoted
+from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.exact.network import LatentNetwork
 from eigentree.models.parameters import learns
 from eigentree.models.steps_face import StepsFace, checked_init, encoded, warn_interrupted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from numpy.typing import ArrayLike
 
+    from eigentree.arrays import Codes, Floats
     from eigentree.checks import Seed
     from eigentree.data.columns import Columns
     from eigentree.data.states import Categories, NumericRule, UnknownRule
+    from eigentree.data.streamed import Encoded
     from eigentree.structures.graph import LatentGraph
     from eigentree.structures.templates import Template
 
 __all__ = ["OnlineEMJunctionTree"]
+
+STRETCH_CELLS = 2**24
+"""Most cells of a stream that are in memory at a time, and whose rows `fit` takes in a new order."""
 
 
 class OnlineEMJunctionTree(StepsFace):
@@ -122,15 +134,16 @@ class OnlineEMJunctionTree(StepsFace):
         self.numeric = numeric
 
     @learns
-    def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | str | None = None) -> Self:
         """Return the estimator after learning from rows of codes, in several passes; what it knew is forgotten.
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), a data frame, or rows of letters
-            Labels or codes; None, NaN, null or -1 for a missing cell.
+        X : array-like of shape (rows, columns), a data frame, rows of letters, or a stream
+            Labels or codes; None, NaN, null or -1 for a missing cell. Of a stream, such as the path of Parquet
+            files, each pass takes rows in a new order within stretches that fit into memory, one after the other.
         y : ignored
-        sample_weight : array-like of shape (rows,), optional
+        sample_weight : array-like of shape (rows,), or the name of a column of a stream, optional
 
         Warns
         -----
@@ -138,8 +151,7 @@ class OnlineEMJunctionTree(StepsFace):
             When the fit was interrupted (Ctrl-C) and the tables so far are kept.
         """
         self._check_arguments()
-        graph, columns = self._resolved(X, sample_weight)
-        codes, _, weights = encoded(X, columns, sample_weight)
+        graph, columns, stretches = self._lessons_of(X, sample_weight, often=True)
         random = generator(self.random_state)
         learner = self._learner(graph, random)
         history: list[float] = []
@@ -147,11 +159,12 @@ class OnlineEMJunctionTree(StepsFace):
         try:
             with shown_progress(self.verbose, "online EM", self.passes) as report:
                 while len(history) < self.passes and not converged:
-                    order = random.permutation(len(codes))
                     log_likelihood = 0.0
-                    for lesson in learner.lessons(codes[order], weights[order], order):
-                        learner = lesson.learner
-                        log_likelihood += lesson.log_likelihood
+                    for first, codes, weights in stretches():
+                        order = random.permutation(len(codes))
+                        for lesson in learner.lessons(codes[order], weights[order], first + order):
+                            learner = lesson.learner
+                            log_likelihood += lesson.log_likelihood
                     history.append(log_likelihood)
                     report(len(history), history[-1])
                     converged = len(history) > 1 and has_converged(history[-2], history[-1], self.tol)
@@ -162,23 +175,49 @@ class OnlineEMJunctionTree(StepsFace):
         return self._published(learner, history, converged, columns)
 
     @learns
-    def partial_fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | str | None = None
+    ) -> Self:
         """Return the estimator after learning from more rows, in their order and once.
 
-        Parameters are as in `fit`.
+        Parameters are as in `fit`. How the rows of a stream are cut into batches does not matter.
         """
         known = "learner_" in vars(self)
         if not known:
             self._check_arguments()
-        graph, columns = (self.learner_.graph, self._columns) if known else self._resolved(X, sample_weight)
-        codes, _, weights = encoded(X, columns, sample_weight)
+        graph, columns, stretches = self._lessons_of(X, sample_weight)
         learner = self.learner_ if known else self._learner(graph, generator(self.random_state))
         history = self.history_.tolist() if known else []
         log_likelihood = 0.0
-        for lesson in learner.lessons(codes, weights, np.arange(len(codes))):
-            learner = lesson.learner
-            log_likelihood += lesson.log_likelihood
+        for first, codes, weights in stretches():
+            for lesson in learner.lessons(codes, weights, first + np.arange(len(codes))):
+                learner = lesson.learner
+                log_likelihood += lesson.log_likelihood
         return self._published(learner, [*history, log_likelihood], False, columns)
+
+    def _lessons_of(
+        self, X: ArrayLike | Any, sample_weight: ArrayLike | str | None, often: bool = False
+    ) -> tuple[LatentGraph, Columns, Callable[[], Iterator[tuple[int, Codes, Floats]]]]:
+        """Return graph, columns, and what yields stretches of rows: the number of the first, codes and weights.
+
+        Rows in memory are one stretch. What `partial_fit` knows already is not asked of the rows again.
+        """
+        known = not often and "learner_" in vars(self)
+        if not is_stream(X):
+            graph, columns = (self.learner_.graph, self._columns) if known else self._resolved(X, sample_weight)
+            codes, _, weights = encoded(X, columns, sample_weight)
+            return graph, columns, lambda: iter([(0, codes, weights)])
+        rows: Encoded
+        if known:
+            graph, columns = self.learner_.graph, self._columns
+            rows = StreamedRows.of(X, columns, sample_weight)
+        else:
+            reading = (self.categories, self.numeric, self.unknown, sample_weight)
+            graph, columns, rows = resolved_rows(self.structure, X, *reading)
+        if often and not isinstance(rows, Spool):
+            rows = Spool.of(columns, rows.chunks())
+        size = self.batch_size * max(1, STRETCH_CELLS // (self.batch_size * len(columns.names)))
+        return graph, columns, lambda: _stretches(rows, size)
 
     def _check_arguments(self) -> None:
         if not 0.5 < finite_number("stepsize", self.stepsize, 0.0) <= 1:
@@ -210,3 +249,17 @@ class OnlineEMJunctionTree(StepsFace):
                 "converged_": converged,
             }
         )
+
+
+def _stretches(rows: Encoded, size: int) -> Iterator[tuple[int, Codes, Floats]]:
+    """Yield the number of the first row, codes and weights of so many rows of a stream at a time."""
+    first, total = 0, 0.0
+    for codes, given in rows.stretches(size):
+        weights = np.ones(len(codes)) if given is None else given.astype(np.float64)
+        total += float(weights.sum())
+        yield first, codes, weights
+        first += len(codes)
+    if not first:
+        raise DataError("the data have no rows; give at least one")
+    if not total:
+        raise DataError(NO_WEIGHT)

@@ -51,8 +51,9 @@ def warm_up() -> Iterator[str]:
             many = np.asfortranarray(np.tile(codes, (MANY_ROWS // len(codes), 1)))
             Counts(network.graph, [("x0", "x1"), ("x1", "x2")]).update(many)
             yield f"{kind} alphabets: learning"
-            # Pairs of columns with few states need no loop.
+            # Pairs of columns with few states are counted as bits, or with weights as products of matrices.
             pairs = PairCounts.empty(Columns(("x0", "x1"), (max(states, 8),) * 2))
+            pairs.update(rows[:, :2])
             for weights in (np.ones(40, int), np.full(40, 0.5)):
                 model.fit(holed.astype(float), sample_weight=weights)
                 pairs.update(rows[:, :2], weights)

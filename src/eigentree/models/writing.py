@@ -76,7 +76,7 @@ class Writing(Answers):
 
         def parts() -> Iterator[tuple[Batch, Any]]:
             nonlocal undefined
-            for batch in _batches(X, columns, "predicting", absent=target):
+            for batch in _batches(_stream(X), columns, "predicting", absent=target):
                 with batch.named():
                     rows = Rows.of(batch.table, columns, target, batch.first)
                     proba, lost = self._model.predict(rows, target)
@@ -107,10 +107,11 @@ class Writing(Answers):
             As those of `impute`; "sample" draws for one batch after the other.
         """
         columns, random, undefined = self._columns, generator(seed), 0
+        stream = _stream(X)
 
         def parts() -> Iterator[tuple[Batch, Any]]:
             nonlocal undefined
-            for batch in _batches(X, columns, "imputing", every=True):
+            for batch in _batches(stream, columns, "imputing", every=True):
                 table = arrow_rows(batch, columns)
                 with batch.named():
                     own = table.select([name for name in table.column_names if name in columns.names])
@@ -122,24 +123,28 @@ class Writing(Answers):
                     table = table.set_column(table.column_names.index(name), name, filled.column(name))
                 yield batch, table
 
-        rows = write_parts(path, parts())
+        rows = write_parts(path, parts(), stream.types)
         warn_helped(undefined, f"missing cells {self._model.undefined}; their column's marginal was used")
         return rows
 
 
 def scored_batches(model: Model, columns: Columns, X: Any) -> Iterator[tuple[Batch, Floats, int]]:
     """Yield each batch of a stream with the log probabilities of its rows, and for how many they were replaced."""
-    for batch in _batches(X, columns, "scoring"):
+    for batch in _batches(_stream(X), columns, "scoring"):
         with batch.named():
             log_prob, replaced = model.log_prob(Rows.of(batch.table, columns, first=batch.first))
         yield batch, log_prob, replaced
 
 
+def _stream(X: Any) -> Stream:
+    """Return what data come from; a table is a stream of one batch."""
+    return stream_of(X if is_stream(X) else iter([X]))
+
+
 def _batches(
-    X: Any, columns: Columns, doing: str, absent: str | None = None, every: bool = False
+    stream: Stream, columns: Columns, doing: str, absent: str | None = None, every: bool = False
 ) -> Iterator[Batch]:
-    """Yield the batches of X that have rows, with the columns of a model or with all; a table is one batch."""
-    stream: Stream = stream_of(X if is_stream(X) else iter([X]))
+    """Yield the batches of a stream that have rows, with the columns of a model or with all."""
     names: tuple[str, ...] | None = None
     if stream.names is not None and not every:
         names = tuple(name for name in columns.names if name != absent or name in stream.names)
