@@ -78,7 +78,8 @@ def profiles(
     ax.pcolormesh(table, cmap="Blues", vmin=0.0, vmax=1.0, edgecolors="white", linewidth=0.8)
     _write_numbers(ax, table)
     _write_names(ax, profile, lines, states)
-    title = f"what the states of {shown_name(profile.name)} say\nP(label | state)"
+    whose = "hidden states" if profile.name == "state" else f"the states of {shown_name(profile.name)}"
+    title = f"what {whose} say\nP(label | state)"
     if others:
         title += f"; {counted(others, 'other hidden variable')} not shown"
     ax.set_title(title, fontsize=FONT + 1, parse_math=False)

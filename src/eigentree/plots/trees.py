@@ -152,7 +152,9 @@ def _picture(tree: JunctionTree, bonds: Mapping[frozenset[str], _Bond]) -> _Pict
         key = node.observed if node.observed is not None else f"clique {place}"
         if node.observed is not None:
             picture.columns.add(key)
-        picture.texts[key] = shown_name(", ".join(node.clique) if node.observed is None else node.observed)
+        # Parts of a graph that are independent meet at an empty clique.
+        clique = ", ".join(node.clique) or "∅"
+        picture.texts[key] = shown_name(clique if node.observed is None else node.observed)
         if node.parent >= 0:
             edge = (f"clique {of[node.parent]}", key)
             bond = bonds.get(frozenset(tree.inside(place)))
