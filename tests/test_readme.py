@@ -1,4 +1,4 @@
-"""The lines of the README and of all pages run as they stand, one block after the other, and print what pages say."""
+"""The lines of the README and of all pages run as they stand, block after block, and print what the page says."""
 
 from __future__ import annotations
 
