@@ -592,7 +592,7 @@ def test_the_first_help_text_is_a_way_to_begin(tmp_path: Path, monkeypatch: pyte
 
 
 def test_every_line_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (Path(__file__).parents[1] / "docs" / "command_line.md").read_text()
+    page = (Path(__file__).parents[1] / "docs" / "how_to" / "command_line.md").read_text()
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```(\w+)\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
     assert {kind for kind, _ in blocks} == {"sh", "toml", "csv"}

@@ -14,7 +14,7 @@ import pytest
 
 import eigentree as et
 
-RECIPES = Path(__file__).parents[1] / "docs" / "recipes"
+RECIPES = Path(__file__).parents[1] / "docs" / "how_to" / "recipes"
 LEARN = """
 import sys
 sys.path.insert(0, {recipes!r})
