@@ -9,7 +9,7 @@ from eigentree.exact.network import LatentNetwork
 from eigentree.models.dependencies import edge_strengths
 from eigentree.models.face import Face
 from eigentree.models.tables_face import TablesFace
-from eigentree.plots.layout import Box, laid_out
+from eigentree.plots.layout import Box, bowed_line, branch_line, laid_out
 from eigentree.structures.discovery import mixed_tree
 from eigentree.structures.graph import LatentGraph
 
@@ -36,9 +36,6 @@ GAP = 26.0
 
 THIN, THICK = 0.6, 5.0
 """Width of an edge without strength, and of the strongest."""
-
-BOW = 0.2
-"""How far an edge that is no branch of a tree bends aside, as a share of its length."""
 
 LONGEST_NAME = 40
 """Letters of a name that are shown."""
@@ -188,11 +185,11 @@ def _draw_edges(
         share = strengths[edge] / largest if largest > 0 else 0.1
         one, other = (boxes[name] for name in edge)
         if edge in branches:
-            points = _branch(one, other, GAP * scale[0])
+            points = branch_line(one, other, GAP * scale[0])
         elif edge[::-1] in branches:
-            points = _branch(other, one, GAP * scale[0])[::-1]
+            points = branch_line(other, one, GAP * scale[0])[::-1]
         else:
-            points = _bow(one, other)
+            points = bowed_line(one, other)
         ax.add_patch(
             FancyArrowPatch(
                 path=_path(points),
@@ -211,33 +208,6 @@ def _draw_edges(
 def _line_width(share: float) -> float:
     """Return how wide the edge is that has a share of the strength of the strongest."""
     return THIN + (THICK - THIN) * share
-
-
-def _facing(one: Box, other: Box) -> tuple[float, float]:
-    """Return the ends of two boxes that face each other; of boxes above each other, both middles."""
-    if one.right <= other.left:
-        return one.right, other.left
-    if other.right <= one.left:
-        return one.left, other.right
-    return (one.left + one.right) / 2, (other.left + other.right) / 2
-
-
-def _branch(inner: Box, outer: Box, gap: float) -> list[tuple[float, float]]:
-    """Return a line along the row of a box to where the gap begins, and a curve through the gap to the next box."""
-    begin, end = _facing(inner, outer)
-    # Beside the boxes of its depth an edge keeps to its own row.
-    first = end - gap if begin < end else end + gap
-    turn = (first + end) / 2
-    straight = [(begin + (first - begin) * step / 3, inner.row) for step in range(4)]
-    return [*straight, (turn, inner.row), (turn, outer.row), (end, outer.row)]
-
-
-def _bow(one: Box, other: Box) -> list[tuple[float, float]]:
-    """Return a curve that bends aside, for an edge that has no room of its own."""
-    begin, end = _facing(one, other)
-    aside, along = BOW * (other.row - one.row), BOW * (begin - end)
-    thirds = [(begin + (end - begin) * step / 3, one.row + (other.row - one.row) * step / 3) for step in (1, 2)]
-    return [(begin, one.row), *((x + aside, y + along) for x, y in thirds), (end, other.row)]
 
 
 def _path(points: Sequence[tuple[float, float]]) -> Any:
