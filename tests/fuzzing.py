@@ -68,7 +68,14 @@ BETWEEN_ROOMS = {
 }
 """Methods that take what only the package itself makes."""
 
-FUNCTIONS = ("dependencies()", "expected_counts()", "learn_structure()", "plot.graph()", "select_hmm()")
+FUNCTIONS = (
+    "dependencies()",
+    "expected_counts()",
+    "learn_structure()",
+    "plot.graph()",
+    "profiles()",
+    "select_hmm()",
+)
 
 FILES = ("save", "load", "to_bif", "from_bif", "score_samples_to", "predict_proba_to", "impute_to")
 """Methods that write and read files: their hostile calls are in the tests of files, where paths are made up."""

@@ -586,6 +586,11 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "to_pandas": {},
     "dependencies()": {"model": pooled(lambda: [*POOL.networks, *POOL.graphs, *_all_fitted()])},
     "plot.graph()": {"model": pooled(lambda: [*POOL.networks, *POOL.graphs, *_all_fitted()]), "ax": of(None)},
+    "profiles()": {
+        "model": pooled(lambda: [*POOL.networks, *POOL.graphs, *_all_fitted()]),
+        "hidden": of(None, None, None, None, ["h0"], ["h"], ["state"], []),
+        "length": of(None, None, None, None, 7, 10**12),
+    },
     "expected_counts()": {
         "network": pooled(lambda: POOL.networks),
         "X": data,

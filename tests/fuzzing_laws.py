@@ -275,6 +275,15 @@ def _nobody_tells_more_than_there_is_to_know(question: Question, answer: Any) ->
         assert 0 <= nats <= np.log(min(states[one], states[other])) + 1e-9
 
 
+@LAWS.of("profiles()")
+def _profiles_are_distributions(question: Question, answer: Any) -> None:
+    for profile in answer.values():
+        _adds_up(profile.shares)
+        for column in profile.columns:
+            for share, row in zip(profile.shares, profile.table(column), strict=True):
+                assert np.isnan(row).all() if share == 0 else abs(row.sum() - 1) < 1e-9
+
+
 @LAWS.of("LabeledTensor.transpose")
 def _transposed_is_equivalent(question: Question, answer: Any) -> None:
     assert answer.equivalent(question.owner)

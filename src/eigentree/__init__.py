@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from eigentree.models.hmm_sizes import select_hmm as select_hmm
     from eigentree.models.imputer import JunctionTreeImputer as JunctionTreeImputer
     from eigentree.models.online_em import OnlineEMJunctionTree as OnlineEMJunctionTree
+    from eigentree.models.profiles import profiles as profiles
     from eigentree.models.spectral import SpectralJunctionTree as SpectralJunctionTree
     from eigentree.models.spectral_hmm import SpectralHMM as SpectralHMM
     from eigentree.plots import plot as plot
@@ -75,6 +76,7 @@ _HOME = {
     "expected_counts": "em.expected_tables",
     "learn_structure": "counting.learned_structure",
     "load": "models.files",
+    "profiles": "models.profiles",
     "select_hmm": "models.hmm_sizes",
 }
 _MODULES = {"datasets": "datasets", "plot": "plots.plot", "zoo": "structures.zoo"}

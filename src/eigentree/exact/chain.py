@@ -152,6 +152,19 @@ class Chain:
             )
         return states, log_prob
 
+    def shares(self, length: int) -> Floats:
+        """Return how often each state is expected, as a share of so many steps from the beginning of a sequence."""
+        messages, total = np.ones(1), np.zeros(self.states)
+        for step in range(length):
+            link = self.links[min(step, self.order)].reshape(-1, self.states)
+            longer = messages[:, None] * link
+            total += longer.sum(axis=0)
+            # As many states are kept as the next one depends on.
+            messages = (
+                longer.reshape(-1, self.states**self.order).sum(axis=0) if step >= self.order else longer.ravel()
+            )
+        return total / length
+
     def ahead(self, sequences: Sequences, steps: int) -> list[Floats]:
         """Return P(cell so many steps after the end | sequence) of each channel, shape (sequences, states).
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from eigentree.engine.tables import flat_index
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from eigentree.arrays import Floats, Integers
     from eigentree.exact.network import LatentNetwork
@@ -72,29 +72,44 @@ class PairTables:
         ]
         self._places = dict(zip(graph.observed, self.starts, strict=True))
 
-    def tables(self) -> Iterator[tuple[str, Floats]]:
+    def tables(self, names: Collection[str] | None = None) -> Iterator[tuple[str, Floats]]:
         """Yield each variable, and its joint table with each state of each column, shape (rows, states…).
 
         Rows of a column that is in another part of the graph, and so independent, are zero. Those of the variable
         itself, if it is a column, hold its distribution on their diagonal.
+
+        Parameters
+        ----------
+        names : collection of str, optional
+            The variables to tell about; by default all.
         """
         below = self._upward()
+        asked = self._asked(self._states if names is None else names)
         above: dict[int, _Stack] = {}
         for clique, children in enumerate(self._children):
+            if not asked[clique]:
+                continue
             around = [(self._shared[child], below[child]) for child in children]
             if clique in above:
                 around.append((self._shared[clique], above.pop(clique)))
             for name in self._new[clique]:
-                if name not in self._beside:
+                if name not in self._beside and (names is None or name in names):
                     wanted = (name, *self._beside)
                     yield name, self._spread(self._gathered(clique, around, wanted), wanted)
-            sent = {
-                shared: self._gathered(clique, around, shared) for shared in {self._shared[c] for c in children}
-            }
-            for child in children:
+            on = [child for child in children if asked[child]]
+            sent = {shared: self._gathered(clique, around, shared) for shared in {self._shared[c] for c in on}}
+            for child in on:
                 stack = sent[self._shared[child]]
                 other = ~np.isin(stack.rows, below[child].rows)
                 above[child] = _Stack(stack.rows[other], stack.table[other])
+
+    def _asked(self, names: Collection[str]) -> list[bool]:
+        """Return of each clique whether some of the names are new in it or below it."""
+        asked = [any(name in names for name in new) for new in self._new]
+        for clique in reversed(range(len(asked))):
+            if asked[clique] and self._parents[clique] >= 0:
+                asked[self._parents[clique]] = True
+        return asked
 
     def _upward(self) -> list[_Stack]:
         """Return the columns that are new in a clique or below it, with what it shares with its parent."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats, Integers
 
-__all__ = ["Dependencies", "Link", "dependencies", "edge_strengths", "network_of"]
+__all__ = ["Dependencies", "Link", "column_nats", "dependencies", "edge_strengths", "network_of"]
 
 MOST_SHOWN = 10
 """Most pairs that are shown, the strongest first."""
@@ -114,10 +114,10 @@ def dependencies(model: LatentNetwork | TablesFace) -> Dependencies:
     for name, table in pairs.tables():
         tables = table if which else table[:, :, None]
         if name in tree.hidden:
-            told = _of_columns(tables, pairs.starts)
+            told = column_nats(tables, pairs.starts)
             hidden[name] = _ranked(Link(name, *each) for each in zip(tree.observed, told, strict=True))
         else:
-            told = _of_columns(tables.sum(axis=2, keepdims=True), pairs.starts)
+            told = column_nats(tables.sum(axis=2, keepdims=True), pairs.starts)
             place = tree.column(name)
             columns += [Link(*each) for each in zip(tree.observed[:place], repeat(name), told[:place])]
     return Dependencies(
@@ -148,12 +148,12 @@ def edge_strengths(network: LatentNetwork) -> dict[tuple[str, str], float]:
     beside = () if which is None else (which,)
     tables = network.clique_marginals([(*edge, *beside) for edge in tree.edges])
     return {
-        edge: _of_columns(table if which else table[:, :, None], np.zeros(1, np.int64))[0]
+        edge: column_nats(table if which else table[:, :, None], np.zeros(1, np.int64))[0]
         for edge, table in zip(tree.edges, tables, strict=True)
     }
 
 
-def _of_columns(tables: Floats, starts: Integers) -> list[float]:
+def column_nats(tables: Floats, starts: Integers) -> list[float]:
     """Return the mutual information of each column and one variable, in the mean over the trees of a mixture.
 
     Parameters
