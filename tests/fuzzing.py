@@ -74,6 +74,7 @@ FUNCTIONS = (
     "learn_structure()",
     "plot.graph()",
     "profiles()",
+    "report()",
     "select_hmm()",
 )
 

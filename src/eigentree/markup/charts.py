@@ -1,11 +1,11 @@
-"""Pictures of numbers as SVG: spectra, curves, intervals and calibration, with names for those who do not see them."""
+"""Pictures of numbers as SVG: spectra, curves, intervals, calibration; with names for those who do not see them."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from eigentree.markup.html import Html, element, number
+from eigentree.markup.html import Html, element, number, with_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,11 +143,11 @@ def curves(title: str, series: Sequence[tuple[str, Sequence[float]]], across: st
     for tick in ticks:
         shapes.append(element("line", class_="grid", x1=left, x2=width - right, y1=y(tick), y2=y(tick)))
         shapes.append(element("text", _told(tick, ticks), class_="m", x=left - 6, y=y(tick) + 4, text_anchor="end"))
-    for tick in _ticks(0, most, 4):
-        if tick <= most and tick == int(tick):
-            shapes.append(
-                element("text", f"{tick:,.0f}", class_="m", x=x(tick), y=height - 18, text_anchor="middle")
-            )
+    shapes += [
+        element("text", f"{tick:,.0f}", class_="m", x=x(tick), y=height - 18, text_anchor="middle")
+        for tick in _ticks(0, most, 4)
+        if tick <= most and tick == int(tick)
+    ]
     shapes.append(
         element("text", across, class_="m", x=(left + width - right) / 2, y=height - 3, text_anchor="middle")
     )
@@ -194,14 +194,14 @@ def intervals(title: str, rows: Sequence[Interval], across: str) -> Html:
         begin, end = x(one.middle - 2 * one.error), x(one.middle + 2 * one.error)
         shapes.append(element("line", class_="line", x1=begin, x2=end, y1=at, y2=at))
         shapes.append(element("circle", class_="dot", cx=x(one.middle), cy=at, r=4.5))
-    told = "; ".join(f"{one.name}: {number(one.middle)} ± {number(2 * one.error, 2)}" for one in rows)
+    told = "; ".join(f"{one.name}: {with_error(one.middle, one.error)}" for one in rows)
     return picture(title, f"{told}.", width, height, *shapes)
 
 
 def reliability(title: str, bins: Sequence[Bin]) -> Html:
     """Return how often predictions came true against how likely they were said to be, and how many there were."""
     width, side, left, top, low = 328.0, 250.0, 52.0, 12.0, 46.0
-    height = top + side + low + 62
+    height = top + side + low + 42
 
     def x(value: float) -> float:
         return left + side * value

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Html", "behind", "element", "facts_list", "joined", "number", "scrolling", "table"]
+__all__ = [
+    "Html",
+    "behind",
+    "decimals",
+    "element",
+    "facts_list",
+    "joined",
+    "number",
+    "scrolling",
+    "table",
+    "with_error",
+]
 
 CLOSED = frozenset({"circle", "line", "path", "rect", "meta", "br", "col"})
 """Elements that hold nothing."""
@@ -26,7 +38,7 @@ class Html(str):
     __slots__ = ()
 
 
-def element(name: str, *children: object, **attributes: object) -> Html:
+def element(name: str, /, *children: object, **attributes: object) -> Html:
     """Return an element.
 
     Parameters
@@ -75,6 +87,28 @@ def number(value: float, digits: int = 3) -> str:
     else:
         told = f"{size:.{digits}g}"
     return f"−{told}" if value < 0 and float(told.replace(",", "")) else told
+
+
+def with_error(value: float, error: float) -> str:
+    """Return a number and twice its standard error, with as many places behind the point as the error makes sense of.
+
+    Examples
+    --------
+    >>> with_error(10.654, 0.09), with_error(-0.0312, 0.0004)
+    ('10.7 ± 0.2', '−0.0312 ± 0.0008')
+    """
+    if not (math.isfinite(value) and math.isfinite(error)):
+        return number(value)
+    places = min(max(-math.floor(math.log10(2 * error)), 0), 6) if error > 0 else 3
+    return f"{decimals(value, places)} ± {decimals(2 * error, places)}"
+
+
+def decimals(value: float, places: int) -> str:
+    """Return a number with so many places behind the point, with a true minus sign."""
+    if not math.isfinite(value):
+        return number(value)
+    told = f"{abs(value):,.{places}f}"
+    return f"−{told}" if value < 0 and told.strip("0.,") else told
 
 
 def table(

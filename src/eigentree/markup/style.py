@@ -36,19 +36,20 @@ text-wrap:balance}
 .eigentree .skip:focus{left:.5rem}
 .eigentree header{padding:3rem 0 1rem}
 .eigentree .kicker{color:var(--muted);font-size:.875rem;margin:0 0 .75rem}
+.eigentree .kicker span{white-space:nowrap}
 .eigentree .how{color:var(--muted)}
 .eigentree section{padding:2.5rem 0 0;margin-top:2.5rem;border-top:1px solid var(--rule)}
 .eigentree nav ul{list-style:none;margin:1.5rem 0 0;padding:0;display:flex;flex-wrap:wrap;gap:.25rem 1.25rem;
 font-size:.9375rem}
 .eigentree nav a{display:inline-block;padding:.25rem 0}
-.eigentree .glance{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(9.5rem,100%),1fr));gap:.75rem;
+.eigentree .glance{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(12rem,100%),1fr));gap:.75rem;
 margin:1.5rem 0 0}
 .eigentree .glance div{background:var(--card);border-radius:.5rem;padding:.8rem 1rem}
 .eigentree .glance dt{color:var(--muted);font-size:.8125rem;line-height:1.35}
 .eigentree .glance dd{margin:.15rem 0 0}
 .eigentree .glance strong{display:block;font-size:1.5rem;font-weight:600;line-height:1.25;
 font-variant-numeric:tabular-nums}
-.eigentree .glance small{color:var(--muted);font-size:.8125rem}
+.eigentree .glance small{display:block;color:var(--muted);font-size:.8125rem;line-height:1.35;margin-top:.15rem}
 .eigentree .facts{margin:1rem 0;font-size:.9375rem}
 .eigentree .facts div{display:grid;grid-template-columns:minmax(6rem,14rem) 1fr;gap:0 1rem;padding:.3rem 0;
 border-bottom:1px solid var(--rule)}
@@ -58,10 +59,14 @@ border-bottom:1px solid var(--rule)}
 .eigentree figcaption{color:var(--muted);font-size:.875rem;max-width:42rem;margin:.4rem 0}
 .eigentree .pictures{display:flex;flex-wrap:wrap;gap:1rem 2rem;align-items:flex-start}
 .eigentree .pictures>*{margin:0;max-width:100%}
-.eigentree .scroll{overflow:auto;max-width:100%;max-height:44rem}
+.eigentree .scroll{overflow:auto;max-width:100%}
+.eigentree .pictures .scroll{max-height:44rem}
+.eigentree .beside{display:flex;flex-wrap:wrap;gap:0 2.5rem}
+.eigentree .beside>*{flex:1 1 24rem;min-width:0;max-width:100%}
 .eigentree svg{display:block;overflow:visible}
 .eigentree svg text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","Liberation Sans",sans-serif;
 fill:var(--ink);font-variant-numeric:tabular-nums}
+.eigentree svg>text{paint-order:stroke;stroke:var(--paper);stroke-width:4px;stroke-linejoin:round}
 .eigentree svg text.m{fill:var(--muted)}
 .eigentree svg text.a{fill:var(--accent)}
 .eigentree .grid{stroke:var(--rule);stroke-width:1}
@@ -85,8 +90,10 @@ vertical-align:baseline;font-weight:400}
 .eigentree thead th{color:var(--muted);font-size:.8125rem;vertical-align:bottom;border-bottom-color:var(--muted)}
 .eigentree tr>:first-child{padding-left:0}
 .eigentree .n{text-align:right;white-space:nowrap}
-.eigentree .p{text-align:right;min-width:3.6rem;white-space:nowrap;
-background:linear-gradient(90deg,var(--tint) var(--p),transparent var(--p))}
+.eigentree .p{text-align:right;min-width:3.6rem;white-space:nowrap;background:linear-gradient(90deg,var(--tint) var(--p),transparent var(--p))}
+.eigentree td.p{border-left:3px solid transparent;border-right:3px solid transparent;background-clip:padding-box}
+.eigentree span.p{display:block;padding:0 .4rem}
+.eigentree .profile .label,.eigentree .moves tbody th{position:sticky;left:0;background:var(--paper)}
 .eigentree .profile tbody tr:first-child>*{border-top:1px solid var(--rule)}
 .eigentree .profile td,.eigentree .profile tbody th{border-bottom:0;padding-top:.1rem;padding-bottom:.1rem}
 .eigentree .profile tbody::before{content:"";display:block;height:.45rem}

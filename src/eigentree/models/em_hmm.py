@@ -26,8 +26,8 @@ from eigentree.em.chain_starts import KINDS
 from eigentree.em.chains import ChainLayout, ChainProblem
 from eigentree.em.climbing import USUAL_TOLERANCES, Stopping
 from eigentree.em.outcome import StartOutcome
-from eigentree.em.report import EMReport
 from eigentree.em.progress import shown_progress
+from eigentree.em.report import EMReport
 from eigentree.engine.parallel_chains import apart
 from eigentree.engine.sequence_passes import SequencePass
 from eigentree.engine.symbols import Symbols

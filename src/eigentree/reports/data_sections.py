@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from eigentree.markup.charts import Interval, intervals, reliability
 from eigentree.markup.figures import figure, note_list
-from eigentree.markup.html import Html, behind, element, facts_list, number, table
+from eigentree.markup.html import Html, behind, decimals, element, facts_list, number, table
 
 if TYPE_CHECKING:
     from eigentree.reports.facts import Facts
@@ -25,7 +25,7 @@ MOST_UNSEEN = 20
 
 def share_told(share: float) -> str:
     """Return a share in per cent, with one digit behind the point."""
-    return f"{100 * share:.1f} %"
+    return f"{100 * share:.1f}\u00a0%"
 
 
 def likelihood_section(facts: Facts, found: Likelihoods) -> list[Html | None]:
@@ -33,23 +33,23 @@ def likelihood_section(facts: Facts, found: Likelihoods) -> list[Html | None]:
     unit = facts.unit
     some = "" if found.count == found.given else f", drawn from {found.given:,} by a fixed seed"
     how = (
-        f"Mean log probability of a {unit} in nats, over {found.count:,} {unit}s{some}. All models here add up to 1 "
-        f"over everything that a {unit} could be, and missing cells are summed out. "
+        f"Mean log probability of a {unit} in nats, over {found.count:,} {unit}s{some}. All models here add up to "
+        f"1 over everything that a {unit} could be, and missing cells are summed out. "
     )
     if found.rivals:
         how += (
             f"The simpler ones were learned from {found.learned:,} training {unit}s."
             if found.apart
-            else f"The simpler ones were learned from these {unit}s: each fifth is scored by what {found.learned:,} "
-            f"others tell."
+            else f"The simpler ones were learned from these {unit}s: each fifth is scored by what "
+            f"{found.learned:,} others tell."
         )
         how += f" Where the model has learned from the {unit}s that it scores here, its own figure is too good."
-    rows = [["this model", number(found.mean, 5), number(found.error, 2), "", ""]]
+    rows = [["this model", decimals(found.mean, 3), "", ""]]
     rows += [
-        [rival.name, number(rival.mean, 5), "", number(rival.ahead, 3), number(rival.error, 2)]
+        [rival.name, decimals(rival.mean, 3), decimals(rival.ahead, 3), decimals(rival.error, 3)]
         for rival in found.rivals
     ]
-    header = ["model", f"log probability of a {unit}", "standard error", "the model is ahead by", "standard error"]
+    header = ["model", f"log probability of a {unit}", "the model is ahead by", "standard error of that"]
     notes = []
     if found.impossible:
         notes.append(

@@ -22,7 +22,7 @@ MOST_DRAWN = 400
 LONGEST = 28
 """Letters of a name that are shown."""
 
-ROW, HEIGHT, PADDING, GAP, MARGIN = 27.0, 21.0, 8.0, 34.0, 6.0
+ROW, HEIGHT, PADDING, GAP, MARGIN = 27.0, 21.0, 8.0, 44.0, 6.0
 THIN, THICK = 1.0, 7.0
 MOST_MEMBERS = 3
 """Variables of a clique that are named; the others are counted."""

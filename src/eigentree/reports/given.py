@@ -1,4 +1,4 @@
-"""The rows or sequences that a report looks at: their cells, what is missing, and labels that the model never saw."""
+"""The rows or sequences that a report looks at: their cells, what is missing, labels that the model never saw."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from eigentree.data.steps import steps_of
 from eigentree.data.streams import is_stream
 from eigentree.data.table import table_of
 from eigentree.data.written import Written, read_as
-from eigentree.errors import DataError
+from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.models.sequence_face import telling_columns
 
 if TYPE_CHECKING:
@@ -189,8 +189,16 @@ def drawn(count: int, most: int, seed: int) -> Integers:
     return np.sort(np.random.default_rng(seed).choice(count, most, replace=False))
 
 
-def given_to(subject: Subject, X: Any, lengths: Any = None) -> Given:
+def given_to(subject: Subject, X: Any, lengths: Any = None, names: Sequence[Any] | None = None) -> Given:
     """Return the rows or sequences that are given, as the model reads them.
+
+    Parameters
+    ----------
+    subject : Subject
+    X : rows or sequences, as its estimator takes them
+    lengths : array-like of int, optional
+    names : sequence, optional
+        What they are called.
 
     Raises
     ------
@@ -200,16 +208,32 @@ def given_to(subject: Subject, X: Any, lengths: Any = None) -> Given:
     if is_stream(X):
         raise DataError("a report looks at rows in memory, not at a stream; read some of them first")
     columns = subject.columns.reading("missing")
-    if not subject.steps:
+    starts: Integers | None = None
+    unseen: tuple[Unseen, ...] = ()
+    if subject.steps:
+        telling = telling_columns(subject.asked, X)
+        sequences = Sequences.of(X, columns, lengths, *telling)
+        codes, starts, called = sequences.codes, sequences.starts, range(sequences.count)
+        if not isinstance(X, Sequences):
+            unseen = _unseen(steps_of(X, lengths, *telling).table, columns)
+    else:
         if lengths is not None:
             raise DataError("lengths are those of sequences, and this is a model of rows; leave them out")
         codes = Rows.of(X, columns).encode()
-        unseen = () if isinstance(X, Rows) else _unseen(table_of(X), columns)
-        return Given(subject, columns, codes, None, row_labels(X, len(codes)), unseen)
-    telling = telling_columns(subject.asked, X)
-    sequences = Sequences.of(X, columns, lengths, *telling)
-    unseen = () if isinstance(X, Sequences) else _unseen(steps_of(X, lengths, *telling).table, columns)
-    return Given(subject, columns, sequences.codes, sequences.starts, range(sequences.count), unseen)
+        called = row_labels(X, len(codes))
+        if not isinstance(X, Rows):
+            unseen = _unseen(table_of(X), columns)
+    given = Given(subject, columns, codes, starts, called if names is None else _listed(names), unseen)
+    if len(given.names) != given.count:
+        raise DataError(f"there are {len(given.names)} names, but {given.count} {subject.unit}s; name each of them")
+    return given
+
+
+def _listed(names: Any) -> list[Any]:
+    try:
+        return list(names)
+    except TypeError:
+        raise ParameterError(f"names are what rows or sequences are called, not {quoted(names)}") from None
 
 
 def _row_model(asked: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The sections of a page that tell of the model itself: its structure, its hidden states, and how it was learned."""
+"""The sections of a page that tell of the model itself: its structure, its hidden states, how it was learned."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ MOST_TRIED = 60
 
 def structure_section(facts: Facts) -> list[Html | None]:
     """Return the graph and its junction tree as pictures, and the columns that tell most of each other."""
-    return [element("p", _told_structure(facts), class_="how"), _graph(facts), _tree(facts), _pairs(facts)]
+    pictures = element("div", _graph(facts), _tree(facts), class_="beside")
+    return [element("p", _told_structure(facts), class_="how"), pictures, _pairs(facts)]
 
 
 def _told_structure(facts: Facts) -> str:
@@ -100,7 +101,7 @@ def _pairs(facts: Facts) -> Html | None:
 def states_section(facts: Facts) -> list[Html | None]:
     """Return what hidden states say about columns."""
     how = (
-        "What each hidden state says about each column: the bars are probabilities in per cent. Columns stand in the "
+        "What each hidden state says about each column: bars are probabilities in per cent. Columns stand in the "
         "order of how much the hidden variable tells about them, and states are numbered by size."
     )
     return [element("p", how, class_="how"), profile_blocks(facts.profiles)]
@@ -109,7 +110,7 @@ def states_section(facts: Facts) -> list[Html | None]:
 def spectra_section(facts: Facts) -> list[Html | None]:
     """Return the spectra of separators."""
     how = (
-        "A separator passes on as many numbers as its rank. Where the last singular value that was kept stands clear "
+        "A separator passes on as many numbers as its rank. Where the last singular value that was kept is clear "
         "of the noise, the rows support that rank; below it, shrinkage has to damp what is not known."
     )
     return [element("p", how, class_="how"), spectra_figure(facts.learned.spectra)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from eigentree.markup.html import Html, element, joined, number
+from eigentree.markup.html import Html, decimals, element, joined, with_error
 from eigentree.markup.style import STYLE
 from eigentree.reports.data_sections import (
     data_section,
@@ -50,7 +50,7 @@ def page(facts: Facts, title: str, date: str, source: str | None) -> str:
         element("a", "Skip to the report", href="#report", class_="skip"),
         element(
             "header",
-            element("p", " · ".join(told), class_="kicker"),
+            element("p", *_apart(told), class_="kicker"),
             element("h1", title),
             element("p", findings(facts)),
             glance(facts),
@@ -69,6 +69,12 @@ def page(facts: Facts, title: str, date: str, source: str | None) -> str:
         element("style", STYLE),
     )
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
+
+
+def _apart(told: Sequence[str]) -> list[object]:
+    """Return texts with dots between them, each in one line."""
+    first, *rest = (element("span", text) for text in told)
+    return [first, *(part for text in rest for part in (" · ", text))]
 
 
 def headline(facts: Facts) -> str:
@@ -99,15 +105,15 @@ def findings(facts: Facts) -> str:
             clear = abs(rival.ahead) > 2 * rival.error
             which = "likelier" if rival.ahead > 0 else "less likely"
             name = f"than {'a ' if 'chain' in rival.name or 'tree' in rival.name else ''}{rival.name}"
-            size = f"{number(abs(rival.ahead), 2)} ± {number(2 * rival.error, 1)} nats"
+            size = f"{with_error(abs(rival.ahead), rival.error)} nats"
             said.append(
                 f"{size} {which} {name} would" if clear else f"as likely as {name.removeprefix('than ')} would"
             )
     text = f"The model finds a {facts.unit} {', and '.join(said)}. " if said else ""
     if facts.predicted is not None:
         text += (
-            f"Of cells that are hidden from it, it gets {share_told(facts.predicted.right)} right; the most frequent "
-            f"labels would be right in {share_told(facts.predicted.usual)}. "
+            f"Of cells that are hidden from it, it gets {share_told(facts.predicted.right)} right; the most "
+            f"frequent labels would be right in {share_told(facts.predicted.usual)}. "
         )
     if facts.data is None:
         text += (
@@ -141,8 +147,8 @@ def glance(facts: Facts) -> Html:
         share = facts.data.missing / max(facts.data.cells, 1)
         cards.append(("missing cells", share_told(share), ""))
     if facts.likelihoods is not None:
-        told = f"± {number(2 * facts.likelihoods.error, 2)} (two standard errors)"
-        cards.append((f"log probability of a {facts.unit}", number(facts.likelihoods.mean, 4), told))
+        told = f"nats; ± {decimals(2 * facts.likelihoods.error, 2)} (two standard errors)"
+        cards.append((f"log probability of a {facts.unit}", decimals(facts.likelihoods.mean, 2), told))
     if facts.predicted is not None:
         cards.append(
             (

@@ -19,6 +19,8 @@ from eigentree.reports.page import headline, page
 from eigentree.reports.subjects import subject_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike
 
     from eigentree.exact.network import LatentNetwork
@@ -67,8 +69,9 @@ class Report:
         write_whole(path, lambda file: file.write(self.html.encode()))
 
     def __repr__(self) -> str:
-        told = "" if self.source is None else f", {self.source}"
-        return f"<Report: {self.title}{told}, {len(self.html.encode()) / 1000:,.0f} kB; save it, or show it in a notebook>"
+        told = self.title if self.source is None else f"{self.title}, {self.source}"
+        size = len(self.html.encode()) / 1000
+        return f"<Report: {told}, {size:,.0f} kB; save it, or show it in a notebook>"
 
     def _repr_html_(self) -> str:
         # A document of its own, so that neither the notebook's style nor this one's touches the other.
@@ -86,6 +89,8 @@ def report(
     *,
     training: ArrayLike | Any = None,
     lengths: ArrayLike | None = None,
+    training_lengths: ArrayLike | None = None,
+    names: Sequence[Any] | None = None,
     title: str | None = None,
     source: str | None = None,
     date: datetime.date | str | None = None,
@@ -93,8 +98,8 @@ def report(
     """Return a page about a model: its structure, its hidden states, how it was learned, and how it does on rows.
 
     Rows, or sequences, should be others than those that were learned from. Labels among them that the model never
-    saw are missing cells, and are told. Where there are many rows, some are drawn by a fixed seed, and the page says
-    how many; so the same model and rows give the same page.
+    saw are missing cells, and are told. Where there are many rows, some are drawn by a fixed seed, and the page
+    says how many; so the same model and rows give the same page.
 
     Parameters
     ----------
@@ -104,8 +109,10 @@ def report(
     training : of the same kind as X, optional
         What simpler models (independent columns, a Chow-Liu tree; of sequences independent cells, Markov chains)
         are learned from; by default from each four fifths of `X` for the last fifth.
-    lengths : array-like of int, optional
-        How many steps of `X` belong to each sequence.
+    lengths, training_lengths : array-like of int, optional
+        How many steps of `X`, and of `training`, belong to each sequence.
+    names : sequence, optional
+        What the rows or sequences are called; by default the index of a pandas frame, else 0, 1, ….
     title : str, optional
     source : str, optional
         What the rows are called, such as the name of a file.
@@ -129,16 +136,22 @@ def report(
     >>> made.html.startswith("<!DOCTYPE html>")
     True
     """
+    _check_texts(title, source, date)
+    if X is None:
+        for name, value in (("training", training), ("lengths", lengths), ("names", names)):
+            if value is not None:
+                raise ParameterError(f"{name} is about rows that are looked at, so it needs X; give X too")
+    subject = subject_of(model)
+    given = None if X is None else given_to(subject, X, lengths, names)
+    known = None if training is None else given_to(subject, training, training_lengths)
+    facts = facts_of(subject, given, known)
+    day = datetime.date.today() if date is None else date
+    return Report(facts, title or headline(facts), day if isinstance(day, str) else day.isoformat(), source)
+
+
+def _check_texts(title: object, source: object, date: object) -> None:
     for name, text in (("title", title), ("source", source)):
         if text is not None and not isinstance(text, str):
             raise ParameterError(f"{name} is a text, not {quoted(text)}")
     if date is not None and not isinstance(date, datetime.date | str):
         raise ParameterError(f"date is a date or a text, not {quoted(date)}")
-    if X is None and training is not None:
-        raise ParameterError("training rows are what simpler models learn from to score X; give X too")
-    subject = subject_of(model)
-    given = None if X is None else given_to(subject, X, lengths)
-    known = None if training is None else given_to(subject, training)
-    facts = facts_of(subject, given, known)
-    day = datetime.date.today() if date is None else date
-    return Report(facts, title or headline(facts), day if isinstance(day, str) else day.isoformat(), source)

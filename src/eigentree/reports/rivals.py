@@ -1,8 +1,7 @@
-"""Simpler models that a model has to beat: independent columns and their tree, independent cells and Markov chains."""
+"""Simpler models that a model has to beat: independent columns and their tree, single cells and Markov chains."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -17,6 +16,8 @@ from eigentree.models.em import EMJunctionTree
 from eigentree.structures.graph import LatentGraph
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from eigentree.arrays import Floats
     from eigentree.reports.given import Given
 
@@ -113,7 +114,7 @@ def _alone(counts: Floats) -> Floats:
 
 
 def _smoothed(counts: Floats, alone: Floats) -> Floats:
-    """Return the distribution of each row of counts, drawn toward one by as much as makes left-out steps likeliest."""
+    """Return the distribution of each row of counts, drawn toward one as far as makes left-out steps likeliest."""
 
     def left_out(strength: float) -> float:
         left = np.maximum(counts - 1, 0) + strength * alone

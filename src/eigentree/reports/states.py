@@ -143,7 +143,7 @@ def _column(profile: Profile, order: Any, column: str) -> Html:
     name = element(
         "th",
         column,
-        element("small", f" tells {number(nats, 2)} nats"),
+        element("small", f" {number(nats, 2)} nats"),
         scope="rowgroup",
         colspan=len(order) + 2,
         class_="name",

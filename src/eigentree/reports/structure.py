@@ -120,7 +120,7 @@ def _ranks(subject: Subject) -> dict[frozenset[str], tuple[int, int]]:
 
 
 def _separators(tree: JunctionTree, ranks: Mapping[frozenset[str], tuple[int, int]]) -> tuple[Separator, ...]:
-    """Return the separators of all cliques; those that are equal and meet in a clique are one, so it stays a tree."""
+    """Return the separators of all cliques; equal ones that meet in a clique are one, so it stays a tree."""
     groups: list[tuple[frozenset[str], list[int]]] = []
     at: dict[tuple[int, frozenset[str]], int] = {}
     for clique, parent in enumerate(tree.clique_parents):
