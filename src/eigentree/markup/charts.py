@@ -33,7 +33,8 @@ class Bin(NamedTuple):
     ----------
     low, high : float
         Between which their probabilities are.
-    count : int
+    cells : int
+        How many there are.
     predicted : float
         The mean of their probabilities.
     right : float
@@ -44,7 +45,7 @@ class Bin(NamedTuple):
 
     low: float
     high: float
-    count: int
+    cells: int
     predicted: float
     right: float
     error: float
@@ -221,13 +222,13 @@ def reliability(title: str, bins: Sequence[Bin]) -> Html:
             "text", "probability that was said", class_="m", x=left + side / 2, y=height - 3, text_anchor="middle"
         )
     )
-    most = max([one.count for one in bins], default=1)
+    most = max([one.cells for one in bins], default=1)
     base = top + side + low
     for one in bins:
-        tall = (low - 14) * one.count / most
+        tall = (low - 14) * one.cells / most
         begin, end = x(one.low) + 1, x(one.high) - 1
         shapes.append(element("rect", class_="bars", x=begin, y=base - tall, width=end - begin, height=tall))
-        if one.count:
+        if one.cells:
             at = x(one.predicted)
             first, last = (min(max(one.right + sign * 2 * one.error, 0.0), 1.0) for sign in (-1, 1))
             shapes.append(element("line", class_="line", x1=at, x2=at, y1=y(first), y2=y(last)))
@@ -235,7 +236,7 @@ def reliability(title: str, bins: Sequence[Bin]) -> Html:
     shapes.append(element("line", class_="axis", x1=x(0), x2=x(1), y1=base, y2=base))
     shapes.append(element("text", "cells", class_="m", x=left - 6, y=base - 2, text_anchor="end"))
     told = "; ".join(
-        f"said {one.predicted:.0%}, true {one.right:.0%} of {one.count:,}" for one in bins if one.count
+        f"said {one.predicted:.0%}, true {one.right:.0%} of {one.cells:,}" for one in bins if one.cells
     )
     return picture(title, f"{told}.", width, height, *shapes)
 
@@ -251,7 +252,8 @@ def _power(power: int) -> str:
 
 def _ticks(low: float, high: float, about: int) -> list[float]:
     """Return round numbers that reach from one number to another."""
-    if not high > low:
+    # What only rounding tells apart is one number.
+    if not high - low > 1e-9:
         high = low + (abs(low) * 0.01 or 1.0)
     raw = (high - low) / about
     size = 10.0 ** math.floor(math.log10(raw))

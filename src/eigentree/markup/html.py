@@ -90,7 +90,7 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def with_error(value: float, error: float) -> str:
-    """Return a number and twice its standard error, with as many places behind the point as the error makes sense of.
+    """Return a number and twice its standard error, with as many places behind the point as the error warrants.
 
     Examples
     --------

@@ -90,7 +90,8 @@ vertical-align:baseline;font-weight:400}
 .eigentree thead th{color:var(--muted);font-size:.8125rem;vertical-align:bottom;border-bottom-color:var(--muted)}
 .eigentree tr>:first-child{padding-left:0}
 .eigentree .n{text-align:right;white-space:nowrap}
-.eigentree .p{text-align:right;min-width:3.6rem;white-space:nowrap;background:linear-gradient(90deg,var(--tint) var(--p),transparent var(--p))}
+.eigentree .p{text-align:right;min-width:3.6rem;white-space:nowrap;
+background:linear-gradient(90deg,var(--tint) var(--p),transparent var(--p))}
 .eigentree td.p{border-left:3px solid transparent;border-right:3px solid transparent;background-clip:padding-box}
 .eigentree span.p{display:block;padding:0 .4rem}
 .eigentree .profile .label,.eigentree .moves tbody th{position:sticky;left:0;background:var(--paper)}
@@ -105,9 +106,12 @@ vertical-align:baseline;font-weight:400}
 .eigentree .notes{padding:0;list-style:none;margin:1rem 0}
 .eigentree .notes li{background:var(--alert-paper);border-left:3px solid var(--alert);padding:.6rem 1rem;
 margin:.5rem 0;border-radius:0 .4rem .4rem 0;max-width:44rem;font-size:.9375rem}
-.eigentree .odd{padding:0;list-style:none}
+.eigentree .odd{padding:0;list-style:none;display:grid;
+grid-template-columns:repeat(auto-fill,minmax(min(26rem,100%),1fr));column-gap:2.5rem}
 .eigentree .odd>li{padding:.8rem 0;border-bottom:1px solid var(--rule)}
 .eigentree .odd h3{margin:0 0 .3rem;font-size:1.05rem}
+.eigentree .odd h3 small{font:.875rem system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","Liberation Sans",
+sans-serif;margin-left:.4rem}
 .eigentree .odd ul{margin:.2rem 0 0;padding-left:1.1rem}
 .eigentree .odd small,.eigentree .aside{color:var(--muted);font-size:.875rem}
 .eigentree footer{margin-top:3rem;border-top:1px solid var(--rule);padding-top:1rem;color:var(--muted);

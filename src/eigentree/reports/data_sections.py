@@ -85,10 +85,10 @@ def predicted_section(facts: Facts, found: Predicted) -> list[Html | None]:
     bins = [
         [
             f"{one.low:.0%} to {one.high:.0%}",
-            f"{one.count:,}",
-            share_told(one.predicted) if one.count else "–",
-            share_told(one.right) if one.count else "–",
-            share_told(one.error) if one.count else "–",
+            f"{one.cells:,}",
+            share_told(one.predicted) if one.cells else "–",
+            share_told(one.right) if one.cells else "–",
+            share_told(one.error) if one.cells else "–",
         ]
         for one in found.bins
     ]
@@ -111,15 +111,11 @@ def predicted_section(facts: Facts, found: Predicted) -> list[Html | None]:
     ]
     heads = ["column", "cells", "right", "most frequent label", "log probability"]
     name = "Columns, those first where the model adds most"
-    parts: list[Html | None] = [
-        element("p", how, class_="how"),
-        figure(caption, chart, numbers=table("Predictions by their probability", header, bins)),
-        table(name, heads, rows[:MOST_COLUMNS]),
-    ]
-    if len(rows) > MOST_COLUMNS:
-        rest = rows[MOST_COLUMNS:]
-        parts.append(behind(f"{len(rest)} more columns", table("Further columns", heads, rest)))
-    return parts
+    rest = rows[MOST_COLUMNS:]
+    more = behind(f"{len(rest)} more columns", table("Further columns", heads, rest)) if rest else None
+    calibration = figure(caption, chart, numbers=table("Predictions by their probability", header, bins))
+    listed = element("div", table(name, heads, rows[:MOST_COLUMNS]), more)
+    return [element("p", how, class_="how"), element("div", calibration, listed, class_="beside")]
 
 
 def odd_section(facts: Facts) -> list[Html | None]:

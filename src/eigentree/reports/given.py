@@ -210,6 +210,7 @@ def given_to(subject: Subject, X: Any, lengths: Any = None, names: Sequence[Any]
     columns = subject.columns.reading("missing")
     starts: Integers | None = None
     unseen: tuple[Unseen, ...] = ()
+    called: Sequence[Any]
     if subject.steps:
         telling = telling_columns(subject.asked, X)
         sequences = Sequences.of(X, columns, lengths, *telling)

@@ -93,7 +93,7 @@ def predicted_cells(given: Given) -> Predicted | None:
         units=len(np.unique(cells.unit)),
         right=float((cells.likeliest == cells.code).mean()),
         usual=sum(one.usual * one.cells for one in columns) / count,
-        gap=sum(one.count * abs(one.predicted - one.right) for one in bins if one.count) / count,
+        gap=sum(one.cells * abs(one.predicted - one.right) for one in bins if one.cells) / count,
         bins=bins,
         columns=columns,
     )

@@ -12,13 +12,12 @@ from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
 from eigentree.data.sequences import Sequences
 from eigentree.exact.chain import Chain
-from eigentree.models.em import EMJunctionTree
-from eigentree.structures.graph import LatentGraph
+from eigentree.exact.network import LatentNetwork
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from eigentree.arrays import Floats
+    from eigentree.arrays import Floats, Integers
     from eigentree.reports.given import Given
 
 __all__ = ["Learner", "simpler_models"]
@@ -28,7 +27,7 @@ Learner: TypeAlias = "Callable[[Given], Scorer]"
 """What learns from rows or sequences, and leaves what scores others."""
 
 STRENGTHS = 10.0 ** np.arange(-2, 3.5, 0.5)
-"""How many steps the distribution of a channel alone may count as, beside the steps after a state."""
+"""How many cells the distribution of a column alone may count as, beside those that were counted."""
 
 
 def simpler_models(given: Given) -> list[tuple[str, Learner]]:
@@ -40,37 +39,33 @@ def simpler_models(given: Given) -> list[tuple[str, Learner]]:
 
 
 def _independent(given: Given) -> Scorer:
-    return _fitted(LatentGraph(dict(zip(given.columns.names, given.columns.states, strict=True)), [], []), given)
+    """Return what scores each cell by its column alone."""
+    alone = [_alone(_counts(given, column)) for column in range(len(given.columns.names))]
+    # A missing cell costs nothing.
+    costs = [np.append(np.log(share), 0.0) for share in alone]
+    return lambda rows: np.asarray(sum(cost[rows.codes[:, column]] for column, cost in enumerate(costs)))
 
 
 def _chow_liu(given: Given) -> Scorer:
+    """Return what scores by the tree of columns that tell most of each other, missing cells summed out."""
     plain = Columns(given.columns.names, given.columns.states)
     pairs = PairCounts.empty(plain).count(Rows.of_codes(given.codes, plain), None)
-    return _fitted(learn_structure(pairs, hidden_states=None), given)
-
-
-def _fitted(graph: LatentGraph, given: Given) -> Scorer:
-    """Return what scores by a graph without hidden variables; EM takes care of missing cells."""
-    order = [given.columns.position(name) for name in graph.observed]
-
-    def plain(rows: Given) -> Floats:
-        return np.where(rows.missing, -1, rows.codes.astype(np.int64))[:, order]
-
-    model = EMJunctionTree(graph, random_state=0).fit(plain(given))
-    return lambda rows: model.score_samples(plain(rows))
+    graph = learn_structure(pairs, hidden_states=None)
+    tables = {}
+    for name in graph.names:
+        column = plain.position(name)
+        alone = _alone(_counts(given, column))
+        parents = [plain.position(parent) for parent in graph.parents(name)]
+        tables[name] = _smoothed(_pair_counts(given, parents[0], column), alone) if parents else alone
+    network = LatentNetwork(graph, tables)
+    order = [plain.position(name) for name in graph.observed]
+    return lambda rows: network.log_prob(np.where(rows.missing, -1, rows.codes.astype(np.int64))[:, order])
 
 
 def _cells_alone(given: Given) -> Scorer:
-    """Return what scores each cell by its channel alone."""
-    shares = [_alone(_known_counts(given, channel)) for channel in range(len(given.columns.names))]
-    # A missing cell costs nothing.
-    costs = [np.append(np.log(share), 0.0) for share in shares]
-
-    def scored(more: Given) -> Floats:
-        steps = sum(cost[more.codes[:, channel]] for channel, cost in enumerate(costs))
-        return _by_sequence(np.asarray(steps), more)
-
-    return scored
+    """Return what scores each cell of sequences by its channel alone."""
+    steps = _independent(given)
+    return lambda more: _by_sequence(steps(more), more)
 
 
 def _markov_chains(given: Given) -> Scorer:
@@ -91,38 +86,53 @@ def _markov_chain(given: Given, channel: int) -> Chain:
     """Return the Markov chain of a channel, as a hidden one whose states are shown."""
     states, starts = given.columns.states[channel], given.sequences.starts
     codes = given.codes[:, channel].astype(np.int64)
-    alone = _alone(_known_counts(given, channel))
-    first = np.bincount(codes[starts[:-1][np.diff(starts) > 0]], minlength=states + 1)[:states]
+    alone = _alone(_counts(given, channel))
+    begins = starts[:-1][np.diff(starts) > 0]
+    first = np.bincount(codes[begins], minlength=states + 1)[:states].astype(float)
     inside = np.ones(len(codes), np.bool_)
-    inside[starts[:-1][starts[:-1] < len(codes)]] = False
-    pairs = np.zeros((states + 1, states + 1))
+    inside[begins] = False
     after = np.flatnonzero(inside)
-    np.add.at(pairs, (codes[after - 1], codes[after]), 1.0)
-    links = (_smoothed(first[None, :].astype(float), alone)[0], _smoothed(pairs[:states, :states], alone))
+    links = (
+        _smoothed(first[None], alone)[0],
+        _smoothed(_table(codes[after - 1], codes[after], states, states), alone),
+    )
     columns = Columns((given.columns.names[channel],), (states,))
     return Chain.of(columns, [links], [np.eye(states)])
 
 
-def _known_counts(given: Given, channel: int) -> Floats:
-    states = given.columns.states[channel]
-    return np.bincount(given.codes[:, channel], minlength=states + 1)[:states].astype(float)
+def _counts(given: Given, column: int) -> Floats:
+    """Return how often each state of a column occurs."""
+    states = given.columns.states[column]
+    return np.bincount(given.codes[:, column], minlength=states + 1)[:states].astype(float)
+
+
+def _pair_counts(given: Given, one: int, other: int) -> Floats:
+    """Return how often the states of two columns occur together."""
+    codes = given.codes.astype(np.int64)
+    return _table(codes[:, one], codes[:, other], given.columns.states[one], given.columns.states[other])
+
+
+def _table(one: Integers, other: Integers, rows: int, columns: int) -> Floats:
+    """Return how often codes occur together; the code after the last is a missing cell, which does not count."""
+    flat = np.bincount(one * (columns + 1) + other, minlength=(rows + 1) * (columns + 1))
+    return flat.reshape(rows + 1, columns + 1)[:rows, :columns].astype(float)
 
 
 def _alone(counts: Floats) -> Floats:
-    """Return the distribution of a channel alone; half a cell more of each state, so that none is impossible."""
-    return np.asarray((counts + 0.5) / (counts + 0.5).sum())
+    """Return the distribution of a column alone, drawn toward an even one so that nothing is impossible."""
+    return _smoothed(counts[None], np.full(len(counts), 1.0 / len(counts)))[0]
 
 
-def _smoothed(counts: Floats, alone: Floats) -> Floats:
-    """Return the distribution of each row of counts, drawn toward one as far as makes left-out steps likeliest."""
+def _smoothed(counts: Floats, toward: Floats) -> Floats:
+    """Return the distribution of each row of counts, drawn toward one as far as makes left-out cells likeliest."""
 
     def left_out(strength: float) -> float:
-        left = np.maximum(counts - 1, 0) + strength * alone
+        left = np.maximum(counts - 1, 0) + strength * toward
         totals = np.maximum(counts.sum(axis=1, keepdims=True) - 1, 0) + strength
         return float((counts * np.log(left / totals)).sum())
 
     best = max(STRENGTHS.tolist(), key=left_out)
-    tables: Floats = (counts + best * alone) / (counts.sum(axis=1, keepdims=True) + best)
+    tables: Floats = (counts + best * toward) / (counts.sum(axis=1, keepdims=True) + best)
     return tables
 
 

@@ -135,7 +135,7 @@ def _column(profile: Profile, order: Any, column: str) -> Html:
     alone = np.asarray(profile.shares.array) @ np.nan_to_num(given)
     labels = list(table.states[1])
     # Those that any state finds likely, in their own order.
-    kept = range(len(labels))
+    kept = list(range(len(labels)))
     if len(labels) > MOST_LABELS:
         peaks = np.nan_to_num(given[order]).max(axis=0)
         kept = sorted(np.argsort(-peaks, kind="stable")[: MOST_LABELS - 1].tolist())

@@ -70,6 +70,7 @@ class Structure:
     arrows : bool
         Whether directions matter: in trees they say the same whichever way they point.
     cliques : tuple of tuple of str
+        Hidden variables first.
     separators : tuple of Separator
     width : int
         The treewidth of the triangulation.
@@ -92,7 +93,7 @@ def structure_of(subject: Subject, pairs: int = 10) -> Structure:
     graph = subject.graph
     nats = {} if subject.network is None else edge_strengths(subject.network)
     edges = [Edge(*edge, nats.get(edge)) for edge in graph.edges]
-    tree = JunctionTree.of(graph)
+    tree, hidden = JunctionTree.of(graph), set(graph.hidden)
     linked: tuple[Link, ...] = ()
     if subject.network is not None and not subject.steps and 1 < len(graph.observed) <= MOST_PAIRED:
         linked = tuple(dependencies(subject.network).columns[:pairs])
@@ -101,7 +102,7 @@ def structure_of(subject: Subject, pairs: int = 10) -> Structure:
         hidden=graph.hidden,
         edges=tuple(sorted(edges, key=lambda edge: -(edge.nats or 0.0))),
         arrows=graph.directed and any(len(graph.parents(name)) > 1 for name in graph.names),
-        cliques=tree.cliques,
+        cliques=tuple(tuple(sorted(clique, key=lambda name: name not in hidden)) for clique in tree.cliques),
         separators=_separators(tree, _ranks(subject)),
         width=tree.width,
         pairs=linked,
