@@ -153,13 +153,13 @@ def test_the_likelihood_is_the_score(mixture: et.EMJunctionTree, labelled: pd.Da
 
 @pytest.mark.parametrize("place", [0, 1])
 def test_a_model_that_is_the_rival_is_not_ahead_of_it(place: int) -> None:
-    rows = network().sample(400, seed=2)
+    rows = network().sample(4_400, seed=2)
     rows[5, 2] = -1
-    training, held = rows[:300], rows[300:]
+    training, held = rows[:4_000], rows[4_000:]
     graph = et.zoo.Mixture(1) if place == 0 else et.learn_structure(training, hidden_states=None)
     model = et.EMJunctionTree(graph, random_state=0, pseudo_counts=0.1).fit(training)
     found = likelihoods_of(given(model, held), given(model, training))
-    assert found.learned == 300
+    assert found.learned == 4_000
     assert found.apart
     assert found.rivals[place].ahead == pytest.approx(0.0, abs=0.02)
     assert found.rivals[place].mean == pytest.approx(model.score(held), abs=0.02)
@@ -221,7 +221,7 @@ def test_a_markov_chain_beats_independent_cells_where_there_is_one() -> None:
     model = et.EMHMM(1, random_state=0).fit(sticky)
     alone, chain = likelihoods_of(given(model, sticky)).rivals
     assert chain.mean > alone.mean + 1
-    assert alone.ahead == pytest.approx(0.0, abs=0.1)
+    assert abs(alone.ahead) < 3 * alone.error + 0.1
     assert chain.ahead < -2 * chain.error
 
 
@@ -502,7 +502,7 @@ def test_a_hundred_columns_are_drawn_and_thousands_are_listed() -> None:
         ({"lengths": [40]}, "lengths are those of sequences"),
         ({"X": None, "training": [[0]]}, "training is about rows"),
         ({"X": "rows.csv"}, "not at a stream"),
-        ({"X": [[0]]}, "columns"),
+        ({"X": [[0]]}, "expecting 3 features"),
     ],
 )
 def test_mistakes_are_told(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from eigentree.markup.figures import learning_figure, note_list
-from eigentree.markup.html import behind, element, facts_list, number
+from eigentree.markup.html import behind, element, facts_list, number, scrolling
 from eigentree.markup.style import fragment
 
 if TYPE_CHECKING:
@@ -104,5 +104,7 @@ class EMReport:
             facts_list(self.facts()),
             note_list(self.warnings),
             learning_figure(self.history, self.validation_history, self.unit) if self.history else None,
-            behind("What was tried", element("pre", "\n\n".join(map(repr, more)))) if more else None,
+            behind("What was tried", scrolling(element("pre", "\n\n".join(map(repr, more))), "What was tried"))
+            if more
+            else None,
         )

@@ -40,7 +40,7 @@ class Bin(NamedTuple):
     right : float
         The share that came true.
     error : float
-        The standard error of that share.
+        The standard error of that share (Agresti and Coull).
     """
 
     low: float

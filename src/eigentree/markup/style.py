@@ -63,6 +63,7 @@ border-bottom:1px solid var(--rule)}
 .eigentree .pictures .scroll{max-height:44rem}
 .eigentree .beside{display:flex;flex-wrap:wrap;gap:0 2.5rem}
 .eigentree .beside>*{flex:1 1 24rem;min-width:0;max-width:100%}
+.eigentree .uneven>:first-child{flex:0 1 21rem}
 .eigentree svg{display:block;overflow:visible}
 .eigentree svg text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","Liberation Sans",sans-serif;
 fill:var(--ink);font-variant-numeric:tabular-nums}

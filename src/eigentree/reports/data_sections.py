@@ -115,7 +115,7 @@ def predicted_section(facts: Facts, found: Predicted) -> list[Html | None]:
     more = behind(f"{len(rest)} more columns", table("Further columns", heads, rest)) if rest else None
     calibration = figure(caption, chart, numbers=table("Predictions by their probability", header, bins))
     listed = element("div", table(name, heads, rows[:MOST_COLUMNS]), more)
-    return [element("p", how, class_="how"), element("div", calibration, listed, class_="beside")]
+    return [element("p", how, class_="how"), element("div", calibration, listed, class_="beside uneven")]
 
 
 def odd_section(facts: Facts) -> list[Html | None]:

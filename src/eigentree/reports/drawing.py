@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from eigentree.plots.layout import Box
     from eigentree.reports.structure import Structure
 
-__all__ = ["MOST_DRAWN", "draw_graph", "draw_junction_tree", "ranks_told"]
+__all__ = ["MOST_DRAWN", "Drawn", "draw_graph", "draw_junction_tree", "ranks_told"]
 
 MOST_DRAWN = 400
 """Most boxes of a picture; beyond, the table behind it has to do."""
@@ -28,6 +28,13 @@ MOST_MEMBERS = 3
 """Variables of a clique that are named; the others are counted."""
 
 
+class Drawn(NamedTuple):
+    """A picture, and how wide it is."""
+
+    picture: Html
+    width: float
+
+
 class _Node(NamedTuple):
     """A box: what stands in it, and its kind, which tells its form."""
 
@@ -35,7 +42,7 @@ class _Node(NamedTuple):
     kind: str
 
 
-def draw_graph(structure: Structure) -> Html | None:
+def draw_graph(structure: Structure) -> Drawn | None:
     """Return the graph, hidden variables in round boxes and columns in square ones; None if it is too large."""
     if len(structure.states) > MOST_DRAWN:
         return None
@@ -56,7 +63,7 @@ def draw_graph(structure: Structure) -> Html | None:
     return _drawn("Graph of the model", description, nodes, widths, structure.arrows)
 
 
-def draw_junction_tree(structure: Structure) -> Html | None:
+def draw_junction_tree(structure: Structure) -> Drawn | None:
     """Return the cliques as boxes, and between them what they share, with its rank; None if there are too many."""
     if len(structure.cliques) + len(structure.separators) > MOST_DRAWN:
         return None
@@ -81,7 +88,7 @@ def _drawn(
     nodes: Mapping[str, _Node],
     edges: Mapping[tuple[str, str], float],
     arrows: bool,
-) -> Html:
+) -> Drawn:
     """Return a picture of boxes and the lines between them, which stand behind the boxes."""
     layout = laid_out(edges, {name: text_width(node.label) + 2 * PADDING for name, node in nodes.items()}, GAP)
     left = min(box.left for box in layout.boxes.values()) - MARGIN
@@ -99,7 +106,8 @@ def _drawn(
         if arrows:
             shapes.append(_head(points, width))
     shapes += [_box(boxes[name], node) for name, node in nodes.items()]
-    return picture(title, description, right - left, layout.rows * ROW + 2 * MARGIN, *shapes)
+    made = picture(title, description, right - left, layout.rows * ROW + 2 * MARGIN, *shapes)
+    return Drawn(made, right - left)
 
 
 def _head(points: Sequence[tuple[float, float]], width: float) -> Html:

@@ -10,6 +10,7 @@ from eigentree.reports.drawing import MOST_DRAWN, draw_graph, draw_junction_tree
 from eigentree.reports.states import profile_blocks
 
 if TYPE_CHECKING:
+    from eigentree.reports.drawing import Drawn
     from eigentree.reports.facts import Facts
 
 __all__ = ["learning_section", "spectra_section", "states_section", "structure_section"]
@@ -17,12 +18,18 @@ __all__ = ["learning_section", "spectra_section", "states_section", "structure_s
 MOST_LISTED = 200
 """Most lines of a table behind a picture."""
 
+NARROW = 460
+"""Pixels of pictures that fit beside each other."""
+
 MOST_TRIED = 60
 
 
 def structure_section(facts: Facts) -> list[Html | None]:
     """Return the graph and its junction tree as pictures, and the columns that tell most of each other."""
-    pictures = element("div", _graph(facts), _tree(facts), class_="beside")
+    drawn = draw_graph(facts.structure), draw_junction_tree(facts.structure)
+    narrow = all(one is not None and one.width <= NARROW for one in drawn)
+    figures = _graph(facts, drawn[0]), _tree(facts, drawn[1])
+    pictures = element("div", *figures, class_="beside" if narrow else None)
     return [element("p", _told_structure(facts), class_="how"), pictures, _pairs(facts)]
 
 
@@ -37,9 +44,8 @@ def _told_structure(facts: Facts) -> str:
     return "Which variables stand beside each other, and how much they have to do with each other."
 
 
-def _graph(facts: Facts) -> Html:
+def _graph(facts: Facts, drawn: Drawn | None) -> Html:
     structure = facts.structure
-    drawn = draw_graph(structure)
     known = any(edge.nats is not None for edge in structure.edges)
     caption = "Hidden variables stand in round boxes, columns in square ones. " + (
         "Lines are the wider the more both ends tell of each other (mutual information under the model)."
@@ -54,12 +60,11 @@ def _graph(facts: Facts) -> Html:
     numbers = table(f"Edges of the graph{more}", ["from", "to", "nats"], rows, words=(0, 1)) if rows else None
     if drawn is None:
         return figure(_too_large(len(structure.states), "variables"), numbers=numbers)
-    return figure(caption, scrolling(drawn, "Graph of the model"), numbers=numbers)
+    return figure(caption, scrolling(drawn.picture, "Graph of the model"), numbers=numbers)
 
 
-def _tree(facts: Facts) -> Html:
+def _tree(facts: Facts, drawn: Drawn | None) -> Html:
     structure = facts.structure
-    drawn = draw_junction_tree(structure)
     rows = [
         [", ".join(one.members), len(one.cliques), f"{one.states:,}", ranks_told(one.ranks).removeprefix("rank ")]
         for one in structure.separators[:MOST_LISTED]
@@ -73,7 +78,7 @@ def _tree(facts: Facts) -> Html:
     )
     if drawn is None:
         return figure(_too_large(len(structure.cliques), "cliques"), numbers=numbers)
-    return figure(caption, scrolling(drawn, "Junction tree of the model"), numbers=numbers)
+    return figure(caption, scrolling(drawn.picture, "Junction tree of the model"), numbers=numbers)
 
 
 def _too_large(count: int, what: str) -> str:

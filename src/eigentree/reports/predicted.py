@@ -107,7 +107,9 @@ def calibration_bins(said: np.ndarray, true: np.ndarray) -> tuple[Bin, ...]:
         own = places == place
         count = int(own.sum())
         right = float(true[own].mean()) if count else math.nan
-        error = math.sqrt(right * (1 - right) / count) if count else math.nan
+        # Two more that came true and two that did not: one prediction alone is not certain of anything.
+        middle = (float(true[own].sum()) + 2) / (count + 4)
+        error = math.sqrt(middle * (1 - middle) / (count + 4)) if count else math.nan
         predicted = float(said[own].mean()) if count else math.nan
         found.append(Bin(place / BINS, (place + 1) / BINS, count, predicted, right, error))
     return tuple(found)
