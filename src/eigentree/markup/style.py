@@ -96,6 +96,7 @@ background:linear-gradient(90deg,var(--tint) var(--p),transparent var(--p))}
 .eigentree td.p{border-left:3px solid transparent;border-right:3px solid transparent;background-clip:padding-box}
 .eigentree span.p{display:block;padding:0 .4rem}
 .eigentree .profile .label,.eigentree .moves tbody th{position:sticky;left:0;background:var(--paper)}
+.eigentree .moves th{white-space:nowrap}
 .eigentree .profile tbody tr:first-child>*{border-top:1px solid var(--rule)}
 .eigentree .profile td,.eigentree .profile tbody th{border-bottom:0;padding-top:.1rem;padding-bottom:.1rem}
 .eigentree .profile tbody::before{content:"";display:block;height:.45rem}
