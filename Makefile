@@ -4,7 +4,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test recipes lint format bench clean
+.PHONY: demo test wheel-test recipes lint format bench clean
 
 demo: $(VENV)/.run
 	$(BIN)/python -m eigentree.demo
@@ -14,6 +14,9 @@ test: $(VENV)/.test
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n 2 tests/test_kernels.py tests/test_kernels_expected.py \
 	  tests/test_kernels_walking.py tests/test_kernels_sequences.py tests/test_carriers.py tests/test_vectors.py \
 	  --cov=eigentree.kernels --cov-branch --cov-fail-under=95
+
+wheel-test: $(VENV)/.created
+	$(BIN)/python tools/wheel_test.py
 
 recipes: $(VENV)/.recipes
 	$(BIN)/python -m pytest tests/test_recipes.py

@@ -598,6 +598,26 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         "source": of(None, "rows.csv"),
         "date": of(None, "today", date(2026, 1, 1)),
     },
+    **{
+        f"plot.{name}()": {
+            "model": pooled(lambda: [*POOL.networks, *POOL.graphs, *_all_fitted()]),
+            "ax": of(None),
+            **more,
+        }
+        for name, more in {
+            "decoded": {
+                "X": of(["abab", "b"], [["a"], ["b", "a"]], [], [""]),
+                "lengths": of(None),
+                "chain": of(None, "chain 1"),
+            },
+            "learning_curve": {},
+            "profiles": {"hidden": of(None, None, "h0", "state"), "most": of(1, 10, 0, 10**12)},
+            "race": {},
+            "spectra": {"most": of(1, 24, 0, 10**12)},
+            "transitions": {"chain": of(None, "chain 1")},
+            "tree": {},
+        }.items()
+    },
     "profiles()": {
         "model": pooled(lambda: [*POOL.networks, *POOL.graphs, *_all_fitted()]),
         "hidden": of(None, None, None, None, ["h0"], ["h"], ["state"], []),

@@ -162,6 +162,9 @@ def test_parameters_out_of_range_are_named(settings, message):
 def test_what_cannot_be_learned_from_says_why():
     with pytest.raises(et.DataError, match="weight of all sequences is zero"):
         et.SpectralHMM(2).fit(WORDS, sample_weight=np.zeros(len(WORDS)))
+    with pytest.raises(et.DataError, match="too much to count by ones"):
+        # Sequences could be counted so often, but not their steps.
+        et.SpectralHMM(2).fit(WORDS, sample_weight=np.full(len(WORDS), 2**52 // len(WORDS)))
     with pytest.raises(et.DataError, match="fit_statistics takes the statistics_"):
         et.SpectralHMM(2).fit_statistics(WORDS)
     counted = et.SpectralHMM(2).fit(WORDS).statistics_

@@ -11,7 +11,7 @@ from eigentree.data.sequence_forms import SequenceForm
 from eigentree.data.sequence_handing import per_step
 from eigentree.data.sequences import Sequences
 from eigentree.data.states import check_rules
-from eigentree.data.weights import checked_weights, warn_of_few
+from eigentree.data.weights import check_total, checked_weights, warn_of_few
 from eigentree.errors import DataError, GraphError, ParameterError, quoted
 from eigentree.models.parameters import learns
 from eigentree.models.sequence_face import SequenceFace
@@ -222,6 +222,9 @@ class SpectralHMM(SequenceFace):
         self, statistics: SequenceStatistics, sequences: Sequences, sample_weight: ArrayLike | None
     ) -> SequenceStatistics:
         weights = checked_weights(sample_weight, sequences.count)
+        if weights is not None:
+            # What is counted are windows, and a sequence has about as many of them as steps.
+            check_total(float(weights.astype(float) @ sequences.lengths))
         warn_of_few(weights)
         return statistics.update(sequences, weights)
 

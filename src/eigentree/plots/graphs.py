@@ -4,49 +4,44 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from eigentree.errors import EigentreeError, ParameterError, quoted
+from eigentree.errors import ParameterError, quoted
 from eigentree.exact.network import LatentNetwork
 from eigentree.models.dependencies import edge_strengths
 from eigentree.models.face import Face
 from eigentree.models.tables_face import TablesFace
-from eigentree.plots.layout import Box, bowed_line, branch_line, laid_out
+from eigentree.plots.axes import FONT, checked_axes, counted, shown_name
+from eigentree.plots.boxes import (
+    EDGE,
+    HIDDEN,
+    OBSERVED,
+    bow,
+    branch,
+    curve,
+    draw_box,
+    draw_legend,
+    own_axes,
+    placed,
+    size_of,
+    smaller,
+    stretched,
+    text_widths,
+)
+from eigentree.plots.layout import laid_out
 from eigentree.structures.discovery import mixed_tree
 from eigentree.structures.graph import LatentGraph
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from eigentree.plots.layout import Layout
+    from eigentree.plots.layout import Box, Layout
 
 __all__ = ["graph"]
-
-FONT = 8.0
-"""Points of a name, where there is room; all lengths below are points at this size."""
-
-LARGEST_FONT = 10.0
-
-ROW = 16.5
-"""Between two rows."""
-
-PADDING = 2.4
-"""Around a name in its box."""
 
 GAP = 26.0
 """Between the boxes of one depth and those of the next."""
 
 THIN, THICK = 0.6, 5.0
 """Width of an edge without strength, and of the strongest."""
-
-LONGEST_NAME = 40
-"""Letters of a name that are shown."""
-
-LARGEST_FIGURE = 40.0
-"""Most inches of a figure of our own, either way; beyond, names become smaller."""
-
-# Of Okabe and Ito, which people with any common colour-blindness tell apart; forms differ as well.
-HIDDEN = {"boxstyle": "round,pad=0.3,rounding_size=0.9", "facecolor": "#FBE3B0", "edgecolor": "#B87700"}
-OBSERVED = {"boxstyle": "square,pad=0.3", "facecolor": "#FFFFFF", "edgecolor": "#0072B2"}
-EDGE = "#5A6A78"
 
 
 def graph(model: LatentGraph | LatentNetwork | Face, ax: Any = None) -> Any:
@@ -71,16 +66,18 @@ def graph(model: LatentGraph | LatentNetwork | Face, ax: Any = None) -> Any:
     """
     whole, strengths = _drawn(model)
     shown, which = mixed_tree(whole)
-    if ax is not None and not hasattr(ax, "set_axis_off"):
-        raise ParameterError(f"ax is one of matplotlib's Axes, not {quoted(ax)}")
-    layout = laid_out(shown.edges, _widths(shown), GAP)
-    size = _size(layout)
-    ax = _own_axes(size) if ax is None else ax
+    checked_axes(ax)
+    texts = {name: shown_name(name) for name in shown.names}
+    layout = laid_out(shown.edges, text_widths(texts), GAP)
+    size = size_of(layout)
+    ax = own_axes(size) if ax is None else ax
     _say(ax, shown, None if which is None else f"{whole.states[which]} such trees ({which!r}", strengths)
-    scale = _room(ax, size)
-    boxes = _placed(layout, scale)
+    scale = stretched(ax, size)
+    boxes = placed(layout, scale)
     _draw_edges(ax, shown, layout, boxes, strengths, scale)
-    _draw_names(ax, shown, boxes, FONT * _small(scale))
+    hidden = set(shown.hidden)
+    for name, box in boxes.items():
+        draw_box(ax, name, texts[name], box, HIDDEN if name in hidden else OBSERVED, FONT * smaller(scale))
     return ax
 
 
@@ -98,74 +95,6 @@ def _drawn(model: object) -> tuple[LatentGraph, Mapping[tuple[str, str], float]]
     )
 
 
-def _shown(name: str) -> str:
-    """Return a name on one line, shortened where it is long."""
-    line = " ".join(name.split()) or repr(name)
-    return line if len(line) <= LONGEST_NAME else f"{line[: LONGEST_NAME - 1]}…"
-
-
-def _widths(graph: LatentGraph) -> dict[str, float]:
-    """Return how wide the box of each variable is."""
-    try:
-        from matplotlib.font_manager import FontProperties
-        from matplotlib.textpath import text_to_path
-    except ImportError:
-        raise EigentreeError("et.plot needs matplotlib: pip install 'eigentree[plots]'") from None
-    font = FontProperties(size=FONT)
-    return {
-        name: text_to_path.get_text_width_height_descent(_shown(name), font, False)[0] + 2 * PADDING
-        for name in graph.names
-    }
-
-
-def _size(layout: Layout) -> tuple[float, float, float]:
-    """Return where the picture begins and ends, and its height."""
-    left = min(box.left for box in layout.boxes.values())
-    right = max(box.right for box in layout.boxes.values())
-    return left, right, layout.rows * ROW
-
-
-def _own_axes(size: tuple[float, float, float]) -> Any:
-    """Return axes of just this size, with room for a title above and a legend below."""
-    from matplotlib.figure import Figure
-
-    inner = [min(max(size[1] - size[0], 320.0) / 72, LARGEST_FIGURE), min(size[2] / 72, LARGEST_FIGURE)]
-    width, height = inner[0] + 0.3, inner[1] + 0.9
-    figure = Figure(figsize=(width, height))
-    return figure.add_axes((0.15 / width, 0.5 / height, inner[0] / width, inner[1] / height))
-
-
-def _room(ax: Any, size: tuple[float, float, float]) -> tuple[float, float]:
-    """Return by how much to stretch the picture so that it fills axes, whose units become points."""
-    if (engine := ax.figure.get_layout_engine()) is not None:
-        # What stands around the axes takes its room first, in the whole figure where this is a part of one.
-        engine.execute(ax.figure.canvas.figure)
-    extent = ax.get_window_extent()
-    wide, high = (pixels * 72 / ax.figure.dpi for pixels in (extent.width, extent.height))
-    scale = wide / (size[1] - size[0]), high / size[2]
-    ax.set_xlim(size[0] * scale[0], size[1] * scale[0])
-    ax.set_ylim(high, 0.0)
-    ax.set_axis_off()
-    return scale
-
-
-def _small(scale: tuple[float, float]) -> float:
-    """Return by how much names are made larger or smaller."""
-    return min(LARGEST_FONT / FONT, *scale)
-
-
-def _placed(layout: Layout, scale: tuple[float, float]) -> dict[str, Box]:
-    """Return the boxes as they are drawn: moved apart, and just as large as their names ask for."""
-    boxes = {}
-    for name, (left, right, row) in layout.boxes.items():
-        width = (right - left) * _small(scale)
-        # The end that is nearer to the middle of the picture stays where it is.
-        start = left * scale[0] if left >= 0 else right * scale[0] - width
-        start = -width / 2 if left < 0 < right else start
-        boxes[name] = Box(start, start + width, (row + 0.5) * ROW * scale[1])
-    return boxes
-
-
 def _draw_edges(
     ax: Any,
     graph: LatentGraph,
@@ -180,19 +109,19 @@ def _draw_edges(
     branches = set(layout.branches)
     arrows = graph.directed and any(len(graph.parents(name)) > 1 for name in graph.names)
     largest = max(strengths.values(), default=0.0)
-    small = _small(scale)
+    small = smaller(scale)
     for edge in graph.edges:
         share = strengths[edge] / largest if largest > 0 else 0.1
         one, other = (boxes[name] for name in edge)
         if edge in branches:
-            points = branch_line(one, other, GAP * scale[0])
+            points = branch(one, other, GAP * scale[0])
         elif edge[::-1] in branches:
-            points = branch_line(other, one, GAP * scale[0])[::-1]
+            points = branch(other, one, GAP * scale[0])[::-1]
         else:
-            points = bowed_line(one, other)
+            points = bow(one, other)
         ax.add_patch(
             FancyArrowPatch(
-                path=_path(points),
+                path=curve(points),
                 arrowstyle="-|>" if arrows else "-",
                 mutation_scale=9 * small,
                 linewidth=_line_width(share) * small,
@@ -210,72 +139,18 @@ def _line_width(share: float) -> float:
     return THIN + (THICK - THIN) * share
 
 
-def _path(points: Sequence[tuple[float, float]]) -> Any:
-    """Return a path of cubic curves: two points that pull, and one that is reached, again and again."""
-    from matplotlib.path import Path
-
-    return Path(points, [Path.MOVETO, *([Path.CURVE4] * (len(points) - 1))])
-
-
-def _draw_names(ax: Any, graph: LatentGraph, boxes: Mapping[str, Box], font: float) -> None:
-    hidden = set(graph.hidden)
-    padding = PADDING * font / FONT
-    for name, (left, right, row) in boxes.items():
-        # Near ends stand below each other to the point, whatever a screen makes of the letters.
-        place, side = (left + padding, "left") if left >= 0 else (right - padding, "right")
-        if left < 0 < right:
-            place, side = 0.0, "center"
-        ax.text(
-            place,
-            row,
-            _shown(name),
-            fontsize=font,
-            ha=side,
-            va="center_baseline",
-            bbox={**(HIDDEN if name in hidden else OBSERVED), "linewidth": 0.9 * font / FONT},
-            # A name may hold signs of the language that formulas are written in.
-            parse_math=False,
-            zorder=2,
-            gid=name,
-        )
-
-
 def _say(ax: Any, shown: LatentGraph, mixed: str | None, strengths: Mapping[tuple[str, str], float]) -> None:
     """Say what is shown: in a title, and in a legend below."""
     from matplotlib.lines import Line2D
 
-    title = f"{_counted(len(shown.observed), 'column')}, {_counted(len(shown.hidden), 'hidden variable')}"
+    title = f"{counted(len(shown.observed), 'column')}, {counted(len(shown.hidden), 'hidden variable')}"
     if mixed is not None:
         title += f"; a mixture of {mixed}, the parent of all, is left out)"
     ax.set_title(title, fontsize=FONT + 1, parse_math=False, wrap=True)
     kinds = [("column", OBSERVED), ("hidden variable", HIDDEN)][: 2 if shown.hidden else 1]
-    marks = [
-        Line2D(
-            [],
-            [],
-            linestyle="",
-            marker="s",
-            markersize=8,
-            markerfacecolor=style["facecolor"],
-            markeredgecolor=style["edgecolor"],
-            label=label,
-        )
-        for label, style in kinds
-    ]
     largest = max(strengths.values(), default=0.0)
-    for share in (1.0, 0.25) if largest > 0 else ():
-        label = f"{share * largest:.2g} nats"
-        marks.append(Line2D([], [], color=EDGE, linewidth=_line_width(share), label=label))
-    ax.legend(
-        handles=marks,
-        loc="upper center",
-        bbox_to_anchor=(0.5, 0.0),
-        ncols=len(marks),
-        frameon=False,
-        fontsize=FONT,
-        borderaxespad=0.3,
-    )
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count or 'no'} {what}s"
+    lines = [
+        Line2D([], [], color=EDGE, linewidth=_line_width(share), label=f"{share * largest:.2g} nats")
+        for share in ((1.0, 0.25) if largest > 0 else ())
+    ]
+    draw_legend(ax, kinds, lines)

@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["Box", "Layout", "bowed_line", "branch_line", "laid_out"]
+__all__ = ["Box", "Layout", "laid_out"]
 
 APART = 1.25
 """Rows from one branch to the next."""
-
-BOW = 0.2
-"""How far an edge that is no branch of a tree bends aside, as a share of its length."""
 
 Outline: TypeAlias = dict[int, tuple[float, float]]
 """The first and the last row that a branch fills: at 2d beside the boxes of depth d, at 2d + 1 beyond them."""
@@ -89,33 +86,6 @@ def laid_out(edges: Iterable[tuple[str, str]], widths: Mapping[str, float], gap:
             branches += tree.branches
             rows = 1 + max(box.row for box in boxes.values())
     return Layout(boxes, branches, rows)
-
-
-def _facing(one: Box, other: Box) -> tuple[float, float]:
-    """Return the ends of two boxes that face each other; of boxes above each other, both middles."""
-    if one.right <= other.left:
-        return one.right, other.left
-    if other.right <= one.left:
-        return one.left, other.right
-    return (one.left + one.right) / 2, (other.left + other.right) / 2
-
-
-def branch_line(inner: Box, outer: Box, gap: float) -> list[tuple[float, float]]:
-    """Return a line along the row of a box to where the gap begins, and a curve through the gap to the next box."""
-    begin, end = _facing(inner, outer)
-    # Beside the boxes of its depth an edge keeps to its own row.
-    first = end - gap if begin < end else end + gap
-    turn = (first + end) / 2
-    straight = [(begin + (first - begin) * step / 3, inner.row) for step in range(4)]
-    return [*straight, (turn, inner.row), (turn, outer.row), (end, outer.row)]
-
-
-def bowed_line(one: Box, other: Box) -> list[tuple[float, float]]:
-    """Return a curve that bends aside, for an edge that has no room of its own."""
-    begin, end = _facing(one, other)
-    aside, along = BOW * (other.row - one.row), BOW * (begin - end)
-    thirds = [(begin + (end - begin) * step / 3, one.row + (other.row - one.row) * step / 3) for step in (1, 2)]
-    return [(begin, one.row), *((x + aside, y + along) for x, y in thirds), (end, other.row)]
 
 
 @dataclass(frozen=True)

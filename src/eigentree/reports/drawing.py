@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from eigentree.markup.charts import picture, text_width
 from eigentree.markup.html import Html, element, number
-from eigentree.plots.layout import bowed_line, branch_line, laid_out
+from eigentree.plots.boxes import bow, branch
+from eigentree.plots.layout import laid_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -126,10 +127,10 @@ def _points(
 ) -> Sequence[tuple[float, float]]:
     one, other = (boxes[name] for name in edge)
     if edge in branches:
-        return branch_line(one, other, GAP)
+        return branch(one, other, GAP)
     if edge[::-1] in branches:
-        return branch_line(other, one, GAP)[::-1]
-    return bowed_line(one, other)
+        return branch(other, one, GAP)[::-1]
+    return bow(one, other)
 
 
 def _curve(points: Sequence[tuple[float, float]]) -> str:
