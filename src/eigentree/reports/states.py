@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 __all__ = ["profile_block", "profile_blocks"]
 
 MOST_VARIABLES = 10
+"""Hidden variables that are shown, those that tell most."""
+
+MOST_OPEN = 3
+"""Hidden variables that are shown without being asked for."""
+
 MOST_STATES = 9
 """States that are shown of a hidden variable, the largest first."""
 
@@ -36,7 +41,11 @@ def profile_blocks(profiles: Sequence[Profile]) -> Html:
     """Return the profiles of hidden variables, those that tell most."""
     shown = profiles[:MOST_VARIABLES]
     at_once, behind_it = (COLUMNS_ALONE, MOST_BEHIND) if len(profiles) == 1 else (COLUMNS_EACH, COLUMNS_EACH)
-    made: list[object] = [profile_block(profile, at_once, behind_it) for profile in shown]
+    made: list[object] = [profile_block(profile, at_once, behind_it) for profile in shown[:MOST_OPEN]]
+    for profile in shown[MOST_OPEN:]:
+        most = " and ".join(profile.columns[:2])
+        block = profile_block(profile, at_once, behind_it)
+        made.append(behind(f"{profile.name}, which tells most about {most}", block))
     if left := profiles[MOST_VARIABLES:]:
         names = ", ".join(profile.name for profile in left[:30]) + (", …" if len(left) > 30 else "")
         made.append(
@@ -92,7 +101,7 @@ def _units(profile: Profile) -> str:
 
 
 def _state(state: Any) -> str:
-    return f"tree {state[0]}, {state[1]}" if isinstance(state, tuple) else str(state)
+    return f"{state[1]} of tree {state[0]}" if isinstance(state, tuple) else str(state)
 
 
 def _percent(probability: float) -> str:
