@@ -112,7 +112,7 @@ def predicted_section(facts: Facts, found: Predicted) -> list[Html | None]:
     heads = ["column", "cells", "right", "most frequent label", "log probability"]
     name = "Columns, those first where the model adds most"
     rest = rows[MOST_COLUMNS:]
-    more = behind(f"{len(rest)} more columns", table("Further columns", heads, rest)) if rest else None
+    more = behind(f"Further columns ({len(rest)})", table("Further columns", heads, rest)) if rest else None
     calibration = figure(caption, chart, numbers=table("Predictions by their probability", header, bins))
     listed = element("div", table(name, heads, rows[:MOST_COLUMNS]), more)
     return [element("p", how, class_="how"), element("div", calibration, listed, class_="beside uneven")]
@@ -174,5 +174,5 @@ def data_section(facts: Facts, source: str | None) -> list[Html | None]:
         each = max(data.cells // max(len(facts.columns), 1), 1)
         cells = [[name, f"{count:,}", share_told(count / each)] for name, count in data.by_column[:MOST_LISTED]]
         listed = table("Missing cells by column", ["column", "missing", "share"], cells)
-        parts.append(behind(f"Missing cells of {len(data.by_column)} columns", listed))
+        parts.append(behind(f"Columns with missing cells ({len(data.by_column)})", listed))
     return parts

@@ -78,7 +78,7 @@ def profile_block(profile: Profile, at_once: int, behind_it: int) -> Html:
     ]
     if rest:
         more = f"{name}, further columns"
-        parts.append(behind(f"{len(rest)} more columns", scrolling(_table(profile, order, rest, more), more)))
+        parts.append(behind(f"Further columns ({len(rest)})", scrolling(_table(profile, order, rest, more), more)))
     notes = []
     if len(order) < len(profile.states):
         share = float(profile.shares.array[order].sum())
@@ -86,9 +86,9 @@ def profile_block(profile: Profile, at_once: int, behind_it: int) -> Html:
     silent = len(profile.columns) - len(told)
     left = len(told) - len(first) - len(rest)
     if left > 0:
-        notes.append(f"{left} more columns are left out.")
+        notes.append(f"Columns that are left out: {left}.")
     if silent > 0:
-        notes.append(f"Of {silent} columns it tells nothing to speak of.")
+        notes.append(f"Columns of which it tells nothing to speak of: {silent}.")
     if notes:
         parts.append(element("p", " ".join(notes), class_="aside"))
     if profile.transitions is not None:
