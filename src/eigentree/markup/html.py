@@ -72,7 +72,7 @@ def number(value: float, digits: int = 3) -> str:
 
     Examples
     --------
-    >>> number(-12.3456), number(0.00012), number(1234.5), number(float("-inf"))
+    >>> number(-12.3456), number(0.00012), number(1234.6), number(float("-inf"))
     ('−12.3', '0.00012', '1,235', '−∞')
     """
     if value != value:

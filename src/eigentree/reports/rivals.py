@@ -120,7 +120,7 @@ def _table(one: Integers, other: Integers, rows: int, columns: int) -> Floats:
 
 def _alone(counts: Floats) -> Floats:
     """Return the distribution of a column alone, drawn toward an even one so that nothing is impossible."""
-    return _smoothed(counts[None], np.full(len(counts), 1.0 / len(counts)))[0]
+    return np.asarray(_smoothed(counts[None], np.full(len(counts), 1.0 / len(counts)))[0])
 
 
 def _smoothed(counts: Floats, toward: Floats) -> Floats:
