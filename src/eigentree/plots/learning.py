@@ -112,7 +112,7 @@ def race(model: EMJunctionTree | EMHMM, ax: Any = None) -> Any:
     ax = axes_of(ax, 1.8 + 1.1 * max(len(heats), 3), 3.6)
     kinds = sorted({name for heat in heats for name, _ in heat.standings})
     for place, kind in enumerate(kinds):
-        points = []
+        points: list[tuple[float, float]] = []
         for number, heat in enumerate(heats):
             behind = [heat.standings[0][1] - objective for name, objective in heat.standings if name == kind]
             # Starts that are level stand beside each other.
