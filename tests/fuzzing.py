@@ -81,6 +81,7 @@ FUNCTIONS = (
     "plot.transitions()",
     "plot.tree()",
     "profiles()",
+    "report()",
     "select_hmm()",
 )
 

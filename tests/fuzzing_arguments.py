@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import cached_property
 from typing import Any
 
@@ -586,6 +587,17 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "to_pandas": {},
     "dependencies()": {"model": pooled(lambda: [*POOL.networks, *POOL.graphs, *_all_fitted()])},
     "plot.graph()": {"model": pooled(lambda: [*POOL.networks, *POOL.graphs, *_all_fitted()]), "ax": of(None)},
+    "report()": {
+        "model": pooled(lambda: [*POOL.networks, *POOL.graphs, *_all_fitted()]),
+        "X": lambda draw: data(draw) if draw.random.random() < 0.3 else None,
+        "training": of(None),
+        "lengths": of(None, None, None, [1, 2]),
+        "training_lengths": of(None),
+        "names": of(None, None, None, ["a"], [None, 1]),
+        "title": of(None, "a title", ""),
+        "source": of(None, "rows.csv"),
+        "date": of(None, "today", date(2026, 1, 1)),
+    },
     **{
         f"plot.{name}()": {
             "model": pooled(lambda: [*POOL.networks, *POOL.graphs, *_all_fitted()]),

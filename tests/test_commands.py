@@ -271,6 +271,19 @@ def test_inspect_tells_what_a_file_holds(here: Path) -> None:
         assert word in answer(f"eigentree inspect {name}.eigentree")
 
 
+def test_a_report_is_that_of_the_library(here: Path) -> None:
+    said = json.loads(answer("eigentree report model.eigentree --data mushrooms.csv --missing ? -o m.html --json"))
+    page = Path("m.html").read_text()
+    assert said["rows"] == ROWS
+    assert said["bytes"] == len(page.encode())
+    made = et.report(et.load("model.eigentree"), frame(), source="mushrooms.csv")
+    assert page == made.html
+    text = Path("mushrooms.csv").read_bytes()
+    piped = answer("eigentree report model.eigentree --data - --missing ? --title Toadstools -o -", text)
+    assert "<h1>Toadstools</h1>" in piped
+    assert "standard input" in piped
+
+
 def test_a_graph_in_a_file_is_that_graph(here: Path) -> None:
     (here / "own.toml").write_text('hidden = ["k"]\nedges = [["k", "odor"], ["k", "class"]]\n[states]\nk = 2\n')
     answer("eigentree fit mushrooms.csv --structure own.toml -o own.eigentree")
@@ -373,6 +386,15 @@ def test_sequences_are_those_of_the_library(here: Path, steps: pd.DataFrame) -> 
     assert drawn["id"].tolist() == [row // 4 for row in range(12)]
     assert set(drawn["job"]) <= {"a", "b", "c"}
     assert set(drawn["kids"]) <= {5, 6}
+
+
+def test_sequences_are_reported_by_their_names(here: Path, steps: pd.DataFrame) -> None:
+    answer("eigentree report hmm.eigentree --data steps.csv --missing ? --training steps.csv -o hmm.html")
+    page = Path("hmm.html").read_text()
+    rows = steps.drop(columns="kind")
+    scores = et.load("hmm.eigentree").score_samples(rows) / rows.groupby("id", sort=False).size().to_numpy()
+    assert f"sequence {rows['id'].drop_duplicates().tolist()[int(scores.argmin())]} " in page
+    assert "training sequences" in page
 
 
 def test_hidden_chains_side_by_side_are_told_by_name(here: Path, steps: pd.DataFrame) -> None:
@@ -545,7 +567,7 @@ def test_every_help_text_fits_a_terminal(command: list[str]) -> None:
 
 
 ORDER = ["dataset", "fit", "select", "classify", "inspect", "score", "predict", "impute", "decode", "sample"]
-ORDER += ["compare", "count", "merge", "completion"]
+ORDER += ["report", "compare", "count", "merge", "completion"]
 
 
 def run_in_turn(lines: list[str]) -> None:
@@ -689,6 +711,12 @@ USAGE = [
     ("eigentree score model.eigentree mushrooms.csv --sequence id", "fit with --sequence too"),
     ("eigentree count mushrooms.csv --sequence id --structure hmm -o c", "not sequences"),
     ("eigentree sample model.eigentree --length 3", "--length is for models of sequences"),
+    ("eigentree report model.eigentree", "--output is missing"),
+    ("eigentree report model.eigentree -o ''", "--output"),
+    ("eigentree report model.eigentree -o m.html --training mushrooms.csv", "give both"),
+    ("eigentree report model.eigentree -o m.html --data - --training -", "not both"),
+    ("eigentree report model.eigentree mushrooms.csv -o m.html", "nothing to do with 'mushrooms.csv'"),
+    ("eigentree report model.eigentree --data mushrooms.csv --sequence id -o m.html", "fit with --sequence too"),
     ("eigentree warm-up now", "nothing to do with 'now'"),
 ]
 
@@ -740,6 +768,11 @@ FAILURES = [
     ("eigentree merge counts.eigentree model.eigentree -o c", "not counts of rows"),
     ("eigentree merge counts.eigentree other.eigentree -o c", "--like"),
     ("eigentree compare one.csv", "cannot be held out"),
+    ("eigentree report classes.eigentree -o m.html", "one model per class"),
+    ("eigentree report counts.eigentree -o m.html", "not a model"),
+    ("eigentree report model.eigentree -o nowhere/m.html", "there is no folder 'nowhere'"),
+    ("eigentree report model.eigentree --data nowhere.csv -o m.html", "there is no file 'nowhere.csv'"),
+    ("eigentree report model.eigentree --data renamed.csv -o m.html", "did you mean 'odour'"),
     ("eigentree fit steps.csv --sequence idd -o m", "did you mean 'id'"),
     ("eigentree score hmm.eigentree mushrooms.csv", "has no column 'id'"),
     ("eigentree classify train steps.csv --sequence id --target job -o m", "several classes in 'job'"),

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from eigentree.models.spectral import SpectralJunctionTree as SpectralJunctionTree
     from eigentree.models.spectral_hmm import SpectralHMM as SpectralHMM
     from eigentree.plots import plot as plot
+    from eigentree.reports.report import report as report
     from eigentree.structures import zoo as zoo
     from eigentree.structures.graph import LatentGraph as LatentGraph
     from eigentree.structures.junction_tree import JunctionTree as JunctionTree
@@ -77,6 +78,7 @@ _HOME = {
     "learn_structure": "counting.learned_structure",
     "load": "models.files",
     "profiles": "models.profiles",
+    "report": "reports.report",
     "select_hmm": "models.hmm_sizes",
 }
 _MODULES = {"datasets": "datasets", "plot": "plots.plot", "zoo": "structures.zoo"}

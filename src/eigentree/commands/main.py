@@ -37,6 +37,7 @@ COMMANDS = (
     Command("compare", "Learn", "EM, spectral and simpler models side by side on held-out rows"),
     Command("classify", "Learn", "learn to tell classes apart, and tell them", ("train", "apply")),
     Command("inspect", "Ask", "what a file of eigentree holds"),
+    Command("report", "Ask", "a page about a model, and about rows beside it"),
     Command("score", "Ask", "how likely rows are"),
     Command("predict", "Ask", "a column, or a hidden variable, from the other cells of each row"),
     Command("impute", "Ask", "fill missing cells"),

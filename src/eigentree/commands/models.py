@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from eigentree.data.columns import Columns
 
 __all__ = [
+    "LIKE_MODELS",
     "SEQUENCE_MODELS",
     "Unknown",
     "categories_of",

@@ -27,6 +27,7 @@ from eigentree.em.chains import ChainLayout, ChainProblem
 from eigentree.em.climbing import USUAL_TOLERANCES, Stopping
 from eigentree.em.outcome import StartOutcome
 from eigentree.em.progress import shown_progress
+from eigentree.em.report import EMReport
 from eigentree.engine.parallel_chains import apart
 from eigentree.engine.sequence_passes import SequencePass
 from eigentree.engine.symbols import Symbols
@@ -253,6 +254,20 @@ class EMHMM(HiddenSequenceFace):
             notice(f"the fit was interrupted in {standing.steps} steps on all sequences; the best so far is kept")
         assert standing is not None
         return self._published(course, standing, sequences)
+
+    @property
+    def report_(self) -> EMReport:
+        """What the fit tells of itself, which notebooks show with its learning curve."""
+        self._require_fit()
+        return EMReport(
+            parameters=self.n_parameters_,
+            steps=self.n_iter_,
+            converged=self.converged_,
+            history=tuple(map(float, self.history_)),
+            validation_history=tuple(map(float, self.validation_history_)),
+            unit="step",
+            start=self.start_,
+        )
 
     def _published(self, course: ChainCourse, standing: ChainStanding, sequences: Sequences) -> Self:
         name, best = standing.best

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from eigentree.exact.chain import Chain
     from eigentree.exact.network import LatentNetwork
 
-__all__ = ["DecodedSequences", "HiddenSequenceFace", "SequenceFace", "SequenceModel"]
+__all__ = ["DecodedSequences", "HiddenSequenceFace", "SequenceFace", "SequenceModel", "telling_columns"]
 
 IMPOSSIBLE = "sequences are impossible under this model"
 
@@ -102,10 +102,7 @@ class SequenceFace(Features):
         return model
 
     def _sequences(self, X: ArrayLike | Any, lengths: ArrayLike | None) -> Sequences:
-        columns = self._columns
-        # New sequences may come in another form than those that were learned from.
-        known = self.sequence if _is_long(X, self.sequence) else None
-        return Sequences.of(X, columns, lengths, known, self.time if known else None)
+        return Sequences.of(X, self._columns, lengths, *telling_columns(self, X))
 
     def _ignore(self, y: object, lengths: object, sequences: Sequences) -> None:
         """Raise `DataError` where what stands in the place of y are lengths, which are second for hmmlearn."""
@@ -388,6 +385,12 @@ def _distributions(proba: Floats, then: str, what: str = "") -> Floats:
     even = np.full_like(proba, 1.0 / proba.shape[1])
     known: Floats = np.divide(proba, totals, out=even, where=totals > 0)
     return known
+
+
+def telling_columns(model: SequenceFace, X: Any) -> tuple[str | None, str | None]:
+    """Return the columns of sequences that tell the sequence and the time of each row, if they do."""
+    # New sequences may come in another form than those that were learned from.
+    return (model.sequence, model.time) if _is_long(X, model.sequence) else (None, None)
 
 
 def _is_long(X: Any, sequence: str | None) -> bool:

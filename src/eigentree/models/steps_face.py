@@ -9,6 +9,7 @@ from eigentree.counting.resolving import resolved
 from eigentree.data.rows import Rows
 from eigentree.data.states import check_rules
 from eigentree.data.weights import positive_weights, warn_of_few
+from eigentree.em.report import EMReport
 from eigentree.errors import NetworkError
 from eigentree.exact.network import LatentNetwork
 from eigentree.models.tables_face import TablesFace
@@ -36,6 +37,23 @@ class StepsFace(TablesFace):
     history_: Floats
     n_iter_: int
     converged_: bool
+
+    @property
+    def report_(self) -> EMReport:
+        """What the fit tells of itself, which notebooks show with its learning curve."""
+        self._require_fit()
+        known = vars(self)
+        return EMReport(
+            parameters=self.n_parameters_,
+            steps=self.n_iter_,
+            converged=self.converged_,
+            history=tuple(map(float, self.history_)),
+            validation_history=tuple(map(float, known.get("validation_history_", ()))),
+            start=known.get("start_"),
+            search=known.get("search_"),
+            pseudo_counts=known.get("pseudo_counts_"),
+            rows=known.get("finish_rows_"),
+        )
 
     def _resolved(self, X: ArrayLike | Any, sample_weight: ArrayLike | None) -> tuple[LatentGraph, Columns]:
         return resolved(self.structure, X, self.categories, self.numeric, self.unknown, sample_weight)

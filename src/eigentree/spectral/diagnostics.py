@@ -16,6 +16,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from eigentree.markup.figures import Spectrum, note_list, spectra_figure
+from eigentree.markup.html import facts_list, number
+from eigentree.markup.style import fragment
 from eigentree.notices import notice
 from eigentree.spectral.bonds import NO_SIGNAL
 from eigentree.spectral.free_parameters import graph_parameters, operator_parameters
@@ -65,6 +68,14 @@ class Clipping(NamedTuple):
         rows, cells = sample.codes.shape
         share, refused = float(weights @ walked.clipped) / cells, float(weights @ (walked.refused > 0))
         return cls(model.floor, share, refused, rows)
+
+    def facts(self, what: str) -> list[tuple[str, str]]:
+        """Return the same by name, in words; `what` are the rows, or pieces of sequences."""
+        return [
+            ("floor", f"each cell has at least {number(100 * self.floor)} % of its column's own distribution"),
+            ("clipped", f"{number(100 * self.share)} % of cells' distributions"),
+            ("refused", f"{number(100 * self.refused)} % of {what} have a cell for which its column answered"),
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,23 +271,63 @@ class SpectralReport:
         )
         return math.exp(logarithm) if logarithm < 700 else math.inf
 
-    def warn(self) -> None:
-        """Warn when the data cannot support the rank of some separators.
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know before trusting the fit: whether the data cannot support the rank of separators.
 
         A weak direction is harmless where shrinkage damps it or held-out rows chose not to, so it counts only
         where no shrinkage was asked for; a direction that the data do not show at all always counts.
         """
         chosen = self.shrinkage > 0 or bool(self.tried)
         short = [report for report in self.separators if report.absent or (report.weak and not chosen)]
-        if short:
-            # What a column does not show, no larger view with it does: the smallest view is nearest to the cause.
-            worst = min(short, key=lambda report: (len(report.inside), report.smallest))
-            notice(
-                f"the data cannot support the rank of {len(short)} of {len(self.separators)} separators: "
-                f"{{{', '.join(worst.separator)}}} asks for rank {worst.rank}, its singular value there is "
-                f"{worst.smallest:.2g} and noise alone reaches {worst.noise:.2g}; give more rows, fewer hidden "
-                f"states, a lower max_rank or some shrinkage",
+        if not short:
+            return ()
+        # What a column does not show, no larger view with it does: the smallest view is nearest to the cause.
+        worst = min(short, key=lambda report: (len(report.inside), report.smallest))
+        return (
+            f"the data cannot support the rank of {len(short)} of {len(self.separators)} separators: "
+            f"{{{', '.join(worst.separator)}}} asks for rank {worst.rank}, its singular value there is "
+            f"{worst.smallest:.2g} and noise alone reaches {worst.noise:.2g}; give more rows, fewer hidden "
+            f"states, a lower max_rank or some shrinkage",
+        )
+
+    def warn(self) -> None:
+        """Say what a user should know before trusting the fit."""
+        for sentence in self.warnings:
+            notice(sentence)
+
+    @property
+    def spectra(self) -> tuple[Spectrum, ...]:
+        """The singular values of each separator, as they are drawn."""
+        return tuple(
+            Spectrum(
+                f"{', '.join(one.separator)} above {', '.join(one.inside)}",
+                tuple(map(float, one.singular_values)),
+                one.rank,
+                one.noise,
+                one.states,
             )
+            for one in self.separators
+        )
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return what is known of the fit by name, in words."""
+        return [
+            ("learned from", f"{self.rows:,.0f} rows" if math.isfinite(self.rows) else "population moments"),
+            ("free parameters", f"{self.parameters:,} of operators, {self.graph_parameters:,} of the graph"),
+            ("errors", f"at best about {self.error_ratio:.2f} times those of maximum likelihood"),
+            ("smallest singular value kept", number(self.alpha)),
+            ("shrinkage", f"{self.shrinkage:g}" + (", chosen by held-out rows" if self.tried else "")),
+            *self.clipping.facts("rows"),
+        ]
+
+    def _repr_html_(self) -> str:
+        return fragment(
+            "Report of a spectral fit",
+            facts_list(self.facts()),
+            note_list(self.warnings),
+            spectra_figure(self.spectra) if self.separators else None,
+        )
 
     def __str__(self) -> str:
         lines = [

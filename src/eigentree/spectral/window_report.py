@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eigentree.markup.figures import Spectrum, note_list, spectra_figure
+from eigentree.markup.html import facts_list
+from eigentree.markup.style import fragment
 from eigentree.notices import notice
 from eigentree.spectral.diagnostics import Clipping
 
@@ -114,22 +117,55 @@ class SequenceReport:
             clipping_of(model, statistics),
         )
 
-    def warn(self) -> None:
-        """Warn where there is nothing to learn from but single cells, or less than an unshrunk fit needs."""
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know: that there are only single cells, or less than an unshrunk fit needs."""
         if not self.windows > 0:
-            notice(
+            return (
                 f"no sequence has the {self.reach + 1} steps that one window takes, so steps are taken as "
-                f"independent; give longer sequences, fewer hidden_states or a lower order"
+                f"independent; give longer sequences, fewer hidden_states or a lower order",
             )
-            return
         weak = [bond for bond in self.bonds if bond.weak]
         if weak and not self.shrinkage > 0 and not self.tried:
             worst = min(weak, key=lambda bond: bond.smallest)
-            notice(
+            return (
                 f"the data cannot support the rank of the bond before {worst.channel!r}: it asks for rank "
                 f"{worst.rank}, its singular value there is {worst.smallest:.2g} and noise alone reaches "
-                f"{worst.noise:.2g}; give more sequences, fewer hidden_states or some shrinkage"
+                f"{worst.noise:.2g}; give more sequences, fewer hidden_states or some shrinkage",
             )
+        return ()
+
+    def warn(self) -> None:
+        """Say what a user should know before trusting the fit."""
+        for sentence in self.warnings:
+            notice(sentence)
+
+    @property
+    def spectra(self) -> tuple[Spectrum, ...]:
+        """The singular values of each bond, as they are drawn."""
+        return tuple(
+            Spectrum(f"before {bond.channel}", tuple(map(float, bond.singular_values)), bond.rank, bond.noise)
+            for bond in self.bonds
+        )
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return what is known of the fit by name, in words."""
+        return [
+            (
+                "learned from",
+                f"{self.steps:,.0f} steps of {self.sequences:,.0f} sequences, {self.windows:,.0f} windows",
+            ),
+            ("shrinkage", f"{self.shrinkage:g}" + (", chosen by held-out pieces" if self.tried else "")),
+            *self.clipping.facts("pieces of sequences"),
+        ]
+
+    def _repr_html_(self) -> str:
+        return fragment(
+            "Report of a spectral fit to sequences",
+            facts_list(self.facts()),
+            note_list(self.warnings),
+            spectra_figure(self.spectra) if self.bonds else None,
+        )
 
     def __str__(self) -> str:
         lines = [

@@ -1,0 +1,1 @@
+"""HTML and SVG by our own hand, for pages and notebooks."""

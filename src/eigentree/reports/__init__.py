@@ -1,0 +1,1 @@
+"""Reports of models as pages: facts first, then how they look."""

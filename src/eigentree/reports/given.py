@@ -1,0 +1,297 @@
+"""The rows or sequences that a report looks at: their cells, what is missing, labels that the model never saw."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from eigentree.data.cells import Factored
+from eigentree.data.handing import row_labels
+from eigentree.data.labels import UNKNOWN
+from eigentree.data.rows import Rows
+from eigentree.data.sequences import Sequences
+from eigentree.data.steps import steps_of
+from eigentree.data.streams import is_stream
+from eigentree.data.table import table_of
+from eigentree.data.written import Written, read_as
+from eigentree.errors import DataError, ParameterError, quoted
+from eigentree.models.sequence_face import telling_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eigentree.arrays import Booleans, Codes, Floats, Integers
+    from eigentree.data.columns import Columns
+    from eigentree.data.labels import Meaning
+    from eigentree.data.table import Table
+    from eigentree.reports.subjects import Subject
+
+__all__ = ["Cells", "Given", "Unseen", "drawn", "given_to"]
+
+MOST_SCORED = 2_000_000
+"""Most steps that are scored to predict cells of sequences."""
+
+
+class Unseen(NamedTuple):
+    """A label that the model never saw.
+
+    Attributes
+    ----------
+    column, label : str
+    cells : int
+        How many hold it.
+    """
+
+    column: str
+    label: str
+    cells: int
+
+
+class Cells(NamedTuple):
+    """Known cells that were hidden, and what the model says of each from the other cells.
+
+    Attributes
+    ----------
+    unit : array of int
+        The row or sequence of each.
+    step : array of int
+        Which of its steps; 0 in rows.
+    column, code : array of int
+    likeliest : array of int
+        The code that the model finds likeliest.
+    right, highest : array of float
+        The probability of the cell's own code, and of the likeliest.
+    """
+
+    unit: Integers
+    step: Integers
+    column: Integers
+    code: Integers
+    likeliest: Integers
+    right: Floats
+    highest: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Rows, or sequences, as codes of a model's columns; labels that it never saw are missing cells.
+
+    Attributes
+    ----------
+    subject : Subject
+    columns : Columns
+    codes : array of int, shape (rows, columns), or (steps, channels)
+    starts : array of int or None
+        Where sequences begin; None for rows.
+    names : sequence
+        What the rows are called, by which people find them.
+    unseen : tuple of Unseen
+    """
+
+    subject: Subject
+    columns: Columns
+    codes: Codes
+    starts: Integers | None
+    names: Sequence[Any]
+    unseen: tuple[Unseen, ...]
+
+    @property
+    def count(self) -> int:
+        """How many rows or sequences there are."""
+        return len(self.codes) if self.starts is None else len(self.starts) - 1
+
+    @property
+    def missing(self) -> Booleans:
+        """Which cells are missing, those of unknown labels among them."""
+        found: Booleans = self.codes == np.array(self.columns.states)
+        return found
+
+    @property
+    def sequences(self) -> Sequences:
+        """The sequences."""
+        assert self.starts is not None
+        return Sequences(self.columns, self.codes, self.starts)
+
+    def chosen(self, units: Integers) -> Given:
+        """Return some of the rows or sequences, by their numbers."""
+        names = [self.names[unit] for unit in units.tolist()]
+        if self.starts is None:
+            return replace(self, codes=np.asfortranarray(self.codes[units]), names=names)
+        some = self.sequences.chosen(units)
+        return replace(self, codes=some.codes, starts=some.starts, names=names)
+
+    def log_prob(self) -> Floats:
+        """Return the log probability of each row or sequence, missing cells summed out."""
+        asked = self.subject.asked
+        if self.starts is not None:
+            found: Floats = asked.model_.log_prob(self.sequences)
+            return found
+        scores: Floats = _row_model(asked).log_prob(Rows.of_codes(self.codes, self.columns))[0]
+        return scores
+
+    def hidden_cells(self, most: int, seed: int = 0) -> Cells:
+        """Return what the model says of known cells when they are hidden, each from all others of its row.
+
+        Parameters
+        ----------
+        most : int
+            How many cells at most: whole rows, and single cells of sequences, which are drawn.
+        seed : int
+        """
+        return self._of_rows(most, seed) if self.starts is None else self._of_sequences(most, seed)
+
+    def _of_rows(self, most: int, seed: int) -> Cells:
+        units = drawn(self.count, max(1, most // len(self.columns.names)), seed)
+        codes = np.asfortranarray(self.codes[units])
+        tables = _row_model(self.subject.asked).distributions(codes, range(codes.shape[1]))
+        parts = []
+        for column, (proba, _) in enumerate(tables):
+            known = np.flatnonzero(codes[:, column] < self.columns.states[column])
+            own = codes[known, column].astype(np.int64)
+            parts.append(_cells(units[known], np.zeros(len(known), np.int64), column, own, proba[known]))
+        return _merged(parts)
+
+    def _of_sequences(self, most: int, seed: int) -> Cells:
+        sequences = self.sequences
+        steps, channels = np.nonzero(~self.missing)
+        numbers = np.repeat(np.arange(self.count), sequences.lengths)
+        picked = drawn(len(steps), most, seed)
+        # Each state of a cell is a sequence of its own, scored whole.
+        work = sequences.lengths[numbers[steps[picked]]] * np.array(self.columns.states)[channels[picked]]
+        if work.sum() > MOST_SCORED:
+            picked = drawn(len(steps), max(1, int(MOST_SCORED / work.mean())), seed)
+        steps, channels = steps[picked], channels[picked]
+        parts = []
+        for channel, states in enumerate(self.columns.states):
+            at = steps[channels == channel]
+            units = numbers[at]
+            own = at - sequences.starts[units]
+            if not len(at):
+                continue
+            log_prob = np.empty((len(at), states))
+            trial = sequences.chosen(units)
+            codes = trial.codes.copy(order="F")
+            for state in range(states):
+                codes[trial.starts[:-1] + own, channel] = state
+                log_prob[:, state] = self.subject.asked.model_.log_prob(replace(trial, codes=codes))
+            code = self.codes[at, channel].astype(np.int64)
+            parts.append(_cells(units, own, channel, code, _normalised(log_prob)))
+        return _merged(parts)
+
+
+def drawn(count: int, most: int, seed: int) -> Integers:
+    """Return the numbers of all that there are, or of as many as that, drawn at random, in their order."""
+    if count <= most:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(seed).choice(count, most, replace=False))
+
+
+def given_to(subject: Subject, X: Any, lengths: Any = None, names: Sequence[Any] | None = None) -> Given:
+    """Return the rows or sequences that are given, as the model reads them.
+
+    Parameters
+    ----------
+    subject : Subject
+    X : rows or sequences, as its estimator takes them
+    lengths : array-like of int, optional
+    names : sequence, optional
+        What they are called.
+
+    Raises
+    ------
+    DataError
+        When they do not fit its columns, or come in batches.
+    """
+    if is_stream(X):
+        raise DataError("a report looks at rows in memory, not at a stream; read some of them first")
+    columns = subject.columns.reading("missing")
+    starts: Integers | None = None
+    unseen: tuple[Unseen, ...] = ()
+    called: Sequence[Any]
+    if subject.steps:
+        telling = telling_columns(subject.asked, X)
+        sequences = Sequences.of(X, columns, lengths, *telling)
+        codes, starts, called = sequences.codes, sequences.starts, range(sequences.count)
+        if not isinstance(X, Sequences):
+            unseen = _unseen(steps_of(X, lengths, *telling).table, columns)
+    else:
+        if lengths is not None:
+            raise DataError("lengths are those of sequences, and this is a model of rows; leave them out")
+        codes = Rows.of(X, columns).encode()
+        called = row_labels(X, len(codes))
+        if not isinstance(X, Rows):
+            unseen = _unseen(table_of(X), columns)
+    given = Given(subject, columns, codes, starts, called if names is None else _listed(names), unseen)
+    if len(given.names) != given.count:
+        raise DataError(f"there are {len(given.names)} names, but {given.count} {subject.unit}s; name each of them")
+    return given
+
+
+def _listed(names: Any) -> list[Any]:
+    try:
+        return list(names)
+    except TypeError:
+        raise ParameterError(f"names are what rows or sequences are called, not {quoted(names)}") from None
+
+
+def _row_model(asked: Any) -> Any:
+    """Return what answers about rows of codes."""
+    return asked.model_ if hasattr(asked, "model_") else asked.model
+
+
+def _unseen(table: Table, columns: Columns) -> tuple[Unseen, ...]:
+    """Return the labels that columns do not have, with how many cells hold each, in the order of the columns."""
+    found: list[Unseen] = []
+    described = zip(columns.names, columns.meanings, columns.states, strict=True)
+    for place, (name, meaning, states) in zip(
+        table.places(columns.names, None, columns.named), described, strict=True
+    ):
+        cells = table.column(place, name)
+        if isinstance(cells, Written):
+            cells = read_as(cells, meaning)
+        counted = Counter(_unknown(cells, meaning, states))
+        found += [Unseen(name, label, count) for label, count in sorted(counted.items())]
+    return tuple(found)
+
+
+def _unknown(cells: Any, meaning: Meaning | None, states: int) -> list[str]:
+    """Return the cells whose label is unknown, as they are written."""
+    if meaning is not None:
+        odd = np.flatnonzero(meaning.encode(cells) == UNKNOWN)
+    elif isinstance(cells, Factored):
+        codes = [label if isinstance(label, int) and 0 <= label < states else UNKNOWN for label in cells.labels]
+        odd = np.flatnonzero(np.array([*codes, 0])[cells.places] == UNKNOWN)
+    else:
+        numbers = cells.astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            strange = (numbers != np.floor(numbers)) | (numbers >= states) | (numbers < -1)
+        odd = np.flatnonzero(strange & (numbers == numbers))
+    if isinstance(cells, Factored):
+        return [str(cells.labels[place]) for place in cells.places[odd].tolist()]
+    return [str(cell) for cell in cells[odd].tolist()]
+
+
+def _cells(units: Integers, steps: Integers, column: int, codes: Integers, proba: Floats) -> Cells:
+    places = np.arange(len(codes))
+    likeliest = proba.argmax(axis=1) if len(codes) else np.empty(0, np.int64)
+    which = np.full(len(codes), column)
+    return Cells(units, steps, which, codes, likeliest, proba[places, codes], proba[places, likeliest])
+
+
+def _merged(parts: Sequence[Cells]) -> Cells:
+    if not parts:
+        empty, none = np.empty(0, np.int64), np.empty(0)
+        return Cells(empty, empty, empty, empty, empty, none, none)
+    return Cells(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+
+def _normalised(log_prob: Floats) -> Floats:
+    """Return distributions in proportion to probabilities; even ones where all are impossible."""
+    peak = log_prob.max(axis=1, keepdims=True)
+    lost = np.isneginf(peak)
+    table = np.exp(np.where(lost, 0.0, log_prob) - np.where(lost, 0.0, peak))
+    normal: Floats = table / table.sum(axis=1, keepdims=True)
+    return normal

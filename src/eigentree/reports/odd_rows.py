@@ -1,0 +1,106 @@
+"""The rows that a model finds least likely, and which of their cells make them so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from eigentree.reports.given import Cells, Given
+
+__all__ = ["OddCell", "OddRow", "odd_rows"]
+
+MOST_ROWS = 10
+MOST_CELLS = 4
+MOST_SEQUENCE_CELLS = 4_000
+"""Most cells of odd sequences that are looked at."""
+
+
+class OddCell(NamedTuple):
+    """A cell that the rest of its row does not lead one to expect.
+
+    Attributes
+    ----------
+    column, label : str
+    step : int or None
+        Of a sequence.
+    probability : float
+        That of its label, given the other cells.
+    expected : str
+        The label that was likeliest.
+    likelier : float
+        The probability of that.
+    """
+
+    column: str
+    label: str
+    step: int | None
+    probability: float
+    expected: str
+    likelier: float
+
+
+class OddRow(NamedTuple):
+    """A row that the model finds unlikely.
+
+    Attributes
+    ----------
+    name : str
+        The row's own, or its number.
+    log_prob : float
+        Of a sequence, per step.
+    cells : tuple of OddCell
+        The least expected first.
+    length : int or None
+        Steps of a sequence.
+    """
+
+    name: str
+    log_prob: float
+    cells: tuple[OddCell, ...]
+    length: int | None = None
+
+
+def odd_rows(given: Given) -> tuple[OddRow, ...]:
+    """Return the least likely rows, or sequences by the step, the least likely first."""
+    scores = given.log_prob()
+    lengths = None
+    if given.starts is not None:
+        lengths = np.diff(given.starts)
+        scores = np.where(lengths > 0, scores / np.maximum(lengths, 1), np.inf)
+    order = np.argsort(scores, kind="stable")[:MOST_ROWS]
+    order = order[scores[order] < np.inf]
+    if not len(order):
+        return ()
+    some = given.chosen(order)
+    most = len(order) * len(given.columns.names) if lengths is None else MOST_SEQUENCE_CELLS
+    cells = some.hidden_cells(most)
+    found = []
+    for place, unit in enumerate(order.tolist()):
+        own = np.flatnonzero(cells.unit == place)
+        least = own[np.argsort(cells.right[own], kind="stable")][:MOST_CELLS]
+        # What is likeliest itself makes no row odd.
+        odd = [at for at in least.tolist() if cells.likeliest[at] != cells.code[at]]
+        found.append(
+            OddRow(
+                str(given.names[unit]),
+                float(scores[unit]),
+                tuple(_odd_cell(given, cells, at) for at in odd),
+                None if lengths is None else int(lengths[unit]),
+            )
+        )
+    return tuple(found)
+
+
+def _odd_cell(given: Given, cells: Cells, at: int) -> OddCell:
+    name = given.columns.names[cells.column[at]]
+    labels = given.columns.labels(name)
+    return OddCell(
+        name,
+        str(labels[cells.code[at]]),
+        None if given.starts is None else int(cells.step[at]),
+        float(cells.right[at]),
+        str(labels[cells.likeliest[at]]),
+        float(cells.highest[at]),
+    )

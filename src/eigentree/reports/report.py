@@ -1,0 +1,157 @@
+"""`report`: a page about a model, and about rows beside it."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from eigentree.checks import our_arithmetic
+from eigentree.data.whole_files import write_whole
+from eigentree.errors import FileError, ParameterError, quoted
+from eigentree.kernels.compiling import announced
+from eigentree.reports.facts import Facts, facts_of
+from eigentree.reports.given import given_to
+from eigentree.reports.page import headline, page
+from eigentree.reports.subjects import subject_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+    from eigentree.exact.network import LatentNetwork
+    from eigentree.models.face import Face
+    from eigentree.models.sequence_face import SequenceFace
+
+__all__ = ["Report", "report"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Report:
+    """A page about a model; notebooks show it, and `save` writes it into a file.
+
+    Attributes
+    ----------
+    facts : Facts
+        All that is told, as values.
+    title : str
+    date : str
+    source : str or None
+        What the rows are called.
+    """
+
+    facts: Facts
+    title: str
+    date: str
+    source: str | None
+
+    @cached_property
+    def html(self) -> str:
+        """The page: one document that needs neither network nor scripts."""
+        return page(self.facts, self.title, self.date, self.source)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page into a file, whole or not at all.
+
+        Raises
+        ------
+        FileError
+            When the file cannot be written; one that was there is as it was.
+        """
+        if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+            raise FileError(
+                f"a report is saved under the name of a file, such as 'report.html', not {quoted(path)}"
+            )
+        write_whole(path, lambda file: file.write(self.html.encode()))
+
+    def __repr__(self) -> str:
+        told = self.title if self.source is None else f"{self.title}, {self.source}"
+        size = len(self.html.encode()) / 1000
+        return f"<Report: {told}, {size:,.0f} kB; save it, or show it in a notebook>"
+
+    def _repr_html_(self) -> str:
+        # A document of its own, so that neither the notebook's style nor this one's touches the other.
+        return (
+            f'<iframe title="{escape(self.title)}" srcdoc="{escape(self.html)}" '
+            f'style="width:100%;height:80vh;border:1px solid #888;border-radius:6px"></iframe>'
+        )
+
+
+@announced
+@our_arithmetic
+def report(
+    model: LatentNetwork | Face | SequenceFace,
+    X: ArrayLike | Any = None,
+    *,
+    training: ArrayLike | Any = None,
+    lengths: ArrayLike | None = None,
+    training_lengths: ArrayLike | None = None,
+    names: Sequence[Any] | None = None,
+    title: str | None = None,
+    source: str | None = None,
+    date: datetime.date | str | None = None,
+) -> Report:
+    """Return a page about a model: its structure, its hidden states, how it was learned, and how it does on rows.
+
+    Rows, or sequences, should be others than those that were learned from. Labels among them that the model never
+    saw are missing cells, and are told. Where there are many rows, some are drawn by a fixed seed, and the page
+    says how many; so the same model and rows give the same page.
+
+    Parameters
+    ----------
+    model : LatentNetwork, or a fitted estimator of rows or sequences
+    X : array-like, a data frame, rows of letters, or sequences as `fit` takes them, optional
+        Without any, likelihoods, predictions, calibration and odd rows are left out.
+    training : of the same kind as X, optional
+        What simpler models (independent columns, a Chow-Liu tree; of sequences independent cells, Markov chains)
+        are learned from; by default from each four fifths of `X` for the last fifth.
+    lengths, training_lengths : array-like of int, optional
+        How many steps of `X`, and of `training`, belong to each sequence.
+    names : sequence, optional
+        What the rows or sequences are called; by default the index of a pandas frame, else 0, 1, ….
+    title : str, optional
+    source : str, optional
+        What the rows are called, such as the name of a file.
+    date : datetime.date or str, optional
+        The date on the page; by default today.
+
+    Raises
+    ------
+    ParameterError
+        When there is no model, or it is a classifier, which holds several.
+    DataError
+        When rows do not fit the columns of the model.
+
+    Examples
+    --------
+    >>> import eigentree as et
+    >>> truth = et.LatentNetwork.random(et.zoo.mixture(columns=5, hidden_states=2, observed_states=3), seed=0)
+    >>> made = report(truth, truth.sample(200, seed=1))
+    >>> made.title
+    'One hidden variable with 2 states above 5 columns'
+    >>> made.html.startswith("<!DOCTYPE html>")
+    True
+    """
+    _check_texts(title, source, date)
+    if X is None:
+        for name, value in (("training", training), ("lengths", lengths), ("names", names)):
+            if value is not None:
+                raise ParameterError(f"{name} is about rows that are looked at, so it needs X; give X too")
+    subject = subject_of(model)
+    given = None if X is None else given_to(subject, X, lengths, names)
+    known = None if training is None else given_to(subject, training, training_lengths)
+    facts = facts_of(subject, given, known)
+    day = datetime.date.today() if date is None else date
+    return Report(facts, title or headline(facts), day if isinstance(day, str) else day.isoformat(), source)
+
+
+def _check_texts(title: object, source: object, date: object) -> None:
+    for name, text in (("title", title), ("source", source)):
+        if text is not None and not isinstance(text, str):
+            raise ParameterError(f"{name} is a text, not {quoted(text)}")
+    if date is not None and not isinstance(date, datetime.date | str):
+        raise ParameterError(f"date is a date or a text, not {quoted(date)}")
