@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from eigentree.em.accelerating import Accelerator
 from eigentree.em.distinct import margins
 from eigentree.em.expectation import Expectation
 from eigentree.em.prior import spread
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from eigentree.arrays import Booleans, Floats, Integers
+    from eigentree.em.curvature import Curvature
     from eigentree.em.distinct import DistinctRows
     from eigentree.em.expectation import CodedRows, ExpectedCounts
     from eigentree.em.parameters import ParameterLayout
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "USUAL_TOLERANCES",
-    "Accelerator",
     "Climb",
     "Evaluation",
     "Kept",
@@ -44,18 +45,6 @@ __all__ = [
 ]
 
 Rule: TypeAlias = Literal["gain", "paper"]
-
-MEMORY = 10
-"""How many earlier steps an accelerated step looks back on."""
-
-SMALLEST_SHARE = 0.1
-"""An accelerated step leaves each root at least this share of the smaller of where it is and where EM would go."""
-
-CURVED = 1e-10
-"""A step is looked back on if the gradient fell along it by more, as the cosine of move and fall."""
-
-SHORTER = (0.1, 0.5)
-"""Bounds of the share to which a step is shortened that lowered the objective."""
 
 TRIES = 3
 """How often a step is tried, shorter and shorter, before all that was remembered is given up."""
@@ -72,8 +61,11 @@ FASTEST_RATE, SLOWEST_RATE = 0.5, 0.99
 USUAL_TOLERANCES = {"gain": 4e-6, "paper": 1e-4}
 """The tolerance of each rule of stopping where none is given."""
 
-DEAR_ROWS, SHARE_OF_ERROR = 32_000, 0.005
+DEAR_ROWS, SHARE_OF_ERROR = 32_000, 0.02
 """With so many rows that differ steps are dear, and such a share of chance error is not climbed for."""
+
+SHARE_OF_ERROR_BY_NEWTON = 0.05
+"""The same where steps are Newton's."""
 
 PATIENCE = 15
 """How many steps validation rows may not become likelier before a climb ends."""
@@ -297,6 +289,15 @@ class Stopping(NamedTuple):
             tol = max(tol, cls.within_chance(SHARE_OF_ERROR, parameters, weight).tol)
         return cls(rule, tol)
 
+    def eased(self, rows: DistinctRows, parameters: int) -> Stopping:
+        """Return when a climb by Newton's steps has arrived: the usual tolerance is more than these need.
+
+        Their gains fall so fast that what is expected is what comes, where slower climbs have long tails.
+        """
+        if self != Stopping.usual("gain", rows, parameters) or len(rows.weights) < DEAR_ROWS:
+            return self
+        return Stopping.within_chance(SHARE_OF_ERROR_BY_NEWTON, parameters, float(rows.weights.sum()))
+
     @classmethod
     def within_chance(cls, share: float, parameters: int, rows: float) -> Stopping:
         """Return when no more is to be gained than a share of what chance makes of so many rows.
@@ -320,10 +321,12 @@ def climbed(
     accelerate: bool,
     validation: Objective | None = None,
     patience: int = PATIENCE,
+    curvature: Curvature | None = None,
 ) -> Iterator[Climb]:
     """Yield a climb at its start and after each step, until it has arrived or `max_iter` is reached.
 
-    With validation rows it also ends once these have not become likelier for `patience` steps.
+    With validation rows it also ends once these have not become likelier for `patience` steps. Accelerated steps
+    are Newton's where it is told how the log-likelihood bends, by a part of the rows.
 
     Raises
     ------
@@ -338,7 +341,8 @@ def climbed(
         )
     climb = _validated(Climb(here, (here.objective,)), validation)
     yield climb
-    accelerator = Accelerator(problem.layout) if accelerate else None
+    told = curvature.factored(problem.weight) if curvature else None
+    accelerator = Accelerator(problem.layout, told) if accelerate else None
     for _ in range(max_iter):
         moved = _accelerated(problem, climb, accelerator) if accelerator else None
         plain = moved is None
@@ -401,101 +405,3 @@ def remaining_gain(history: Sequence[float]) -> float:
     rate = last / before if before > 0 else FASTEST_RATE
     rate = min(max(rate, FASTEST_RATE), SLOWEST_RATE)
     return last * rate / (1.0 - rate)
-
-
-class Accelerator:
-    """Quasi-Newton steps (L-BFGS) on the square roots of the parameters.
-
-    There the distance of two distributions is Hellinger's, which does not favour large parameters, and the
-    curvature that rows without gaps would have is four times the expected count of each distribution. What is not
-    known yet of the true curvature is taken to be that: the first step is EM's own but for terms of higher order.
-    """
-
-    def __init__(self, layout: ParameterLayout) -> None:
-        self._layout = layout
-        self._last: _Place | None = None
-        self._pairs: list[_Pair] = []
-        self._try: _Try | None = None
-
-    def forget(self) -> None:
-        """Start again from the next step."""
-        self._last = None
-        self._pairs.clear()
-
-    def propose(self, here: Evaluation) -> Floats | None:
-        """Return where a quasi-Newton step leads, or None when nothing is known of the curvature."""
-        place = _Place.of(here, self._layout)
-        if self._last is not None:
-            move, fall = place.roots - self._last.roots, self._last.gradient - place.gradient
-            along = float(move @ fall)
-            if along > CURVED * math.sqrt(float(move @ move) * float(fall @ fall)):
-                self._pairs = [*self._pairs, _Pair(move, fall, along)][-MEMORY:]
-        self._last = place
-        if not self._pairs:
-            return None
-        direction = self._direction(place.gradient, here.totals)
-        self._try = _Try(here, direction, float(place.gradient @ direction), 1.0)
-        return self._reached(self._try)
-
-    def shortened(self, objective: float) -> Floats:
-        """Return where a shorter step leads, after one that led to this objective: to the top of a parabola."""
-        assert self._try is not None
-        here, direction, slope, length = self._try
-        missed = slope * length + here.objective - objective
-        share = slope * length / (2.0 * missed) if missed > 0.0 else 0.0
-        shorter = length * min(max(share, SHORTER[0]), SHORTER[1])
-        self._try = _Try(here, direction, slope, shorter)
-        return self._reached(self._try)
-
-    def _direction(self, gradient: Floats, totals: Floats) -> Floats:
-        """Return the gradient times the inverse of the curvature that was seen (Nocedal's two loops)."""
-        direction = gradient.copy()
-        shares = []
-        for pair in reversed(self._pairs):
-            shares.append(float(pair.move @ direction) / pair.along)
-            direction -= shares[-1] * pair.fall
-        np.divide(direction, 4.0 * totals, out=direction, where=totals > 0)
-        for pair, share in zip(self._pairs, reversed(shares), strict=True):
-            direction += (share - float(pair.fall @ direction) / pair.along) * pair.move
-        return direction
-
-    def _reached(self, attempt: _Try) -> Floats:
-        """Return the parameters to which a step leads: zero where EM leads to zero, and nowhere else."""
-        here = attempt.here
-        roots, targets = np.sqrt(here.parameters), np.sqrt(here.following)
-        reached = np.maximum(
-            roots + attempt.length * attempt.direction, SMALLEST_SHARE * np.minimum(roots, targets)
-        )
-        proposed = self._layout.normalised(np.where(targets > 0, reached**2, 0.0), here.following)
-        return np.where(self._layout.learned, proposed, here.following)
-
-
-class _Place(NamedTuple):
-    """Where a climb was: the roots of the parameters, and the gradient of the objective in them."""
-
-    roots: Floats
-    gradient: Floats
-
-    @classmethod
-    def of(cls, here: Evaluation, layout: ParameterLayout) -> _Place:
-        roots = np.sqrt(here.parameters)
-        # The slope of a count c times log r^2 is 2 c / r; what would only lengthen a distribution is taken out.
-        slopes = np.divide(here.following, roots, out=np.zeros_like(roots), where=layout.learned & (roots > 0))
-        return cls(roots, np.where(layout.learned, 2.0 * here.totals * (slopes - roots), 0.0))
-
-
-class _Pair(NamedTuple):
-    """A move, how the gradient fell along it, and their product."""
-
-    move: Floats
-    fall: Floats
-    along: float
-
-
-class _Try(NamedTuple):
-    """A step that is tried: from where, in which direction with which slope, and what share of it."""
-
-    here: Evaluation
-    direction: Floats
-    slope: float
-    length: float

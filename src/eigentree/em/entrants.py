@@ -54,6 +54,9 @@ FOR_LONG: tuple[Kind, ...] = (
 )
 """The same where starts climb for long before any is left behind: more are random, because these end highest."""
 
+CURVED: tuple[Kind, ...] = ("spectral", "random", "mixture", "random", "mixture", "random")
+"""The same where rows are many and tell how their log-likelihood bends: few are needed until two agree."""
+
 SHARPNESS = (0.5, 0.3, 0.8)
 """How much of a class is the row that it is seeded by, in turn."""
 
@@ -104,18 +107,20 @@ class Office:
     rows: DistinctRows
     gaps: frozenset[str]
 
-    def racing(self, for_long: bool, random: np.random.Generator) -> list[Entrant]:
+    def racing(self, for_long: bool, curved: bool, random: np.random.Generator) -> list[Entrant]:
         """Return those who take part in a race, in the order in which they enter.
 
         Parameters
         ----------
         for_long : bool
             Whether those with many hidden variables climb for long before any is left behind.
+        curved : bool
+            Whether rows are many and tell how their log-likelihood bends.
         random : Generator
         """
         if not self._hidden:
             return self.of_kinds(["random"], random)
-        many_hidden = FOR_LONG if for_long else MANY_HIDDEN
+        many_hidden = CURVED if curved else FOR_LONG if for_long else MANY_HIDDEN
         kinds = ONE_HIDDEN if len(self._hidden) == 1 else many_hidden
         if len(self.rows.weights) <= FEW_ROWS:
             # All spectral starts are one.
