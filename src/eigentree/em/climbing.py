@@ -61,10 +61,10 @@ FASTEST_RATE, SLOWEST_RATE = 0.5, 0.99
 USUAL_TOLERANCES = {"gain": 4e-6, "paper": 1e-4}
 """The tolerance of each rule of stopping where none is given."""
 
-DEAR_ROWS, SHARE_OF_ERROR = 32_000, 0.02
+DEAR_ROWS, SHARE_OF_ERROR = 32_000, 0.005
 """With so many rows that differ steps are dear, and such a share of chance error is not climbed for."""
 
-SHARE_OF_ERROR_BY_NEWTON = 0.05
+SHARE_OF_ERROR_BY_NEWTON = 0.02
 """The same where steps are Newton's."""
 
 PATIENCE = 15
@@ -296,7 +296,8 @@ class Stopping(NamedTuple):
         """
         if self != Stopping.usual("gain", rows, parameters) or len(rows.weights) < DEAR_ROWS:
             return self
-        return Stopping.within_chance(SHARE_OF_ERROR_BY_NEWTON, parameters, float(rows.weights.sum()))
+        newton = Stopping.within_chance(SHARE_OF_ERROR_BY_NEWTON, parameters, float(rows.weights.sum()))
+        return max(self, newton, key=lambda stopping: stopping.tol)
 
     @classmethod
     def within_chance(cls, share: float, parameters: int, rows: float) -> Stopping:

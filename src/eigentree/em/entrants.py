@@ -54,7 +54,10 @@ FOR_LONG: tuple[Kind, ...] = (
 )
 """The same where starts climb for long before any is left behind: more are random, because these end highest."""
 
-CURVED: tuple[Kind, ...] = ("spectral", "random", "mixture", "random", "mixture", "random")
+CURVED: tuple[Kind, ...] = (
+    *("spectral", "random", "mixture", "random", "mixture"),
+    *("random", "copy", "random", "mixture", "random"),
+)
 """The same where rows are many and tell how their log-likelihood bends: few are needed until two agree."""
 
 SHARPNESS = (0.5, 0.3, 0.8)

@@ -49,11 +49,17 @@ SHARE_OF_ERROR = 0.002
 SOFTENED = 1e-6
 """The share that is made uniform when a start goes on to more rows: what some rule out, others may show."""
 
-SHARE_OF_ERROR_CURVED = 0.05
+SHARE_OF_ERROR_CURVED = 0.02
 """The same where the part tells how the log-likelihood of more rows bends: what is left is soon gained there."""
 
 AGREEMENT = 0.05
 """There two starts agree if they differ by no more of the chance error of the part."""
+
+LATE_TIMES = 2
+"""There those that enter once moments were found wanting climb so many times as long: they come from farther."""
+
+HOPELESS = 0.4
+"""There those that are behind the leader by more of the chance error then do not turn to Newton's steps."""
 
 TOLD = 4.0
 """There moments tell the tables if a climb from them gains no more times the chance error of the part."""
@@ -134,13 +140,13 @@ class Field:
         self._course = course
         self._draws = part.draws
         self._is_first = part.is_first
-        self._few_rows = len(part.rows.weights) <= FEW_ROWS
+        self._is_curved = course.is_curved and not at_once
+        self._few_rows = len(part.rows.weights) <= FEW_ROWS and not self._is_curved
         self._many_hidden = len(course.graph.hidden) > 1
         self._problem = course.whole if self.is_last else course.problem(part.rows, 1)
         self._at_once = at_once or self._few_rows
         self._times = STAY_TIMES if self._few_rows else 1
         many_rows = course.has_many_rows
-        self._is_curved = course.is_curved and not at_once
         if many_rows and self._many_hidden and part.is_first and not self.is_last and not self._is_curved:
             self._times *= PART_TIMES
         self.rounds = rounds_of(
@@ -164,8 +170,12 @@ class Field:
     def enter(self, start: Start, heats: Sequence[Round]) -> None:
         """Let a start run all heats so far, or as many as those who ran them before let it stay in."""
         runner = _Runner(start.name, self._climbed(start), start.curvature)
+        longer = LATE_TIMES if self._is_curved and len(heats) > 1 else 1
         for number, heat in enumerate(heats):
-            self.run(runner, heat)
+            if heat.curved and longer > 1 and self.runners[0].height - runner.height > HOPELESS * self._chance:
+                runner.is_out = True
+                break
+            self.run(runner, heat if heat.curved else heat._replace(steps=longer * heat.steps))
             if number < len(heats) - 1:
                 ahead = sum(height > runner.height for height in self._heights[number])
                 self._heights[number].append(runner.height)
@@ -174,6 +184,11 @@ class Field:
                 break
         self.runners.append(runner)
         self._entered += 1
+
+    @property
+    def _chance(self) -> float:
+        """How much chance alone makes of the objective on these rows."""
+        return self._problem.layout.learned_count / (2.0 * self._draws) * self._problem.weight
 
     def run(self, runner: _Runner, heat: Round) -> None:
         """Let a start run a heat."""
@@ -242,11 +257,11 @@ class Field:
     def _is_confirmed(self) -> bool:
         """Return whether moments, or another start, lead to where the leader has come by Newton's steps."""
         leader, *others = self.runners
-        chance = self._problem.layout.learned_count / (2.0 * self._draws) * self._problem.weight
-        if leader.curvature and leader.name == "spectral" and leader.height - leader.first <= TOLD * chance:
+        told = self._is_first and leader.name == "spectral" and leader.curvature
+        if told and leader.height - leader.first <= TOLD * self._chance:
             return True
         turned = [runner.height for runner in (leader, *others[:1]) if runner.curvature]
-        return len(turned) == 2 and turned[0] - turned[1] <= AGREEMENT * chance
+        return len(turned) == 2 and turned[0] - turned[1] <= AGREEMENT * self._chance
 
     def _is_level(self) -> bool:
         """Return whether it does not matter which start wins; few rows have many optima, which show late."""

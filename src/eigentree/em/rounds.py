@@ -70,15 +70,16 @@ LATER = (Round(20, 3, True, entered=ALL), Round(40, 3, True), Round(80, 2, True)
 OPENING_CURVED = (
     Round(20, ALL, True, entered=1),
     Round(40, ALL, True),
-    Round(15, ALL, True, curved=True),
-    Round(5, 2, entered=4),
-    Round(5, 2, entered=6),
+    Round(20, ALL, True, curved=True),
+    Round(10, 3, entered=4),
+    Round(10, 2, entered=7),
+    Round(10, 2, entered=10),
 )
 """Heats of starts that have not run yet, on a part of many rows that tells how their log-likelihood bends: climbs
 end there soon after they have come near their top. More enter as long as neither moments nor another start agree
 with the leader."""
 
-LATER_CURVED = (Round(8, 2, entered=ALL), Round(12, 1))
+LATER_CURVED = (Round(10, 2, entered=ALL), Round(40, 1))
 """The same on more rows."""
 
 LATER_OF_MANY = (Round(20, 3, entered=ALL), Round(40, 2), Round(80, 1))

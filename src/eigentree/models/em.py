@@ -69,7 +69,8 @@ class EMJunctionTree(StepsFace):
         five parts of the rows, whatever this says.
     tol : float, optional
         Of `stopping`: unless given, 1e-4 for "paper", and for "gain" 4e-6 nats per row, or 1/200 of the error
-        that chance makes (p / 2n for p entries of tables and n rows) where that is more and 32,000 rows differ.
+        that chance makes (p / 2n for p entries of tables and n rows) where that is more and 32,000 rows differ; a
+        race on these ends with Newton's steps, and at 1/50 of it.
     max_iter : int
         Most steps of a climb.
     init : {"race", "spectral", "mixture", "copy", "random"} or LatentNetwork
