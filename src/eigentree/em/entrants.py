@@ -54,12 +54,6 @@ FOR_LONG: tuple[Kind, ...] = (
 )
 """The same where starts climb for long before any is left behind: more are random, because these end highest."""
 
-CURVED: tuple[Kind, ...] = (
-    *("spectral", "random", "mixture", "random", "mixture"),
-    *("random", "copy", "random", "mixture", "random"),
-)
-"""The same where rows are many and tell how their log-likelihood bends: few are needed until two agree."""
-
 SHARPNESS = (0.5, 0.3, 0.8)
 """How much of a class is the row that it is seeded by, in turn."""
 
@@ -118,13 +112,15 @@ class Office:
         for_long : bool
             Whether those with many hidden variables climb for long before any is left behind.
         curved : bool
-            Whether rows are many and tell how their log-likelihood bends.
+            Whether what moments tell comes first, alone, on rows that tell how their log-likelihood bends.
         random : Generator
         """
         if not self._hidden:
             return self.of_kinds(["random"], random)
-        many_hidden = CURVED if curved else FOR_LONG if for_long else MANY_HIDDEN
+        many_hidden = FOR_LONG if for_long else MANY_HIDDEN
         kinds = ONE_HIDDEN if len(self._hidden) == 1 else many_hidden
+        if curved:
+            kinds = ("spectral", *(kind for kind in kinds if kind != "spectral"))
         if len(self.rows.weights) <= FEW_ROWS:
             # All spectral starts are one.
             kinds += tuple(kind for kind in kinds if kind != "spectral") * (FEW_ROWS_TIMES - 1)

@@ -52,17 +52,8 @@ SOFTENED = 1e-6
 SHARE_OF_ERROR_CURVED = 0.02
 """The same where the part tells how the log-likelihood of more rows bends: what is left is soon gained there."""
 
-AGREEMENT = 0.05
-"""There two starts agree if they differ by no more of the chance error of the part."""
-
-LATE_TIMES = 2
-"""There those that enter once moments were found wanting climb so many times as long: they come from farther."""
-
-HOPELESS = 0.4
-"""There those that are behind the leader by more of the chance error then do not turn to Newton's steps."""
-
 TOLD = 4.0
-"""There moments tell the tables if a climb from them gains no more times the chance error of the part."""
+"""Moments are confirmed if a climb from them gains no more times the chance error of the part that it is on."""
 
 PART_TIMES = 2
 """On the first part of many rows so many times as many starts can enter and stay, where there are several."""
@@ -134,13 +125,13 @@ class Field:
     rounds : tuple of Round
     """
 
-    def __init__(self, course: Course, part: Part, at_once: bool) -> None:
+    def __init__(self, course: Course, part: Part, at_once: bool, probing: bool = False) -> None:
         self.runners: list[_Runner] = []
         self.is_last = part.rows is course.rows
         self._course = course
         self._draws = part.draws
-        self._is_first = part.is_first
-        self._is_curved = course.is_curved and not at_once
+        self._has_curvature = course.is_curved and not at_once
+        self._is_curved = self._has_curvature and (probing or not part.is_first)
         self._few_rows = len(part.rows.weights) <= FEW_ROWS and not self._is_curved
         self._many_hidden = len(course.graph.hidden) > 1
         self._problem = course.whole if self.is_last else course.problem(part.rows, 1)
@@ -159,7 +150,7 @@ class Field:
 
     def opened(self) -> None:
         """Let no more starts enter where the leader has arrived before."""
-        self._settled |= bool(self.runners) and self.runners[0].arrived and not self._is_curved
+        self._settled |= bool(self.runners) and self.runners[0].arrived and not self._has_curvature
 
     def has_room(self, heat: Round) -> bool:
         """Return whether one more start may enter: one at least, and no more where it no longer matters."""
@@ -170,12 +161,8 @@ class Field:
     def enter(self, start: Start, heats: Sequence[Round]) -> None:
         """Let a start run all heats so far, or as many as those who ran them before let it stay in."""
         runner = _Runner(start.name, self._climbed(start), start.curvature)
-        longer = LATE_TIMES if self._is_curved and len(heats) > 1 else 1
         for number, heat in enumerate(heats):
-            if heat.curved and longer > 1 and self.runners[0].height - runner.height > HOPELESS * self._chance:
-                runner.is_out = True
-                break
-            self.run(runner, heat if heat.curved else heat._replace(steps=longer * heat.steps))
+            self.run(runner, heat)
             if number < len(heats) - 1:
                 ahead = sum(height > runner.height for height in self._heights[number])
                 self._heights[number].append(runner.height)
@@ -254,19 +241,13 @@ class Field:
         share = SHARE_OF_ERROR_CURVED if self._is_curved else SHARE_OF_ERROR
         return Stopping.within_chance(share, self._problem.layout.learned_count, self._draws)
 
-    def _is_confirmed(self) -> bool:
-        """Return whether moments, or another start, lead to where the leader has come by Newton's steps."""
-        leader, *others = self.runners
-        told = self._is_first and leader.name == "spectral" and leader.curvature
-        if told and leader.height - leader.first <= TOLD * self._chance:
-            return True
-        turned = [runner.height for runner in (leader, *others[:1]) if runner.curvature]
-        return len(turned) == 2 and turned[0] - turned[1] <= AGREEMENT * self._chance
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether what moments tell is where a climb on these rows ends, as far as chance lets them tell."""
+        return any(runner.height - runner.first <= TOLD * self._chance for runner in self.runners[:1])
 
     def _is_level(self) -> bool:
         """Return whether it does not matter which start wins; few rows have many optima, which show late."""
-        if self._is_curved:
-            return self._is_confirmed()
         if self._few_rows or len(self.runners) == 1:
             return False
         # Where climbs are short, two that agree tell enough.
@@ -284,23 +265,24 @@ class Field:
         hopeful = [runner for runner in others if self._has_hope(runner, heat)]
         if self._is_level():
             self._settled = self._agree = True
-            hopeful = hopeful if self._many_hidden and not self._is_curved else []
+            hopeful = hopeful if self._many_hidden else []
         self.runners = [leader, *hopeful][: heat.most * self._times]
         return Heat(len(self._problem.rows.weights), steps, standings)
 
-    def standing(self, heats: tuple[Heat, ...], absent: Mapping[str, str]) -> Standing:
+    def standing(self, heats: Sequence[Heat], absent: Mapping[str, str]) -> Standing:
         """Return how the race stands, given what earlier heats showed."""
         leader = max(self.runners, key=lambda runner: runner.height)
         climbs = tuple((runner.name, runner.climb) for runner in self.runners) if self.is_last else ()
         steps = max((len(climb.history) - 1 for _, climb in climbs), default=0)
-        return Standing(self._start(leader), heats, climbs, absent, steps)
+        return Standing(self._start(leader), tuple(heats), climbs, absent, steps)
 
     def starts(self) -> list[Start]:
         """Return the starts with which to go on to more rows."""
-        if self._is_curved and not self._is_first and not self.is_last:
-            # More rows tell more of the curvature.
+        if self._has_curvature and not self.is_last:
             for runner in self.runners:
-                runner.curvature = Curvature.of(self._problem, runner.climb.here)
+                # What a few steps ago was told on these rows still holds.
+                if not any(heat.curved for heat in self.rounds):
+                    runner.curvature = Curvature.of(self._problem, runner.climb.here)
         return [self._start(runner) for runner in self.runners]
 
     def _start(self, runner: _Runner) -> Start:

@@ -10,6 +10,11 @@ what climbs higher from there takes its place.
 
 Two starts begin, and others enter before later heats, once the leader's climb proves to be long; they run the heats
 that they missed. So what a race costs is in proportion to what it decides: where a climb is short, few are tried.
+
+Where rows are many, the spectral start runs alone at first. Its tables come from moments of all rows. If a climb on
+a part of the rows gains little more from them than chance makes of that part, moments and likelihood have led to
+the same place, and no other start is asked. What a part tells of the curvature of the log-likelihood makes climbs
+on more rows short, whoever runs there.
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from eigentree.em.course import Course
+    from eigentree.em.course import Course, Part
     from eigentree.em.distinct import DistinctRows
     from eigentree.em.standing import Heat, Standing
     from eigentree.em.starts import Start
@@ -56,35 +61,56 @@ def raced(
     at_once : bool
         Whether all take part, from the beginning.
     """
-    heats: tuple[Heat, ...] = ()
+    heats: list[Heat] = []
     absent: dict[str, str] = {}
-    waiting = deque(entrants)
-    for part in course.parts(random):
+    waiting, parts = deque(entrants), course.parts(random)
+    if course.is_curved and not at_once:
+        # If the likelihood confirms what the first start tells, no other is asked on this part.
+        probe = Field(course, parts[0], at_once, probing=True)
+        yield from _run(probe, parts[0], deque([waiting.popleft()]), heats, absent)
+        if probe.is_confirmed:
+            waiting, parts = deque(), parts[1:]
+        waiting.extendleft(_going_on(probe))
+    for part in parts:
         field = Field(course, part, at_once)
-        for number, heat in enumerate(field.rounds):
-            field.opened()
-            for runner in field.runners:
-                field.run(runner, heat)
-                yield field.standing(heats, absent)
-            while waiting and field.has_room(heat):
-                entrant = waiting.popleft()
-                try:
-                    start = entrant.make(part.rows)
-                except EigentreeError as error:
-                    absent[entrant.name] = str(error)
-                    continue
-                field.enter(start, field.rounds[: number + 1])
-                yield field.standing(heats, absent)
-            if not field.runners:
-                raise RankError(_nobody(absent))
-            heats = (*heats, field.closed(number, heat))
-        waiting = deque(Entrant(start.name, partial(_again, start)) for start in field.starts())
+        yield from _run(field, part, waiting, heats, absent)
+        if not field.runners:
+            raise RankError(_nobody(absent))
+        waiting = deque(_going_on(field))
     for _ in field.resettling(random):
         yield field.standing(heats, absent)
     for runner in field.runners[:finalists]:
         while not runner.arrived:
             runner.advance(1)
             yield field.standing(heats, absent)
+
+
+def _run(
+    field: Field, part: Part, waiting: deque[Entrant], heats: list[Heat], absent: dict[str, str]
+) -> Iterator[Standing]:
+    """Yield how a race stands while all heats on a part of the rows are run, which are added to those before."""
+    for number, heat in enumerate(field.rounds):
+        field.opened()
+        for runner in field.runners:
+            field.run(runner, heat)
+            yield field.standing(heats, absent)
+        while waiting and field.has_room(heat):
+            entrant = waiting.popleft()
+            try:
+                start = entrant.make(part.rows)
+            except EigentreeError as error:
+                absent[entrant.name] = str(error)
+                continue
+            field.enter(start, field.rounds[: number + 1])
+            yield field.standing(heats, absent)
+        if not field.runners:
+            return
+        heats.append(field.closed(number, heat))
+
+
+def _going_on(field: Field) -> list[Entrant]:
+    """Return those who go on to other rows."""
+    return [Entrant(start.name, partial(_again, start)) for start in field.starts()]
 
 
 def _nobody(absent: Mapping[str, str]) -> str:
