@@ -104,23 +104,19 @@ class Office:
     rows: DistinctRows
     gaps: frozenset[str]
 
-    def racing(self, for_long: bool, curved: bool, random: np.random.Generator) -> list[Entrant]:
+    def racing(self, for_long: bool, random: np.random.Generator) -> list[Entrant]:
         """Return those who take part in a race, in the order in which they enter.
 
         Parameters
         ----------
         for_long : bool
             Whether those with many hidden variables climb for long before any is left behind.
-        curved : bool
-            Whether what moments tell comes first, alone, on rows that tell how their log-likelihood bends.
         random : Generator
         """
         if not self._hidden:
             return self.of_kinds(["random"], random)
         many_hidden = FOR_LONG if for_long else MANY_HIDDEN
         kinds = ONE_HIDDEN if len(self._hidden) == 1 else many_hidden
-        if curved:
-            kinds = ("spectral", *(kind for kind in kinds if kind != "spectral"))
         if len(self.rows.weights) <= FEW_ROWS:
             # All spectral starts are one.
             kinds += tuple(kind for kind in kinds if kind != "spectral") * (FEW_ROWS_TIMES - 1)

@@ -125,13 +125,12 @@ class Field:
     rounds : tuple of Round
     """
 
-    def __init__(self, course: Course, part: Part, at_once: bool, probing: bool = False) -> None:
+    def __init__(self, course: Course, part: Part, at_once: bool, curved: bool = False) -> None:
         self.runners: list[_Runner] = []
         self.is_last = part.rows is course.rows
         self._course = course
         self._draws = part.draws
-        self._has_curvature = course.is_curved and not at_once
-        self._is_curved = self._has_curvature and (probing or not part.is_first)
+        self._is_curved = curved
         self._few_rows = len(part.rows.weights) <= FEW_ROWS and not self._is_curved
         self._many_hidden = len(course.graph.hidden) > 1
         self._problem = course.whole if self.is_last else course.problem(part.rows, 1)
@@ -150,7 +149,7 @@ class Field:
 
     def opened(self) -> None:
         """Let no more starts enter where the leader has arrived before."""
-        self._settled |= bool(self.runners) and self.runners[0].arrived and not self._has_curvature
+        self._settled |= bool(self.runners) and self.runners[0].arrived
 
     def has_room(self, heat: Round) -> bool:
         """Return whether one more start may enter: one at least, and no more where it no longer matters."""
@@ -278,7 +277,7 @@ class Field:
 
     def starts(self) -> list[Start]:
         """Return the starts with which to go on to more rows."""
-        if self._has_curvature and not self.is_last:
+        if self._is_curved and not self.is_last:
             for runner in self.runners:
                 # What a few steps ago was told on these rows still holds.
                 if not any(heat.curved for heat in self.rounds):

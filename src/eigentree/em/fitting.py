@@ -40,7 +40,7 @@ def fitted(
         return _each(course, [Start("given", course.whole.layout.vector(init))])
     office = Office(course.graph, course.rows, course.gaps)
     if init == "race":
-        return raced(course, office.racing(course.has_one_part, course.is_curved, random), restarts, random)
+        return raced(course, office.racing(course.has_one_part, random), restarts, random)
     entrants = office.of_kinds([init] * restarts, random)
     if init == "random":
         return _each(course, [entrant.make(course.rows) for entrant in entrants])

@@ -13,8 +13,8 @@ that they missed. So what a race costs is in proportion to what it decides: wher
 
 Where rows are many, the spectral start runs alone at first. Its tables come from moments of all rows. If a climb on
 a part of the rows gains little more from them than chance makes of that part, moments and likelihood have led to
-the same place, and no other start is asked. What a part tells of the curvature of the log-likelihood makes climbs
-on more rows short, whoever runs there.
+the same place, and no other start is asked. What the part tells of the curvature of the log-likelihood makes the
+climbs on more rows short then. Else all starts race as they do elsewhere.
 """
 
 from __future__ import annotations
@@ -64,15 +64,16 @@ def raced(
     heats: list[Heat] = []
     absent: dict[str, str] = {}
     waiting, parts = deque(entrants), course.parts(random)
-    if course.is_curved and not at_once:
-        # If the likelihood confirms what the first start tells, no other is asked on this part.
-        probe = Field(course, parts[0], at_once, probing=True)
-        yield from _run(probe, parts[0], deque([waiting.popleft()]), heats, absent)
-        if probe.is_confirmed:
-            waiting, parts = deque(), parts[1:]
-        waiting.extendleft(_going_on(probe))
+    told = [entrant for entrant in entrants if entrant.name == "spectral"]
+    is_confirmed = False
+    if told and course.is_curved and not at_once:
+        probe = Field(course, parts[0], at_once, curved=True)
+        yield from _run(probe, parts[0], deque(told[:1]), heats, absent)
+        is_confirmed = probe.is_confirmed
+        if is_confirmed:
+            waiting, parts = deque(_going_on(probe)), parts[1:]
     for part in parts:
-        field = Field(course, part, at_once)
+        field = Field(course, part, at_once, curved=is_confirmed)
         yield from _run(field, part, waiting, heats, absent)
         if not field.runners:
             raise RankError(_nobody(absent))
