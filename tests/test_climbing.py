@@ -9,10 +9,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import eigentree as et
+from eigentree.em.accelerating import MEMORY, Accelerator
 from eigentree.em.climbing import (
-    MEMORY,
     TRIES,
-    Accelerator,
     Climb,
     Evaluation,
     Problem,

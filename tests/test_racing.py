@@ -15,11 +15,11 @@ from shared_files import shared_file
 
 import eigentree as et
 from eigentree.em.climbing import Problem, Stopping, climbed, remaining_gain
+from eigentree.em.course import Course, part_of
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.entrants import KINDS, Office
 from eigentree.em.expectation import Expectation
 from eigentree.em.parameters import ParameterLayout
-from eigentree.em.racing import Course, part_of
 from eigentree.em.starts import Classes, carried, seeded
 
 SOME = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])

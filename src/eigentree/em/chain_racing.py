@@ -10,7 +10,7 @@ import numpy as np
 from eigentree.em.chain_resettling import resettled
 from eigentree.em.chain_starts import start_of
 from eigentree.em.climbing import climbed
-from eigentree.em.racing import Heat
+from eigentree.em.standing import Heat
 from eigentree.engine.sequence_passes import SequencePass
 from eigentree.engine.symbols import Symbols
 

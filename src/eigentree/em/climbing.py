@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from eigentree.em.accelerating import Accelerator
 from eigentree.em.distinct import margins
 from eigentree.em.expectation import Expectation
 from eigentree.em.prior import spread
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from eigentree.arrays import Booleans, Floats, Integers
+    from eigentree.em.curvature import Curvature
     from eigentree.em.distinct import DistinctRows
     from eigentree.em.expectation import CodedRows, ExpectedCounts
     from eigentree.em.parameters import ParameterLayout
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "USUAL_TOLERANCES",
-    "Accelerator",
     "Climb",
     "Evaluation",
     "Kept",
@@ -44,18 +45,6 @@ __all__ = [
 ]
 
 Rule: TypeAlias = Literal["gain", "paper"]
-
-MEMORY = 10
-"""How many earlier steps an accelerated step looks back on."""
-
-SMALLEST_SHARE = 0.1
-"""An accelerated step leaves each root at least this share of the smaller of where it is and where EM would go."""
-
-CURVED = 1e-10
-"""A step is looked back on if the gradient fell along it by more, as the cosine of move and fall."""
-
-SHORTER = (0.1, 0.5)
-"""Bounds of the share to which a step is shortened that lowered the objective."""
 
 TRIES = 3
 """How often a step is tried, shorter and shorter, before all that was remembered is given up."""
@@ -74,6 +63,10 @@ USUAL_TOLERANCES = {"gain": 4e-6, "paper": 1e-4}
 
 DEAR_ROWS, SHARE_OF_ERROR = 32_000, 0.005
 """With so many rows that differ steps are dear, and such a share of chance error is not climbed for."""
+
+SHARE_OF_ERROR_BY_NEWTON, NEWTONS_STRETCH = 0.02, 10
+"""The same where steps are Newton's, and by how many at least the rest is judged: the first few gain so much that
+what comes after them would look like nothing, even where it goes on for long."""
 
 PATIENCE = 15
 """How many steps validation rows may not become likelier before a climb ends."""
@@ -279,10 +272,13 @@ class Stopping(NamedTuple):
         "gain": no more than `tol` is still to be gained in log-likelihood per row. "paper": the objective f
         satisfies |f(t) - f(t-1)| <= tol (|f(t)| + |f(t-1)|) / 2 (section 9).
     tol : float
+    stretch : int
+        By the gain of how many steps at least the remaining gain is judged.
     """
 
     rule: Rule
     tol: float
+    stretch: int = SHORTEST_STRETCH
 
     @classmethod
     def usual(cls, rule: Rule, rows: DistinctRows, parameters: int) -> Stopping:
@@ -297,6 +293,13 @@ class Stopping(NamedTuple):
             tol = max(tol, cls.within_chance(SHARE_OF_ERROR, parameters, weight).tol)
         return cls(rule, tol)
 
+    def eased(self, rows: DistinctRows, parameters: int) -> Stopping:
+        """Return when a climb by Newton's steps has arrived, unless a tolerance was given: somewhat sooner."""
+        if self != Stopping.usual("gain", rows, parameters) or len(rows.weights) < DEAR_ROWS:
+            return self
+        newton = Stopping.within_chance(SHARE_OF_ERROR_BY_NEWTON, parameters, float(rows.weights.sum()))
+        return Stopping("gain", max(self.tol, newton.tol), NEWTONS_STRETCH)
+
     @classmethod
     def within_chance(cls, share: float, parameters: int, rows: float) -> Stopping:
         """Return when no more is to be gained than a share of what chance makes of so many rows.
@@ -308,7 +311,7 @@ class Stopping(NamedTuple):
     def reached(self, history: Sequence[float], weight: float) -> bool:
         """Return whether a climb has arrived, given its objectives and the weight of its rows."""
         if self.rule == "gain":
-            return remaining_gain(history) <= self.tol * weight
+            return remaining_gain(history, self.stretch) <= self.tol * weight
         return len(history) > 1 and has_converged(history[-2], history[-1], self.tol)
 
 
@@ -320,10 +323,12 @@ def climbed(
     accelerate: bool,
     validation: Objective | None = None,
     patience: int = PATIENCE,
+    curvature: Curvature | None = None,
 ) -> Iterator[Climb]:
     """Yield a climb at its start and after each step, until it has arrived or `max_iter` is reached.
 
-    With validation rows it also ends once these have not become likelier for `patience` steps.
+    With validation rows it also ends once these have not become likelier for `patience` steps. Accelerated steps
+    are Newton's where it is told how the log-likelihood bends, by a part of the rows.
 
     Raises
     ------
@@ -338,7 +343,8 @@ def climbed(
         )
     climb = _validated(Climb(here, (here.objective,)), validation)
     yield climb
-    accelerator = Accelerator(problem.layout) if accelerate else None
+    told = curvature.factored(problem.weight) if curvature else None
+    accelerator = Accelerator(problem.layout, told) if accelerate else None
     for _ in range(max_iter):
         moved = _accelerated(problem, climb, accelerator) if accelerator else None
         plain = moved is None
@@ -387,13 +393,13 @@ def has_converged(before: float, after: float, tol: float) -> bool:
     return math.isfinite(before) and abs(after - before) <= tol * (abs(after) + abs(before)) / 2
 
 
-def remaining_gain(history: Sequence[float]) -> float:
+def remaining_gain(history: Sequence[float], shortest: int = SHORTEST_STRETCH) -> float:
     """Return how much an objective is still expected to rise, given its values so far; infinity if too few.
 
     The gains of two stretches of steps, one after the other, are taken as the last of a geometric series. A stretch
     is longer in a long climb, where the rate itself becomes slower.
     """
-    stretch = max(SHORTEST_STRETCH, len(history) // SHARE_OF_CLIMB)
+    stretch = max(shortest, len(history) // SHARE_OF_CLIMB)
     if len(history) <= 2 * stretch or not math.isfinite(history[-1 - 2 * stretch]):
         return math.inf
     before = history[-1 - stretch] - history[-1 - 2 * stretch]
@@ -401,101 +407,3 @@ def remaining_gain(history: Sequence[float]) -> float:
     rate = last / before if before > 0 else FASTEST_RATE
     rate = min(max(rate, FASTEST_RATE), SLOWEST_RATE)
     return last * rate / (1.0 - rate)
-
-
-class Accelerator:
-    """Quasi-Newton steps (L-BFGS) on the square roots of the parameters.
-
-    There the distance of two distributions is Hellinger's, which does not favour large parameters, and the
-    curvature that rows without gaps would have is four times the expected count of each distribution. What is not
-    known yet of the true curvature is taken to be that: the first step is EM's own but for terms of higher order.
-    """
-
-    def __init__(self, layout: ParameterLayout) -> None:
-        self._layout = layout
-        self._last: _Place | None = None
-        self._pairs: list[_Pair] = []
-        self._try: _Try | None = None
-
-    def forget(self) -> None:
-        """Start again from the next step."""
-        self._last = None
-        self._pairs.clear()
-
-    def propose(self, here: Evaluation) -> Floats | None:
-        """Return where a quasi-Newton step leads, or None when nothing is known of the curvature."""
-        place = _Place.of(here, self._layout)
-        if self._last is not None:
-            move, fall = place.roots - self._last.roots, self._last.gradient - place.gradient
-            along = float(move @ fall)
-            if along > CURVED * math.sqrt(float(move @ move) * float(fall @ fall)):
-                self._pairs = [*self._pairs, _Pair(move, fall, along)][-MEMORY:]
-        self._last = place
-        if not self._pairs:
-            return None
-        direction = self._direction(place.gradient, here.totals)
-        self._try = _Try(here, direction, float(place.gradient @ direction), 1.0)
-        return self._reached(self._try)
-
-    def shortened(self, objective: float) -> Floats:
-        """Return where a shorter step leads, after one that led to this objective: to the top of a parabola."""
-        assert self._try is not None
-        here, direction, slope, length = self._try
-        missed = slope * length + here.objective - objective
-        share = slope * length / (2.0 * missed) if missed > 0.0 else 0.0
-        shorter = length * min(max(share, SHORTER[0]), SHORTER[1])
-        self._try = _Try(here, direction, slope, shorter)
-        return self._reached(self._try)
-
-    def _direction(self, gradient: Floats, totals: Floats) -> Floats:
-        """Return the gradient times the inverse of the curvature that was seen (Nocedal's two loops)."""
-        direction = gradient.copy()
-        shares = []
-        for pair in reversed(self._pairs):
-            shares.append(float(pair.move @ direction) / pair.along)
-            direction -= shares[-1] * pair.fall
-        np.divide(direction, 4.0 * totals, out=direction, where=totals > 0)
-        for pair, share in zip(self._pairs, reversed(shares), strict=True):
-            direction += (share - float(pair.fall @ direction) / pair.along) * pair.move
-        return direction
-
-    def _reached(self, attempt: _Try) -> Floats:
-        """Return the parameters to which a step leads: zero where EM leads to zero, and nowhere else."""
-        here = attempt.here
-        roots, targets = np.sqrt(here.parameters), np.sqrt(here.following)
-        reached = np.maximum(
-            roots + attempt.length * attempt.direction, SMALLEST_SHARE * np.minimum(roots, targets)
-        )
-        proposed = self._layout.normalised(np.where(targets > 0, reached**2, 0.0), here.following)
-        return np.where(self._layout.learned, proposed, here.following)
-
-
-class _Place(NamedTuple):
-    """Where a climb was: the roots of the parameters, and the gradient of the objective in them."""
-
-    roots: Floats
-    gradient: Floats
-
-    @classmethod
-    def of(cls, here: Evaluation, layout: ParameterLayout) -> _Place:
-        roots = np.sqrt(here.parameters)
-        # The slope of a count c times log r^2 is 2 c / r; what would only lengthen a distribution is taken out.
-        slopes = np.divide(here.following, roots, out=np.zeros_like(roots), where=layout.learned & (roots > 0))
-        return cls(roots, np.where(layout.learned, 2.0 * here.totals * (slopes - roots), 0.0))
-
-
-class _Pair(NamedTuple):
-    """A move, how the gradient fell along it, and their product."""
-
-    move: Floats
-    fall: Floats
-    along: float
-
-
-class _Try(NamedTuple):
-    """A step that is tried: from where, in which direction with which slope, and what share of it."""
-
-    here: Evaluation
-    direction: Floats
-    slope: float
-    length: float

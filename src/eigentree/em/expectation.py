@@ -247,6 +247,35 @@ class Expectation:
         filled = self._values.filled(parameters)
         return _whole(self._found(filled.scaled, rows, threads, 0, single), filled, rows.line_weights)
 
+    def batches(self, parameters: Floats, codes: Codes, weights: Floats, size: int) -> Floats:
+        """Return the expected counts of each batch of so many consecutive rows, shape (batches, parameters).
+
+        Parameters
+        ----------
+        parameters : array
+        codes : (leaves, rows)
+            As the leaves read them; all rows must be possible.
+        weights : (rows,)
+        size : int
+            The last batch may have fewer rows.
+        """
+        filled = self._values.filled(parameters)
+        values, transposed = filled.scaled, filled.scaled[self._values.transposed]
+        for layout in (self._usual, self._careful):
+            width, many = _width(size, values.itemsize), True if layout.many else None
+            lines, exponent = np.empty((layout.lines, width)), np.empty(width, np.int64)
+            sums, impossible = np.empty((-(-len(weights) // size), len(values))), -1
+            for number, each in enumerate(sums):
+                begin, end = number * size, min((number + 1) * size, len(weights))
+                buffers = Buffers(lines, exponent, np.zeros((COPIES, len(values))))
+                _, found = expected(layout.tree, values, transposed, codes, weights, begin, end, buffers, many)
+                impossible = max(impossible, found)
+                each[:] = buffers.sums.sum(axis=0)
+            if impossible < 0:
+                break
+        counts: Floats = sums @ self._values.counting(filled)
+        return counts
+
     def over(
         self,
         parameters: Floats,

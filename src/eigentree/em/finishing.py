@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eigentree.em.climbing import Problem, Stopping, climbed
+from eigentree.em.course import part_of
 from eigentree.em.distinct import columns_with_gaps
 from eigentree.em.frozen import completed, softened
-from eigentree.em.racing import part_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from eigentree.em.entrants import Office
-from eigentree.em.racing import Standing, raced
+from eigentree.em.racing import raced
+from eigentree.em.standing import Standing
 from eigentree.em.starts import Start
 from eigentree.exact.network import LatentNetwork
 
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from eigentree.em.climbing import Climb
+    from eigentree.em.course import Course
     from eigentree.em.entrants import Kind
-    from eigentree.em.racing import Course
 
 __all__ = ["fitted"]
 

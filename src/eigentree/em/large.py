@@ -18,7 +18,7 @@ from eigentree.em.expectation import Expectation
 from eigentree.em.fitting import fitted
 from eigentree.em.frozen import softened
 from eigentree.em.parted import PartedProblem
-from eigentree.em.racing import Standing
+from eigentree.em.standing import Standing
 from eigentree.em.starts import Start
 from eigentree.exact.network import LatentNetwork
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from eigentree.arrays import Codes, Floats, Integers
     from eigentree.counting.pairs import PairCounts
     from eigentree.data.columns import Columns
+    from eigentree.em.course import Course
     from eigentree.em.distinct import DistinctRows
     from eigentree.em.entrants import Kind
     from eigentree.em.parameters import ParameterLayout
     from eigentree.em.parted import Parts
-    from eigentree.em.racing import Course
 
 __all__ = [
     "FarRows",

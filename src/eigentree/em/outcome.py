@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from eigentree.em.racing import Heat, Standing
+    from eigentree.em.standing import Heat, Standing
 
 __all__ = ["StartOutcome"]
 

@@ -114,8 +114,8 @@ class ParameterLayout:
         return frequencies
 
     def totals(self, counts: Floats) -> Floats:
-        """Return, for each parameter, what the counts of its distribution add up to."""
-        return np.repeat(np.add.reduceat(counts, self._first), self.lengths)
+        """Return, for each parameter, what the counts of its distribution add up to (along the last axis)."""
+        return np.repeat(np.add.reduceat(counts, self._first, axis=-1), self.lengths, axis=-1)
 
     @cached_property
     def _first(self) -> Integers:

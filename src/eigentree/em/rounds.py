@@ -19,12 +19,15 @@ class Round(NamedTuple):
         Whether starts may hope for more than they gained.
     entered : int
         How many starts have entered when it begins, the earlier ones included.
+    curved : bool
+        Whether starts turn to Newton's steps in it.
     """
 
     steps: int
     most: int
     slow: bool = False
     entered: int = 0
+    curved: bool = False
 
 
 ALL = 1_000
@@ -64,6 +67,16 @@ RESETTLED = (Round(20, 2, entered=2), Round(20, 2, entered=4), Round(40, 1))
 LATER = (Round(20, 3, True, entered=ALL), Round(40, 3, True), Round(80, 2, True), Round(160, 2, True))
 """Heats on more rows than before."""
 
+OPENING_CURVED = (
+    Round(20, 1, entered=1),
+    Round(40, 1),
+    Round(40, 1, curved=True),
+)
+"""Heats of what moments tell, alone on a part of many rows: Newton's steps soon end a climb near its top."""
+
+LATER_CURVED = (Round(10, 2, entered=ALL), Round(40, 1))
+"""The same on more rows."""
+
 LATER_OF_MANY = (Round(20, 3, entered=ALL), Round(40, 2), Round(80, 1))
 """The same where rows are many, and steps on them dear."""
 
@@ -72,7 +85,7 @@ LAST = Round(320, 1)
 
 
 def rounds_of(
-    is_first: bool, many_hidden: bool, many_rows: bool, is_last: bool, is_resettled: bool
+    is_first: bool, many_hidden: bool, many_rows: bool, is_last: bool, is_resettled: bool, is_curved: bool
 ) -> tuple[Round, ...]:
     """Return the heats on some rows.
 
@@ -88,9 +101,13 @@ def rounds_of(
         Whether these are all rows.
     is_resettled : bool
         Whether the leader is resettled afterwards.
+    is_curved : bool
+        Whether parts of the rows tell how the log-likelihood of all of them bends.
     """
     rounds: tuple[Round, ...]
-    if not is_first:
+    if is_curved:
+        rounds = OPENING_CURVED if is_first else LATER_CURVED
+    elif not is_first:
         rounds = LATER_OF_MANY if many_rows else LATER
     elif is_resettled:
         rounds = RESETTLED

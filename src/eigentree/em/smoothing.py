@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from eigentree.em.climbing import Stopping, climbed
+from eigentree.em.course import part_of
 from eigentree.em.fitting import fitted
 from eigentree.em.frozen import softened
 from eigentree.em.progress import shown_progress
-from eigentree.em.racing import part_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from eigentree.arrays import Floats
+    from eigentree.em.course import Course
     from eigentree.em.distinct import DistinctRows
     from eigentree.em.entrants import Kind
-    from eigentree.em.racing import Course
     from eigentree.exact.network import LatentNetwork
 
 __all__ = ["FEW_PSEUDO_COUNTS", "chosen_pseudo_counts"]

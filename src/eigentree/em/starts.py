@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.em.curvature import Curvature
     from eigentree.em.distinct import DistinctRows
     from eigentree.em.parameters import ParameterLayout
 
@@ -58,10 +59,13 @@ class Start(NamedTuple):
     name : str
         Which kind of start.
     parameters : (parameters,)
+    curvature : Curvature, optional
+        What rows told of the curvature around them.
     """
 
     name: str
     parameters: Floats
+    curvature: Curvature | None = None
 
 
 class Classes(NamedTuple):

@@ -8,8 +8,8 @@ from eigentree.data.documents import Section, UnknownEntryError, number, plain, 
 from eigentree.em.online import Learner
 from eigentree.em.outcome import StartOutcome
 from eigentree.em.parameters import ParameterLayout
-from eigentree.em.racing import Heat
 from eigentree.em.sizes import Kind, Size, SizeSearch, Trial
+from eigentree.em.standing import Heat
 from eigentree.errors import FileError, quoted
 from eigentree.structures.elimination import check_families
 

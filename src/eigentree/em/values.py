@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from eigentree.em.cliques import Clique, Leaf
 from eigentree.engine.tables import flat_index
@@ -156,6 +157,28 @@ class ValueLayout:
         for places, index in self._factors:
             counts += totals(index, sums[places], len(counts))
         return counts[: self.layout.size]
+
+    def counting(self, filled: Values) -> sparse.csr_array:
+        """Return the matrix that turns sums into expected counts, shape (values, parameters): `counted` for many.
+
+        Parameters
+        ----------
+        filled : Values
+        """
+        size, values = self.layout.size, len(self.transposed)
+        times = np.ones(values)
+        times[: self._leaves] = filled.values[: self._leaves]
+        value, cell = (self.value, self.cell) if self._summed else (np.arange(values), np.arange(values))
+        if self._summed:
+            total = filled.values[value]
+            share = np.divide(filled.cells[cell], total, out=np.zeros_like(total), where=total > 0)
+        else:
+            share = np.ones(values)
+        parameters = self.parameters[:, cell]
+        known = parameters < size
+        entries = np.broadcast_to(times[value] * share, parameters.shape)[known]
+        places = (np.broadcast_to(value, parameters.shape)[known], parameters[known])
+        return sparse.csr_array((entries, places), shape=(values, size))
 
     @cached_property
     def _factors(self) -> list[tuple[Integers, Integers]]:

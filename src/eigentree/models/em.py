@@ -17,13 +17,13 @@ from eigentree.data.looked import any_rows_and_columns
 from eigentree.data.rows import Rows
 from eigentree.data.streamed import Encoded
 from eigentree.em.climbing import USUAL_TOLERANCES, Problem, Stopping
+from eigentree.em.course import Course
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.entrants import KINDS
 from eigentree.em.large import Finish, LastCourse, standings
 from eigentree.em.outcome import StartOutcome
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.progress import shown_progress, shown_search
-from eigentree.em.racing import Course
 from eigentree.em.searching import Fold, Ground, folds_of, searched
 from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, chosen_pseudo_counts
 from eigentree.errors import DataError, NetworkError, ParameterError, quoted
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from eigentree.em.climbing import Rule
     from eigentree.em.entrants import Kind
     from eigentree.em.large import FarRows
-    from eigentree.em.racing import Standing
     from eigentree.em.searching import Searched
     from eigentree.em.sizes import SizeSearch
+    from eigentree.em.standing import Standing
     from eigentree.structures.graph import LatentGraph
     from eigentree.structures.learned_templates import HiddenChowLiu
     from eigentree.structures.templates import Template
@@ -69,7 +69,8 @@ class EMJunctionTree(StepsFace):
         five parts of the rows, whatever this says.
     tol : float, optional
         Of `stopping`: unless given, 1e-4 for "paper", and for "gain" 4e-6 nats per row, or 1/200 of the error
-        that chance makes (p / 2n for p entries of tables and n rows) where that is more and 32,000 rows differ.
+        that chance makes (p / 2n for p entries of tables and n rows) where that is more and 32,000 rows differ; a
+        race on these ends with Newton's steps, and at 1/50 of it.
     max_iter : int
         Most steps of a climb.
     init : {"race", "spectral", "mixture", "copy", "random"} or LatentNetwork
