@@ -27,7 +27,10 @@ TAUGHT = [page for page in DOCS if page.startswith(("docs/tutorials/", "docs/how
 
 
 FILES = {
-    "docs/tutorials/school_leavers.md": ("mvad.csv", *(f"biofam-{name}.csv" for name in ("child", "left", "married")))
+    "docs/tutorials/school_leavers.md": (
+        "mvad.csv",
+        *(f"biofam-{name}.csv" for name in ("child", "left", "married")),
+    )
 }
 """Data that pages read and the package does not hold."""
 
