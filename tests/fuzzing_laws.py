@@ -72,8 +72,8 @@ class Laws:
 
     def check(self, question: Question, answer: Any) -> None:
         """Raise an `AssertionError` where an answer breaks a law."""
-        # What is asked of tables is not asked of sequences.
-        by_name = [] if question.label.startswith(SEQUENCES) else self._laws.get(question.name, [])
+        # What is asked of tables is not asked of sequences, and pictures of answers are no answers.
+        by_name = [] if question.label.startswith((*SEQUENCES, "plot.")) else self._laws.get(question.name, [])
         for law in [*by_name, *self._laws.get(question.label, [])]:
             law(question, answer)
 
