@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -266,12 +266,50 @@ def test_the_race_finds_what_random_starts_miss() -> None:
         assert model.start_.heats
 
 
-@pytest.mark.parametrize("kind", ["moments", "windows", "position", "random"])
+@pytest.mark.parametrize("kind", ["moments", "windows", "merged", "position", "random"])
 def test_every_kind_of_start_leads_to_a_model(kind: str) -> None:
     truth = chain_of(1, 2, (4,), seed=16)
     model = et.EMHMM(2, init=kind, restarts=2, random_state=0).fit(ragged(truth, [15] * 40, seed=17))
     assert len(model.objectives_) == 2
     assert model.start_.name == kind
+
+
+def test_mergers_cost_what_the_likelihood_falls() -> None:
+    """What is merged at each turn is told by a formula: here by counting anew."""
+    from eigentree.em import chain_starts
+
+    random = np.random.default_rng(3)
+    follow, shown = (random.integers(0, 9, (6, count)).astype(float) for count in (6, 4))
+
+    def likelihood(*tables: np.ndarray) -> float:
+        shares = [table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300) for table in tables]
+        return sum(
+            (table[table > 0] * np.log(share[table > 0])).sum() for table, share in zip(tables, shares, strict=True)
+        )
+
+    costs = chain_starts._costs(follow, shown)
+    for one, other in combinations(range(6), 2):
+        onto = np.delete(np.eye(6), other, axis=1)
+        onto[other, one - (other < one)] = 1.0
+        fallen = likelihood(follow, shown) - likelihood(onto.T @ follow @ onto, onto.T @ shown)
+        assert_allclose(costs[one, other], fallen, atol=1e-9)
+
+
+def test_symbols_that_are_followed_alike_are_one_state() -> None:
+    """Three states, each of two symbols of its own: merging finds them before any step of EM."""
+    from eigentree.em.chain_starts import start_of
+
+    links = (np.full(3, 1 / 3), np.array([[0.8, 0.2, 0.0], [0.0, 0.8, 0.2], [0.2, 0.0, 0.8]]))
+    truth = Chain(Columns(("x0",), (6,)), links, (np.repeat(np.eye(3), 2, axis=1) / 2,))
+    sequences = ragged(truth, [500] * 10, seed=21, missing=0.0)
+    codes = np.concatenate(sequences)
+    starts = np.concatenate([[0], np.cumsum([len(one) for one in sequences])])
+    layout = ChainLayout((3,), 1, (6,), (np.ones((3, 3), bool),))
+    walk = SequencePass(Symbols.of(codes.reshape(-1, 1).astype(np.uint8), (6,)), starts, np.ones(10))
+    found = start_of("merged", ChainProblem(layout, walk, layout.prior(0.0, 0.0)), np.random.default_rng(5))
+    assert found is not None
+    sets = {tuple(np.flatnonzero(line > 0.1)) for line in layout.tables(found)[1][0]}
+    assert sets == {(0, 1), (2, 3), (4, 5)}
 
 
 def test_moments_that_are_exact_tell_the_tables() -> None:

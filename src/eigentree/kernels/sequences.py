@@ -109,7 +109,8 @@ def _walk(symbols: Any, lanes: Any, emissions: Any, links: Any, shape: Any, span
         place = t - start + 1
         after = place * widest
         for lane in range(WIDTH):
-            rows[lane] = padded * (symbols[firsts[lane] + t] if t <= lasts[lane] else nothing_shown)
+            rows[lane] = symbols[firsts[lane] + t] if t <= lasts[lane] else nothing_shown
+            rows[lane] *= padded
         look_up(emissions, rows, padded, shown)
         offset, dropped, rest = link_sizes(t, states, order)
         size = rest * states if t > 0 else states
@@ -217,7 +218,8 @@ def _count(
     for t in range(stop - 1, start - 1, -1):
         here = (t - start + 1) * widest
         for lane in range(WIDTH):
-            rows[lane] = padded * (symbols[firsts[lane] + t] if t <= lasts[lane] else nothing_shown)
+            rows[lane] = symbols[firsts[lane] + t] if t <= lasts[lane] else nothing_shown
+            rows[lane] *= padded
         look_up(emissions, rows, padded, shown)
         if t == ending:
             unweighed, ending = True, _last_end(lasts, t - 1)

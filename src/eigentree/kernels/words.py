@@ -13,6 +13,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from eigentree.kernels.compiling import compiled, helper, inlined
 from eigentree.kernels.vectors import LANES, add_product, load, nothing, spread, store_at, sum_of
 
@@ -23,9 +25,9 @@ TINY = 2.0**-200
 
 
 @inlined
-def _word(symbols: Any, first: int, length: int, count: int) -> int:
+def _word(symbols: Any, first: int, length: int, count: int) -> Any:
     """Return the number of a word, whose symbols are the digits."""
-    number = 0
+    number = np.int64(0)
     for place in range(first, first + length):
         number = number * count + symbols[place]
     return number
@@ -84,7 +86,7 @@ def through_words(
     for z in range(padded):
         before[0, z] = room[z]
     for t in range(bounds[0], bounds[1]):
-        _onward(room, here, there, single, symbols[t])
+        _onward(room, here, there, single, _word(symbols, t, 1, count))
         if _is_small(room, there, padded):
             halved += _scale(room, there, padded)
         here, there = there, here
