@@ -209,8 +209,8 @@ def peers(cases: list[Case], repeats: int) -> None:
         table.append([*row, apart])
     if table:
         show_table(
-            f"sequences: nanoseconds of processor time per symbol and EM iteration, same start, {STEPS} iterations,\n"
-            f"of dynamax's CategoricalHMM and pomegranate's DenseHMM, in their single precision",
+            f"sequences: nanoseconds of processor time per symbol and EM iteration, same start,\n"
+            f"{STEPS} iterations of dynamax's CategoricalHMM and pomegranate's DenseHMM, in their single precision",
             ["sequences", "states", "eigentree", "dynamax", "/ ours", "pomegranate", "/ ours", "dynamax apart"],
             table,
         )

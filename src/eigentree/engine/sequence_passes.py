@@ -262,7 +262,7 @@ class _Tables:
             while length < 4 and count ** (length + 1) <= most:
                 length += 1
                 words = (words[:, None, :, :states] @ single).reshape(-1, states, padded)
-        return length, *(_filled(matrices, padded) for matrices in (single, words))
+        return length, _filled(single, padded), _filled(words, padded)
 
     def lanes(self) -> tuple[Any, ...]:
         return *(np.zeros(WIDTH, np.int64) for _ in range(2)), *(np.zeros(WIDTH) for _ in range(3))
