@@ -91,20 +91,19 @@ def _merged(problem: ChainProblem, random: np.random.Generator) -> Floats | None
     first, states = _firsts(problem), problem.layout.states
     symbols = problem.walk.symbols.steps.astype(np.int64)
     before = np.where(first, symbols, np.roll(symbols, 1))
-    units = [
-        np.unique(codes, return_inverse=True)[1] for codes in (symbols, before * (int(symbols.max()) + 1) + symbols)
-    ]
+    highest = int(symbols.max()) + 1
+    units = [np.unique(codes, return_inverse=True)[1] for codes in (symbols, before * highest + symbols)]
     usable = [own for own in units if states < int(own.max()) + 1 <= MOST_UNITS]
     if not usable:
         return None
     unit = usable[int(random.integers(len(usable)))]
     weights, inside = _step_weights(problem), ~first[1:]
     count = int(unit.max()) + 1
-    follow = np.bincount(unit[:-1][inside] * count + unit[1:][inside], weights[1:][inside], count * count)
-    shown = np.bincount(unit * (int(symbols.max()) + 1) + symbols, weights, count * (int(symbols.max()) + 1))
-    group = _merged_groups(
-        follow.reshape(count, count), shown.reshape(count, -1), states, float(random.choice(DOUBTS)), random
-    )
+    follow: Floats = np.zeros((count, count))
+    np.add.at(follow, (unit[:-1][inside], unit[1:][inside]), weights[1:][inside])
+    shown: Floats = np.zeros((count, highest))
+    np.add.at(shown, (unit, symbols), weights)
+    group = _merged_groups(follow, shown, states, float(random.choice(DOUBTS)), random)
     return _of_shares(problem, np.eye(states)[group[unit]], first)
 
 
@@ -129,10 +128,10 @@ def _costs(follow: Floats, shown: Floats) -> Floats:
     """Return by how much the log-likelihood falls when two units become one, for each two."""
 
     def lost(table: Floats) -> Floats:
-        # Of the columns of two lines that are added up, all but their own two.
+        """Return what all columns of two lines have in that when the lines are added up."""
         each = _entropic(table)
-        both = _entropic(table[:, None, :] + table) - each[:, None, :] - each
-        return both.sum(axis=2)
+        both: Floats = (_entropic(table[:, None, :] + table) - each[:, None, :] - each).sum(axis=2)
+        return both
 
     def own(table: Floats) -> Floats:
         """Return what the columns of the two themselves have in that."""
