@@ -213,7 +213,7 @@ def peers(cases: list[Case], repeats: int) -> None:
     if table:
         show_table(
             f"sequences: nanoseconds of processor time per symbol and EM iteration, same start,\n"
-            f"{PEER_STEPS} iterations of dynamax's CategoricalHMM and pomegranate's DenseHMM, in their single precision",
+            f"{PEER_STEPS} iterations; dynamax's CategoricalHMM, pomegranate's DenseHMM, in their single precision",
             ["sequences", "states", "eigentree", "dynamax", "/ ours", "pomegranate", "/ ours", "dynamax apart"],
             table,
         )
