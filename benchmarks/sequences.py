@@ -1,7 +1,8 @@
-"""Hidden Markov models of sequences beside hmmlearn: time of an iteration, likelihood reached, and size."""
+"""Hidden Markov models of sequences beside hmmlearn, dynamax, pomegranate: time, likelihood reached, and size."""
 
 from __future__ import annotations
 
+import importlib.util
 import time
 import warnings
 from functools import partial
@@ -27,6 +28,9 @@ PLAIN: dict[str, Any] = {"pseudo_counts": 0.0, "accelerate": False, "tol": 0.0, 
 
 STEPS = 5
 """Iterations whose time is taken, beyond the first."""
+
+PEER_STEPS = 200
+"""The same beside packages that compile anew in each fit, which takes longer than many iterations."""
 
 STARTS = 20
 """Random starts of hmmlearn, and of ours."""
@@ -142,6 +146,83 @@ def iterations(cases: list[Case], repeats: int) -> None:
     show_note("apart: the largest difference of an entry of the tables after these iterations")
 
 
+def by_dynamax(case: Case, start: Mapping[str, Any], steps: int) -> NDArray[np.float64]:
+    """Return dynamax's transitions after some iterations, compiled as a whole, without its priors."""
+    import jax.numpy as jnp
+    from dynamax.hidden_markov_model import CategoricalHMM
+    from jax.random import PRNGKey
+
+    flat = {f"{name}_concentration": 1.0 for name in ("initial_probs", "transition_matrix", "emission_prior")}
+    model = CategoricalHMM(case.states, 1, start["emissions"].shape[1], **flat)
+    given = {
+        "initial_probs": jnp.asarray(start["start"]),
+        "transition_matrix": jnp.asarray(start["transitions"]),
+        "emission_probs": jnp.asarray(start["emissions"][:, None, :]),
+    }
+    parameters, properties = model.initialize(PRNGKey(0), method="prior", **given)
+    shown = jnp.asarray(case.codes.reshape(len(case.lengths), -1, 1))
+    parameters, _ = model.fit_em(parameters, properties, shown, num_iters=steps, verbose=False)
+    return np.asarray(parameters.transitions.transition_matrix)
+
+
+def by_pomegranate(case: Case, start: Mapping[str, Any], steps: int) -> None:
+    """Fit pomegranate's model, which also has the probability that a sequence ends in a state."""
+    import torch
+    from pomegranate.distributions import Categorical
+    from pomegranate.hmm import DenseHMM
+
+    torch.set_num_threads(1)
+    emissions = [Categorical([line.tolist()]) for line in start["emissions"].astype(np.float32)]
+    ends = np.full(case.states, 1 / case.states)
+    given = {name: start[key].astype(np.float32) for name, key in (("edges", "transitions"), ("starts", "start"))}
+    model = DenseHMM(emissions, ends=ends.astype(np.float32), max_iter=steps, tol=0.0, **given)
+    model.fit(torch.asarray(case.codes.reshape(len(case.lengths), -1, 1)))
+
+
+PEERS = {"dynamax": by_dynamax, "pomegranate": by_pomegranate}
+"""Packages that bring JAX or PyTorch with them, and are no part of the extra `bench` for that."""
+
+
+def peers(cases: list[Case], repeats: int) -> None:
+    """Print the time of an iteration beside packages that are installed, and name those that are not."""
+    absent = [name for name in PEERS if importlib.util.find_spec(name) is None]
+    for name in absent:
+        show_note(f"{name} is not installed here and is left out; pip install {name}")
+    table = []
+    for case in cases if len(absent) < len(PEERS) else []:
+        start = tables(case, 0)
+        row = [case.name, f"{case.states}"]
+        runs: dict[str, Callable[[], object]] = {}
+        for steps in (1, 1 + PEER_STEPS):
+            runs[f"ours {steps}"] = partial(ours, case, start, steps)
+            for name in PEERS.keys() - set(absent):
+                runs[f"{name} {steps}"] = partial(PEERS[name], case, start, steps)
+        spent = best_seconds(runs, repeats, CLOCK)
+        each = {
+            name: (spent[f"{name} {1 + PEER_STEPS}"] - spent[f"{name} 1"]) / PEER_STEPS / len(case.codes) * 1e9
+            for name in ("ours", *(name for name in PEERS if name not in absent))
+        }
+        row.append(f"{each['ours']:.0f}")
+        for name in PEERS:
+            row += [f"{each[name]:.0f}", f"{each[name] / each['ours']:.0f}x"] if name in each else ["-", "-"]
+        apart = "-"
+        if "dynamax" in each:
+            known = by_dynamax(case, start, STEPS)
+            apart = f"{np.abs(ours(case, start, STEPS).tables_['transitions'] - known).max():.0e}"
+        table.append([*row, apart])
+    if table:
+        show_table(
+            f"sequences: nanoseconds of processor time per symbol and EM iteration, same start,\n"
+            f"{PEER_STEPS} iterations; dynamax's CategoricalHMM, pomegranate's DenseHMM, in their single precision",
+            ["sequences", "states", "eigentree", "dynamax", "/ ours", "pomegranate", "/ ours", "dynamax apart"],
+            table,
+        )
+        show_note(
+            "what is spent besides iterations, compiling included, is left out: all fits once with 1 iteration"
+        )
+        show_note("pomegranate's chains also have ends, so that its tables are others")
+
+
 def likelihoods(cases: list[Case], seeds: int, starts: int) -> None:
     """Print where the default ends for several seeds, beside the best of many random starts of either package."""
     table = []
@@ -236,6 +317,7 @@ def run(quick: bool) -> None:
         iterations([drawn(300, 50, 4)], 1)
     else:
         iterations([drawn(500, 50, 4), drawn(500, 50, 8), drawn(1, 50_000, 4), drawn(1, 50_000, 8)], 3)
+        peers([drawn(500, 50, 4), drawn(500, 50, 8), drawn(1, 5_000, 4)], 2)
     sizes(quick)
     if is_absent("sequences", FILES):
         return

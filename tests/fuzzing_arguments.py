@@ -332,7 +332,9 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "restarts": of(1, 2),
         "tol": of(None, 1e-3),
         "max_iter": of(1, 3),
-        "init": lambda draw: draw.choice("random", "windows", "moments", "position", sequence_table(draw)),
+        "init": lambda draw: draw.choice(
+            "random", "windows", "moments", "merged", "position", sequence_table(draw)
+        ),
         "transitions": of("full", "left-to-right", [[1, 1], [0, 1]], np.ones((2, 2)), [[0, 0], [1, 1]]),
         "start": of(None, [1, 0], [0.5, 0.5], [0.5, 0.6]),
         "sticky": of(0.0, 2.0, 1e300),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -266,12 +266,46 @@ def test_the_race_finds_what_random_starts_miss() -> None:
         assert model.start_.heats
 
 
-@pytest.mark.parametrize("kind", ["moments", "windows", "position", "random"])
+@pytest.mark.parametrize("kind", ["moments", "windows", "merged", "position", "random"])
 def test_every_kind_of_start_leads_to_a_model(kind: str) -> None:
     truth = chain_of(1, 2, (4,), seed=16)
     model = et.EMHMM(2, init=kind, restarts=2, random_state=0).fit(ragged(truth, [15] * 40, seed=17))
     assert len(model.objectives_) == 2
     assert model.start_.name == kind
+
+
+def test_mergers_cost_what_the_likelihood_falls() -> None:
+    """What is merged at each turn is told by a formula: here by counting anew."""
+    from eigentree.em import chain_starts
+
+    random = np.random.default_rng(3)
+    follow, shown = (random.integers(0, 9, (6, count)).astype(float) for count in (6, 4))
+
+    def likelihood(*tables: np.ndarray) -> float:
+        shares = [table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300) for table in tables]
+        return sum(
+            (table[table > 0] * np.log(share[table > 0])).sum() for table, share in zip(tables, shares, strict=True)
+        )
+
+    costs = chain_starts._costs(follow, shown)
+    for one, other in combinations(range(6), 2):
+        onto = np.delete(np.eye(6), other, axis=1)
+        onto[other, one - (other < one)] = 1.0
+        fallen = likelihood(follow, shown) - likelihood(onto.T @ follow @ onto, onto.T @ shown)
+        assert_allclose(costs[one, other], fallen, atol=1e-9)
+
+
+def test_symbols_that_are_followed_alike_are_one_state() -> None:
+    """Three states, each of two symbols of its own: merging finds them, from counts with a little noise."""
+    from eigentree.em import chain_starts
+
+    random = np.random.default_rng(21)
+    moves = np.array([[0.8, 0.2, 0.0], [0.0, 0.8, 0.2], [0.2, 0.0, 0.8]])
+    order = random.permutation(6)
+    owner = (np.arange(6) // 2)[order]
+    follow = random.poisson(1000 * moves[np.ix_(owner, owner)]).astype(float)
+    groups = chain_starts._merged_groups(follow, np.diag(follow.sum(axis=0)), 3, 0.0, random)
+    assert_array_equal(groups[:, None] == groups, owner[:, None] == owner)
 
 
 def test_moments_that_are_exact_tell_the_tables() -> None:

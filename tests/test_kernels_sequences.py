@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -11,6 +12,8 @@ from numpy.testing import assert_allclose
 
 import eigentree as et
 from eigentree.engine import sequence_passes
+from eigentree.engine.sequence_passes import SequencePass
+from eigentree.engine.symbols import Symbols
 
 # Fingerprints wrap around, of which numpy warns where nothing is compiled.
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in scalar:RuntimeWarning")
@@ -58,7 +61,49 @@ def test_blocks_of_steps_change_nothing(count: int, monkeypatch: pytest.MonkeyPa
         return et.EMHMM(5, init="random", restarts=1, max_iter=1, random_state=0).fit(long)
 
     whole = fitted()
+    monkeypatch.setattr(sequence_passes, "PIECE", 1)
     monkeypatch.setattr(sequence_passes, "BLOCK_NUMBERS", 1)
     cut = fitted()
     assert_allclose(cut.history_, whole.history_, rtol=1e-12)
     assert_allclose(cut.score_samples(long), whole.score_samples(long), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("hidden", "steps", "most"), [(2, 37, 1), (2, 48, 64), (5, 49, 4096), (5, 37, 64), (5, 25, 1)]
+)
+def test_pieces_of_a_long_sequence_change_nothing(
+    hidden: int, steps: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(steps)
+    symbols = Symbols.of(random.integers(0, 4, (steps, 1)).astype(np.uint8), (3,))
+    walk = SequencePass(symbols, np.array([0, steps]), np.array([1.5]))
+    links = [random.dirichlet(np.ones(hidden)), random.dirichlet(np.ones(hidden), hidden)]
+    # Nearly impossible symbols: messages have to be scaled on the way.
+    emissions = [random.dirichlet(np.ones(3), hidden) * np.array([1.0, 1e-70, 1e-30])]
+    whole, score = walk.counts(links, emissions), walk.log_prob(links, emissions)
+    for name, value in {"LONG": 10, "PIECE": 12, "WORD_NUMBERS": 16 * most, "STEPS_PER_WORD": 1}.items():
+        monkeypatch.setattr(sequence_passes, name, value)
+    cut = replace(walk)
+    for found, known in zip(cut.counts(links, emissions), whole, strict=True):
+        for one, other in zip(found, known, strict=True):
+            assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+    assert_allclose(cut.log_prob(links, emissions), score, rtol=1e-12)
+
+
+def test_sequences_side_by_side_are_those_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of different lengths, some impossible, at orders that make links of different sizes."""
+    random = np.random.default_rng(1)
+    lengths = random.integers(1, 40, 19)
+    symbols = Symbols.of(random.integers(0, 4, (lengths.sum(), 1)).astype(np.uint8), (3,))
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    walk = SequencePass(symbols, starts, random.random(19))
+    for order, hidden in [(1, 3), (1, 6), (2, 3), (3, 2)]:
+        links = [random.dirichlet(np.ones(hidden), (hidden,) * earlier) for earlier in range(order + 1)]
+        emissions = [random.dirichlet(np.ones(3), hidden)]
+        together = walk.counts(links, emissions)
+        with monkeypatch.context() as patched:
+            patched.setattr(sequence_passes, "FEWEST_TOGETHER", 9)
+            alone = replace(walk).counts(links, emissions)
+        for found, known in zip(together, alone, strict=True):
+            for one, other in zip(found, known, strict=True):
+                assert_allclose(one, other, rtol=1e-10, atol=1e-12)

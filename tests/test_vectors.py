@@ -21,6 +21,7 @@ from eigentree.kernels.vectors import (
     nothing,
     product,
     repeated,
+    smallest,
     spread,
     store,
     store_at,
@@ -72,6 +73,12 @@ def repeated_and_stored(lines: np.ndarray, out: np.ndarray) -> None:
     store_at(out[2], 0, repeated(lines[1, 1] * 3.0))
 
 
+def smallest_of(lines: np.ndarray, out: np.ndarray) -> None:
+    for line in range(3):
+        for start in range(4):
+            out[line, start] = smallest(load(lines, line, start), load(lines, 2 - line, start + 1))
+
+
 def largest_of(lines: np.ndarray, out: np.ndarray) -> None:
     for line in range(3):
         for start in range(5):
@@ -88,6 +95,7 @@ def largest_of(lines: np.ndarray, out: np.ndarray) -> None:
         ),
         (repeated_and_stored, np.float64),
         (largest_of, np.float64),
+        (smallest_of, np.float64),
     ],
 )
 def test_compiled_vectors_are_their_plain_forms(function: Callable[..., None], kind: type) -> None:

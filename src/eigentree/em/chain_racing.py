@@ -24,13 +24,22 @@ if TYPE_CHECKING:
 
 __all__ = ["ChainCourse", "ChainStanding", "chain_climbs"]
 
+WHOLE_STEPS = 60_000
+"""Sequences of so many steps are raced on as a whole: what is best for a part of them may not be for all."""
+
 RACED_STEPS = 20_000
-"""Steps of the part of the sequences on which starts are raced."""
+"""Steps of the part of the sequences on which starts are raced, where they have more."""
 
 LONGEST_PIECE = 1_000
 """A longer sequence is raced on pieces of it."""
 
-ENTRANTS: tuple[tuple[ChainKind, int], ...] = (("moments", 2), ("windows", 6), ("position", 1), ("random", 15))
+ENTRANTS: tuple[tuple[ChainKind, int], ...] = (
+    ("moments", 2),
+    ("windows", 6),
+    ("merged", 6),
+    ("position", 1),
+    ("random", 15),
+)
 """How many starts of each kind are raced."""
 
 HEAT_STEPS = (10, 20, 40)
@@ -108,7 +117,7 @@ def chain_climbs(
     part = _part(course.problem, random)
     drawn = [(kind, start_of(kind, part, random)) for kind, count in kinds.items() for _ in range(count)]
     entrants = [(str(kind), start) for kind, start in drawn if start is not None]
-    absent = tuple((kind, WITHOUT) for kind in dict.fromkeys(kind for kind, start in drawn if start is None))
+    absent = tuple((kind, WITHOUT[kind]) for kind in dict.fromkeys(kind for kind, start in drawn if start is None))
     if not entrants:
         # Moments may tell nothing, chance always does.
         entrants = [
@@ -120,7 +129,11 @@ def chain_climbs(
     yield from _to_the_end(course, entrants[:restarts], ChainStanding((), tuple(heats), absent))
 
 
-WITHOUT = "symbols are too few or too many for moments to tell the states apart"
+WITHOUT = {
+    "moments": "symbols are too few or too many for moments to tell the states apart",
+    "merged": "symbols and pairs of them are not more than states, or too many to be merged",
+}
+"""Why there may be no start of a kind."""
 
 
 def _raced(
@@ -175,7 +188,7 @@ def _ordered(
     return kept
 
 
-RESETTLED = 1
+RESETTLED = 2
 """How many of the leaders move their states."""
 
 SOFTENED = 1e-3
@@ -213,7 +226,7 @@ def _part(problem: ChainProblem, random: np.random.Generator) -> ChainProblem:
     share = max(1, RACED_STEPS // LONGEST_PIECE)
     pieces: list[tuple[int, int, float]] = []
     total = 0
-    whole = lengths.sum() <= RACED_STEPS
+    whole = lengths.sum() <= WHOLE_STEPS
     for place in range(len(own)) if whole else taken.tolist():
         begin, length, weight = int(walk.starts[own[place]]), int(lengths[place]), float(walk.weights[own[place]])
         if whole or length <= LONGEST_PIECE:

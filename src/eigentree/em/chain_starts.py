@@ -1,4 +1,4 @@
-"""Where a climb on sequences may start: pooled moments, clusters of windows, positions, chance."""
+"""Where a climb on sequences may start: pooled moments, clusters of windows, merged symbols, positions, chance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "ChainKind", "start_of"]
 
-ChainKind: TypeAlias = Literal["moments", "windows", "position", "random"]
+ChainKind: TypeAlias = Literal["moments", "windows", "merged", "position", "random"]
 
 MOST_FEATURES = 64
 """Most symbols, or pairs of them, whose moments are looked at."""
@@ -30,6 +30,12 @@ REACHES = (1, 3)
 
 ROUNDS = 20
 """Steps of EM by which windows are put into classes."""
+
+MOST_UNITS = 40
+"""Most symbols, or pairs of neighbours, that are merged into states."""
+
+DOUBTS = (0.0, 0.3)
+"""How far what a merger costs is believed to be wrong, as the standard deviation of its logarithm."""
 
 FLOOR = 0.02
 """What is mixed into tables that are only guessed, so that nothing is ruled out."""
@@ -74,6 +80,80 @@ def _windows(problem: ChainProblem, random: np.random.Generator) -> Floats:
         shares = np.exp(scores)
         shares /= shares.sum(axis=1, keepdims=True)
     return _of_shares(problem, shares, sequence)
+
+
+def _merged(problem: ChainProblem, random: np.random.Generator) -> Floats | None:
+    """Return the tables of states that are sets of symbols, or of pairs of neighbours.
+
+    Each is a state at first; then, one after the other, those two become one by which the likelihood of what
+    follows what, and of what is shown, falls least.
+    """
+    first, states = _firsts(problem), problem.layout.states
+    symbols = problem.walk.symbols.steps.astype(np.int64)
+    before = np.where(first, symbols, np.roll(symbols, 1))
+    highest = int(symbols.max()) + 1
+    units = [np.unique(codes, return_inverse=True)[1] for codes in (symbols, before * highest + symbols)]
+    usable = [own for own in units if states < int(own.max()) + 1 <= MOST_UNITS]
+    if not usable:
+        return None
+    unit = usable[int(random.integers(len(usable)))]
+    weights, inside = _step_weights(problem), ~first[1:]
+    count = int(unit.max()) + 1
+    follow: Floats = np.zeros((count, count))
+    np.add.at(follow, (unit[:-1][inside], unit[1:][inside]), weights[1:][inside])
+    shown: Floats = np.zeros((count, highest))
+    np.add.at(shown, (unit, symbols), weights)
+    group = _merged_groups(follow, shown, states, float(random.choice(DOUBTS)), random)
+    return _of_shares(problem, np.eye(states)[group[unit]], first)
+
+
+def _merged_groups(
+    follow: Floats, shown: Floats, groups: int, doubt: float, random: np.random.Generator
+) -> Integers:
+    """Return which group each unit belongs to, given how often one follows another, and shows what."""
+    member: Integers = np.arange(len(follow))
+    while len(follow) > groups:
+        cost = _costs(follow, shown) * np.exp(doubt * random.normal(size=follow.shape))
+        cost[np.tril_indices(len(cost))] = np.inf
+        one, other = np.unravel_index(int(cost.argmin()), cost.shape)
+        place = np.arange(len(follow))
+        place[other] = one
+        place[place > other] -= 1
+        onto = np.eye(len(follow) - 1)[place]
+        follow, shown, member = onto.T @ follow @ onto, onto.T @ shown, place[member]
+    return member
+
+
+def _costs(follow: Floats, shown: Floats) -> Floats:
+    """Return by how much the log-likelihood falls when two units become one, for each two."""
+
+    def lost(table: Floats) -> Floats:
+        """Return what all columns of two lines have in that when the lines are added up."""
+        each = _entropic(table)
+        both: Floats = (_entropic(table[:, None, :] + table) - each[:, None, :] - each).sum(axis=2)
+        return both
+
+    def own(table: Floats) -> Floats:
+        """Return what the columns of the two themselves have in that."""
+        each, across = np.diag(table), _entropic(table)
+        first = _entropic(each[:, None] + table.T) - np.diag(across)[:, None] - across.T
+        return first + first.T
+
+    mine = np.diag(follow)
+    corner = _entropic(mine[:, None] + mine + follow + follow.T)
+    kept = _entropic(follow)
+    corner -= np.diag(kept)[:, None] + np.diag(kept) + kept + kept.T
+    totals, uses = follow.sum(axis=1), shown.sum(axis=1)
+    gained = lost(follow) - own(follow) + lost(follow.T) - own(follow.T) + corner + lost(shown)
+    for total in (totals, uses):
+        gained -= _entropic(total[:, None] + total) - _entropic(total)[:, None] - _entropic(total)
+    return -gained
+
+
+def _entropic(counts: Floats) -> Floats:
+    """Return x log x, and 0 for 0."""
+    logs: Floats = np.log(counts, out=np.zeros_like(counts), where=counts > 0)
+    return counts * logs
 
 
 def _position(problem: ChainProblem, random: np.random.Generator) -> Floats:
@@ -238,6 +318,7 @@ def _seeds(cells: Integers, classes: int, random: np.random.Generator) -> Intege
 KINDS: Mapping[ChainKind, Callable[[ChainProblem, np.random.Generator], Floats | None]] = {
     "moments": _moments,
     "windows": _windows,
+    "merged": _merged,
     "position": _position,
     "random": _random,
 }

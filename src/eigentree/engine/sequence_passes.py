@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -11,8 +12,10 @@ import numpy as np
 
 from eigentree.kernels.alike import fingerprints, repeats
 from eigentree.kernels.long_sequences import expected_alone, log_prob_alone
-from eigentree.kernels.sequences import WIDTH, expected_sequences, log_prob_sequences
+from eigentree.kernels.sequences import STRETCH, expected_pieces, expected_sequences, log_prob_sequences
+from eigentree.kernels.side_by_side import WIDTH
 from eigentree.kernels.vectors import LANES
+from eigentree.kernels.words import through_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,6 +34,27 @@ FEWEST_STEPS = 32
 FEWEST_TOGETHER = 3
 """Sequences walk side by side where their steps are at least so many times those of the longest."""
 
+MOST_APART = 2**11
+"""Numbers of the lines of symbols, where each lane counts for itself."""
+
+LONG = 1_000
+"""A sequence of so many steps may be cut into pieces that walk side by side."""
+
+LONG_TOGETHER = 6
+"""Long ones walk side by side, and not in pieces, where their steps are so many times those of the longest."""
+
+PIECE = 120
+"""Steps of a piece; words of up to four symbols make it up."""
+
+WORD_NUMBERS = 2**12
+"""Numbers of the matrices of all words, which stay in cache."""
+
+STEPS_PER_WORD = 16
+"""Words are not so many that each would be used less often."""
+
+SMALLEST_PRODUCT = 2.0**-240
+"""Where a matrix of symbols has smaller numbers, words of more symbols might lose them."""
+
 
 class UsedCounts(NamedTuple):
     """How often what is expected to be used.
@@ -48,9 +72,19 @@ class UsedCounts(NamedTuple):
 
 
 class _Share(NamedTuple):
-    """The numbers of the sequences that a thread walks through: those side by side, and those alone."""
+    """The numbers of the sequences that a thread walks through.
+
+    Attributes
+    ----------
+    together : array of int
+        Side by side.
+    few : array of int
+        Long ones that could walk side by side but are few.
+    alone : array of int
+    """
 
     together: Integers
+    few: Integers
     alone: Integers
 
 
@@ -108,14 +142,18 @@ class SequencePass:
         groups = -(-len(numbers) // WIDTH)
         steps = np.zeros((groups, WIDTH), np.int64)
         steps.ravel()[: len(numbers)] = lengths[numbers]
-        together = np.repeat(steps.sum(axis=1) >= FEWEST_TOGETHER * steps[:, 0], WIDTH)[: len(numbers)]
-        both = numbers[together], numbers[~together]
+        beside = steps.sum(axis=1) / np.maximum(steps[:, 0], 1)
+        enough = np.where(steps[:, 0] >= LONG, LONG_TOGETHER, FEWEST_TOGETHER)
+        kind = np.where(beside >= enough, 0, np.where(beside >= FEWEST_TOGETHER, 1, 2))
+        kind = np.repeat(kind, WIDTH)[: len(numbers)]
+        together, few, alone = (numbers[kind == each] for each in range(3))
         threads = max(1, min(self.threads, groups))
         # Turn by turn, so that each has long and short ones; those side by side stay together.
         return [
             _Share(
-                both[0][(np.arange(len(both[0])) // WIDTH) % threads == thread],
-                both[1][thread::threads],
+                together[(np.arange(len(together)) // WIDTH) % threads == thread],
+                few[(np.arange(len(few)) // WIDTH) % threads == thread],
+                alone[thread::threads],
             )
             for thread in range(threads)
         ]
@@ -129,13 +167,14 @@ class SequencePass:
 
     def _score(self, tables: _Tables, out: Floats, share: _Share) -> None:
         steps, lines, shape = self.symbols.steps, tables.lines, tables.shape
-        share = tables.arranged(share)
-        if len(share.together):
-            log_prob_sequences(
-                steps, self.starts, share.together, self.weights, lines, tables.flat, shape, tables.space(), out
-            )
-        if len(share.alone):
-            log_prob_alone(steps, self.starts, share.alone, lines, tables.padded, shape, tables.space_alone(), out)
+        together, cut, alone = tables.arranged(share, np.diff(self.starts))
+        if len(together):
+            known = (steps, self.starts, together, self.weights, lines.ravel(), tables.flat, shape)
+            log_prob_sequences(*known, tables.lanes(), tables.space(), out)
+        for number in cut.tolist():
+            out[number] = _Pieces.of(tables, steps, self.starts[number : number + 2], back=False).log_prob
+        if len(alone):
+            log_prob_alone(steps, self.starts, alone, lines, tables.padded, shape, tables.space_alone(), out)
 
     def counts(self, links: Sequence[Floats], emissions: Sequence[Floats]) -> UsedCounts:
         """Return how often each entry of the tables is expected to be used, by weight, and log probabilities."""
@@ -153,51 +192,32 @@ class SequencePass:
     def _count(self, tables: _Tables, out: Floats, share: _Share) -> tuple[Floats, Floats]:
         """Return how often a thread's share uses links (not yet multiplied by them) and symbols."""
         steps, lines, shape = self.symbols.steps, tables.lines, tables.shape
-        share = tables.arranged(share)
-        states, _, widest = shape
         lengths = np.diff(self.starts)
-        shown = np.zeros_like(lines)
-        used = np.zeros((len(tables.flat), WIDTH))
-        if len(share.together):
-            space = tables.space()
-            blocks = int(lengths[share.together].max()) // (len(space[1]) - 1) + 1
-            expected_sequences(
-                steps,
-                self.starts,
-                share.together,
-                self.weights,
-                lines,
-                tables.flat,
-                shape,
-                space,
-                tables.space_back(),
-                np.zeros((widest * blocks, WIDTH)),
-                used,
-                shown,
-                out,
-            )
-        total: Floats = used.sum(axis=1)
-        if len(share.alone):
+        together, cut, alone = tables.arranged(share, lengths)
+        # Each lane has counts of its own, where that does not fill the cache.
+        shown = np.zeros((WIDTH if lines.size <= MOST_APART else 1, *lines.shape))
+        used = np.zeros(len(tables.flat) * WIDTH)
+        room = lanes, space, back = tables.lanes(), tables.space(), tables.space_back()
+        counts = used, shown.reshape(-1)
+        if len(together):
+            blocks = int(lengths[together].max()) // (len(space[2]) - 1) + 1
+            known = (steps, self.starts, together, self.weights, lines.ravel(), tables.flat, shape)
+            restarts = np.zeros(shape[2] * blocks * WIDTH)
+            expected_sequences(*known, lanes, space, back, restarts, counts, out)
+        for number in cut.tolist():
+            pieces = _Pieces.of(tables, steps, self.starts[number : number + 2], back=True)
+            out[number] = pieces.log_prob
+            pieces.count(tables, steps, float(self.weights[number]), room, counts)
+        total: Floats = used.reshape(-1, WIDTH).sum(axis=1)
+        if len(alone):
             work = tables.space_alone()
-            blocks = int(lengths[share.alone].max()) // (len(work[2]) - 1) + 1
+            blocks = int(lengths[alone].max()) // (len(work[2]) - 1) + 1
             lone = np.zeros_like(tables.padded)
-            expected_alone(
-                steps,
-                self.starts,
-                share.alone,
-                self.weights,
-                lines,
-                tables.padded,
-                shape,
-                work,
-                tables.space_back_alone(),
-                np.zeros((blocks, work[0].shape[1])),
-                lone,
-                shown,
-                out,
-            )
-            total += lone[: len(total) // states, :states].ravel()
-        return total, shown
+            known = (steps, self.starts, alone, self.weights, lines, tables.padded, shape)
+            restarts = np.zeros((blocks, work[0].shape[1]))
+            expected_alone(*known, work, tables.space_back_alone(), restarts, lone, shown[0], out)
+            total += lone[: len(total) // shape[0], : shape[0]].ravel()
+        return total, shown.sum(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,32 +245,43 @@ class _Tables:
         padded[:-LANES, :states] = flat.reshape(-1, states)
         return cls(flat, padded, lines, (states, order, states**order))
 
-    def arranged(self, share: _Share) -> _Share:
-        """Return who walks alone: with few states, whose tables stay in registers, everybody."""
-        states, order, _ = self.shape
-        if order > 1 or states > LANES:
-            return share
-        return _Share(share.together[:0], np.concatenate(share))
+    def arranged(self, share: _Share, lengths: Integers) -> tuple[Integers, Integers, Integers]:
+        """Return who walks side by side, in pieces, and alone."""
+        if self.shape[1] > 1:
+            return np.concatenate([share.together, share.few]), share.few[:0], share.alone
+        long = lengths[share.alone] >= LONG
+        return share.together, np.concatenate([share.few, share.alone[long]]), share.alone[~long]
+
+    def words(self, steps: int, count: int) -> tuple[int, Floats, Floats]:
+        """Return how long words are, for so many steps and symbols; the matrices of symbols; and those of words."""
+        states, padded = self.shape[0], self.lines.shape[1]
+        single = self.lines[:count, None, :] * self.padded[1 : 1 + states]
+        length, words = 1, single
+        if single[single > 0].min(initial=1.0) > SMALLEST_PRODUCT:
+            most = min(WORD_NUMBERS // padded**2, steps // STEPS_PER_WORD)
+            while length < 4 and count ** (length + 1) <= most:
+                length += 1
+                words = (words[:, None, :, :states] @ single).reshape(-1, states, padded)
+        return length, _filled(single, padded), _filled(words, padded)
+
+    def lanes(self) -> tuple[Any, ...]:
+        return *(np.zeros(WIDTH, np.int64) for _ in range(2)), *(np.zeros(WIDTH) for _ in range(3))
 
     def space(self) -> tuple[Any, ...]:
         widest = self.shape[2]
-        block = max(FEWEST_STEPS, BLOCK_NUMBERS // (widest * WIDTH))
+        block = max(FEWEST_STEPS, BLOCK_NUMBERS // (widest * WIDTH), PIECE if self.shape[1] == 1 else 0)
         return (
-            np.zeros(((block + 1) * widest, WIDTH)),
-            np.zeros((block + 1, WIDTH)),
-            np.zeros((self.lines.shape[1], WIDTH)),
+            np.empty((block + 1) * widest * WIDTH),
+            np.zeros((block + 1) * WIDTH),
+            np.zeros(block + 1, np.bool_),
+            np.zeros(self.lines.shape[1] * WIDTH),
             np.zeros(WIDTH, np.int64),
-            np.zeros((1, WIDTH)),
-            np.zeros(WIDTH, np.int64),
-            np.zeros(WIDTH, np.int64),
-            np.zeros(WIDTH),
-            np.zeros(WIDTH),
-            np.zeros(WIDTH),
         )
 
     def space_back(self) -> tuple[Any, ...]:
-        ahead = (np.zeros((self.shape[2], WIDTH)) for _ in range(3))
-        return (*ahead, np.zeros((self.lines.shape[1], WIDTH)), np.zeros((2, WIDTH)), np.zeros(WIDTH))
+        widest = self.shape[2]
+        lines = (widest, widest, (STRETCH + 1) * widest, self.lines.shape[1], 1, 1)
+        return tuple(np.zeros(count * WIDTH) for count in lines)
 
     def space_alone(self) -> tuple[Any, ...]:
         stride = self._stride
@@ -265,6 +296,68 @@ class _Tables:
     def _stride(self) -> int:
         """How far apart messages are: each is written a line and some too long."""
         return self.shape[2] + int(self.lines.shape[1]) + LANES
+
+
+@dataclass(frozen=True, eq=False)
+class _Pieces:
+    """A long sequence in pieces, and what comes to them.
+
+    Attributes
+    ----------
+    first : int
+        The symbol of its first step, which is in no piece.
+    bounds : array of int, shape (pieces + 1,)
+    before, after : array, shape (pieces, states and some zeros)
+        The messages from either side, but for a factor.
+    log_prob : float
+    """
+
+    first: int
+    bounds: Integers
+    before: Floats
+    after: Floats
+    log_prob: float
+
+    @classmethod
+    def of(cls, tables: _Tables, steps: Any, ends: Integers, back: bool) -> _Pieces:
+        """Return the pieces of a sequence from a step to another; what comes from after them if asked for."""
+        begin, end = ends.tolist()
+        length, single, words = tables.words(end - begin, int(steps[begin:end].max()) + 1)
+        bounds = np.concatenate([[begin + 1], np.arange(end, begin + 1, -PIECE)[::-1]])
+        states, padded = tables.shape[0], single.shape[1]
+        room = np.zeros(4 * padded)
+        room[:padded] = tables.padded[0] * tables.lines[steps[begin]]
+        room[2 * padded : 2 * padded + states] = 1.0
+        before = np.zeros((len(bounds) - 1, padded))
+        after = np.zeros((len(before) if back else 0, padded))
+        turned = words.reshape(-1, padded, padded).transpose(0, 2, 1).reshape(-1, padded) if back else words
+        halved = through_words(
+            steps, bounds, length, single, words, np.ascontiguousarray(turned), room, before, after
+        )
+        total = float(room[:states].sum())
+        found = math.log(total) + halved * math.log(2.0) if total > 0.0 else -math.inf
+        return cls(int(steps[begin]), bounds, before, after, found)
+
+    def count(
+        self, tables: _Tables, steps: Any, weight: float, room: tuple[Any, Any, Any], counts: tuple[Floats, Floats]
+    ) -> None:
+        """Add how often links and symbols are used."""
+        states, known = tables.shape[0], (tables.lines.ravel(), tables.flat)
+        expected_pieces(steps, self.bounds, weight, self.before, self.after, *known, states, *room, counts)
+        used, shown = counts
+        own = self.before[0, :states] * room[2][0][::WIDTH]
+        if own.sum() > 0.0:
+            own *= weight / own.sum()
+            used[: states * WIDTH : WIDTH] += own
+            first = self.first * tables.lines.shape[1]
+            shown[first : first + states] += own
+
+
+def _filled(matrices: Floats, padded: int) -> Floats:
+    """Return matrices one below the other, with lines of zeros so that they are square."""
+    square = np.zeros((len(matrices), padded, padded))
+    square[:, : matrices.shape[1]] = matrices
+    return square.reshape(-1, padded)
 
 
 def _shared(work: Callable[[_Share], Any], shares: Sequence[_Share]) -> list[Any]:

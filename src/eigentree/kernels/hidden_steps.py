@@ -10,20 +10,9 @@ import math
 from typing import Any
 
 from eigentree.kernels.compiling import compiled, helper
+from eigentree.kernels.links import link_sizes
 
 __all__ = ["decode_steps", "draw_given_steps", "draw_steps", "filter_steps", "smooth_steps"]
-
-
-@helper
-def _sizes(t: int, states: int, order: int) -> tuple[int, int, int]:
-    """Return where a step's link begins, how many states the step drops, and how many lines it keeps."""
-    offset, rest = 0, 1
-    for _ in range(min(t, order)):
-        offset += rest * states
-        rest *= states
-    if t >= order:
-        return offset, states, rest // states
-    return offset, 1, rest
 
 
 @helper
@@ -32,7 +21,7 @@ def _forward(symbols: Any, begin: int, count: int, emissions: Any, links: Any, s
     states, order, _ = shape
     for t in range(count):
         symbol = symbols[begin + t]
-        offset, dropped, rest = _sizes(t, states, order)
+        offset, dropped, rest = link_sizes(t, states, order)
         total = 0.0
         for r in range(rest if t > 0 else 1):
             for j in range(states):
@@ -64,10 +53,10 @@ def filter_steps(
         if count == 0 or not _forward(symbols, begin, count, emissions, links, shape, room):
             continue
         for t in range(count):
-            _, _, rest = _sizes(t, states, order)
+            _, _, rest = link_sizes(t, states, order)
             for z in range((rest if t > 0 else 1) * states):
                 out[begin + t, z % states] += room[t, z]
-        _, _, rest = _sizes(count - 1, states, order)
+        _, _, rest = link_sizes(count - 1, states, order)
         for z in range((rest if count > 1 else 1) * states):
             ends[number, z] = room[count - 1, z]
 
@@ -86,7 +75,7 @@ def smooth_steps(
             ahead[0, z] = 1.0
         for t in range(count - 1, -1, -1):
             symbol = symbols[begin + t]
-            offset, dropped, rest = _sizes(t, states, order)
+            offset, dropped, rest = link_sizes(t, states, order)
             lines = rest if t > 0 else 1
             total = 0.0
             for z in range(lines * states):
@@ -128,7 +117,7 @@ def decode_steps(
             continue
         for t in range(count):
             symbol = symbols[begin + t]
-            offset, dropped, rest = _sizes(t, states, order)
+            offset, dropped, rest = link_sizes(t, states, order)
             for r in range(rest if t > 0 else 1):
                 for j in range(states):
                     best, arg = -math.inf, 0
@@ -144,7 +133,7 @@ def decode_steps(
                     back[t, r * states + j] = arg
             for z in range((rest if t > 0 else 1) * states):
                 scores[0, z] = scores[1, z]
-        _, _, rest = _sizes(count - 1, states, order)
+        _, _, rest = link_sizes(count - 1, states, order)
         best, place = -math.inf, -1
         for z in range((rest if count > 1 else 1) * states):
             if scores[0, z] > best:
@@ -155,7 +144,7 @@ def decode_steps(
                 out[begin + t] = -1
                 continue
             out[begin + t] = place % states
-            _, _, rest = _sizes(t, states, order)
+            _, _, rest = link_sizes(t, states, order)
             place = back[t, place] * rest + place // states
 
 
@@ -166,7 +155,7 @@ def draw_steps(starts: Any, links: Any, shape: Any, chances: Any, out: Any) -> N
     for number in range(len(starts) - 1):
         place = 0
         for t in range(starts[number + 1] - starts[number]):
-            offset, _, rest = _sizes(t, states, order)
+            offset, _, rest = link_sizes(t, states, order)
             left = chances[starts[number] + t]
             drawn, last = -1, 0
             for j in range(states):
@@ -198,7 +187,7 @@ def draw_given_steps(
             for t in range(count):
                 out[begin + t] = -1
             continue
-        _, _, rest = _sizes(count - 1, states, order)
+        _, _, rest = link_sizes(count - 1, states, order)
         left, place = chances[begin + count - 1], -1
         for z in range((rest if count > 1 else 1) * states):
             if room[count - 1, z] > 0.0 and left >= 0.0:
@@ -208,7 +197,7 @@ def draw_given_steps(
             out[begin + t] = place % states
             if t == 0:
                 break
-            offset, dropped, rest = _sizes(t, states, order)
+            offset, dropped, rest = link_sizes(t, states, order)
             line, j = place // states, place % states
             total = 0.0
             for d in range(dropped):

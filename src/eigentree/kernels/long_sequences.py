@@ -1,4 +1,4 @@
-"""Single sequences under one hidden chain, where there are no others of their length to walk side by side with.
+"""Single sequences under one hidden chain that have no others of their length to walk side by side with.
 
 As `sequences`, but a vector holds states of one message and not one state of several. A message stands without
 gaps, and is written line by line, each a few numbers too long: the next line overwrites what is too much.
@@ -10,25 +10,13 @@ import math
 from typing import Any
 
 from eigentree.kernels.compiling import compiled, helper, inlined
-from eigentree.kernels.few_states import count_few, walk_few
+from eigentree.kernels.links import link_sizes
 from eigentree.kernels.vectors import LANES, add_product, load, nothing, product, spread, store, sum_of, transposed
 
 __all__ = ["expected_alone", "log_prob_alone"]
 
 TINY = 2.0**-100
 """Messages that add up to less are multiplied by a power of two."""
-
-
-@inlined
-def _sizes(t: int, states: int, order: int) -> tuple[int, int, int]:
-    """Return the first line of a step's link, how many states the step drops, and how many lines it keeps."""
-    first, rest = 0, 1
-    for _ in range(min(t, order)):
-        first += rest
-        rest *= states
-    if t >= order:
-        return first, states, rest // states
-    return first, 1, rest
 
 
 @helper
@@ -56,7 +44,8 @@ def _walk_alone(
             for v in range(0, padded, LANES):
                 store(messages, place, v, product(load(links, 0, v), load(emissions, symbol, v)))
         else:
-            first, dropped, rest = _sizes(t, states, order)
+            offset, dropped, rest = link_sizes(t, states, order)
+            first = offset // states
             before = (place - 1) * stride
             size = rest * states
             for r in range(rest):
@@ -118,7 +107,8 @@ def _count_alone(
     for t in range(stop - 1, start - 1, -1):
         place = t - start + 1
         symbol = symbols[begin + t]
-        first, dropped, rest = _sizes(t, states, order)
+        offset, dropped, rest = link_sizes(t, states, order)
+        first = offset // states
         lines = rest if t > 0 else 1
         total = _product_sum(messages, place, ahead, lines * states, few)
         scales[0] = weight / total if total > 0.0 else 0.0
@@ -172,16 +162,6 @@ def _go_back(
         store(ahead, 0, z, sum_of(sum_of(a, b), sum_of(c, d)))
 
 
-@helper
-def _walk(
-    symbols: Any, start: int, stop: int, begin: int, emissions: Any, links: Any, shape: Any, work: Any
-) -> Any:
-    states, order, _ = shape
-    if order == 1 and states <= LANES:
-        return walk_few(symbols, start, stop, begin, emissions, links, work)
-    return _walk_alone(symbols, start, stop, begin, emissions, links, shape, work)
-
-
 @compiled
 def log_prob_alone(
     symbols: Any, starts: Any, numbers: Any, emissions: Any, links: Any, shape: Any, work: Any, out: Any
@@ -198,7 +178,7 @@ def log_prob_alone(
         total, exponents = 0.0, 0.0
         for start in range(0, longest, block):
             stop = min(start + block, longest)
-            total, exponent = _walk(symbols, start, stop, begin, emissions, links, shape, work)
+            total, exponent = _walk_alone(symbols, start, stop, begin, emissions, links, shape, work)
             exponents += exponent
             for z in range(messages.shape[1]):
                 messages[0, z] = messages[stop - start, z]
@@ -238,7 +218,7 @@ def expected_alone(
                     messages[0, z] = messages[block, z]
                     restarts[b, z] = messages[0, z]
             stop = min((b + 1) * block, longest)
-            total, exponent = _walk(symbols, b * block, stop, begin, emissions, links, shape, work)
+            total, exponent = _walk_alone(symbols, b * block, stop, begin, emissions, links, shape, work)
             exponents += exponent
         out[number] = math.log(total) + exponents * math.log(2.0) if total > 0.0 else -math.inf
         for z in range(messages.shape[1]):
@@ -248,11 +228,7 @@ def expected_alone(
             if b < blocks - 1:
                 for z in range(messages.shape[1]):
                     messages[0, z] = restarts[b, z]
-                _walk(symbols, b * block, stop, begin, emissions, links, shape, work)
+                _walk_alone(symbols, b * block, stop, begin, emissions, links, shape, work)
+            first, share = b * block, weights[number]
             counts = (link_counts, symbol_counts)
-            share = weights[number]
-            if shape[1] == 1 and shape[0] <= LANES:
-                count_few(symbols, b * block, stop, begin, share, emissions, links, work, backward, *counts)
-            else:
-                first = b * block
-                _count_alone(symbols, first, stop, begin, share, emissions, links, shape, work, backward, *counts)
+            _count_alone(symbols, first, stop, begin, share, emissions, links, shape, work, backward, *counts)

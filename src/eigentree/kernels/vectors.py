@@ -37,6 +37,7 @@ __all__ = [
     "nothing",
     "product",
     "repeated",
+    "smallest",
     "spread",
     "store",
     "store_at",
@@ -221,6 +222,26 @@ def _lower_largest(context: Any, builder: Any, signature: Any, arguments: Any) -
         other = _shuffled(builder, size, size, places)
         size = builder.select(builder.fcmp_ordered(">", size, other), size, other)
     return builder.extract_element(size, INDEX(0))
+
+
+def smallest(first: Any, second: Any) -> float:
+    """Return the smallest of the numbers of two registers, of double precision."""
+    return float(np.minimum(first, second).min())
+
+
+@type_callable(smallest)
+def _type_of_smallest(_: Any) -> Callable[..., Any]:
+    return lambda first, second: types.float64
+
+
+@lower_builtin(smallest, Vector, Vector)
+def _lower_smallest(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    first, second = arguments
+    least = builder.select(builder.fcmp_ordered("<", first, second), first, second)
+    for places in ([2, 3, 2, 3], [1, 1, 1, 1]):
+        other = _shuffled(builder, least, least, places)
+        least = builder.select(builder.fcmp_ordered("<", least, other), least, other)
+    return builder.extract_element(least, INDEX(0))
 
 
 def spread(values: Floats, place: int) -> Any:
