@@ -101,6 +101,9 @@ class Accumulator:
         """Count rows of codes, each as often as its weight says; the codes stay as they are until the next call."""
         # Threads of the rows before have counted while these were encoded, but no table has two writers.
         self._wait()
+        if not (codes.flags.f_contiguous or codes.flags.c_contiguous):
+            # The last part of a longer buffer: a copy of it spares every loop one more compiled form.
+            codes = np.asfortranarray(codes)
         layout = self.layout
         groups = (layout.group_start, layout.columns, layout.states, layout.table_start)
         holes = np.zeros(codes.shape[1], np.bool_)
