@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
     from eigentree.engine.symbols import Symbols
 
-__all__ = ["SequencePass", "UsedCounts"]
+__all__ = ["LONG", "SequencePass", "UsedCounts"]
 
 BLOCK_NUMBERS = 2**14
 """Numbers of a block of messages, which stays in cache."""

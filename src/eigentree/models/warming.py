@@ -11,6 +11,7 @@ import numpy as np
 from eigentree.counting.counts import Counts
 from eigentree.counting.pairs import PairCounts
 from eigentree.data.columns import Columns
+from eigentree.engine.sequence_passes import LONG
 from eigentree.exact.network import LatentNetwork
 from eigentree.kernels.matrices import MANY
 from eigentree.kernels.vectors import LANES
@@ -83,8 +84,9 @@ def _sequences(states: int) -> None:
     words = [[0, 1, states - 1, -1, *digits] for digits in product((0, 1), repeat=3)]
     # Else these three numbers would be all that there are.
     symbols = range(states)
+    long = (words[0] * LONG)[:LONG]  # cut into pieces
     for hidden in (2, LANES + 1):
-        for X in (words, words[:1]):
+        for X in (words, words[:1], [long]):
             model = EMHMM(hidden, init="random", restarts=1, max_iter=1, categories=symbols).fit(X)
             model.score_samples(X)
     model.decode(words)
