@@ -34,7 +34,8 @@ __all__ = ["FEW_ROWS", "KINDS", "Entrant", "Kind", "Office"]
 Kind: TypeAlias = Literal["spectral", "mixture", "copy", "random"]
 
 KINDS: tuple[Kind, ...] = ("spectral", "mixture", "copy", "random")
-"""All kinds of starts."""
+"""All kinds of starts. Spectral ones are recovered from moments: at a hub, by the CP decomposition of its k x k x k
+moment."""
 
 ONE_HIDDEN: tuple[Kind, ...] = (
     *("mixture", "mixture", "random", "mixture", "random", "mixture"),
