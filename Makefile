@@ -42,27 +42,27 @@ $(VENV)/.created:
 	touch $@
 
 $(VENV)/.run: pyproject.toml | $(VENV)/.created
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 
 $(VENV)/.test: pyproject.toml | $(VENV)/.created
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	touch $(VENV)/.run $@
 
 $(VENV)/.lint: pyproject.toml | $(VENV)/.created
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[lint,test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lint,test]'
 	touch $(VENV)/.run $(VENV)/.test $@
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/.created
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $(VENV)/.run $@
 
 $(VENV)/.bench: pyproject.toml | $(VENV)/.created
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[bench,test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench,test]'
 	touch $(VENV)/.run $(VENV)/.test $@
 
 $(VENV)/.recipes: pyproject.toml | $(VENV)/.created
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[recipes,test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[recipes,test]'
 	touch $(VENV)/.run $(VENV)/.test $@
 
 clean:

@@ -264,7 +264,7 @@ def test_what_is_left_over_cannot_be_negative() -> None:
 @pytest.mark.parametrize("weights", [None, 0.5])
 def test_counts_in_files_are_what_they_were(weights: float | None, tmp_path: Path) -> None:
     _, table = random_table(4)
-    labels = np.array([f"s{place}" for place in range(12)], object)
+    labels = np.array([f"s{place}" for place in range(13)], object)
     words = np.where(table >= 0, labels[table], None)
     weighted = None if weights is None else np.full(len(table), weights)
     found = PairCounts.of(words, weighted, numeric="quantiles")

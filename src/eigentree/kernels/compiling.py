@@ -61,6 +61,11 @@ class _Announcer(ContextDecorator, compiler_events.Listener):
         self._seconds = 0.0
         self._announced = False
 
+    @property
+    def compiling(self) -> bool:
+        """Whether a kernel is being compiled."""
+        return self._started > 0.0
+
     def on_start(self, event: Any) -> None:
         """Take note that numba starts to compile a function, and announce it if it is the first of ours."""
         self._nested += 1
