@@ -106,9 +106,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code = _called(tokens)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read, such as head, has enough; what is still in the buffer must not complain at the end.
+        # Whoever read, such as head, has enough.
         if arguments is None:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _drop_output()
         return 0
     except CycloptsError as error:
         return _usage(_sentence(error), error.command_chain)
@@ -116,11 +116,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         known = tokens[:1] and tokens[0] in {command.name for command in COMMANDS}
         return _usage(str(error), tokens[:1] if known else None)
     except (EigentreeError, OSError, MemoryError) as error:
+        if arguments is None and isinstance(error, OSError):
+            _drop_output()
         return _failed(error)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
     return code
+
+
+def _drop_output() -> None:
+    """Let what is still in the buffer of standard output go nowhere: it must not complain at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _called(tokens: Sequence[str]) -> int:
