@@ -64,7 +64,7 @@ def quietly(action):
 ESTIMATORS = {
     "spectral": et.SpectralJunctionTree(GRAPH, shrinkage=2.5),
     "independent": et.SpectralJunctionTree(GRAPH, shrinkage=math.inf),
-    "em": et.EMJunctionTree(GRAPH, restarts=1, max_iter=20, random_state=0),
+    "em": et.EMJunctionTree(GRAPH, init="random", restarts=1, max_iter=20, random_state=0),
     "online": et.OnlineEMJunctionTree(GRAPH, passes=2, random_state=0),
 }
 

@@ -123,7 +123,7 @@ def test_steps_agree_with_pyagrum(graph: et.LatentGraph, tmp_path: Path) -> None
     file.write_text("\n".join(",".join(line) for line in lines) + "\n")
     theirs = start
     # One step at a time: pyagrum may end its climb early, or go back, where the likelihood hardly moves.
-    for steps in (1, 2, 3):
+    for steps in (1, 2):
         net = theirs.to_pyagrum()
         learner = pyagrum.BNLearner(str(file), net, ["?"])
         learner.useNoPrior()
@@ -537,5 +537,5 @@ def test_a_hidden_variable_may_have_thousands_of_states() -> None:
         {"h0": 5_000, "h1": 2, "x0": 2, "x1": 2}, [("h0", "h1"), ("h0", "x0"), ("h1", "x1")], ["h0", "h1"]
     )
     rows = np.random.default_rng(0).integers(0, 2, (20, 2))
-    model = et.EMJunctionTree(graph, restarts=1, max_iter=2, random_state=0).fit(rows)
+    model = et.EMJunctionTree(graph, init="random", restarts=1, max_iter=2, random_state=0).fit(rows)
     assert_allclose(np.exp(model.score_samples(list(np.ndindex(2, 2)))).sum(), 1.0)

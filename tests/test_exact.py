@@ -187,8 +187,8 @@ def test_seeds_repeat_and_differ() -> None:
     assert all((again.tables[name] == table).all() for name, table in network.tables.items())
 
 
-def test_a_chain_of_ten_thousand_steps_neither_under_nor_overflows() -> None:
-    network = et.LatentNetwork.random(et.zoo.hmm(10_000, 1, 2, 4), seed=0)
+def test_a_chain_of_thousands_of_steps_neither_under_nor_overflows() -> None:
+    network = et.LatentNetwork.random(et.zoo.hmm(3_000, 1, 2, 4), seed=0)
     rows = network.sample(3, seed=1)
     forward = [forward_log_prob(network, row) for row in rows]
     assert_allclose(network.log_prob(rows), forward, rtol=1e-11)

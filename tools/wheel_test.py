@@ -1,17 +1,17 @@
 """What a stranger gets: the wheel in a fresh environment, and there every page as printed and every command.
 
-    make wheel-test                                   # builds the wheel, installs it with pip, a few minutes
-    python tools/wheel_test.py --pages README.md      # some pages only; --keep keeps the folder
+    make wheel-test                                   # builds the wheel, installs it with pip, ten minutes
+    python tools/wheel_test.py -k tutorials           # some pages only; --keep keeps the folder
 
-Pages that read data which are not part of the package are run where these lie beside the repository, and named
-where they do not.
+The tests of the pages and of the command line run beside a copy of the pages, where there is no source of the
+package: they hold what a page prints against what it says, and mistype commands. Then every command runs as a
+process of its own on the mushrooms of the package, with ``?`` for a missing cell.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -21,55 +21,58 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-PAGES = ["README.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md")))]
+COPIED = ("README.md", "Makefile", "docs", "benchmarks/RESULTS.md", "CHANGELOG.md", "CONTRIBUTING.md")
+COPIED += ("ARCHITECTURE.md", "CITATION.cff", "LICENSE")
+"""The pages, and what they have links to."""
 
-EXTRAS = "plots,streams,dask"
+TESTS = ("test_readme.py", "test_commands.py", "shared_files.py")
 
-BESIDE = ("pandas", "polars", "networkx", "duckdb")
-"""What pages import beside the package and its extras."""
+EXTRAS = "experiments,plots,streams,dask"
 
-DATA = {"docs/sequences.md": ("mvad.csv", *(f"biofam-{name}.csv" for name in ("child", "left", "married")))}
-"""Data that pages read and the package does not hold; test_readme.py knows the same."""
+BESIDE = ("pandas", "polars", "networkx", "duckdb", "pgmpy", "hmmlearn", "stepmix", "pytest")
+"""What pages import beside the package and its extras, and what runs them."""
 
 COMMANDS = """\
 eigentree dataset mushrooms --missing '?' -o mushrooms.csv
-head -400 mushrooms.csv > some.csv
-eigentree fit some.csv --missing '?' --structure mixture --hidden 3 -o model.eigentree
+eigentree fit mushrooms.csv --missing '?' --structure mixture --hidden 3 -o model.eigentree
+eigentree fit mushrooms.csv --missing '?' --structure tree --method spectral -o spectral.eigentree
 eigentree inspect model.eigentree
-eigentree score model.eigentree some.csv --missing '?' -o scores.csv
-eigentree predict model.eigentree some.csv --missing '?' --target class -o told.csv
-eigentree decode model.eigentree some.csv --missing '?' -o decoded.csv
-eigentree impute model.eigentree some.csv --missing '?' -o filled.csv
+eigentree score model.eigentree mushrooms.csv --missing '?' -o scores.csv
+eigentree predict model.eigentree mushrooms.csv --missing '?' --target class -o told.csv
+eigentree decode model.eigentree mushrooms.csv --missing '?' -o decoded.csv
+eigentree impute model.eigentree mushrooms.csv --missing '?' -o filled.csv
+eigentree report model.eigentree --data mushrooms.csv --missing '?' -o report.html
 eigentree sample model.eigentree -n 5 --given class=edible
-cat some.csv | eigentree impute model.eigentree - --missing '?' | eigentree score model.eigentree -
-eigentree predict model.eigentree some.csv --missing '?' --target class --json | head -3
-eigentree compare some.csv --missing '?' --structure mixture --hidden 2
-eigentree select some.csv --missing '?' --structure mixture --hidden 2 3 -o best.eigentree
-eigentree classify train some.csv --missing '?' --target class --hidden 2 -o classes.eigentree
-eigentree classify apply classes.eigentree some.csv --missing '?' -o classes.csv
-eigentree count some.csv --missing '?' --structure mixture --hidden 2 -o first.eigentree
-eigentree count some.csv --missing '?' --like first.eigentree -o second.eigentree
+cat mushrooms.csv | eigentree impute model.eigentree - --missing '?' | eigentree score model.eigentree -
+eigentree predict model.eigentree mushrooms.csv --missing '?' --target class --json | head -3
+eigentree compare mushrooms.csv --missing '?' --structure mixture --hidden 2
+eigentree select mushrooms.csv --missing '?' --structure mixture --hidden 2 3 -o best.eigentree
+eigentree classify train mushrooms.csv --missing '?' --target class --hidden 2 -o classes.eigentree
+eigentree classify apply classes.eigentree mushrooms.csv --missing '?' -o classes.csv
+eigentree count mushrooms.csv --missing '?' --structure mixture --hidden 2 -o first.eigentree
+eigentree count mushrooms.csv --missing '?' --like first.eigentree -o second.eigentree
 eigentree merge first.eigentree second.eigentree -o all.eigentree
 eigentree fit all.eigentree --structure mixture --hidden 2 --method spectral -o twice.eigentree
 eigentree completion bash > completion.bash
+eigentree reproduce fig4 --help
+eigentree warm-up --help
 eigentree --help
 """
-"""Every command but `warm-up` and `reproduce`, which other tests run, on a file with ``?`` for missing cells."""
+"""Every command; other tests run `warm-up` and `reproduce`, which take minutes."""
 
 
 def main() -> None:
     """Build, install, run; end with 1 where anything failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pages", nargs="*", default=PAGES)
-    parser.add_argument("--keep", action="store_true")
+    parser.add_argument(
+        "-k", dest="chosen", default="", help="the tests of pages and commands to run, as of pytest"
+    )
+    parser.add_argument("--keep", action="store_true", help="leave the folder where it is")
     asked = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="eigentree-wheel-"))
-    failed: list[str] = []
     try:
         environment = installed(folder)
-        for page in asked.pages:
-            failed += run_page(page, folder, environment)
-        failed += run_commands(folder, environment)
+        failed = run_tests(folder, environment, asked.chosen) + run_commands(folder, environment)
     finally:
         if asked.keep:
             print(f"kept: {folder}")
@@ -94,23 +97,20 @@ def installed(folder: Path) -> dict[str, str]:
     return surroundings | {"PATH": f"{python.parent}:{os.environ['PATH']}", "VIRTUAL_ENV": str(folder / "venv")}
 
 
-def run_page(page: str, folder: Path, environment: dict[str, str]) -> list[str]:
-    """Run the blocks of a page one after the other in one process; return its name if it failed."""
-    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), flags=re.MULTILINE | re.DOTALL)
-    if not blocks:
-        return []
-    place = folder / page.replace("/", "-")
-    place.mkdir()
-    for name in DATA.get(page, ()):
-        there = sorted((ROOT.parent / "shared" / "data").rglob(name))
-        if not there:
-            print(f"{page}: not run, {name} is not there", flush=True)
-            return []
-        shutil.copy(there[0], place)
-    # A process of a cluster imports the page again, and must not run it then.
-    body = "".join(f"    {line}\n" if line else "\n" for line in "\n".join(blocks).splitlines())
-    (place / "page.py").write_text(f"if __name__ == '__main__':\n{body}")
-    return timed(page, ["python", "page.py"], place, environment)
+def run_tests(folder: Path, environment: dict[str, str], chosen: str) -> list[str]:
+    """Run the tests of pages and commands on copies of the pages; return their name if any failed."""
+    place = folder / "project"
+    (place / "tests").mkdir(parents=True)
+    for name in COPIED:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        (place / name).parent.mkdir(exist_ok=True)
+        copy(ROOT / name, place / name)
+    for name in TESTS:
+        shutil.copy(ROOT / "tests" / name, place / "tests")
+    if (ROOT.parent / "shared").exists():
+        (folder / "shared").symlink_to(ROOT.parent / "shared")
+    pytest = ["python", "-m", "pytest", "-q", "-ra", "-W", "error", "-p", "no:cacheprovider", "tests", "-k", chosen]
+    return timed("the tests of pages and commands", pytest, place, environment, told=True)
 
 
 def run_commands(folder: Path, environment: dict[str, str]) -> list[str]:
@@ -123,15 +123,19 @@ def run_commands(folder: Path, environment: dict[str, str]) -> list[str]:
     return failed
 
 
-def timed(name: str, command: list[str], place: Path, environment: dict[str, str]) -> list[str]:
-    """Run a process; say how long it took, and what it said if it failed."""
+def timed(
+    name: str, command: list[str], place: Path, environment: dict[str, str], *, told: bool = False
+) -> list[str]:
+    """Run a process; say how long it took, and what it said if it failed or is to be told."""
     begun = time.monotonic()
-    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
-    print(f"{'ran' if done.returncode == 0 else 'FAILED'} {time.monotonic() - begun:6.1f} s  {name}", flush=True)
+    done = subprocess.run(command, cwd=place, env=environment, capture_output=not told, text=True, check=False)
     # A reader that has seen enough, such as head, ends the writer.
-    if done.returncode in (0, 141):
+    well = done.returncode in (0, 141)
+    print(f"{'ran' if well else 'FAILED'} {time.monotonic() - begun:6.1f} s  {name}", flush=True)
+    if well:
         return []
-    print(done.stdout[-500:], done.stderr[-3000:], sep="\n", flush=True)
+    if not told:
+        print(done.stdout[-500:], done.stderr[-3000:], sep="\n", flush=True)
     return [name]
 
 
