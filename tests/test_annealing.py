@@ -24,7 +24,7 @@ def problem_of(network: et.LatentNetwork, rows: np.ndarray, weights: np.ndarray,
     return Problem.of(graph, distinct, columns_with_gaps(distinct.codes, graph), prior, 1)
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(case=problems(), size=st.integers(1, 30), seed=st.integers(0, 99))
 def test_batches_add_up_to_all_rows(case: tuple, size: int, seed: int) -> None:
     problem = problem_of(*case)
@@ -46,7 +46,7 @@ def test_a_row_that_weighs_more_than_a_batch_is_in_each() -> None:
         assert part.weights.max() == pytest.approx(1e4 / len(batches.parts))
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(case=problems(), prior=st.sampled_from([0.0, 0.1, 1.0]))
 def test_one_batch_of_all_weight_is_a_step_of_em(case: tuple, prior: float) -> None:
     network, rows, weights = case
@@ -60,7 +60,7 @@ def test_one_batch_of_all_weight_is_a_step_of_em(case: tuple, prior: float) -> N
     assert there.log_likelihood == pytest.approx(problem.log_likelihood(start), rel=1e-12)
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(case=problems(), seed=st.integers(0, 99))
 def test_each_batch_stands_for_all_rows(case: tuple, seed: int) -> None:
     problem = problem_of(*case, 1.0)
@@ -78,7 +78,7 @@ def test_each_batch_stands_for_all_rows(case: tuple, seed: int) -> None:
     assert min(ends) < 1e-9
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(case=problems())
 def test_what_is_known_of_nothing_is_the_distribution_itself(case: tuple) -> None:
     network, _, _ = case

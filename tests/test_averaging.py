@@ -15,7 +15,7 @@ TREE = et.zoo.LatentTree(hidden_states=3).build([2, 3, 2, 4, 2])
 ROWS = et.LatentNetwork.random(TREE, seed=9).sample(60, seed=0)
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(trees=st.lists(st.integers(1, 4), min_size=1, max_size=4), seed=st.integers(0, 999))
 def test_an_average_has_the_probabilities_of_a_mixture(trees: list[int], seed: int) -> None:
     networks = [

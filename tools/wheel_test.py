@@ -42,7 +42,7 @@ eigentree predict model.eigentree mushrooms.csv --missing '?' --target class -o 
 eigentree decode model.eigentree mushrooms.csv --missing '?' -o decoded.csv
 eigentree impute model.eigentree mushrooms.csv --missing '?' -o filled.csv
 eigentree report model.eigentree --data mushrooms.csv --missing '?' -o report.html
-eigentree sample model.eigentree -n 5 --given class=edible
+eigentree sample model.eigentree -n 5 --given class=e
 cat mushrooms.csv | eigentree impute model.eigentree - --missing '?' | eigentree score model.eigentree -
 eigentree predict model.eigentree mushrooms.csv --missing '?' --target class --json | head -3
 eigentree compare mushrooms.csv --missing '?' --structure mixture --hidden 2

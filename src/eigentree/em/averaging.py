@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["averaged", "fitted_shares"]
+__all__ = ["averaged", "fitted_average", "fitted_shares"]
 
 ROUNDS = 200
 """Steps of the climb to the best shares: each costs no more than a few products of two vectors."""
@@ -84,3 +84,17 @@ def fitted_shares(log_prob: Floats, weights: Floats) -> Floats:
         shares = counts / counts.sum()
     shares = np.where(shares < SMALLEST_SHARE, 0.0, shares)
     return np.asarray(shares / shares.sum())
+
+
+def fitted_average(log_prob: Floats, weights: Floats) -> tuple[Floats, float]:
+    """Return the shares of networks that make rows likeliest, and the mean log probability of a row then.
+
+    Parameters
+    ----------
+    log_prob : array, shape (networks, rows)
+    weights : array, shape (rows,)
+    """
+    shares = fitted_shares(log_prob, weights)
+    kept = np.flatnonzero(shares)
+    joint = np.logaddexp.reduce(log_prob[kept] + np.log(shares[kept])[:, None], axis=0)
+    return shares, float(joint @ weights / weights.sum())

@@ -4,7 +4,7 @@ The states of hidden variables are doubled while that makes validation rows like
 few, a mixture of a few trees is tried beside twice as many states, and where trees are mixed, more trees; the
 better of the two is gone on from. Beside these, models are tried that are no trees of hidden variables: the
 Chow-Liu tree of the columns themselves, and classes. Of the best size several models are learned from different
-starts and averaged: one network, the mixture of all.
+starts, to be averaged.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from eigentree.em.annealing import Batches, Schedule, annealed
-from eigentree.em.averaging import averaged, fitted_shares
+from eigentree.em.averaging import averaged, fitted_average
 from eigentree.em.climbing import Problem, Stopping, climbed
 from eigentree.em.parameters import ParameterLayout
-from eigentree.em.sizes import CLASSES, COLUMNS, Kind, Size, SizeSearch, Trial
+from eigentree.em.sizes import CLASSES, COLUMNS, Kind, Size, Trial
 from eigentree.em.starts import carried, most_classes, random_start, seeded
 from eigentree.errors import DataError
 from eigentree.structures.discovery import mixture_of_trees
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from eigentree.arrays import Floats
     from eigentree.em.distinct import DistinctRows
@@ -47,9 +47,9 @@ most so many are mixed: many trees of few states take more time than their work 
 MOST_CLASSES = 256
 """So many classes are tried at most."""
 
-WORTH = 0.0025
-"""More is tried where the last step to a larger size gained at least this share of the score. So much, too, classes
-have to be ahead of trees."""
+WORTH, CLASSES_AHEAD = 0.0025, 0.001
+"""More is tried where the last step to a larger size gained at least this share of the score; and by which share
+classes have to be ahead of trees."""
 
 BOTH_STARTS = 64
 """Up to this work per edge both kinds of starts are tried; beyond, the one that was better."""
@@ -112,6 +112,11 @@ class Ground:
     gaps : frozenset of str
         The columns that may have missing cells.
     pseudo_counts : float
+        Of all sizes.
+    has_fewer : bool
+        Whether the best size may have fewer of them.
+    whole : DistinctRows, optional
+        All rows to learn from, where some that choose were taken from them.
     threads : int
     hidden_states, trees : int, optional
         Where they are given.
@@ -125,6 +130,8 @@ class Ground:
     folds: tuple[Fold, ...]
     gaps: frozenset[str]
     pseudo_counts: float
+    has_fewer: bool
+    whole: DistinctRows | None
     threads: int
     hidden_states: int | None
     trees: int | None
@@ -237,44 +244,12 @@ class Searched(NamedTuple):
         same = [member for member in self.members if member.trial.size == self.best.trial.size]
         return tuple(sorted(same, key=lambda member: -member.trial.validation))
 
-    def averaged(self, ground: Ground) -> tuple[LatentNetwork, SizeSearch]:
-        """Return the average of the models of the best size, and what was tried."""
-        best = self.best
-        if len(ground.folds) > 1:
-            # Each row was learned from by all but one.
-            fits: Sequence[Fit] = best.fits
-            shares, validation = np.full(len(fits), 1.0 / len(fits)), best.trial.validation
-        else:
-            # Where so many trees were asked for, it is those of the best, and no average.
-            kept = self.of_best_size[: ground.members if ground.trees is None else 1]
-            fits = [member.fits[0] for member in kept]
-            shares, validation = _shares(fits)
-        places = np.flatnonzero(shares).tolist()
-        tree = ground.tree(best.trial.size.hidden_states)
-        rows = sum(float(fold.rows.weights.sum()) for fold in ground.folds) / len(ground.folds)
-        search = SizeSearch(
-            trials=tuple(member.trial for member in self.members),
-            size=best.trial.size,
-            shares=tuple(shares[places].tolist()),
-            validation=validation,
-            rows=rows,
-            validation_rows=sum(float(fold.validation.weights.sum()) for fold in ground.folds),
-        )
-        return averaged(tree, [fits[place].network for place in places], shares[places]), search
-
 
 def _rank(trial: Trial) -> float:
     """Return what sizes are compared by. A tree tells more of its columns than classes that are hardly better."""
-    return trial.validation - (WORTH * abs(trial.validation) if trial.size.hidden_states == CLASSES else 0.0)
-
-
-def _shares(fits: Sequence[Fit]) -> tuple[Floats, float]:
-    """Return the shares of models that make validation rows likeliest, and the mean log probability of one then."""
-    weights, log_prob = fits[0].held.weights, np.array([fit.log_prob for fit in fits])
-    shares = fitted_shares(log_prob, weights)
-    kept = np.flatnonzero(shares)
-    joint = np.logaddexp.reduce(log_prob[kept] + np.log(shares[kept])[:, None], axis=0)
-    return shares, float(joint @ weights / weights.sum())
+    return trial.validation - (
+        CLASSES_AHEAD * abs(trial.validation) if trial.size.hidden_states == CLASSES else 0.0
+    )
 
 
 def folds_of(rows: DistinctRows, share: float, random: np.random.Generator, one: bool = False) -> tuple[Fold, ...]:
@@ -355,7 +330,8 @@ class _Search:
         count, left = len(same), max(self._ground.members - len(same), 0)
         if left == 0 or count == 1 or self._ground.trees is not None:
             return left
-        _, validation = _shares([member.fits[0] for member in same])
+        fits = [member.fits[0] for member in same]
+        _, validation = fitted_average(np.array([fit.log_prob for fit in fits]), fits[0].held.weights)
         gain = (validation - fmean(member.trial.validation for member in same)) / (count**2 - 1)
         rows = len(self._ground.folds[0].rows.weights)
         return left if gain > ENOUGH * _dearness(rows, self.best.parameters) * abs(validation) else 0
