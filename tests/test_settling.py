@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 import eigentree as et
 from eigentree.em.distinct import DistinctRows
 from eigentree.em.searching import Fold, Ground, Searched, searched
-from eigentree.em.settling import settled
+from eigentree.em.settling import Settled, settled
 
 STATES = [3, 2, 3, 2, 3]
 
@@ -45,6 +45,7 @@ def ended(ground: Ground) -> Searched:
     return standing
 
 
+SHARP = et.LatentNetwork.random(tree(2), concentration=0.03, seed=2).sample(600, seed=0)
 ROWS = et.LatentNetwork.random(tree(2), concentration=0.3, seed=1).sample(600, seed=0)
 
 
@@ -62,8 +63,7 @@ def test_rows_that_choose_are_brought_in_by_one_step_of_em_on_all_rows() -> None
 
 def test_validation_rows_say_how_many_pseudo_counts_are_left() -> None:
     """Sharp tables want few, rows that say nothing as many as there are."""
-    sharp = et.LatentNetwork.random(tree(2), concentration=0.03, seed=2).sample(600, seed=0)
-    for rows, fewer in ((sharp, True), (np.random.default_rng(0).integers(0, STATES, (60, 5)), False)):
+    for rows, fewer in ((SHARP, True), (np.random.default_rng(0).integers(0, STATES, (60, 5)), False)):
         ground = ground_of(rows, len(rows) // 3, whole=None)
         standing = ended(ground)
         fixed, chosen = (settled(standing, replace(ground, has_fewer=has)) for has in (False, True))
@@ -75,10 +75,19 @@ def test_validation_rows_say_how_many_pseudo_counts_are_left() -> None:
         assert told == pytest.approx(chosen.search.validation, abs=1e-12)
 
 
-def test_pseudo_counts_that_are_given_stay() -> None:
-    every = {f"x{place}": range(count) for place, count in enumerate(STATES)}
-    auto = partial(et.EMJunctionTree, "auto", restarts=1, random_state=0, categories=every)
-    sharp = et.LatentNetwork.random(tree(2), concentration=0.03, seed=2).sample(900, seed=0)
-    given, free = (auto(pseudo_counts=counts).fit(sharp[:600], validation=sharp[600:]) for counts in (0.25, "auto"))
-    assert given.pseudo_counts_ == 0.25, "though fewer would be better"
-    assert free.search_.validation > given.search_.validation
+def test_what_was_given_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pseudo-counts that are given are not made fewer, and validation rows that are given are not learned from."""
+    seen: list[Ground] = []
+
+    def spy(standing: Searched, ground: Ground) -> Settled:
+        seen.append(ground)
+        return settled(standing, ground)
+
+    monkeypatch.setattr("eigentree.models.em.settled", spy)
+    fit = partial(et.EMJunctionTree, et.zoo.HiddenChowLiu(2, trees=1), restarts=1, random_state=0)
+    fit().fit(ROWS)
+    assert fit(pseudo_counts=0.1).fit(ROWS, validation=ROWS[:50]).pseudo_counts_ == 0.1
+    assert [ground.has_fewer for ground in seen] == [True, False]
+    assert seen[0].whole is not None
+    assert seen[0].whole.weights.sum() == len(ROWS)
+    assert seen[1].whole is None

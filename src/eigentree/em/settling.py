@@ -18,10 +18,10 @@ from eigentree.em.climbing import Problem
 from eigentree.em.sizes import SizeSearch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from eigentree.arrays import Floats
-    from eigentree.em.searching import Ground, Searched
+    from eigentree.em.searching import Fit, Ground, Searched
     from eigentree.exact.network import LatentNetwork
 
 __all__ = ["Settled", "settled"]
@@ -46,85 +46,79 @@ class Settled(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """Models that are averaged.
+    """What the models of the best size come to with some pseudo-counts.
 
     Attributes
     ----------
     pseudo_counts : float
     parameters : tuple of arrays
         Of each model.
-    shares : (models,)
-    validation : float
-        The mean log probability of a row that chooses.
+    score : float
+        The log-likelihood of the rows that choose, summed over the models.
     """
 
     pseudo_counts: float
     parameters: tuple[Floats, ...]
-    shares: Floats
-    validation: float
+    score: float
 
 
 def settled(standing: Searched, ground: Ground) -> Settled:
     """Return the average of the models of the best size, and what was tried."""
-    size = standing.best.trial.size
-    problems = [ground.problems(size, fold)[0] for fold in ground.folds]
-    fits = standing.best.fits
+    size, fits = standing.best.trial.size, standing.best.fits
+    pairs = [ground.problems(size, fold) for fold in ground.folds]
     if len(ground.folds) == 1:
         # Where so many trees were asked for, it is those of the best, and no average.
         kept = standing.of_best_size[: ground.members if ground.trees is None else 1]
         fits = tuple(member.fits[0] for member in kept)
-        problems *= len(fits)
-    chosen = _weighed(ground, [fit.network for fit in fits], [fit.ascent.parameters for fit in fits], 1.0)
-    for tried in _with_fewer(ground, problems, chosen.parameters) if ground.has_fewer else ():
-        if not tried.validation > chosen.validation:
-            break
-        chosen = tried
-    layout, places = problems[0].layout, np.flatnonzero(chosen.shares).tolist()
+        pairs *= len(fits)
+    chosen = _chosen(ground, fits, pairs)
+    layout = pairs[0][0].layout
+    shares, validation = _weighed(ground, [layout.network(own) for own in chosen.parameters])
+    places = np.flatnonzero(shares).tolist()
     parameters = [chosen.parameters[place] for place in places]
     if ground.whole is not None:
         whole = Problem.of(layout.graph, ground.whole, ground.gaps, chosen.pseudo_counts, ground.threads)
-        parameters = [whole.evaluated(each).following for each in parameters]
+        parameters = [whole.evaluated(own).following for own in parameters]
     search = SizeSearch(
         trials=tuple(member.trial for member in standing.members),
         size=size,
-        shares=tuple(chosen.shares[places].tolist()),
-        validation=chosen.validation,
+        shares=tuple(shares[places].tolist()),
+        validation=validation,
         rows=sum(float(fold.rows.weights.sum()) for fold in ground.folds) / len(ground.folds),
         validation_rows=sum(float(fold.validation.weights.sum()) for fold in ground.folds),
     )
-    networks = [layout.network(each) for each in parameters]
-    network = averaged(ground.tree(size.hidden_states), networks, chosen.shares[places])
+    networks = [layout.network(own) for own in parameters]
+    network = averaged(ground.tree(size.hidden_states), networks, shares[places])
     return Settled(network, search, chosen.pseudo_counts)
 
 
-def _with_fewer(ground: Ground, problems: Sequence[Problem], parameters: Sequence[Floats]) -> Iterator[_Choice]:
-    """Yield the models after a step with ever fewer pseudo-counts; rows are counted once for all of them."""
-    counts = [
-        replace(problem, single=False).counted(own).counts
-        for problem, own in zip(problems, parameters, strict=True)
-    ]
+def _chosen(ground: Ground, fits: Sequence[Fit], pairs: Sequence[tuple[Problem, Problem]]) -> _Choice:
+    """Return the models with as many pseudo-counts as the rows ask for that choose; all are counted once."""
+    own = tuple(fit.ascent.parameters for fit in fits)
+    chosen = _Choice(ground.pseudo_counts, own, sum(fit.ascent.score for fit in fits))
+    if not ground.has_fewer:
+        return chosen
+    problems, held = ([replace(each, single=False) for each in side] for side in zip(*pairs, strict=True))
+    counts = [problem.counted(each).counts for problem, each in zip(problems, own, strict=True)]
     for share in FEWER:
         # So few of them are the same for all entries, and fewer are in proportion.
-        following = [
-            problem.layout.normalised(count + share * problem.prior, own)
-            for problem, count, own in zip(problems, counts, parameters, strict=True)
-        ]
-        networks = [problem.layout.network(own) for problem, own in zip(problems, following, strict=True)]
-        yield _weighed(ground, networks, following, share)
+        following = tuple(
+            problem.layout.normalised(count + share * problem.prior, each)
+            for problem, count, each in zip(problems, counts, own, strict=True)
+        )
+        score = sum(some.log_likelihood(each) for some, each in zip(held, following, strict=True))
+        if not score > chosen.score:
+            break
+        chosen = _Choice(share * ground.pseudo_counts, following, score)
+    return chosen
 
 
-def _weighed(
-    ground: Ground, networks: Sequence[LatentNetwork], parameters: Sequence[Floats], share: float
-) -> _Choice:
-    """Return models with the shares that make the rows that choose likeliest; of folds each has the same."""
+def _weighed(ground: Ground, networks: Sequence[LatentNetwork]) -> tuple[Floats, float]:
+    """Return shares of networks, and the mean log probability of a row that chooses: of folds each has the same."""
     folds = ground.folds if len(ground.folds) > 1 else ground.folds * len(networks)
-    log_prob = [
-        network.model.score(fold.validation.codes)[0] for network, fold in zip(networks, folds, strict=True)
-    ]
-    if len(ground.folds) > 1:
-        shares = np.full(len(networks), 1.0 / len(networks))
-        weights = [fold.validation.weights for fold in folds]
-        validation = float(np.concatenate(log_prob) @ np.concatenate(weights) / np.concatenate(weights).sum())
-    else:
-        shares, validation = fitted_average(np.array(log_prob), folds[0].validation.weights)
-    return _Choice(share * ground.pseudo_counts, tuple(parameters), shares, validation)
+    pairs = zip(networks, folds, strict=True)
+    log_prob = [network.model.score(fold.validation.codes)[0] for network, fold in pairs]
+    if len(ground.folds) == 1:
+        return fitted_average(np.array(log_prob), folds[0].validation.weights)
+    weights = np.concatenate([fold.validation.weights for fold in folds])
+    return np.full(len(networks), 1.0 / len(networks)), float(np.concatenate(log_prob) @ weights / weights.sum())
