@@ -223,6 +223,16 @@ def test_a_class_as_a_column_learns_from_rows_without_one(here: Path) -> None:
     assert json.loads(said)["rows"] == ROWS // 2
 
 
+def test_a_class_as_a_column_keeps_its_name(here: Path) -> None:
+    answer("eigentree classify train mushrooms.csv --missing ? -t odor --class-as column -o odors.eigentree")
+    assert et.load("odors.eigentree").class_column_.name == "odor"
+    assert json.loads(answer("eigentree inspect odors.eigentree --json"))["class_column"] == "odor"
+    shown = json.loads(answer("eigentree inspect odors.eigentree --table odor --json"))
+    assert sorted(shown["states"][shown["axes"].index("odor")]) == sorted(frame()["odor"].unique())
+    # The file that it was trained from has all the columns that a report asks for.
+    answer("eigentree report odors.eigentree --data mushrooms.csv --missing ? -o odors.html")
+
+
 def test_counts_add_up_to_the_same_model(here: Path) -> None:
     lines = (here / "mushrooms.csv").read_text().splitlines()
     for name, part in (("a", lines[1:90]), ("b", lines[90:])):

@@ -1,6 +1,7 @@
 """``eigentree classify``: learn to tell classes apart, and tell them."""
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
@@ -10,6 +11,8 @@ from eigentree.commands.arguments import Data, Json, Output, Reading, RowsOutput
 from eigentree.commands.models import Unknown
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from eigentree.commands.tables import Given
 
 __all__ = ["app"]
@@ -72,7 +75,7 @@ def train(
         table, classes = table.take(np.flatnonzero(known)), classes[known]
     rows = table.without([target])
     classifier = JunctionTreeClassifier(estimator_of(shape, seed, rows), class_as=class_as)
-    classifier.fit(rows, classes)
+    classifier.fit(rows, _Called(target, classes))
     seconds = time.perf_counter() - begin
     classifier.save(output)
     labels = classifier.classes_.tolist()
@@ -166,6 +169,17 @@ def _apply_sequences(asked: Any, data: str, reading: Reading, output: str, as_js
     cells = [long.ids, [labels[place] for place in proba.argmax(axis=1)], *proba.T]
     facts = {"sequences": long.count, "classes": labels}
     hand_rows(output, reading.format, as_json, names, cells, facts, f"classes of {told_sequences(long.count)}")
+
+
+@dataclass(frozen=True, eq=False)
+class _Called:
+    """Labels with the name of the column that they are from, as the series of a frame have."""
+
+    name: str
+    labels: "NDArray[Any]"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> "NDArray[Any]":
+        return self.labels.astype(dtype or self.labels.dtype, copy=bool(copy))
 
 
 def _class_labels(table: "Given", target: str) -> Any:
