@@ -51,6 +51,7 @@ def train(
     require_file(output)
     import numpy as np
 
+    from eigentree.commands.blocks import hint_at_marks
     from eigentree.commands.models import estimator_of
     from eigentree.commands.screen import told_rows
     from eigentree.commands.structures import structure_of
@@ -74,6 +75,7 @@ def train(
             raise DataError(f"no row of {table.shown} has a class in {target!r}")
         table, classes = table.take(np.flatnonzero(known)), classes[known]
     rows = table.without([target])
+    hint_at_marks(table, reading)
     classifier = JunctionTreeClassifier(estimator_of(shape, seed, rows), class_as=class_as)
     classifier.fit(rows, _Called(target, classes))
     seconds = time.perf_counter() - begin
@@ -125,6 +127,7 @@ def _train_sequences(
 ) -> None:
     """Learn a classifier of sequences, whose class stands in each of their rows."""
     from eigentree.commands.arguments import UsageError
+    from eigentree.commands.blocks import hint_at_marks
     from eigentree.commands.screen import told_sequences
     from eigentree.commands.sequences import classes_of, long_table, sequence_estimator
     from eigentree.commands.tables import read_table, required
@@ -139,8 +142,10 @@ def _train_sequences(
     required(target, table.names, table.shown)
     long = long_table(table.without([target]), str(reading.sequence), numeric=shape.numeric)
     labels = _class_labels(table, target)[long.order]
+    classes = classes_of(long, labels, target)
+    hint_at_marks(table, reading)
     sequences = Sequences.learned(long.table, long.lengths, numeric=shape.numeric)
-    classifier = JunctionTreeClassifier(estimator).fit(sequences, classes_of(long, labels, target))
+    classifier = JunctionTreeClassifier(estimator).fit(sequences, classes)
     seconds = time.perf_counter() - begin
     estimator.set_params(sequence=reading.sequence)
     classifier.save(output)
