@@ -120,12 +120,14 @@ def _trial(content: Any) -> Trial:
     states, trees, start, passes, parameters, *figures = content[:expected]
     if start not in get_args(Kind):
         raise UnknownEntryError(f"there is no kind of start {quoted(start)}")
+    log_likelihood, validation = (number(figure, "a figure of a trial") for figure in figures)
     return Trial(
         Size(whole(states, "hidden states"), whole(trees, "trees", 1)),
         start,
         whole(passes, "passes"),
         whole(parameters, "parameters"),
-        *(number(figure, "a figure of a trial") for figure in figures),
+        log_likelihood,
+        validation,
         float("nan"),
     )
 
