@@ -61,7 +61,9 @@ def _write_beside(target: str, mode: int | None, write: Callable[[IO[bytes]], ob
     folder = os.path.dirname(target)
     beside = os.path.join(folder, f".eigentree-{token_hex(8)}.tmp")
     if not os.path.isdir(folder):
-        raise FileError(f"there is no folder {_short(folder)}; make it first, or give the path of another")
+        raise FileError(
+            f"there is no folder {_short(folder)}; make it first, since the file cannot be written without it"
+        )
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(beside, flags, 0o666)
     try:
