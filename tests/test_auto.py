@@ -74,6 +74,16 @@ def test_the_same_seed_gives_the_same_model(model: et.EMJunctionTree) -> None:
     again = clone(model).fit(ROWS, validation=HELD)
     np.testing.assert_array_equal(again.score_samples(TEST), model.score_samples(TEST))
     assert [trial[:-1] for trial in again.search_.trials] == [trial[:-1] for trial in model.search_.trials]
+    assert again.search_ == model.search_
+
+
+def test_the_same_rows_seed_and_version_give_the_same_file(model: et.EMJunctionTree, tmp_path: Path) -> None:
+    for name, fitted in {"one": model, "other": clone(model).fit(ROWS, validation=HELD)}.items():
+        fitted.save(tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+    assert et.load(tmp_path / "one").search_ == model.search_
+    assert all(math.isnan(trial.seconds) for trial in et.load(tmp_path / "one").search_.trials)
+    assert model.search_.trials[0] != model.search_.trials[0]._replace(validation=0.0)
 
 
 def test_labels_are_learned_as_codes_are(model: et.EMJunctionTree) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -177,6 +178,41 @@ def test_graphs_of_other_libraries_have_a_class_too() -> None:
     found = column(em(graph)).fit(frame, Y)
     own = column(em(et.zoo.Mixture(3))).fit(frame, Y)
     assert_allclose(found.predict_proba(frame), own.predict_proba(frame))
+
+
+@pytest.mark.parametrize(
+    "series", [lambda labels, name: pd.Series(labels, name=name), lambda labels, name: pl.Series(name, labels)]
+)
+def test_the_class_is_called_as_y_is(series: Any, tmp_path: Path) -> None:
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    plain = column().fit(frame, NAMES[Y])
+    assert plain.class_column_.name == "class"
+    model = column().fit(frame, series(NAMES[Y].tolist(), "kind"))
+    assert model.class_column_.name == "kind"
+    assert model.estimator_.graph_.observed == (*"abcd", "kind")
+    assert_allclose(model.predict_proba(frame), plain.predict_proba(frame))
+    model.save(tmp_path / "kind.eigentree")
+    assert et.load(tmp_path / "kind.eigentree").class_column_.name == "kind"
+    assert column().fit(frame, series(NAMES[Y].tolist(), "")).class_column_.name == "class"
+    with pytest.raises(
+        et.DataError, match="y is called 'b', and so is a column of X; leave that column out, if it"
+    ):
+        column().fit(frame, series(NAMES[Y].tolist(), "b"))
+    # Columns without names are called x0, x1, … by nobody's wish.
+    assert column().fit(X, series(NAMES[Y].tolist(), "x0")).class_column_.name == "x0_"
+
+
+def test_graphs_may_know_the_class_by_the_name_of_y() -> None:
+    frame, own = pd.DataFrame(X, columns=list("abcd")), STRUCTURES["first"]
+    y = pd.Series(NAMES[Y], name="b")
+    assert column(em(own)).fit(frame, y).class_column_.name == "class", "a graph knows its own class"
+    with pytest.raises(et.DataError, match="the class is the variable 'b', which has 2 states"):
+        column(em(own)).fit(X, y)  # columns without names do not tell otherwise
+    for called, name in (("class", "kind"), ("kind", "kind")):
+        graph = nx.DiGraph([("h", each) for each in (*"abcd", called)])
+        graph.add_node("h", hidden=True, states=3)
+        found = column(em(graph)).fit(frame, pd.Series(NAMES[Y], name=name))
+        assert found.class_column_.name == called
 
 
 @pytest.mark.parametrize("place", range(5))

@@ -14,15 +14,21 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import eigentree as et
-from eigentree.commands.arguments import count, fraction, named, one_of, positive, seed
+from eigentree.commands.arguments import Shape, count, fraction, named, one_of, positive, seed
 from eigentree.commands.main import COMMANDS, application, main
+from eigentree.commands.select import at_the_edge
+from eigentree.kernels import compiling
+from eigentree.kernels.compiling import announced
+from eigentree.models import warming
 
 ROWS = 120
 COLUMNS = ["cap-shape", "bruises", "odor", "gill-size", "stalk-root", "habitat", "class"]
@@ -223,6 +229,16 @@ def test_a_class_as_a_column_learns_from_rows_without_one(here: Path) -> None:
     assert json.loads(said)["rows"] == ROWS // 2
 
 
+def test_a_class_as_a_column_keeps_its_name(here: Path) -> None:
+    answer("eigentree classify train mushrooms.csv --missing ? -t odor --class-as column -o odors.eigentree")
+    assert et.load("odors.eigentree").class_column_.name == "odor"
+    assert json.loads(answer("eigentree inspect odors.eigentree --json"))["class_column"] == "odor"
+    shown = json.loads(answer("eigentree inspect odors.eigentree --table odor --json"))
+    assert sorted(shown["states"][shown["axes"].index("odor")]) == sorted(frame()["odor"].unique())
+    # The file that it was trained from has all the columns that a report asks for.
+    answer("eigentree report odors.eigentree --data mushrooms.csv --missing ? -o odors.html")
+
+
 def test_counts_add_up_to_the_same_model(here: Path) -> None:
     lines = (here / "mushrooms.csv").read_text().splitlines()
     for name, part in (("a", lines[1:90]), ("b", lines[90:])):
@@ -258,6 +274,38 @@ def test_select_writes_the_best_of_what_it_tried(here: Path) -> None:
     assert told["best"] == max(held_out, key=held_out.__getitem__) == "mixture, 3 states"
     best = et.load("best.eigentree")
     np.testing.assert_array_equal(best.score_samples(frame()), et.load("model.eigentree").score_samples(frame()))
+
+
+def test_select_tells_the_criteria_of_the_library(here: Path) -> None:
+    line = "eigentree select mushrooms.csv --missing ? --structure mixture --hidden 1 2 4 --held-out 0.01 --by bic"
+    told = json.loads(answer(f"{line} --json"))
+    out = int(np.random.default_rng(0).permutation(ROWS)[0])  # a hundredth of these rows is one
+    learned = frame().drop(index=out)
+    for each in told["tried"]:
+        mixture = et.zoo.Mixture(int(each["name"].split()[1]))
+        model = et.EMJunctionTree(mixture, random_state=0).fit(learned)
+        assert (each["bic"], each["aic"]) == pytest.approx((model.bic(learned), model.aic(learned)))
+    assert told["best"] == min(told["tried"], key=lambda each: each["bic"])["name"]
+    _, out_text, said = call(line)
+    assert out_text.splitlines()[0].split() == ["structure", "held", "out", "BIC", "AIC", "parameters", "seconds"]
+    assert f"best by BIC: {told['best']}" in said
+
+
+@pytest.mark.parametrize(
+    ("sizes", "best", "sentence"),
+    [
+        ((2, 4, 8), 2, "8 is the largest size tried; try --hidden 16"),
+        ((2, 4, 8), 0, "2 is the smallest size tried; try --hidden 1"),
+        ((1, 2), 0, None),
+        ((2, 4, 8), 1, None),
+        ((4,), 0, None),
+    ],
+)
+def test_the_best_at_the_edge_of_what_was_tried_asks_for_more(
+    sizes: tuple[int, ...], best: int, sentence: str | None
+) -> None:
+    shapes = [Shape(structure="mixture", hidden=size) for size in sizes]
+    assert at_the_edge([*shapes, Shape(structure="tree", hidden=64)], best) == sentence
 
 
 def test_inspect_tells_what_a_file_holds(here: Path) -> None:
@@ -434,6 +482,7 @@ def test_sequences_are_classified_compared_and_selected(here: Path, steps: pd.Da
     assert (compared["sequences"], compared["held_out_sequences"]) == (32, 8)
     assert held_out["EM"] > held_out["independent"]
     selected = json.loads(answer(f"eigentree select {line} --hidden 1 2 -o chosen.eigentree"))
+    assert selected["by"] == "held-out"
     assert {each["name"]: each["held_out"] for each in selected["tried"]} == pytest.approx(
         {"hmm, 1 state": held_out["independent"], "hmm, 2 states": held_out["EM"]}
     )
@@ -672,7 +721,7 @@ USAGE = [
     ("eigentree fit mushrooms.csv -o m --hidden four", "'four' is not a whole number"),
     ("eigentree fit mushrooms.csv -o m --hidden 0", "'0' is not a whole number"),
     ("eigentree fit mushrooms.csv -o m --hidden -3", "'-3' is not a whole number"),
-    ("eigentree fit mushrooms.csv -o m --hiden 3", "Did you mean --hidden"),
+    ("eigentree fit mushrooms.csv -o m --hiden 3", "there is no option --hiden; did you mean --hidden?"),
     ("eigentree fit mushrooms.csv -o m --structure mixtur", "did you mean 'mixture'"),
     ("eigentree fit mushrooms.csv -o m --structure banana", "there are auto, hmm"),
     ("eigentree fit mushrooms.csv -o m --structure mixture --order 2", "--order is of hmm"),
@@ -701,6 +750,7 @@ USAGE = [
     ("eigentree compare mushrooms.csv --method spectral", "leave --method out"),
     ("eigentree select mushrooms.csv --structure mixtures", "did you mean 'mixture'"),
     ("eigentree select mushrooms.csv --hidden 2 x", "'x' is not a whole number"),
+    ("eigentree select mushrooms.csv --method spectral --by bic", "leave it out"),
     ("eigentree count mushrooms.csv -o c", "--structure is missing"),
     ("eigentree count mushrooms.csv --structure tree -o c", "is learned from rows"),
     ("eigentree count mushrooms.csv --like counts.eigentree --hidden 3 -o c", "--like says the structure"),
@@ -718,6 +768,17 @@ USAGE = [
     ("eigentree report model.eigentree mushrooms.csv -o m.html", "nothing to do with 'mushrooms.csv'"),
     ("eigentree report model.eigentree --data mushrooms.csv --sequence id -o m.html", "fit with --sequence too"),
     ("eigentree warm-up now", "nothing to do with 'now'"),
+    (
+        "eigentree predict model.eigentree mushrooms.csv --traget class",
+        "no option --traget; did you mean --target?",
+    ),
+    ("eigentree fit mushrooms.csv --hiden 3", "there is no option --hiden; did you mean --hidden?"),
+    ("eigentree fit mushrooms.csv --hiden=3 -o m", "there is no option --hiden; did you mean --hidden?"),
+    ("eigentree classify train mushrooms.csv --traget=class -o m", "did you mean --target?"),
+    ("eigentree reproduce fig3 --jbos 3", "did you mean --jobs?"),
+    ("eigentree --versoin", "there is no option --versoin; did you mean --version?"),
+    ("eigentree fit mushrooms.csv -q 3 -o m", "there is no option -q ("),
+    ("eigentree report model.eigentree --help-me", "there is no option --help-me"),
 ]
 
 FAILURES = [
@@ -738,7 +799,7 @@ FAILURES = [
     ("eigentree fit numbers.csv -o m", "--numeric quantiles"),
     ("eigentree fit unknown.csv -o m --structure mixture", "no known cell"),
     ("eigentree fit quotes.csv -o m", "quotes.csv"),
-    ("eigentree fit model.eigentree -o m", "holds a EMJunctionTree"),
+    ("eigentree fit model.eigentree -o m", "holds an EMJunctionTree"),
     ("eigentree fit mushrooms.csv -o m --structure nowhere.toml", "there is no file 'nowhere.toml'"),
     ("eigentree fit mushrooms.csv -o m --structure nowhere.bif", "there is no file 'nowhere.bif'"),
     ("eigentree fit mushrooms.csv -o m --structure broken.toml", "is no TOML"),
@@ -764,6 +825,11 @@ FAILURES = [
     ("eigentree inspect model.eigentree --table oder", "did you mean 'odor'"),
     ("eigentree inspect spectral.eigentree --table odor", "--method em"),
     ("eigentree classify train mushrooms.csv --target clas -o m", "did you mean 'class'"),
+    ("eigentree classify train mushrooms.csv --target root -o m", "no column 'root'; there are 'stalk-root', "),
+    (
+        "eigentree predict model.eigentree mushrooms.csv --target shape",
+        "no column 'shape'; did you mean 'cap-shape'?",
+    ),
     ("eigentree classify apply model.eigentree mushrooms.csv", "eigentree predict"),
     ("eigentree merge counts.eigentree model.eigentree -o c", "not counts of rows"),
     ("eigentree merge counts.eigentree other.eigentree -o c", "--like"),
@@ -844,6 +910,86 @@ def test_what_cannot_be_done_gets_one_sentence(
 
 def test_there_are_many_mistakes() -> None:
     assert len({line for line, _ in USAGE + FAILURES}) >= 90
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("said", [io.StringIO(), _Terminal()])
+def test_warming_up_is_told_in_one_sentence(said: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = []
+
+    def steps() -> Iterator[str]:
+        for number in range(warming.STEPS):
+            taken.append(number)
+            # What numba tells when it compiles one of our kernels.
+            event = SimpleNamespace(data={"dispatcher": SimpleNamespace(__module__="eigentree.kernels.codes")})
+            announced.on_start(event)
+            announced.on_end(event)
+            yield "small alphabets: learning"
+
+    monkeypatch.setattr(warming, "warm_up", steps)
+    monkeypatch.setattr(compiling, "on_terminal", said.isatty)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
+        assert main(["warm-up"]) == 0
+    assert len(taken) == warming.STEPS
+    assert re.fullmatch(r"all kernels are compiled, \d+ s\n", out.getvalue())
+    if not said.isatty():
+        assert said.getvalue() == ""
+        return
+    assert said.getvalue().count("compiling kernels") == 1
+    assert "eigentree: … done in" in said.getvalue().splitlines()[-1]
+    assert f"{warming.STEPS}/{warming.STEPS}" in said.getvalue()
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if not command.below])
+def test_every_command_guesses_a_mistyped_option(command: object) -> None:
+    code, _, said = call(f"eigentree {command.name} --hlep")  # type: ignore[attr-defined]
+    assert (code, said.count("\n")) == (2, 1)
+    assert "there is no option --hlep; did you mean --help?" in said
+
+
+HINT = "eigentree: note: column stalk-root has {} cells '?', taken as a label; --missing '?' reads them as missing"
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_marks_that_are_taken_as_labels_are_told_once(kind: str, here: Path) -> None:
+    rows = frame()
+    holes = int(rows["stalk-root"].isna().sum())
+    rows = rows.fillna("?")
+    {
+        "csv": lambda: rows.to_csv("marked.csv", index=False),
+        "jsonl": lambda: rows.to_json("marked.jsonl", orient="records", lines=True),
+        "parquet": lambda: rows.to_parquet("marked.parquet"),
+    }[kind]()
+    for line in (
+        f"eigentree count marked.{kind} --structure hmm -o m",
+        f"eigentree fit marked.{kind} --structure mixture -o m --json",
+        f"eigentree select marked.{kind} --structure mixture --hidden 2",
+        f"eigentree classify train marked.{kind} -t class -o m",
+    ):
+        code, _, said = call(line)
+        assert code == 0, said
+        assert said.splitlines().count(HINT.format(holes)) == 1
+        assert said.count("note:") == 1
+    for line in (
+        f"eigentree count marked.{kind} --missing ? --structure hmm -o m",
+        f"eigentree count marked.{kind} --missing none --structure hmm -o m",
+        f"eigentree count marked.{kind} --structure hmm --drop stalk-root -o m",
+        f"eigentree fit marked.{kind} --structure own.toml -o m",
+    ):
+        (here / "own.toml").write_text('edges = [["odor", "class"]]\n')
+        assert "note:" not in call(line)[2], "it was said, or nothing is learned from it"
+
+
+def test_marks_in_several_columns_are_told_by_the_one_with_most(here: Path) -> None:
+    (here / "marks.csv").write_text("a,b,c\n?,?,.\n?,x,y\nz,x,y\n")
+    said = call("eigentree count marks.csv --structure mixture -o m")[2]
+    assert "column a has 2 cells '?', taken as a label, as in 1 more column; --missing '?' reads them" in said
+    assert "column c has 1 cell '.', taken as a label; --missing '.' reads it as missing" in said
 
 
 def test_parquet_without_pyarrow_is_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

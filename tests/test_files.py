@@ -439,6 +439,10 @@ def test_a_graph_of_another_library_is_saved_as_ours(tmp_path: Path) -> None:
     with pytest.raises(et.GraphError, match="'x0' has no number of states, and no data are there to tell it"):
         et.SpectralJunctionTree(graph).save(tmp_path / "unfitted")
     with pytest.raises(et.GraphError, match="the structure is a LatentGraph, a template"):
+        et.SpectralJunctionTree("chains").save(tmp_path / "unfitted")
+    with pytest.raises(
+        et.GraphError, match=r"'hmm' is a name on the command line only; in Python it is et\.zoo\.HMM"
+    ):
         et.SpectralJunctionTree("hmm").save(tmp_path / "unfitted")
 
 

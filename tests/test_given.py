@@ -153,6 +153,21 @@ def test_what_cannot_be_a_structure_is_refused_with_what_to_do(structure: Any, c
         as_structure(structure, *columns)
 
 
+@pytest.mark.parametrize("name", ["mixture", "HMM", "tree", "factorial"])
+def test_names_of_the_command_line_are_told_as_templates(name: str) -> None:
+    with pytest.raises(
+        et.GraphError, match=rf"'{name}' is a name on the command line only; in Python it is et\.zoo"
+    ) as told:
+        et.EMJunctionTree(name).fit([[0, 1], [1, 0]])
+    advised = (
+        str(told.value)
+        .rpartition(" ")[2]
+        .replace("hidden_states=…", "hidden_states=3")
+        .replace("(hidden_states)", "(3)")
+    )
+    assert eval(advised, {"et": et}).hidden_states == 3
+
+
 def test_a_class_is_refused_before_any_data_are_read() -> None:
     with pytest.raises(GraphError, match=r"add \(\): HMM\(\)"):
         et.SpectralJunctionTree(zoo.HMM).fit("no data")

@@ -277,6 +277,11 @@ def test_a_spectral_start_that_cannot_be_says_why() -> None:
     graph = et.LatentGraph({"h": 3, "x": 2}, [("h", "x")], ["h"])
     with pytest.raises(et.RankError, match="there can be no spectral start"):
         et.EMJunctionTree(graph, init="spectral").fit([[0], [1], [1]])
+    # Nothing but noise: no three classes are to be told apart, whatever is missing.
+    noise = np.random.default_rng(0).integers(-1, 2, (200, 6))
+    why = r"tell no table of this graph, since \{h\} .*; init='race' tries other starts beside it, and fewer hidden"
+    with pytest.raises(et.RankError, match=why):
+        et.EMJunctionTree(et.zoo.Mixture(3), init="spectral", random_state=0).fit(noise)
     model = et.EMJunctionTree(graph, random_state=0).fit([[0], [1], [1]])
     assert [name for name, _ in model.start_.absent] == ["spectral"]
     assert "no spectral start" in repr(model.start_)

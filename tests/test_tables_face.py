@@ -32,6 +32,20 @@ def test_tables_are_those_of_the_network_with_names(estimator: type) -> None:
     assert_allclose(model.tables_["x2"].at(h=1).array.sum(), 1)
 
 
+def test_a_table_that_is_not_there_is_told_with_those_that_are() -> None:
+    tables = et.LatentNetwork.random(GRAPH, seed=0).labeled_tables
+    for kind in (KeyError, et.UnknownNameError, et.EigentreeError):
+        with pytest.raises(kind) as told:
+            tables["X2"]
+        assert str(told.value) == "there is no table of 'X2'; did you mean 'x2'?"
+    with pytest.raises(KeyError, match=r"there is no table of 7; there are 'h', 'x0', 'x1', 'x2', 'x3', 'x4'$"):
+        tables[7]
+    assert tables.get("X2") is None
+    chain = et.EMHMM(2, init="random", restarts=1, max_iter=1, random_state=0).fit(["abba", "baab"]).tables_
+    with pytest.raises(KeyError, match="there is no table of 'transition'; did you mean 'transitions'"):
+        chain["transition"]
+
+
 def test_tables_of_an_undirected_graph_go_by_remainders() -> None:
     chain = et.zoo.hmm(5, 2, 2, 3)
     network = et.LatentNetwork.random(et.LatentGraph(chain.states, chain.edges, chain.hidden, False), seed=0)

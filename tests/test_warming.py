@@ -13,9 +13,9 @@ import pkgutil
 from importlib import import_module
 
 import eigentree.kernels
-from eigentree.models.warming import warm_up
+from eigentree.models.warming import STEPS, warm_up
 
-assert list(warm_up())
+assert len(list(warm_up())) == STEPS
 for module in pkgutil.iter_modules(eigentree.kernels.__path__):
     kernel = import_module(f"eigentree.kernels.{module.name}")
     for name in kernel.__all__:

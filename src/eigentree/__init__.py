@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from eigentree.errors import RankError as RankError
     from eigentree.errors import TensorError as TensorError
     from eigentree.errors import TreewidthError as TreewidthError
+    from eigentree.errors import UnknownNameError as UnknownNameError
     from eigentree.exact.network import LatentNetwork as LatentNetwork
     from eigentree.models.classifier import JunctionTreeClassifier as JunctionTreeClassifier
     from eigentree.models.dependencies import dependencies as dependencies
@@ -73,6 +74,7 @@ _HOME = {
     "Statistics": "counting.statistics",
     "TensorError": "errors",
     "TreewidthError": "errors",
+    "UnknownNameError": "errors",
     "dependencies": "models.dependencies",
     "expected_counts": "em.expected_tables",
     "learn_structure": "counting.learned_structure",

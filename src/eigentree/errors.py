@@ -21,13 +21,19 @@ __all__ = [
     "RankError",
     "TensorError",
     "TreewidthError",
+    "UnknownNameError",
     "did_you_mean",
     "in_short",
     "quoted",
+    "what_there_is",
+    "with_article",
 ]
 
 MOST_QUOTED = 120
 """Characters of a user's value that stand in a message."""
+
+MOST_NAMES = 6
+"""Names that a message lists."""
 
 
 class EigentreeError(ValueError):
@@ -66,6 +72,14 @@ class RankError(EigentreeError):
     """The views of a separator cannot reach the rank that the model needs."""
 
 
+class UnknownNameError(EigentreeError, KeyError):
+    """Something is asked for by a name that is not there."""
+
+    def __str__(self) -> str:
+        # A KeyError would put its sentence in quotes.
+        return str(self.args[0]) if self.args else ""
+
+
 def did_you_mean(name: object, candidates: Iterable[str]) -> str:
     """Return a hint such as ``"; did you mean 'x1'?"``, or an empty string when nothing is close."""
     if not isinstance(name, str):
@@ -75,6 +89,27 @@ def did_you_mean(name: object, candidates: Iterable[str]) -> str:
     # What is much longer than any name is like none, and would take long to compare.
     close = close or get_close_matches(name[:MOST_QUOTED], known, n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def what_there_is(name: object, candidates: Iterable[str]) -> str:
+    """Return a hint at the name that is meant, or where none is close at those that there are, the nearest first.
+
+    Examples
+    --------
+    >>> what_there_is("odour", ["habitat", "odor"])
+    "; did you mean 'odor'?"
+    >>> what_there_is("root", ["class", "odor", "stalk-root"])
+    "; there are 'stalk-root', 'odor', 'class'"
+    """
+    known = list(map(str, candidates))
+    if (hint := did_you_mean(name, known)) or not known:
+        return hint
+    asked = str(name)[:MOST_QUOTED].casefold() if isinstance(name, str) else ""
+    around = [each for each in known if asked and (asked in each.casefold() or each.casefold() in asked)]
+    near = get_close_matches(asked, known, n=MOST_NAMES, cutoff=0.0) if asked else []
+    named = list(dict.fromkeys([*around, *near, *known]))
+    more = f" and {len(named) - MOST_NAMES} more" if len(named) > MOST_NAMES else ""
+    return f"; there are {', '.join(map(quoted, named[:MOST_NAMES]))}{more}"
 
 
 def quoted(value: object) -> str:
@@ -100,9 +135,13 @@ def quoted(value: object) -> str:
     return text if len(text) <= MOST_QUOTED else f"{text[:MOST_QUOTED]}…"
 
 
+def with_article(name: str) -> str:
+    """Return what something is called with its article, such as ``"an EMHMM"``."""
+    return f"{'an' if name[:1] in tuple('AEIOUaeiou') else 'a'} {name}"
+
+
 def _kind(value: object) -> str:
-    name = type(value).__name__
-    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+    return with_article(type(value).__name__)
 
 
 def in_short(count: int) -> str:

@@ -6,14 +6,19 @@ from typing import Any
 
 from eigentree.commands.arguments import PIPE, Reading
 from eigentree.commands.pipes import read_bytes, require_there
+from eigentree.commands.screen import note
 from eigentree.commands.tables import Given, format_of, marks_of, narrowed, read_table, required, text_blocks
 from eigentree.data.batches import Batch, Stream
+from eigentree.data.cells import Factored
 from eigentree.data.looking import Look
 from eigentree.data.table import ARRAY
 from eigentree.data.written import Written
 from eigentree.errors import DataError
 
-__all__ = ["Blocks", "given_blocks", "given_rows"]
+__all__ = ["Blocks", "given_blocks", "given_rows", "hint_at_marks"]
+
+LIKE_MARKS = ("?", "-", ".", "*", "--", "na")
+"""What often marks a missing cell, though it may be a label."""
 
 LARGE_BYTES = 2**23
 """From this size on, a file is read block by block."""
@@ -44,6 +49,32 @@ def given_blocks(path: str, reading: Reading) -> Iterator[Given]:
         yield rows
         return
     yield from (batch.data for batch in rows.batches())
+
+
+def hint_at_marks(rows: "Given | Blocks", reading: Reading) -> None:
+    """Say which cells look like marks of missing ones, where rows are learned from and nobody said what marks them.
+
+    Of a large file, this tells of its first block.
+    """
+    if reading.missing is not None:
+        return
+    block: Given = rows if isinstance(rows, Given) else next(rows.batches()).data
+    part = "" if block is rows else f" among its first {block.count:,} rows"
+    found: dict[str, list[tuple[int, str]]] = {}
+    for place, name in enumerate(block.names):
+        column = block.column(place, name)
+        labels = column.labels if isinstance(column, Factored) else ()
+        for mark in LIKE_MARKS:
+            if mark in labels and (cells := int((column.places == labels.index(mark)).sum())):
+                found.setdefault(mark, []).append((cells, name))
+    for mark, columns in found.items():
+        cells, name = max(columns, key=lambda each: each[0])
+        more = len(columns) - 1
+        others = f", as in {more} more column{'s' * (more > 1)}" if more else ""
+        note(
+            f"eigentree: note: column {name} has {cells} cell{'s' * (cells > 1)} {mark!r}{part}, taken as a label"
+            f"{others}; --missing {mark!r} reads {'them' if cells > 1 or more else 'it'} as missing"
+        )
 
 
 class Blocks(Stream):

@@ -1,6 +1,7 @@
 """``eigentree classify``: learn to tell classes apart, and tell them."""
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
@@ -10,6 +11,8 @@ from eigentree.commands.arguments import Data, Json, Output, Reading, RowsOutput
 from eigentree.commands.models import Unknown
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from eigentree.commands.tables import Given
 
 __all__ = ["app"]
@@ -48,6 +51,7 @@ def train(
     require_file(output)
     import numpy as np
 
+    from eigentree.commands.blocks import hint_at_marks
     from eigentree.commands.models import estimator_of
     from eigentree.commands.screen import told_rows
     from eigentree.commands.structures import structure_of
@@ -71,8 +75,9 @@ def train(
             raise DataError(f"no row of {table.shown} has a class in {target!r}")
         table, classes = table.take(np.flatnonzero(known)), classes[known]
     rows = table.without([target])
+    hint_at_marks(table, reading)
     classifier = JunctionTreeClassifier(estimator_of(shape, seed, rows), class_as=class_as)
-    classifier.fit(rows, classes)
+    classifier.fit(rows, _Called(target, classes))
     seconds = time.perf_counter() - begin
     classifier.save(output)
     labels = classifier.classes_.tolist()
@@ -122,6 +127,7 @@ def _train_sequences(
 ) -> None:
     """Learn a classifier of sequences, whose class stands in each of their rows."""
     from eigentree.commands.arguments import UsageError
+    from eigentree.commands.blocks import hint_at_marks
     from eigentree.commands.screen import told_sequences
     from eigentree.commands.sequences import classes_of, long_table, sequence_estimator
     from eigentree.commands.tables import read_table, required
@@ -136,8 +142,10 @@ def _train_sequences(
     required(target, table.names, table.shown)
     long = long_table(table.without([target]), str(reading.sequence), numeric=shape.numeric)
     labels = _class_labels(table, target)[long.order]
+    classes = classes_of(long, labels, target)
+    hint_at_marks(table, reading)
     sequences = Sequences.learned(long.table, long.lengths, numeric=shape.numeric)
-    classifier = JunctionTreeClassifier(estimator).fit(sequences, classes_of(long, labels, target))
+    classifier = JunctionTreeClassifier(estimator).fit(sequences, classes)
     seconds = time.perf_counter() - begin
     estimator.set_params(sequence=reading.sequence)
     classifier.save(output)
@@ -166,6 +174,17 @@ def _apply_sequences(asked: Any, data: str, reading: Reading, output: str, as_js
     cells = [long.ids, [labels[place] for place in proba.argmax(axis=1)], *proba.T]
     facts = {"sequences": long.count, "classes": labels}
     hand_rows(output, reading.format, as_json, names, cells, facts, f"classes of {told_sequences(long.count)}")
+
+
+@dataclass(frozen=True, eq=False)
+class _Called:
+    """Labels with the name of the column that they are from, as the series of a frame have."""
+
+    name: str
+    labels: "NDArray[Any]"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> "NDArray[Any]":
+        return self.labels.astype(dtype or self.labels.dtype, copy=bool(copy))
 
 
 def _class_labels(table: "Given", target: str) -> Any:

@@ -70,6 +70,7 @@ def compare(
 
 def _compared(data: str, shape: Shape, reading: Reading, held_out: float, seed: int) -> Any:
     """Return the rows to learn from, those that are held out, and how each model did."""
+    from eigentree.commands.blocks import hint_at_marks
     from eigentree.commands.held_out import split, tried
     from eigentree.commands.screen import note
     from eigentree.commands.structures import structure_of
@@ -80,6 +81,7 @@ def _compared(data: str, shape: Shape, reading: Reading, held_out: float, seed: 
     table = read_table(data, reading)
     entries = _entries(shape, table, seed)
     training, test = split(table, held_out, seed)
+    hint_at_marks(table, reading)
     trials = []
     for entry in entries:
         note(f"{entry[0]} …")
@@ -91,6 +93,7 @@ def _compared_sequences(data: str, shape: Shape, reading: Reading, held_out: flo
     """Return the same of sequences."""
     from dataclasses import replace
 
+    from eigentree.commands.blocks import hint_at_marks
     from eigentree.commands.held_out import split_sequences, tried_on_sequences
     from eigentree.commands.screen import note
     from eigentree.commands.sequences import long_table, sequence_estimator
@@ -104,6 +107,7 @@ def _compared_sequences(data: str, shape: Shape, reading: Reading, held_out: flo
     ]
     long = long_table(read_table(data, reading), str(reading.sequence), numeric=shape.numeric)
     training, test = split_sequences(long, held_out, seed)
+    hint_at_marks(long.table, reading)
     trials = []
     for name, estimator in entries:
         note(f"{name} …")

@@ -46,7 +46,7 @@ def count(
     """Count rows."""
     require_file(output)
     from eigentree.commands.arguments import UsageError
-    from eigentree.commands.blocks import given_rows
+    from eigentree.commands.blocks import given_rows, hint_at_marks
     from eigentree.commands.screen import told_rows
     from eigentree.commands.structures import LEARNED, structure_of
 
@@ -65,6 +65,8 @@ def count(
     elif shape.structure or shape.hidden or shape.order:
         raise UsageError("--like says the structure too; leave --structure, --hidden and --order out")
     table = given_rows(data, reading)
+    if like is None:
+        hint_at_marks(table, reading)
     statistics = _counted(table, shape) if like is None else _counted_like(table, like)
     statistics.save(output)
     hand_saved(output, json, {"rows": statistics.rows}, f"{told_rows(statistics.rows)} counted")

@@ -74,6 +74,7 @@ def fit(
 
 
 def _fit_sequences(data: str, output: str, shape: Shape, reading: Reading, seed: int, as_json: bool) -> None:
+    from eigentree.commands.blocks import hint_at_marks
     from eigentree.commands.screen import told_sequences
     from eigentree.commands.sequences import long_table, sequence_estimator
     from eigentree.commands.tables import read_table
@@ -81,6 +82,7 @@ def _fit_sequences(data: str, output: str, shape: Shape, reading: Reading, seed:
     begin = time.perf_counter()
     estimator = sequence_estimator(shape, seed)
     long = long_table(read_table(data, reading), str(reading.sequence), numeric=shape.numeric)
+    hint_at_marks(long.table, reading)
     model = estimator.fit(long.table, lengths=long.lengths)
     score = model.score(long.table, lengths=long.lengths)
     seconds = time.perf_counter() - begin
@@ -100,7 +102,7 @@ def _fit_sequences(data: str, output: str, shape: Shape, reading: Reading, seed:
 
 
 def _of_rows(data: str, shape: Shape, reading: Reading, seed: int) -> tuple[Any, float, float | None]:
-    from eigentree.commands.blocks import given_rows
+    from eigentree.commands.blocks import given_rows, hint_at_marks
     from eigentree.commands.models import estimator_of
     from eigentree.commands.structures import structure_of
     from eigentree.structures.graph import LatentGraph
@@ -112,6 +114,7 @@ def _of_rows(data: str, shape: Shape, reading: Reading, seed: int) -> tuple[Any,
     estimator = estimator_of(shape, seed, table)
     if isinstance(estimator.structure, LatentGraph):
         table = table.only(estimator.structure.observed)
+    hint_at_marks(table, reading)
     model = estimator.fit(table)
     score = model.score(table)
     return model, table.count, score

@@ -1,5 +1,6 @@
 """Rows held out, and models beside each other on them."""
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ class Trial:
         Of processor time, of the fit; compiling, which is done once per installation, is not counted.
     failure : str
         Why it failed; empty if it did not.
+    bic, aic : float or None
+        Information criteria on the rows that were learned from, the lower the better, where parameters are known.
     """
 
     name: str
@@ -40,6 +43,8 @@ class Trial:
     parameters: int | None
     seconds: float
     failure: str = ""
+    bic: float | None = None
+    aic: float | None = None
 
 
 Entry = tuple[str, Callable[["Given"], Any]]
@@ -83,7 +88,13 @@ def tried(entry: Entry, training: "Given", held_out: "Given") -> Trial:
     seconds = _worked() - begin
     model.unknown = "missing"
     parameters = getattr(model, "n_parameters_", None)
-    return Trial(name, model.score(held_out), model.score(training), parameters, seconds)
+    score = model.score(training)
+    bic = aic = None
+    if parameters is not None:
+        # As model.bic and model.aic have it, without another walk through the rows.
+        deviance = -2 * score * (model.training.count if isinstance(model, _OfSequences) else training.count)
+        bic, aic = deviance + parameters * math.log(training.count), deviance + 2 * parameters
+    return Trial(name, model.score(held_out), score, parameters, seconds, "", bic, aic)
 
 
 def _worked() -> float:

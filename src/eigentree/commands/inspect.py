@@ -67,10 +67,12 @@ def _show_one(found: Any, file: str, name: str, as_json: bool) -> None:
     from eigentree.commands.models import kind_of
     from eigentree.commands.screen import show, show_json
     from eigentree.commands.tables import required
-    from eigentree.errors import FileError
+    from eigentree.errors import FileError, with_article
 
+    # One with the class as a column holds one model.
+    found = vars(found).get("estimator_", found)
     if kind_of(found) not in ("EMJunctionTree", "OnlineEMJunctionTree", "LatentNetwork", "EMHMM"):
-        raise FileError(f"{file!r} holds a {kind_of(found)}, which has no tables; fit with --method em")
+        raise FileError(f"{file!r} holds {with_article(kind_of(found))}, which has no tables; fit with --method em")
     tables = dict(found.labeled_tables if kind_of(found) == "LatentNetwork" else found.tables_)
     if isinstance(tables.get("transitions"), dict):
         for kind in ("start", "transitions"):
@@ -101,6 +103,8 @@ def _facts(found: Any) -> dict[str, Any]:
         facts |= {"rows": found.rows, "groups": len(found.counts.groups)}
     elif kind == "JunctionTreeClassifier":
         facts |= {"classes": found.classes_.tolist(), "class_as": found.class_as}
+        if "class_column_" in vars(found):
+            facts["class_column"] = found.class_column_.name
         facts["estimator"] = type(found.estimator).__name__
         if hasattr(found.estimator, "structure"):
             facts["structure"] = _told(found.estimator.structure)

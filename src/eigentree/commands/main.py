@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from cyclopts import App, CycloptsError, Group
-from cyclopts.exceptions import MissingArgumentError, UnknownCommandError, UnusedCliTokensError
+from cyclopts.exceptions import (
+    MissingArgumentError,
+    UnknownCommandError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
 
 import eigentree
 from eigentree.commands.arguments import UsageError
@@ -50,6 +55,9 @@ COMMANDS = (
     Command("reproduce", "More", "run an experiment of the paper", ("fig3", "fig4")),
     Command("completion", "More", "completion of commands and options for your shell"),
 )
+
+FOR_ALL = ("--help", "--version")
+"""Options that every command has."""
 
 EXAMPLES = """\
 Rows come from CSV, TSV, JSON lines or Parquet, and - is a pipe. Begin with
@@ -111,10 +119,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _drop_output()
         return 0
     except CycloptsError as error:
-        return _usage(_sentence(error), error.command_chain)
+        return _usage(_mistyped(tokens) or _sentence(error), error.command_chain)
     except UsageError as error:
         known = tokens[:1] and tokens[0] in {command.name for command in COMMANDS}
-        return _usage(str(error), tokens[:1] if known else None)
+        # An option that is mistyped may have been taken for the name of a file.
+        return _usage((_mistyped(tokens) if known else None) or str(error), tokens[:1] if known else None)
     except (EigentreeError, OSError, MemoryError) as error:
         if arguments is None and isinstance(error, OSError):
             _drop_output()
@@ -164,23 +173,45 @@ def _failed(error: BaseException) -> int:
 def _sentence(error: CycloptsError) -> str:
     """Return what is wrong with the arguments, in the words of this package."""
     error.verbose = False
+    left = error.unused_tokens or []
     if isinstance(error, UnknownCommandError):
-        asked = (error.unused_tokens or [""])[0]
+        asked = (left or [""])[0]
         # Its own text would load every command.
         chain = error.command_chain or ()
         below = {command.name: command.below for command in COMMANDS}
         known = below[chain[0]] if chain else tuple(below)
         hint = did_you_mean(asked, known) or f"; there are {', '.join(known)}"
         return f"there is no command {asked!r}{hint}"
+    if isinstance(error, UnknownOptionError):
+        return f"there is no option {error.token.keyword}"
     if isinstance(error, UnusedCliTokensError):
-        left = " ".join(error.unused_tokens or ())
-        return f"there is nothing to do with {left!r}; is it an option without its --, or a name with a space?"
+        rest = " ".join(left)
+        return f"there is nothing to do with {rest!r}; is it an option without its --, or a name with a space?"
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         name = error.keyword or error.argument.name
         if error.argument.tokens or error.keyword:
             return f"{name} needs a value"
         return f"{name} is missing"
-    return str(error).rstrip(".").removeprefix("Invalid value for ").replace("Unknown option", "there is no option")
+    return str(error).rstrip(".").removeprefix("Invalid value for ")
+
+
+def _mistyped(tokens: Sequence[str]) -> str | None:
+    """Return what to say of the first long option that the command does not have: what is missing may be it."""
+    app = application(tokens[0])
+    for token in tokens[:2]:
+        if token not in app:
+            break
+        app = app[token]
+    own = app.assemble_argument_collection() if app.default_command is not None else ()
+    known = [*(name for argument in own for name in argument.names), *FOR_ALL]
+    for token in tokens:
+        asked = token.partition("=")[0]
+        if asked == "--":
+            break
+        if asked.startswith("--") and asked not in known:
+            hint = did_you_mean(asked, [name for name in known if name.startswith("--")])
+            return f"there is no option {asked}{hint}".replace("'", "")
+    return None
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

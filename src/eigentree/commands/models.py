@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from eigentree.commands.arguments import Shape, UsageError
 from eigentree.commands.structures import structure_of
-from eigentree.errors import DataError, FileError
+from eigentree.errors import DataError, FileError, with_article
 
 if TYPE_CHECKING:
     from eigentree.commands.blocks import Blocks
@@ -112,7 +112,7 @@ def loaded(path: str, kinds: Sequence[str], wanted: str) -> Any:
             hint = f"; eigentree fit {path} --method spectral makes a model of it"
         elif kind_of(found) == "JunctionTreeClassifier":
             hint = "; eigentree classify apply asks it"
-        raise FileError(f"{path!r} holds a {kind_of(found)}, not {wanted}{hint}")
+        raise FileError(f"{path!r} holds {with_article(kind_of(found))}, not {wanted}{hint}")
     check = getattr(found, "__sklearn_is_fitted__", None)
     if check is not None and not check():
         raise FileError(f"{path!r} holds a model that was never fitted; fit it before you save it")

@@ -50,7 +50,7 @@ def predict(
 
     from eigentree.commands.blocks import given_blocks
     from eigentree.commands.models import fitted_columns, kind_of, loaded_model, of_sequences, rows_for
-    from eigentree.errors import GraphError, did_you_mean
+    from eigentree.errors import GraphError, did_you_mean, what_there_is
 
     asked = loaded_model(model, unknown)
     if of_sequences(asked, reading):
@@ -60,10 +60,8 @@ def predict(
         return
     graph = asked.graph if kind_of(asked) == "LatentNetwork" else asked.graph_
     if target not in graph.names:
-        some = ", ".join(graph.observed[:6]) + (", …" if len(graph.observed) > 6 else "")
-        raise GraphError(
-            f"{model!r} has no column {target!r}{did_you_mean(target, graph.names) or f'; it has {some}'}"
-        )
+        hint = did_you_mean(target, graph.names) or what_there_is(target, graph.observed)
+        raise GraphError(f"{model!r} has no column {target!r}{hint}")
     if target in graph.hidden and kind_of(asked) == "SpectralJunctionTree":
         raise GraphError(f"{target!r} is hidden, and a spectral model has no tables of it; fit with --method em")
     columns = None if target in graph.hidden else fitted_columns(asked)

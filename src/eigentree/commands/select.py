@@ -1,4 +1,4 @@
-"""``eigentree select``: choose a structure and its size by held-out rows."""
+"""``eigentree select``: choose a structure and its size by held-out rows, or by an information criterion."""
 
 from dataclasses import replace
 from functools import partial
@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from eigentree.commands.answering import require_file
-from eigentree.commands.arguments import Data, Json, Reading, Seed, Shape, command_line, count, fraction, one_of
+from eigentree.commands.arguments import (
+    Data,
+    Json,
+    Reading,
+    Seed,
+    Shape,
+    UsageError,
+    command_line,
+    count,
+    fraction,
+    one_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,18 +26,19 @@ if TYPE_CHECKING:
     from eigentree.commands.held_out import Trial
     from eigentree.commands.tables import Given
 
-__all__ = ["app"]
+__all__ = ["app", "at_the_edge"]
 
 CHOICES = ("mixture", "tree", "hmm", "factorial")
 
 app = App(
     name="select",
-    help="Fit structures of several sizes, tell how likely each finds rows that were held out, and with -o learn "
-    "the best from all rows.",
+    help="Fit structures of several sizes, tell how likely each finds rows that were held out and its information "
+    "criteria on the others, and with -o learn the best from all rows.",
     help_epilogue="""\
 Examples
 
   eigentree select mushrooms.csv --structure mixture tree --hidden 2 4
+  eigentree select mushrooms.csv --structure mixture --hidden 2 4 --by bic
   eigentree select mushrooms.csv --hidden 2 4 -o best.eigentree""",
 )
 
@@ -50,6 +62,12 @@ def select(
         Literal["error", "quantiles"],
         Parameter(help="What a column of measurements is: a mistake, or cut into bins."),
     ] = "error",
+    by: Annotated[
+        Literal["held-out", "bic", "aic"],
+        Parameter(
+            help="What the best is by: rows held out, or a criterion on the others; the lower that, the better."
+        ),
+    ] = "held-out",
     held_out: Annotated[float, command_line(fraction, "SHARE", "The share of the rows that is held out.")] = 0.2,
     output: Annotated[
         str | None,
@@ -70,6 +88,8 @@ def select(
     from eigentree.commands.screen import note, show_json, show_table, told_rows, told_sequences
     from eigentree.errors import DataError
 
+    if by != "held-out" and method == "spectral":
+        raise UsageError(f"--by {by} counts free parameters, which a spectral model does not have; leave it out")
     base = Shape(method=method, numeric=numeric)
     names = structure or (["mixture", "tree"] if reading.sequence is None else ["hmm"])
     shapes = [
@@ -83,33 +103,60 @@ def select(
     able = [place for place, trial in enumerate(trials) if not trial.failure]
     if not able:
         raise DataError(f"none of these could be fitted: {trials[0].failure}")
-    best = max(able, key=lambda place: trials[place].held_out)
+    best = max(able, key=lambda place: _merit(trials[place], by))
     if output is not None:
         fitted(shapes[best]).save(output)
     if json:
-        show_json({"tried": [vars(trial) for trial in trials], "best": trials[best].name, "output": output})
+        show_json(
+            {"tried": [vars(trial) for trial in trials], "best": trials[best].name, "by": by, "output": output}
+        )
         return
     shown = [
         [
             trial.name,
             "failed" if trial.failure else f"{trial.held_out:.4f}",
+            "" if trial.bic is None else f"{trial.bic:.1f}",
+            "" if trial.aic is None else f"{trial.aic:.1f}",
             "" if trial.parameters is None else f"{trial.parameters:,}",
             f"{trial.seconds:.2f}",
         ]
         for trial in trials
     ]
-    show_table(["structure", "held out", "parameters", "seconds"], shown, best)
+    show_table(["structure", "held out", "BIC", "AIC", "parameters", "seconds"], shown, best)
     for trial in trials:
         if trial.failure:
             note(f"{trial.name}: {trial.failure}")
     after = f"; learned from all and written: {output}" if output else ""
-    note(f"best on {told} held out: {trials[best].name}{after}")
+    means = f"on {told} held out" if by == "held-out" else f"by {by.upper()}"
+    note(f"best {means}: {trials[best].name}{after}")
+    if edge := at_the_edge(shapes, best):
+        note(edge)
+
+
+def _merit(trial: "Trial", by: str) -> float:
+    """Return how good a model is; the more, the better."""
+    if by == "held-out":
+        return trial.held_out
+    criterion = trial.bic if by == "bic" else trial.aic
+    return float("-inf") if criterion is None else -criterion
+
+
+def at_the_edge(shapes: list[Shape], best: int) -> str | None:
+    """Return what to try next, where the best size is the largest or the smallest of those tried."""
+    tried = [shape.hidden or 0 for shape in shapes if shape.structure == shapes[best].structure]
+    size = shapes[best].hidden or 0
+    if len(tried) > 1 and size == max(tried):
+        return f"{size} is the largest size tried; try --hidden {2 * size}"
+    if len(tried) > 1 and size == min(tried) > 1:
+        return f"{size} is the smallest size tried; try --hidden {size // 2}"
+    return None
 
 
 def _on_rows(
     data: str, shapes: list[Shape], reading: Reading, held_out: float, seed: int
 ) -> "tuple[int, list[Trial], Callable[[Shape], Any]]":
     """Return how many rows were held out, how each model did, and what learns one from all rows."""
+    from eigentree.commands.blocks import hint_at_marks
     from eigentree.commands.held_out import split, tried
     from eigentree.commands.models import estimator_of
     from eigentree.commands.screen import note
@@ -118,6 +165,7 @@ def _on_rows(
 
     table = read_table(data, reading)
     training, test = split(table, held_out, seed)
+    hint_at_marks(table, reading)
 
     def fitted(shape: Shape, rows: "Given") -> Any:
         return estimator_of(shape, seed, rows).fit(rows)
@@ -133,6 +181,7 @@ def _on_sequences(
     data: str, shapes: list[Shape], reading: Reading, held_out: float, seed: int
 ) -> "tuple[int, list[Trial], Callable[[Shape], Any]]":
     """Return the same of sequences."""
+    from eigentree.commands.blocks import hint_at_marks
     from eigentree.commands.held_out import split_sequences, tried_on_sequences
     from eigentree.commands.screen import note
     from eigentree.commands.sequences import long_table, sequence_estimator
@@ -142,6 +191,7 @@ def _on_sequences(
     estimators = [sequence_estimator(shape, seed) for shape in shapes]
     long = long_table(read_table(data, reading), str(reading.sequence), numeric=shapes[0].numeric)
     training, test = split_sequences(long, held_out, seed)
+    hint_at_marks(long.table, reading)
 
     def fitted(shape: Shape) -> Any:
         model = sequence_estimator(shape, seed).fit(long.table, lengths=long.lengths)

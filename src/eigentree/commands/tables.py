@@ -19,7 +19,7 @@ from eigentree.commands.pipes import PACKED, plain_name, read_bytes, written
 from eigentree.data.cells import Factored, array_cells, object_array
 from eigentree.data.table import ARRAY, Table, table_of
 from eigentree.data.written import MISSING_MARKS, Written
-from eigentree.errors import DataError, FileError, did_you_mean
+from eigentree.errors import DataError, FileError, what_there_is
 
 __all__ = [
     "FORMATS",
@@ -120,8 +120,7 @@ class Given(Table):
 def required(name: str, names: Sequence[str], shown: str) -> str:
     """Return the name of a column, once it is there; raise `DataError` with a hint where it is not."""
     if name not in names:
-        some = ", ".join(map(repr, names[:6])) + (", …" if len(names) > 6 else "")
-        raise DataError(f"{shown} has no column {name!r}{did_you_mean(name, names) or f'; it has {some}'}")
+        raise DataError(f"{shown} has no column {name!r}{what_there_is(name, names)}")
     return name
 
 

@@ -25,7 +25,7 @@ from eigentree.data.stores import Writer, opened_store
 from eigentree.data.streamed import StreamedRows, segments, weight_column
 from eigentree.data.streams import is_stream, stream_of
 from eigentree.data.whole_files import checked_path
-from eigentree.errors import DataError, FileError, quoted
+from eigentree.errors import DataError, FileError, quoted, with_article
 from eigentree.kernels.codes import hash_rows
 from eigentree.structures.graph import LatentGraph
 from eigentree.structures.learned_templates import LearnedTemplate, open_template
@@ -88,7 +88,7 @@ class _Standing:
         """Return what `save` wrote; raise `FileError` where it did not."""
         with opened_store(path) as reader:
             if reader.kind != KIND:
-                raise FileError(f"it holds a {reader.kind[:60]}, no unfinished count; give another path")
+                raise FileError(f"it holds {with_article(reader.kind[:60])}, no unfinished count; name another")
             entry = Section(reader.content, "the count", ("statistics", "batches", "rows", "digest", "asked"))
             return cls(
                 read_statistics(reader, entry["statistics"]),

@@ -11,7 +11,7 @@ from eigentree.counting.pairs import PairCounts
 from eigentree.counting.stored_statistics import COUNTED
 from eigentree.data.documents import Section, plain, unplain
 from eigentree.data.stores import Writer, columns_content, columns_of, opened_store
-from eigentree.errors import FileError
+from eigentree.errors import FileError, with_article
 
 if TYPE_CHECKING:
     import os
@@ -37,7 +37,7 @@ def load_pairs(path: str | os.PathLike[str]) -> PairCounts:
     """Return the pair counts of a file."""
     with opened_store(path) as reader:
         if reader.kind != KIND:
-            raise FileError(f"it holds a {reader.kind[:60]}, not pair counts; eigentree.load loads it")
+            raise FileError(f"it holds {with_article(reader.kind[:60])}, not pair counts; eigentree.load loads it")
         return read_pairs(reader, reader.content)
 
 

@@ -16,7 +16,7 @@ from eigentree.counting.row_sample import EVERY_HASH, SAMPLE_ROWS, RowSample
 from eigentree.counting.statistics import Statistics
 from eigentree.data.documents import Section, plain, unplain, whole
 from eigentree.data.stores import Writer, columns_content, columns_of, opened_store
-from eigentree.errors import FileError
+from eigentree.errors import FileError, with_article
 
 if TYPE_CHECKING:
     import os
@@ -44,7 +44,7 @@ def load_statistics(path: str | os.PathLike[str]) -> Statistics:
     """Return the statistics of a file."""
     with opened_store(path) as reader:
         if reader.kind != KIND:
-            raise FileError(f"it holds a {reader.kind[:60]}, not statistics; eigentree.load loads it")
+            raise FileError(f"it holds {with_article(reader.kind[:60])}, not statistics; eigentree.load loads it")
         return read_statistics(reader, reader.content)
 
 

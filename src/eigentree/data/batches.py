@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from eigentree.data.table import table_of
-from eigentree.errors import DataError, did_you_mean
+from eigentree.errors import DataError, what_there_is
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -130,7 +130,7 @@ def require_names(wanted: Sequence[str], names: Sequence[str], source: str) -> N
     """Raise `DataError` unless all columns that are wanted are among those that there are."""
     for name in wanted:
         if name not in names:
-            raise DataError(f"{source} has no column {name!r}{did_you_mean(name, names)}")
+            raise DataError(f"{source} has no column {name!r}{what_there_is(name, names)}")
 
 
 def without_index(schema: Any) -> Any:

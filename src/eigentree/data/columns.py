@@ -25,7 +25,7 @@ from eigentree.data.states import (
 )
 from eigentree.data.table import ARRAY, Table, table_of
 from eigentree.data.weights import checked_weights
-from eigentree.errors import DataError, did_you_mean, quoted
+from eigentree.errors import DataError, quoted, what_there_is
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -200,7 +200,7 @@ class Columns:
         """Return the place of a column; raise `DataError` where there is none of this name."""
         # By kind first: an array has no hash.
         if not isinstance(name, str) or name not in self._places:
-            raise DataError(f"there is no column {quoted(name)}{did_you_mean(name, self.names)}")
+            raise DataError(f"there is no column {quoted(name)}{what_there_is(name, self.names)}")
         return self._places[name]
 
     def labels(self, name: str) -> Sequence[Label]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.checks import an_array, different_names
-from eigentree.errors import DataError, EigentreeError, did_you_mean, quoted
+from eigentree.errors import DataError, EigentreeError, UnknownNameError, did_you_mean, quoted, what_there_is
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -24,13 +24,20 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats
 
-__all__ = ["LabeledTable"]
+__all__ = ["LabeledTable", "TablesByName"]
 
 MOST_SHOWN = 20
 """Most rows of a table that are shown; of longer ones the beginning and the end."""
 
 MOST_SHOWN_STATES = 10
 """Most states of the last axis that are shown beside each other."""
+
+
+class TablesByName(dict[Any, Any]):
+    """Tables by what they are of; who asks for one that is not there is told which are."""
+
+    def __missing__(self, name: Any) -> Any:
+        raise UnknownNameError(f"there is no table of {quoted(name)}{what_there_is(name, map(str, self))}")
 
 
 class LabeledTable(np.ndarray[Any, np.dtype[np.float64]]):

@@ -13,7 +13,7 @@ from eigentree.checks import an_array, check_cells
 from eigentree.data.cells import Factored, array_cells, is_missing, plain_label
 from eigentree.data.sequence_forms import SequenceForm
 from eigentree.data.table import ARRAY, TEXT, Table, frame_of, table_of
-from eigentree.errors import DataError, did_you_mean, quoted
+from eigentree.errors import DataError, quoted, what_there_is
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,7 +116,7 @@ def _long(X: Any, frame: Any, sequence: str, time: str | None) -> Steps:
     """Return the steps of a frame in which each row is one, of a sequence that a column names."""
     for name in (sequence, *([time] if time is not None else [])):
         if not isinstance(name, str) or name not in frame.columns:
-            hint = did_you_mean(name, [other for other in frame.columns if isinstance(other, str)])
+            hint = what_there_is(name, [other for other in frame.columns if isinstance(other, str)])
             if name in map(str, frame.columns):
                 hint = " as text; rename them, as with frame.rename(columns=str)"
             raise DataError(f"the frame has no column {quoted(name)}{hint}")

@@ -13,7 +13,7 @@ import numpy as np
 
 from eigentree.checks import check_cells
 from eigentree.data.cells import Cells, Factored, array_cells, frame_cells
-from eigentree.errors import DataError, did_you_mean, quoted
+from eigentree.errors import DataError, did_you_mean, quoted, what_there_is
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -193,7 +193,7 @@ def placed(
         place.setdefault(absent, -1)
     for name in names:
         if name not in place:
-            hint = did_you_mean(name, own)
+            hint = what_there_is(name, own) if named else did_you_mean(name, own)
             if not named and not hint:
                 hint = "; the model was fitted on columns without names, so give X.to_numpy()"
             raise DataError(f"the frame has no column {name!r}{hint}")

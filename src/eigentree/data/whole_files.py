@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from secrets import token_hex
 from typing import IO, TYPE_CHECKING, Any
 
-from eigentree.errors import FileError
+from eigentree.errors import FileError, with_article
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,6 +60,10 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], objec
 def _write_beside(target: str, mode: int | None, write: Callable[[IO[bytes]], object]) -> None:
     folder = os.path.dirname(target)
     beside = os.path.join(folder, f".eigentree-{token_hex(8)}.tmp")
+    if not os.path.isdir(folder):
+        raise FileError(
+            f"there is no folder {_short(folder)}; make it first, since the file cannot be written without it"
+        )
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(beside, flags, 0o666)
     try:
@@ -136,4 +140,4 @@ def _short(path: str) -> str:
 
 
 def _kind(value: object) -> str:
-    return f"a {type(value).__name__}"
+    return with_article(type(value).__name__)

@@ -200,7 +200,8 @@ class Office:
         cells = np.where(self.rows.codes == states, -1, self.rows.codes.astype(np.int32))
         counts = Counts(self.graph, plan.groups()).update(cells, self.rows.weights)
         (fit,) = learn(plan, [CountedTables(counts, pseudo_rows(self.graph))], "variance")
-        tables = recovered(fit, USUAL).hints
-        if not tables:
-            raise RankError("the moments of the columns tell no table of this graph")
-        return tables
+        found = recovered(fit, USUAL)
+        if not found.hints:
+            reason = next(iter(found.unresolved.values()))
+            raise RankError(f"the moments of the columns tell no table of this graph, since {reason}")
+        return found.hints

@@ -115,7 +115,8 @@ def _going_on(field: Field) -> list[Entrant]:
 
 
 def _nobody(absent: Mapping[str, str]) -> str:
-    return "; ".join(f"there can be no {name} start: {reason}" for name, reason in absent.items())
+    told = "; ".join(f"there can be no {name} start: {reason}" for name, reason in absent.items())
+    return f"{told}; init='race' tries other starts beside it, and fewer hidden states want less of the moments"
 
 
 def _again(start: Start, rows: DistinctRows) -> Start:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["EMReport"]
 
+NO_LEAD = 1e-9
+"""Nats per row, or step, below which two starts have come as far."""
+
 
 @dataclass(frozen=True)
 class EMReport:
@@ -27,7 +30,7 @@ class EMReport:
     steps : int
         Steps of the climb that was kept.
     converged : bool
-        Whether it had arrived when it ended.
+        Whether it had converged when it ended.
     history : tuple of float
         Its objective after each step.
     validation_history : tuple of float
@@ -69,7 +72,7 @@ class EMReport:
         if self.converged:
             return ()
         return (
-            f"the climb ended after {self.steps:,} steps before it had arrived; more steps (max_iter) may make "
+            f"the climb ended after {self.steps:,} steps before it had converged; more steps (max_iter) may make "
             f"the model better",
         )
 
@@ -78,12 +81,14 @@ class EMReport:
         facts = [("free parameters", f"{self.parameters:,}")]
         if self.rows is not None:
             facts.append(("learned from", f"{self.rows:,} {self.unit}s"))
-        arrived = "arrived" if self.converged else "did not arrive"
-        facts.append(("steps of EM", f"{self.steps:,}, {arrived}"))
+        ended = "converged" if self.converged else "did not converge"
+        facts.append(("steps of EM", f"{self.steps:,}, {ended}"))
         if self.start is not None:
             told = f"{self.start.name}, {number(self.start.objective, 5)} nats per {self.unit}"
             if self.start.lead == self.start.lead:
-                told += f", {number(self.start.lead, 2)} ahead of the next"
+                # What differs by rounding has come to the same end.
+                ahead = self.start.lead > NO_LEAD
+                told += f", {number(self.start.lead, 2)} ahead of the next" if ahead else ", as far as the next"
             facts.append(("start", told))
         if self.search is not None:
             several = f", the average of {len(self.search.shares)} fits" if len(self.search.shares) > 1 else ""

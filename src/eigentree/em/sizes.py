@@ -73,7 +73,8 @@ class Trial(NamedTuple):
     validation : float
         Mean log probability of a validation row, where that was highest.
     seconds : float
-        Processor time.
+        Processor time; NaN where it was read from a file, which holds what the rows tell only. Trials are compared
+        without it.
     """
 
     size: Size
@@ -83,6 +84,15 @@ class Trial(NamedTuple):
     log_likelihood: float
     validation: float
     seconds: float
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Trial) and self[:-1] == other[:-1]
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self[:-1])
 
 
 @dataclass(frozen=True)
@@ -164,12 +174,12 @@ class SizeSearch:
         lines = [
             f"{self.size}: {self.validation:.4f} per validation row, {several}",
             f"  learned from {self.rows:,g} rows, chosen by {self.validation_rows:,g}",
-            "  states  trees  start    passes  parameters  learned from  validation  seconds",
+            "  states  trees  start    passes  parameters  learned from  validation",
         ]
         lines += [
             f"  {size.hidden_states:6d}  {size.trees:5d}  {start:7s}  {passes:6d}  {parameters:10,d}  "
-            f"{_shown(log_likelihood):>12s}  {validation:10.4f}  {seconds:7.2f}"
-            for size, start, passes, parameters, log_likelihood, validation, seconds in self.trials
+            f"{_shown(log_likelihood):>12s}  {validation:10.4f}"
+            for size, start, passes, parameters, log_likelihood, validation, _ in self.trials
         ]
         return "\n".join(lines)
 

@@ -81,9 +81,9 @@ def _heat(content: Any) -> Heat:
 
 
 def search_content(search: SizeSearch) -> dict[str, Any]:
-    """Return the document of a search over sizes."""
+    """Return the document of a search over sizes, without its seconds: the same rows are the same bytes."""
     trials = [
-        [*trial.size, *(plain(figure, "a figure of a trial") for figure in trial[1:])] for trial in search.trials
+        [*trial.size, *(plain(figure, "a figure of a trial") for figure in trial[1:-1])] for trial in search.trials
     ]
     return {
         "trials": trials,
@@ -113,17 +113,22 @@ def read_search(content: Any) -> SizeSearch:
 
 
 def _trial(content: Any) -> Trial:
-    if type(content) is not list or len(content) != len(Size._fields) + len(Trial._fields) - 1:
-        raise FileError("a trial has a size, a start and five figures")
-    states, trees, start, passes, parameters, *figures = content
+    expected = len(Size._fields) + len(Trial._fields) - 2
+    # Earlier files had the seconds behind it.
+    if type(content) is not list or len(content) not in (expected, expected + 1):
+        raise FileError("a trial has a size, a start and four figures")
+    states, trees, start, passes, parameters, *figures = content[:expected]
     if start not in get_args(Kind):
         raise UnknownEntryError(f"there is no kind of start {quoted(start)}")
+    log_likelihood, validation = (number(figure, "a figure of a trial") for figure in figures)
     return Trial(
         Size(whole(states, "hidden states"), whole(trees, "trees", 1)),
         start,
         whole(passes, "passes"),
         whole(parameters, "parameters"),
-        *(number(figure, "a figure of a trial") for figure in figures),
+        log_likelihood,
+        validation,
+        float("nan"),
     )
 
 

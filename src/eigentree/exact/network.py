@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.checks import Seed, a_mapping, as_float, generator, our_arithmetic
-from eigentree.data.labeled_table import LabeledTable
+from eigentree.data.labeled_table import LabeledTable, TablesByName
 from eigentree.data.whole_files import write_whole
 from eigentree.engine.calibration import Factor, calibrated
 from eigentree.engine.operators import NodeOperator, TreeOperators
@@ -145,10 +145,10 @@ class LatentNetwork(HiddenAnswers):
     def labeled_tables(self) -> dict[Any, LabeledTable]:
         """The tables with their axes and states named, by the same keys."""
         axes = {key[0] if self._graph.directed else key: names for key, names in self._axes.items()}
-        return {
-            key: LabeledTable(table, axes[key], [self.labels(name) for name in axes[key]])
+        return TablesByName(
+            (key, LabeledTable(table, axes[key], [self.labels(name) for name in axes[key]]))
             for key, table in self.tables.items()
-        }
+        )
 
     @property
     def n_parameters(self) -> int:

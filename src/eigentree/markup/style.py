@@ -94,6 +94,7 @@ vertical-align:baseline;font-weight:400}
 .eigentree .p{text-align:right;min-width:3.6rem;white-space:nowrap;
 background:linear-gradient(90deg,var(--tint) var(--p),transparent var(--p))}
 .eigentree td.p{border-left:3px solid transparent;border-right:3px solid transparent;background-clip:padding-box}
+.eigentree .faint{color:var(--muted)}
 .eigentree span.p{display:block;padding:0 .4rem}
 .eigentree .profile .label,.eigentree .moves tbody th{position:sticky;left:0;background:var(--paper)}
 .eigentree .moves th{white-space:nowrap}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from eigentree.data.labels import Labels
 from eigentree.data.rows import Rows
 from eigentree.data.states import without_codes
 from eigentree.data.table import table_of
-from eigentree.errors import DataError
+from eigentree.errors import DataError, GraphError
 from eigentree.structures.given import as_structure, require_structure
 from eigentree.structures.graph import LatentGraph
 from eigentree.structures.learned_templates import open_template
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats, Integers
     from eigentree.engine.model import Model
+    from eigentree.models.targets import Targets
 
 __all__ = ["CLASS", "ClassColumn", "column_of_class"]
 
 CLASS = "class"
-"""What the column is called, unless the data have a column of that name."""
+"""What the column is called where y has no name, unless the data have a column that is called so."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class ClassColumn:
 
 
 def column_of_class(
-    settings: Any, X: ArrayLike | Any, classes: NDArray[Any], sample_weight: ArrayLike | None
+    settings: Any, X: ArrayLike | Any, targets: Targets, sample_weight: ArrayLike | None
 ) -> tuple[LatentGraph | Template, ClassColumn]:
     """Return the structure of a model of the data and their class, and where the class stands among the columns.
 
@@ -82,23 +84,27 @@ def column_of_class(
     settings : estimator
         What says how the data are read, and the structure. A template is built for the columns and, last, the
         class. A graph has one observed variable that is no column of the data, and that is the class; where these
-        have no names, it is the one called "class", or else the last. One of another library calls it "class".
+        have no names, it is the one called as y is, or "class", or else the last. One of another library calls it
+        one of these.
     X : array-like of shape (rows, columns), a data frame, or rows of letters
-    classes : array, shape (classes,)
+    targets : Targets
+        The classes, and what y is called.
     sample_weight : array-like of shape (rows,), optional
 
     Raises
     ------
     DataError
-        When a graph has no such variable, or not with as many states as there are classes.
+        When a graph has no such variable, or not with as many states as there are classes; or y is called as a
+        column of the data is.
     """
+    classes, called = targets.classes, targets.name
     reading = (settings.categories, settings.numeric, settings.unknown, sample_weight)
     structure = open_template(settings.structure) or settings.structure
     require_structure(structure)
     if not isinstance(structure, LatentGraph | Template):
-        structure = _graph_of_others(structure, X, Columns.learned(X, *reading), len(classes))
+        structure = _graph_of_others(structure, X, Columns.learned(X, *reading), targets)
     if isinstance(structure, LatentGraph):
-        name = _class_variable(structure, X)
+        name = _class_variable(structure, X, called)
         if structure.states[name] != len(classes):
             raise DataError(
                 f"the class is the variable {name!r}, which has {structure.states[name]} states in the graph, but "
@@ -109,7 +115,12 @@ def column_of_class(
         own = Columns(_without(every.names, place), _without(every.states, place)).fitted_to(X, *reading)
     else:
         own = Columns.learned(X, *reading)
-        place, name = len(own.names), CLASS
+        place, name = len(own.names), called or CLASS
+        if name == called and own.named and name in own.names:
+            raise DataError(
+                f"y is called {name!r}, and so is a column of X; leave that column out, if it tells the class, or "
+                f"rename y"
+            )
         while name in own.names:
             name += "_"
     states, labels = _labels(classes)
@@ -122,17 +133,24 @@ def column_of_class(
     return structure, ClassColumn(columns, name)
 
 
-def _graph_of_others(structure: Any, X: ArrayLike | Any, learned: Columns, classes: int) -> LatentGraph:
+def _graph_of_others(structure: Any, X: ArrayLike | Any, learned: Columns, targets: Targets) -> LatentGraph:
     """Return the graph of another library over the columns of the data and the class."""
+    classes, called = len(targets.classes), targets.name
     last = (*learned.states, classes)
     if learned.named:
+        if called is not None and called not in learned.names:
+            # It may as well be called "class" there, whatever y is called.
+            with suppress(GraphError):
+                graph = as_structure(structure, last, (*learned.names, called))
+                if called in graph.observed:
+                    return graph
         return as_structure(structure, last, (*learned.names, CLASS))
     # Columns without names are the observed nodes in turn, among which the class may stand anywhere.
-    name = _class_variable(graph := as_structure(structure, last), X)
+    name = _class_variable(graph := as_structure(structure, last), X, called)
     return as_structure(structure, _with(learned.states, graph.observed.index(name), classes))
 
 
-def _class_variable(graph: LatentGraph, X: ArrayLike | Any) -> str:
+def _class_variable(graph: LatentGraph, X: ArrayLike | Any, called: str | None) -> str:
     """Return the observed variable of a graph that is no column of the data."""
     table = table_of(X)
     if table.names is None:
@@ -141,7 +159,7 @@ def _class_variable(graph: LatentGraph, X: ArrayLike | Any) -> str:
                 f"X has {table.width} features, but eigentree is expecting {len(graph.observed) - 1} features as "
                 f"input: one per observed variable of the graph but the class"
             )
-        return CLASS if CLASS in graph.observed else graph.observed[-1]
+        return next((name for name in (called, CLASS) if name in graph.observed), graph.observed[-1])
     others = [name for name in graph.observed if name not in table.names]
     if len(others) != 1:
         found = f"{len(others)} are: {', '.join(others[:6])}" if others else "all are columns"

@@ -57,9 +57,9 @@ class JunctionTreeClassifier(Features):
     class_as : {"models", "column"}
         "models" fits one model to the rows of each class. "column" fits one model to all rows, with the class as
         one more column: a template has it as its last column (a leaf of a mixture or a tree, the last step of a
-        chain), called "class"; in a graph it is the one observed variable that is no column of the data, which for
-        data without names is the one called "class", or else the last. Rows whose class is not known (None, NaN)
-        are then learned from too.
+        chain), called as y is where that is a series with a name, and else "class"; in a graph it is the one
+        observed variable that is no column of the data, which for data without names is the one called so, or else
+        the last. Rows whose class is not known (None, NaN) are then learned from too.
 
     Attributes
     ----------
@@ -223,7 +223,7 @@ class JunctionTreeClassifier(Features):
         weights = checked_weights(sample_weight, count)
         targets = Targets.of(y, count, partly=True)
         fitted = _told(targets, weights)
-        structure, column = column_of_class(self.estimator, X, targets.classes, weights)
+        structure, column = column_of_class(self.estimator, X, targets, weights)
         rows = column.rows(Rows.of(X, column.others), targets.codes)
         estimator = cloned(self.estimator, structure=structure).fit(rows, sample_weight=weights)
         return self._become(fitted | {"columns_": column.others, "estimator_": estimator, "class_column_": column})

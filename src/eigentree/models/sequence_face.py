@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from eigentree.checks import check_cells, flag, generator, one_of, our_arithmetic, whole_number
-from eigentree.data.labeled_table import LabeledTable
+from eigentree.data.labeled_table import LabeledTable, TablesByName
 from eigentree.data.sequence_handing import drawn_sequences, filled_sequences, per_step
 from eigentree.data.sequences import Sequences
 from eigentree.data.states import check_rules
@@ -271,7 +271,8 @@ class HiddenSequenceFace(SequenceFace):
             )
             for name, table in zip(columns.names, chain.emissions, strict=True)
         }
-        return {"start": _one_or_all(starts), "transitions": _one_or_all(moves), "emissions": _one_or_all(shown)}
+        tables = {"start": starts, "transitions": moves, "emissions": shown}
+        return TablesByName((name, _one_or_all(found)) for name, found in tables.items())
 
     @property
     def _chain_names(self) -> list[str]:
@@ -360,7 +361,7 @@ class HiddenSequenceFace(SequenceFace):
 
 def _one_or_all(found: dict[str, Any]) -> Any:
     """Return the only one, or all by name."""
-    return found if len(found) > 1 else next(iter(found.values()))
+    return TablesByName(found) if len(found) > 1 else next(iter(found.values()))
 
 
 def _start_table(links: tuple[Floats, ...]) -> LabeledTable:

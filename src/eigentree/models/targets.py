@@ -32,10 +32,13 @@ class Targets(NamedTuple):
         whatever the library that held them has made of them.
     codes : array of int, shape (rows,)
         The place of each row's class among them; -1 where it is not known.
+    name : str or None
+        What y calls itself, as the series of a frame do.
     """
 
     classes: NDArray[Any]
     codes: Integers
+    name: str | None = None
 
     @classmethod
     def of(cls, y: Any, rows: int, partly: bool = False) -> Targets:
@@ -69,7 +72,7 @@ class Targets(NamedTuple):
             raise DataError(f"y holds {named}; a classifier needs at least two")
         codes = np.full(rows, -1)
         codes[~absent] = found
-        return cls(classes, codes)
+        return cls(classes, codes, _name_of(y))
 
 
 def label_array(y: Any, rows: int) -> NDArray[Any]:
@@ -109,6 +112,12 @@ def label_array(y: Any, rows: int) -> NDArray[Any]:
 def shown_label(label: Any) -> str:
     """Return a label as it stands in a message."""
     return quoted(label.item() if isinstance(label, np.generic) else label)
+
+
+def _name_of(y: Any) -> str | None:
+    """Return what a series calls itself; None for what has no name, or none that a column could have."""
+    name = getattr(y, "name", None)
+    return str(name) if isinstance(name, str) and name else None
 
 
 def _unmerged(y: Any, labels: NDArray[Any]) -> NDArray[Any]:

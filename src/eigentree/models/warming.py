@@ -26,12 +26,15 @@ from eigentree.structures.zoo import hmm
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["warm_up"]
+__all__ = ["STEPS", "warm_up"]
 
 MANY_ROWS = 40_000
 
 ALPHABETS = (3, 300)
 """Numbers of states whose codes take one byte, and two."""
+
+STEPS = 6 * len(ALPHABETS) + 2
+"""How many times `warm_up` yields."""
 
 
 def warm_up() -> Iterator[str]:

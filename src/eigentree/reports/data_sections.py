@@ -132,7 +132,8 @@ def odd_section(facts: Facts) -> list[Html | None]:
 
 def _odd(facts: Facts, row: OddRow) -> Html:
     per = f" nats a step, {row.length:,} steps" if row.length is not None else " nats"
-    head = element("h3", f"{facts.unit} {row.name} ", element("small", f"{number(row.log_prob, 4)}{per}"))
+    others = f", and {row.like:,} like it" if row.like else ""
+    head = element("h3", f"{facts.unit} {row.name} ", element("small", f"{number(row.log_prob, 4)}{per}{others}"))
     if not row.cells:
         return element("li", head, element("small", "No cell by itself is odd; together they are."))
     return element("li", head, element("ul", *(element("li", *_cell(cell)) for cell in row.cells)))

@@ -26,6 +26,16 @@ MOST_TRIED = 60
 
 def structure_section(facts: Facts) -> list[Html | None]:
     """Return the graph and its junction tree as pictures, and the columns that tell most of each other."""
+    if (centre := facts.structure.centre) is not None:
+        told = (
+            f"The junction tree says no more than this: each clique is {', '.join(centre.members)} and one column, "
+            f"and all meet in {', '.join(centre.members)} ({ranks_told(centre.ranks)})."
+        )
+        drawing = draw_graph(facts.structure)
+        picture = element("div", _graph(facts, drawing), element("p", told, class_="aside"))
+        narrow = drawing is not None and drawing.width <= NARROW
+        beside = element("div", picture, _pairs(facts), class_="beside" if narrow else None)
+        return [element("p", _told_structure(facts), class_="how"), beside]
     drawn = draw_graph(facts.structure), draw_junction_tree(facts.structure)
     narrow = all(one is not None and one.width <= NARROW for one in drawn)
     figures = _graph(facts, drawn[0]), _tree(facts, drawn[1])
@@ -106,8 +116,9 @@ def _pairs(facts: Facts) -> Html | None:
 def states_section(facts: Facts) -> list[Html | None]:
     """Return what hidden states say about columns."""
     how = (
-        "What each hidden state says about each column: bars are probabilities in per cent. Columns stand in the "
-        "order of how much the hidden variable tells about them, and states are numbered by size."
+        "What each hidden state says about each column: bars are probabilities in per cent, and a dot is less than "
+        "half of one. Columns stand in the order of how much the hidden variable tells about them, and states are "
+        "numbered by size."
     )
     return [element("p", how, class_="how"), profile_blocks(facts.profiles)]
 

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
+    from eigentree.arrays import Floats, Integers
     from eigentree.reports.given import Cells, Given
 
 __all__ = ["OddCell", "OddRow", "odd_rows"]
 
 MOST_ROWS = 10
 MOST_CELLS = 4
+ROUNDING = 1e-12
 MOST_SEQUENCE_CELLS = 4_000
 """Most cells of odd sequences that are looked at."""
 
@@ -54,23 +56,25 @@ class OddRow(NamedTuple):
         The least expected first.
     length : int or None
         Steps of a sequence.
+    like : int
+        How many other rows have the same cells.
     """
 
     name: str
     log_prob: float
     cells: tuple[OddCell, ...]
     length: int | None = None
+    like: int = 0
 
 
 def odd_rows(given: Given) -> tuple[OddRow, ...]:
-    """Return the least likely rows, or sequences by the step, the least likely first."""
+    """Return the least likely rows, or sequences by the step, the least likely first; equal ones once."""
     scores = given.log_prob()
     lengths = None
     if given.starts is not None:
         lengths = np.diff(given.starts)
         scores = np.where(lengths > 0, scores / np.maximum(lengths, 1), np.inf)
-    order = np.argsort(scores, kind="stable")[:MOST_ROWS]
-    order = order[scores[order] < np.inf]
+    order, copies = _different(given, scores)
     if not len(order):
         return ()
     some = given.chosen(order)
@@ -88,9 +92,28 @@ def odd_rows(given: Given) -> tuple[OddRow, ...]:
                 float(scores[unit]),
                 tuple(_odd_cell(given, cells, at) for at in odd),
                 None if lengths is None else int(lengths[unit]),
+                copies[place],
             )
         )
     return tuple(found)
+
+
+def _different(given: Given, scores: Floats) -> tuple[Integers, list[int]]:
+    """Return the least likely rows that differ, and how many others have the cells of each."""
+    found: dict[bytes, list[int]] = {}
+    highest = -np.inf
+    for unit in np.argsort(scores, kind="stable").tolist():
+        # What is likelier than all of these has other cells, up to rounding.
+        full = len(found) == MOST_ROWS
+        if not scores[unit] < np.inf or (full and scores[unit] > highest + ROUNDING * abs(highest)):
+            break
+        ends = (unit, unit + 1) if given.starts is None else given.starts[unit : unit + 2]
+        cells = given.codes[slice(*ends)].tobytes()
+        if cells in found:
+            found[cells].append(unit)
+        elif not full:
+            found[cells], highest = [unit], scores[unit]
+    return np.array([units[0] for units in found.values()], np.int64), [len(units) - 1 for units in found.values()]
 
 
 def _odd_cell(given: Given, cells: Cells, at: int) -> OddCell:

@@ -33,6 +33,9 @@ COLUMNS_ALONE, COLUMNS_EACH = 8, 4
 MOST_BEHIND = 40
 """Columns that are shown when they are asked for."""
 
+FAINT = "·"
+"""What stands for less than half a per cent: most cells of most tables are that, and would drown the others."""
+
 TELLS = 0.005
 """Nats from which on a hidden variable says something about a column."""
 
@@ -109,7 +112,7 @@ def _percent(probability: float) -> str:
     if probability != probability:
         return "–"
     if 0 < probability < 0.005:
-        return "<1"
+        return FAINT
     if 0.995 <= probability < 1:
         return ">99"
     return f"{100 * probability:.0f}"
@@ -117,7 +120,10 @@ def _percent(probability: float) -> str:
 
 def _bar(probability: float, kind: str = "p") -> Html:
     known = probability if probability == probability else 0.0
-    return element("td", _percent(probability), class_=kind, style=f"--p:{100 * known:.0f}%")
+    told = _percent(probability)
+    if told == FAINT:
+        return element("td", told, class_="n faint")
+    return element("td", told, class_=kind, style=f"--p:{100 * known:.0f}%")
 
 
 def _table(profile: Profile, order: Any, columns: Sequence[str], caption: str) -> Html:

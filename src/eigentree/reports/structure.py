@@ -87,6 +87,15 @@ class Structure:
     width: int
     pairs: tuple[Link, ...]
 
+    @property
+    def centre(self) -> Separator | None:
+        """The one separator in which all cliques meet, where each adds one column to it, as in a mixture."""
+        if len(self.separators) != 1 or len(self.cliques) < 2:
+            return None
+        (only,) = self.separators
+        star = set(only.members) == set(self.hidden) and len(only.cliques) == len(self.cliques)
+        return only if star and all(len(clique) == len(only.members) + 1 for clique in self.cliques) else None
+
 
 def structure_of(subject: Subject, pairs: int = 10) -> Structure:
     """Return what a model is made of, with so many pairs of columns at most."""

@@ -19,6 +19,14 @@ OF_NETWORKX = ("nodes", "is_multigraph")
 
 OF_PYAGRUM = ("variable", "cpt")
 
+NAMED = {
+    "mixture": "et.zoo.Mixture(hidden_states)",
+    "hmm": "et.zoo.HMM(hidden_states=…)",
+    "tree": "et.zoo.HiddenChowLiu(hidden_states)",
+    "factorial": "et.zoo.FactorialHMM(hidden_states=…)",
+}
+"""Names of structures on the command line, and what they are here."""
+
 
 def as_structure(
     structure: LatentGraph | Template | Any, states: Sequence[int] | None = None, names: Sequence[str] | None = None
@@ -76,6 +84,11 @@ def require_structure(structure: Any) -> None:
     if isinstance(structure, type) and issubclass(structure, Template):
         name = structure.__name__
         raise GraphError(f"the structure is {name}, which is a class; add (): {name}() or {name}(hidden_states=3)")
+    if isinstance(structure, str) and structure.casefold() in NAMED:
+        raise GraphError(
+            f"the structure {quoted(structure)} is a name on the command line only; in Python it is "
+            f"{NAMED[structure.casefold()]}"
+        )
     given = quoted(structure) if isinstance(structure, str) else type(structure).__name__
     raise GraphError(
         f"the structure is a LatentGraph, a template such as zoo.HMM(order=2), 'auto', or a graph of networkx, "
