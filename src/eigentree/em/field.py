@@ -41,7 +41,10 @@ CHANCE = 0.5
 """By so much, over the root of the number of draws, chance alone can put a start ahead on a part of the rows."""
 
 MATTERS = 1e-5
-"""A start that cannot get ahead of the leader by more, in objective per row, does not stay where rows are many."""
+"""A start that cannot get ahead of the leader by more, in objective per row, does not stay unless rows are few."""
+
+SHARE_THAT_MATTERS = 0.05
+"""The same on all of many rows, whose steps are dear, as a share of their chance error."""
 
 SHARE_OF_ERROR = 0.002
 """A part is left once so much of its chance error, p / 2n nats per row, is still to be gained on it."""
@@ -120,6 +123,8 @@ class Field:
     ----------
     runners : list of _Runner
         After a heat, the leader first.
+    entered : list of Start
+        All who ever entered, as they were then.
     is_last : bool
         Whether they run on all rows.
     rounds : tuple of Round
@@ -127,6 +132,7 @@ class Field:
 
     def __init__(self, course: Course, part: Part, at_once: bool, curved: bool = False) -> None:
         self.runners: list[_Runner] = []
+        self.entered: list[Start] = []
         self.is_last = part.rows is course.rows
         self._course = course
         self._draws = part.draws
@@ -142,7 +148,6 @@ class Field:
         self.rounds = rounds_of(
             part.is_first, self._many_hidden, many_rows, self.is_last, self.can_resettle, self._is_curved
         )
-        self._entered = 0
         self._settled = False
         self._agree = False
         self._heights: defaultdict[int, list[float]] = defaultdict(list)
@@ -155,7 +160,7 @@ class Field:
         """Return whether one more start may enter: one at least, and no more where it no longer matters."""
         if not self.runners or self._at_once:
             return True
-        return self._entered < heat.entered * self._times and not self._settled
+        return len(self.entered) < heat.entered * self._times and not self._settled
 
     def enter(self, start: Start, heats: Sequence[Round]) -> None:
         """Let a start run all heats so far, or as many as those who ran them before let it stay in."""
@@ -169,7 +174,7 @@ class Field:
             if runner.is_out:
                 break
         self.runners.append(runner)
-        self._entered += 1
+        self.entered.append(start)
 
     @property
     def _chance(self) -> float:
@@ -193,9 +198,15 @@ class Field:
     def _has_hope(self, runner: _Runner, heat: Round) -> bool:
         """Return whether a start might get ahead of the leader, by as much as it gained in a heat or a multiple."""
         hope = SLOW_HOPE if heat.slow and self._many_hidden else 1.0
-        matters = 0.0 if self._few_rows else MATTERS
-        enough = self.runners[0].height + (matters - CHANCE / math.sqrt(self._draws)) * self._problem.weight
+        enough = self.runners[0].height + self._matters - CHANCE / math.sqrt(self._draws) * self._problem.weight
         return not runner.is_out and runner.height + (not runner.arrived) * hope * runner.gain > enough
+
+    @property
+    def _matters(self) -> float:
+        """By how much more, in objective, a start has to be able to end ahead of the leader."""
+        if self.is_last and self._course.has_many_rows:
+            return SHARE_THAT_MATTERS * self._problem.layout.learned_count / 2.0
+        return 0.0 if self._few_rows else MATTERS * self._problem.weight
 
     @property
     def can_resettle(self) -> bool:

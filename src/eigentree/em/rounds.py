@@ -77,8 +77,12 @@ OPENING_CURVED = (
 LATER_CURVED = (Round(10, 2, entered=ALL), Round(40, 1))
 """The same on more rows."""
 
-LATER_OF_MANY = (Round(20, 3, entered=ALL), Round(40, 2), Round(80, 1))
-"""The same where rows are many, and steps on them dear."""
+LATER_OF_MANY = (Round(20, 4, entered=ALL), Round(40, 3))
+"""The same where rows are many, and steps on them dear: on a part chance has more of a say than the starts that are
+left differ by, so it is soon left."""
+
+LAST_OF_MANY = (Round(20, 3, entered=ALL), Round(40, 3), Round(80, 2))
+"""The same on all of them, which alone tell whose end is highest."""
 
 LAST = Round(320, 1)
 """A heat on all rows, after those; unless the leader is resettled."""
@@ -108,7 +112,8 @@ def rounds_of(
     if is_curved:
         rounds = OPENING_CURVED if is_first else LATER_CURVED
     elif not is_first:
-        rounds = LATER_OF_MANY if many_rows else LATER
+        of_many = LAST_OF_MANY if is_last else LATER_OF_MANY
+        rounds = of_many if many_rows else LATER
     elif is_resettled:
         rounds = RESETTLED
     elif many_hidden:
