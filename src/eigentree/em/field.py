@@ -34,6 +34,9 @@ linger on plateaus there, and those that end highest are behind at first."""
 LEVEL = 1e-4
 """Starts that differ by no more in objective per row are level: no more are needed."""
 
+AT_ONE_TOP = 3
+"""Where rows are many, and hidden variables too, no more enter once so many starts have arrived at one height."""
+
 STAY_TIMES = 6
 """Where rows are few all starts enter at once, and so many times as many stay: optima are close to each other."""
 
@@ -160,7 +163,8 @@ class Field:
         """Return whether one more start may enter: one at least, and no more where it no longer matters."""
         if not self.runners or self._at_once:
             return True
-        return len(self.entered) < heat.entered * self._times and not self._settled
+        is_known = self._settled or len(self._at_the_top()) >= AT_ONE_TOP
+        return len(self.entered) < heat.entered * self._times and not is_known
 
     def enter(self, start: Start, heats: Sequence[Round]) -> None:
         """Let a start run all heats so far, or as many as those who ran them before let it stay in."""
@@ -264,6 +268,15 @@ class Field:
         other = self.runners[-1 if self._many_hidden else 1]
         return self.runners[0].height - other.height <= LEVEL * self._problem.weight
 
+    def _at_the_top(self) -> list[_Runner]:
+        """Return those that have arrived where the leader has, himself first, if many rows say so."""
+        if not (self._course.has_many_rows and self._many_hidden):
+            return []
+        leader, *others = sorted(self.runners, key=lambda runner: -runner.height)
+        enough = leader.height - LEVEL * self._problem.weight
+        same = [runner for runner in others if runner.arrived and runner.height >= enough]
+        return [leader, *same] if leader.arrived else []
+
     def closed(self, number: int, heat: Round) -> Heat:
         """Return what a heat showed, the leader first, and keep those that might win."""
         weight = self._problem.weight
@@ -272,7 +285,8 @@ class Field:
         steps = max(len(runner.climb.history) - 1 for runner in self.runners)
         self._heights[number] += [runner.height for runner in self.runners if not runner.is_out]
         leader, *others = self.runners
-        hopeful = [runner for runner in others if self._has_hope(runner, heat)]
+        same = self._at_the_top()
+        hopeful = [runner for runner in others if self._has_hope(runner, heat) and runner not in same]
         if self._is_level():
             self._settled = self._agree = True
             hopeful = hopeful if self._many_hidden else []
@@ -288,11 +302,13 @@ class Field:
 
     def starts(self) -> list[Start]:
         """Return the starts with which to go on to more rows."""
-        if self._is_curved and not self.is_last:
+        # What a few steps ago was told on these rows still holds.
+        is_told = any(heat.curved for heat in self.rounds)
+        if self._course.is_curved and not self.is_last and not is_told:
             for runner in self.runners:
-                # What a few steps ago was told on these rows still holds.
-                if not any(heat.curved for heat in self.rounds):
-                    runner.curvature = Curvature.of(self._problem, runner.climb.here)
+                # A climb that has not arrived may be on a plateau, where the curvature says little of the way on.
+                is_near = self._is_curved or runner.arrived
+                runner.curvature = Curvature.of(self._problem, runner.climb.here) if is_near else None
         return [self._start(runner) for runner in self.runners]
 
     def _start(self, runner: _Runner) -> Start:

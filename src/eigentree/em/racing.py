@@ -13,9 +13,10 @@ that they missed. So what a race costs is in proportion to what it decides: wher
 
 Where rows are many, the spectral start runs alone at first. Its tables come from moments of all rows. If a climb on
 a part of the rows gains little more from them than chance makes of that part, moments and likelihood have led to
-the same place, and no other start is asked. What the part tells of the curvature of the log-likelihood makes the
-climbs on more rows short then. Else all starts race, that one among them as it was made; and since parts of the rows
-cannot tell whose end will be highest where ends differ by less than chance makes of a part, several run on all rows.
+the same place, and no other start is asked. Else all starts race, that one among them as it was made, unless the
+first of them arrive at one top. Parts of the rows cannot tell whose end will be highest where ends differ by less
+than chance makes of a part, so several may run on all rows. Where a climb has arrived on a part, what that tells of
+the curvature of the log-likelihood makes the climbs on more rows short.
 """
 
 from __future__ import annotations

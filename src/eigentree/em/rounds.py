@@ -51,6 +51,15 @@ OPENING_MANY_HIDDEN = (
 )
 """Heats of starts that have not run yet, where there are several."""
 
+OPENING_OF_MANY = (
+    Round(10, ALL, True, entered=2),
+    Round(20, ALL, True, entered=4),
+    Round(40, 6, True),
+    Round(80, 3, entered=10),
+    Round(160, 2),
+)
+"""The same on a part of many rows: most enter late, and not at all where the first ones arrive at one top."""
+
 OPENING_ON_A_PART = (
     Round(50, ALL, True, entered=2),
     Round(100, 8, True, entered=14),
@@ -116,8 +125,10 @@ def rounds_of(
         rounds = of_many if many_rows else LATER
     elif is_resettled:
         rounds = RESETTLED
+    elif many_hidden and many_rows:
+        rounds = OPENING_OF_MANY
     elif many_hidden:
-        rounds = OPENING_MANY_HIDDEN if many_rows or is_last else OPENING_ON_A_PART
+        rounds = OPENING_MANY_HIDDEN if is_last else OPENING_ON_A_PART
     else:
         rounds = OPENING_ONE_HIDDEN
     return (*rounds, LAST) if is_last and not is_resettled else rounds
