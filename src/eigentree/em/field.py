@@ -34,6 +34,9 @@ linger on plateaus there, and those that end highest are behind at first."""
 LEVEL = 1e-4
 """Starts that differ by no more in objective per row are level: no more are needed."""
 
+AT_ONE_TOP = 3
+"""Where rows are many, and hidden variables too, no more enter once so many starts have arrived at one height."""
+
 STAY_TIMES = 6
 """Where rows are few all starts enter at once, and so many times as many stay: optima are close to each other."""
 
@@ -41,7 +44,10 @@ CHANCE = 0.5
 """By so much, over the root of the number of draws, chance alone can put a start ahead on a part of the rows."""
 
 MATTERS = 1e-5
-"""A start that cannot get ahead of the leader by more, in objective per row, does not stay where rows are many."""
+"""A start that cannot get ahead of the leader by more, in objective per row, does not stay unless rows are few."""
+
+SHARE_THAT_MATTERS = 0.05
+"""The same on all of many rows, whose steps are dear, as a share of their chance error."""
 
 SHARE_OF_ERROR = 0.002
 """A part is left once so much of its chance error, p / 2n nats per row, is still to be gained on it."""
@@ -120,6 +126,8 @@ class Field:
     ----------
     runners : list of _Runner
         After a heat, the leader first.
+    entered : list of Start
+        All who ever entered, as they were then.
     is_last : bool
         Whether they run on all rows.
     rounds : tuple of Round
@@ -127,6 +135,7 @@ class Field:
 
     def __init__(self, course: Course, part: Part, at_once: bool, curved: bool = False) -> None:
         self.runners: list[_Runner] = []
+        self.entered: list[Start] = []
         self.is_last = part.rows is course.rows
         self._course = course
         self._draws = part.draws
@@ -142,7 +151,6 @@ class Field:
         self.rounds = rounds_of(
             part.is_first, self._many_hidden, many_rows, self.is_last, self.can_resettle, self._is_curved
         )
-        self._entered = 0
         self._settled = False
         self._agree = False
         self._heights: defaultdict[int, list[float]] = defaultdict(list)
@@ -155,7 +163,8 @@ class Field:
         """Return whether one more start may enter: one at least, and no more where it no longer matters."""
         if not self.runners or self._at_once:
             return True
-        return self._entered < heat.entered * self._times and not self._settled
+        is_known = self._settled or len(self._at_the_top()) >= AT_ONE_TOP
+        return len(self.entered) < heat.entered * self._times and not is_known
 
     def enter(self, start: Start, heats: Sequence[Round]) -> None:
         """Let a start run all heats so far, or as many as those who ran them before let it stay in."""
@@ -169,7 +178,7 @@ class Field:
             if runner.is_out:
                 break
         self.runners.append(runner)
-        self._entered += 1
+        self.entered.append(start)
 
     @property
     def _chance(self) -> float:
@@ -193,9 +202,15 @@ class Field:
     def _has_hope(self, runner: _Runner, heat: Round) -> bool:
         """Return whether a start might get ahead of the leader, by as much as it gained in a heat or a multiple."""
         hope = SLOW_HOPE if heat.slow and self._many_hidden else 1.0
-        matters = 0.0 if self._few_rows else MATTERS
-        enough = self.runners[0].height + (matters - CHANCE / math.sqrt(self._draws)) * self._problem.weight
+        enough = self.runners[0].height + self._matters - CHANCE / math.sqrt(self._draws) * self._problem.weight
         return not runner.is_out and runner.height + (not runner.arrived) * hope * runner.gain > enough
+
+    @property
+    def _matters(self) -> float:
+        """By how much more, in objective, a start has to be able to end ahead of the leader."""
+        if self.is_last and self._course.has_many_rows:
+            return SHARE_THAT_MATTERS * self._problem.layout.learned_count / 2.0
+        return 0.0 if self._few_rows else MATTERS * self._problem.weight
 
     @property
     def can_resettle(self) -> bool:
@@ -253,6 +268,15 @@ class Field:
         other = self.runners[-1 if self._many_hidden else 1]
         return self.runners[0].height - other.height <= LEVEL * self._problem.weight
 
+    def _at_the_top(self) -> list[_Runner]:
+        """Return those that have arrived where the leader has, himself first, if many rows say so."""
+        if not (self._course.has_many_rows and self._many_hidden):
+            return []
+        leader, *others = sorted(self.runners, key=lambda runner: -runner.height)
+        enough = leader.height - LEVEL * self._problem.weight
+        same = [runner for runner in others if runner.arrived and runner.height >= enough]
+        return [leader, *same] if leader.arrived else []
+
     def closed(self, number: int, heat: Round) -> Heat:
         """Return what a heat showed, the leader first, and keep those that might win."""
         weight = self._problem.weight
@@ -261,7 +285,8 @@ class Field:
         steps = max(len(runner.climb.history) - 1 for runner in self.runners)
         self._heights[number] += [runner.height for runner in self.runners if not runner.is_out]
         leader, *others = self.runners
-        hopeful = [runner for runner in others if self._has_hope(runner, heat)]
+        same = self._at_the_top()
+        hopeful = [runner for runner in others if self._has_hope(runner, heat) and runner not in same]
         if self._is_level():
             self._settled = self._agree = True
             hopeful = hopeful if self._many_hidden else []
@@ -277,11 +302,13 @@ class Field:
 
     def starts(self) -> list[Start]:
         """Return the starts with which to go on to more rows."""
-        if self._is_curved and not self.is_last:
+        # What a few steps ago was told on these rows still holds.
+        is_told = any(heat.curved for heat in self.rounds)
+        if self._course.is_curved and not self.is_last and not is_told:
             for runner in self.runners:
-                # What a few steps ago was told on these rows still holds.
-                if not any(heat.curved for heat in self.rounds):
-                    runner.curvature = Curvature.of(self._problem, runner.climb.here)
+                # A climb that has not arrived may be on a plateau, where the curvature says little of the way on.
+                is_near = self._is_curved or runner.arrived
+                runner.curvature = Curvature.of(self._problem, runner.climb.here) if is_near else None
         return [self._start(runner) for runner in self.runners]
 
     def _start(self, runner: _Runner) -> Start:

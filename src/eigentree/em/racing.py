@@ -13,8 +13,10 @@ that they missed. So what a race costs is in proportion to what it decides: wher
 
 Where rows are many, the spectral start runs alone at first. Its tables come from moments of all rows. If a climb on
 a part of the rows gains little more from them than chance makes of that part, moments and likelihood have led to
-the same place, and no other start is asked. What the part tells of the curvature of the log-likelihood makes the
-climbs on more rows short then. Else all starts race as they do elsewhere.
+the same place, and no other start is asked. Else all starts race, that one among them as it was made, unless the
+first of them arrive at one top. Parts of the rows cannot tell whose end will be highest where ends differ by less
+than chance makes of a part, so several may run on all rows. Where a climb has arrived on a part, what that tells of
+the curvature of the log-likelihood makes the climbs on more rows short.
 """
 
 from __future__ import annotations
@@ -72,6 +74,8 @@ def raced(
         is_confirmed = probe.is_confirmed
         if is_confirmed:
             waiting, parts = deque(_going_on(probe)), parts[1:]
+        else:
+            waiting = deque(_as_made(entrants, told[0], probe.entered))
     for part in parts:
         field = Field(course, part, at_once, curved=is_confirmed)
         yield from _run(field, part, waiting, heats, absent)
@@ -112,6 +116,12 @@ def _run(
 def _going_on(field: Field) -> list[Entrant]:
     """Return those who go on to other rows."""
     return [Entrant(start.name, partial(_again, start)) for start in field.starts()]
+
+
+def _as_made(entrants: Sequence[Entrant], asked: Entrant, made: Sequence[Start]) -> list[Entrant]:
+    """Return all entrants, with the start that one of them has made already; without it if it could make none."""
+    again = [Entrant(start.name, partial(_again, start)) for start in made]
+    return [each for entrant in entrants for each in (again if entrant is asked else [entrant])]
 
 
 def _nobody(absent: Mapping[str, str]) -> str:

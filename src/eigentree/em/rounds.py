@@ -51,6 +51,15 @@ OPENING_MANY_HIDDEN = (
 )
 """Heats of starts that have not run yet, where there are several."""
 
+OPENING_OF_MANY = (
+    Round(10, ALL, True, entered=2),
+    Round(20, ALL, True, entered=4),
+    Round(40, 6, True),
+    Round(80, 3, entered=10),
+    Round(160, 2),
+)
+"""The same on a part of many rows: most enter late, and not at all where the first ones arrive at one top."""
+
 OPENING_ON_A_PART = (
     Round(50, ALL, True, entered=2),
     Round(100, 8, True, entered=14),
@@ -77,8 +86,12 @@ OPENING_CURVED = (
 LATER_CURVED = (Round(10, 2, entered=ALL), Round(40, 1))
 """The same on more rows."""
 
-LATER_OF_MANY = (Round(20, 3, entered=ALL), Round(40, 2), Round(80, 1))
-"""The same where rows are many, and steps on them dear."""
+LATER_OF_MANY = (Round(20, 4, entered=ALL), Round(40, 3))
+"""The same where rows are many, and steps on them dear: on a part chance has more of a say than the starts that are
+left differ by, so it is soon left."""
+
+LAST_OF_MANY = (Round(20, 3, entered=ALL), Round(40, 3), Round(80, 2))
+"""The same on all of them, which alone tell whose end is highest."""
 
 LAST = Round(320, 1)
 """A heat on all rows, after those; unless the leader is resettled."""
@@ -108,11 +121,14 @@ def rounds_of(
     if is_curved:
         rounds = OPENING_CURVED if is_first else LATER_CURVED
     elif not is_first:
-        rounds = LATER_OF_MANY if many_rows else LATER
+        of_many = LAST_OF_MANY if is_last else LATER_OF_MANY
+        rounds = of_many if many_rows else LATER
     elif is_resettled:
         rounds = RESETTLED
+    elif many_hidden and many_rows:
+        rounds = OPENING_OF_MANY
     elif many_hidden:
-        rounds = OPENING_MANY_HIDDEN if many_rows or is_last else OPENING_ON_A_PART
+        rounds = OPENING_MANY_HIDDEN if is_last else OPENING_ON_A_PART
     else:
         rounds = OPENING_ONE_HIDDEN
     return (*rounds, LAST) if is_last and not is_resettled else rounds
