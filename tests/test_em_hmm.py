@@ -339,10 +339,10 @@ def test_two_cells_that_change_places_take_their_states_with_them() -> None:
     there = chain_resettling._swapped(layout, vector, random, channel=0, one=0, other=2)
     _, before = layout.tables(layout.softened(vector, 1e-2))
     _, after = layout.tables(there)
-    shares = [table / table.sum(axis=0) for table in (before[0], after[0])]
-    odds = [own[0] / own[1] for own in shares]
-    # But for a factor of each state, by which its line adds up to 1 again.
-    assert_allclose(odds[1][[0, 2]] / odds[0][[2, 0]], odds[1][1] / odds[0][1], rtol=1e-12)
+    sums = before[0].sum(axis=0)
+    expected = before[0].copy()
+    expected[:, [0, 2]] = (before[0] / sums)[:, [2, 0]] * sums[[0, 2]]
+    assert_allclose(after[0], expected / expected.sum(axis=1, keepdims=True), rtol=1e-12)
     assert_allclose(after[1], before[1], rtol=1e-12)
 
 

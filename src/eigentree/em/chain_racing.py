@@ -42,8 +42,11 @@ ENTRANTS: tuple[tuple[ChainKind, int], ...] = (
 )
 """How many starts of each kind are raced: those that are dear and end in few places are few."""
 
-HEAT_STEPS = (10, 20, 40)
-"""Steps of each heat; after each the better half goes on."""
+HEATS = ((10, 0.5), (20, 0.7), (40, 0.7), (100, 0.0))
+"""Steps of each heat, and which share goes on after it, or as many as are climbed from to the end.
+
+Where states are hardly told apart, who will be highest shows late; where they are, climbs have ended by then.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,10 +155,10 @@ def _raced(
 
     field = [_Entrant(kind, start, -np.inf) for kind, start in entrants]
     done = 0
-    for steps in HEAT_STEPS:
+    for steps, share in HEATS:
         climbs = [(entrant.kind, reached(entrant.start, steps)) for entrant in field]
         done += steps
-        field = _ordered(climbs, part, done, heats)[: max(restarts, len(field) // 2)]
+        field = _ordered(climbs, part, done, heats)[: max(restarts, round(share * len(field)))]
     climbs = [(entrant.kind, reached(entrant.start, 0)) for entrant in field]
     moved = [
         (kind, resettled(part.layout, climb, reached, part.weight, random)) for kind, climb in climbs[:RESETTLED]

@@ -71,6 +71,8 @@ def resettled(
         tried.sort(key=lambda each: -each.history[-1])
         leaders = [climb(each.parameters, MORE_STEPS) for each in tried[:FOLLOWED]]
         leader = max(leaders, key=lambda each: each.history[-1])
+        # As many steps without a move may lead as high.
+        best = climb(best.parameters, FIRST_STEPS + MORE_STEPS)
         if not leader.history[-1] - best.history[-1] > GAIN * weight:
             return best
         best = leader
