@@ -38,11 +38,11 @@ ENTRANTS: tuple[tuple[ChainKind, int], ...] = (
     ("windows", 2),
     ("merged", 6),
     ("position", 1),
-    ("random", 25),
+    ("random", 40),
 )
 """How many starts of each kind are raced: those that are dear and end in few places are few."""
 
-HEATS = ((10, 0.5), (20, 0.7), (40, 0.7), (100, 0.0))
+HEATS = ((10, 0.5), (20, 0.6), (40, 0.6), (100, 0.0))
 """Steps of each heat, and which share goes on after it, or as many as are climbed from to the end.
 
 Where states are hardly told apart, who will be highest shows late; where they are, climbs have ended by then.
