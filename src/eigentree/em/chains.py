@@ -199,13 +199,15 @@ class ChainProblem:
         links, emissions, log_prob = self.walk.counts(*self.layout.tables(parameters))
         counts = self.layout.joined(links, emissions) + self.prior
         objective = self._sum(log_prob) + self.log_prior(parameters)
-        lost = np.flatnonzero(np.isneginf(log_prob) & (self.walk.weights > 0)) if objective == -math.inf else ()
+        lost = -1
+        if objective == -math.inf:
+            lost = next(iter(np.flatnonzero(np.isneginf(log_prob) & (self.walk.weights > 0)).tolist()), -1)
         return Evaluation(
             parameters,
             self.layout.normalised(counts, parameters),
             self.layout.totals(counts),
             objective,
-            int(lost[0]) if len(lost) else -1,
+            lost,
         )
 
     def _sum(self, log_prob: Floats) -> float:
