@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from eigentree.arrays import Floats
+    from eigentree.arrays import Booleans, Floats
     from eigentree.em.climbing import Evaluation
     from eigentree.em.curvature import Factored
-    from eigentree.em.parameters import ParameterLayout
 
-__all__ = ["MEMORY", "Accelerator"]
+__all__ = ["MEMORY", "Accelerator", "Distributions"]
 
 MEMORY = 10
 """How many earlier steps an accelerated step looks back on."""
@@ -28,6 +27,17 @@ SHORTER = (0.1, 0.5)
 """Bounds of the share to which a step is shortened that lowered the objective."""
 
 
+class Distributions(Protocol):
+    """What is asked of a vector of parameters: which are learned, and which add up to 1 together."""
+
+    @property
+    def learned(self) -> Booleans:
+        """Which parameters are learned."""
+
+    def normalised(self, counts: Floats, fallback: Floats) -> Floats:
+        """Return relative frequencies, and the fallback's where there are no counts."""
+
+
 class Accelerator:
     """Quasi-Newton steps (L-BFGS) on the square roots of the parameters.
 
@@ -38,12 +48,12 @@ class Accelerator:
 
     Parameters
     ----------
-    layout : ParameterLayout
+    layout : Distributions
     told : Factored, optional
         What rows told of the curvature.
     """
 
-    def __init__(self, layout: ParameterLayout, told: Factored | None = None) -> None:
+    def __init__(self, layout: Distributions, told: Factored | None = None) -> None:
         self._layout = layout
         self._told = told
         self._last: _Place | None = None
@@ -113,7 +123,7 @@ class _Place(NamedTuple):
     gradient: Floats
 
     @classmethod
-    def of(cls, here: Evaluation, layout: ParameterLayout) -> _Place:
+    def of(cls, here: Evaluation, layout: Distributions) -> _Place:
         roots = np.sqrt(here.parameters)
         # The slope of a count c times log r^2 is 2 c / r; what would only lengthen a distribution is taken out.
         slopes = np.divide(here.following, roots, out=np.zeros_like(roots), where=layout.learned & (roots > 0))

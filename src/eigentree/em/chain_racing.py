@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
@@ -35,15 +36,18 @@ LONGEST_PIECE = 1_000
 
 ENTRANTS: tuple[tuple[ChainKind, int], ...] = (
     ("moments", 2),
-    ("windows", 6),
+    ("windows", 2),
     ("merged", 6),
     ("position", 1),
-    ("random", 15),
+    ("random", 40),
 )
-"""How many starts of each kind are raced."""
+"""How many starts of each kind are raced: those that are dear and end in few places are few."""
 
-HEAT_STEPS = (10, 20, 40)
-"""Steps of each heat; after each the better half goes on."""
+HEATS = ((10, 0.5), (20, 0.6), (40, 0.6), (100, 0.0))
+"""Steps of each heat, and which share goes on after it, or as many as are climbed from to the end.
+
+Where states are hardly told apart, who will be highest shows late; where they are, climbs have ended by then.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +71,7 @@ class ChainCourse:
 
     def climbed(self, start: Floats) -> Iterator[Climb]:
         """Yield a climb on all sequences."""
-        return _climbed(self.problem, start, self, self.max_iter, self.validation)
+        return climbed(self.problem, start, self.stopping, self.max_iter, self.accelerate, self.validation)
 
 
 class ChainStanding(NamedTuple):
@@ -146,39 +150,55 @@ def _raced(
 ) -> list[tuple[str, Floats]]:
     """Return the starts that did best, the leader first; what each heat showed is added to a list."""
 
+    def climbs_from(start: Floats, steps: int) -> Iterator[Climb]:
+        return climbed(part, start, course.stopping, steps, course.accelerate)
+
     def reached(start: Floats, steps: int) -> Climb:
-        *_, climb = _climbed(part, start, course, steps)
+        *_, climb = climbs_from(start, steps)
         return climb
 
-    field = [_Entrant(kind, start, -np.inf) for kind, start in entrants]
+    most = sum(steps for steps, _ in HEATS)
+    field = [_Entrant.of(kind, climbs_from(start, most)) for kind, start in entrants]
     done = 0
-    for steps in HEAT_STEPS:
-        climbs = [(entrant.kind, reached(entrant.start, steps)) for entrant in field]
+    for steps, share in HEATS:
+        field = [entrant.further(steps) for entrant in field]
         done += steps
-        field = _ordered(climbs, part, done, heats)[: max(restarts, len(field) // 2)]
-    climbs = [(entrant.kind, reached(entrant.start, 0)) for entrant in field]
+        field = _ordered(field, part, done, heats)[: max(restarts, round(share * len(field)))]
     moved = [
-        (kind, resettled(part.layout, climb, reached, part.weight, random)) for kind, climb in climbs[:RESETTLED]
+        entrant._replace(climb=resettled(part.layout, entrant.climb, reached, part.weight, random))
+        for entrant in field[:RESETTLED]
     ]
-    field = _ordered([*moved, *climbs], part, done, heats)
+    field = _ordered([*moved, *field], part, done, heats)
+    if _is_small(course.problem):
+        return [(entrant.kind, entrant.climb.parameters) for entrant in field]
     # What part of the sequences rules out, others may show.
-    return [(entrant.kind, part.layout.softened(entrant.start, SOFTENED)) for entrant in field]
+    return [(entrant.kind, part.layout.softened(entrant.climb.parameters, SOFTENED)) for entrant in field]
 
 
 class _Entrant(NamedTuple):
-    """A start of a race: its kind, where it stands, and its objective there."""
+    """A start of a race: its kind, how far it has come, and how it goes on, with all that its climb remembers."""
 
     kind: str
-    start: Floats
-    objective: float
+    climb: Climb
+    onward: Iterator[Climb]
+
+    @classmethod
+    def of(cls, kind: str, climbs: Iterator[Climb]) -> _Entrant:
+        return cls(kind, next(climbs), climbs)
+
+    def further(self, steps: int) -> _Entrant:
+        """Return where it is after some more steps, or fewer if it has arrived."""
+        *_, climb = (self.climb, *islice(self.onward, steps))
+        return self._replace(climb=climb)
+
+    @property
+    def objective(self) -> float:
+        return self.climb.history[-1]
 
 
-def _ordered(
-    climbs: Sequence[tuple[str, Climb]], part: ChainProblem, done: int, heats: list[Heat]
-) -> list[_Entrant]:
+def _ordered(entrants: Sequence[_Entrant], part: ChainProblem, done: int, heats: list[Heat]) -> list[_Entrant]:
     """Return who is where after a heat, the leader first, those that have met once; the heat is added to a list."""
-    ends = [_Entrant(kind, climb.parameters, climb.history[-1]) for kind, climb in climbs]
-    ends.sort(key=lambda end: -end.objective)
+    ends = sorted(entrants, key=lambda end: -end.objective)
     rows = int((part.walk.weights > 0).sum())
     heats.append(Heat(rows, done, tuple((end.kind, end.objective / part.weight) for end in ends)))
     kept: list[_Entrant] = []
@@ -208,12 +228,9 @@ def _to_the_end(
             yield standing
 
 
-def _climbed(
-    problem: ChainProblem, start: Floats, course: ChainCourse, steps: int, validation: ChainProblem | None = None
-) -> Iterator[Climb]:
-    # What `climbed` asks of a problem, this one has: evaluations, a layout and a weight.
-    own, other = cast("Any", problem), cast("Any", validation)
-    return climbed(own, start, course.stopping, steps, course.accelerate, other)
+def _is_small(problem: ChainProblem) -> bool:
+    """Return whether all sequences that differ are raced on."""
+    return int(np.diff(problem.walk.starts)[problem.walk.weights > 0].sum()) <= WHOLE_STEPS
 
 
 def _part(problem: ChainProblem, random: np.random.Generator) -> ChainProblem:
@@ -223,10 +240,10 @@ def _part(problem: ChainProblem, random: np.random.Generator) -> ChainProblem:
     own = order[walk.weights[order] > 0]
     lengths = np.diff(walk.starts)[own]
     taken = random.permutation(len(own))
-    share = max(1, RACED_STEPS // LONGEST_PIECE)
+    most_pieces = max(1, RACED_STEPS // LONGEST_PIECE)
     pieces: list[tuple[int, int, float]] = []
     total = 0
-    whole = lengths.sum() <= WHOLE_STEPS
+    whole = _is_small(problem)
     for place in range(len(own)) if whole else taken.tolist():
         begin, length, weight = int(walk.starts[own[place]]), int(lengths[place]), float(walk.weights[own[place]])
         if whole or length <= LONGEST_PIECE:
@@ -234,7 +251,7 @@ def _part(problem: ChainProblem, random: np.random.Generator) -> ChainProblem:
             total += length
         else:
             for first in random.integers(
-                0, length - LONGEST_PIECE + 1, min(share, length // LONGEST_PIECE)
+                0, length - LONGEST_PIECE + 1, min(most_pieces, length // LONGEST_PIECE)
             ).tolist():
                 pieces.append((begin + first, begin + first + LONGEST_PIECE, weight))
                 total += LONGEST_PIECE
@@ -245,4 +262,5 @@ def _part(problem: ChainProblem, random: np.random.Generator) -> ChainProblem:
     starts = np.concatenate([[0], np.cumsum([end - begin for begin, end, _ in pieces])])
     weights = np.array([weight for *_, weight in pieces])
     part = SequencePass(Symbols(steps, symbols.lines, symbols.states), starts, weights, walk.threads)
-    return replace(problem, walk=part, prior=problem.prior * min(1.0, total * 1.0 / max(1.0, problem.weight)))
+    share = 1.0 if whole else min(1.0, total / max(1.0, problem.weight))
+    return replace(problem, walk=part, prior=problem.prior * share)

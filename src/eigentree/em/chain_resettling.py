@@ -1,4 +1,4 @@
-"""States put to better use: one is given up and another split, or a cell is given to another state."""
+"""States put to better use: one is given up and another split, a cell is given away, or two cells change places."""
 
 from __future__ import annotations
 
@@ -59,12 +59,20 @@ def resettled(
         for symbol in range(count)
         for state in states
     ]
+    moves += [
+        partial(_swapped, channel=channel, one=one, other=other)
+        for channel, count in enumerate(layout.channels)
+        for other in range(count)
+        for one in range(other)
+    ]
     for _ in range(MOST_ROUNDS if splits else 0):
         chosen = random.permutation(len(moves))[:MOST_MOVES]
         tried = [climb(moves[move](layout, best.parameters, random), FIRST_STEPS) for move in chosen.tolist()]
         tried.sort(key=lambda each: -each.history[-1])
         leaders = [climb(each.parameters, MORE_STEPS) for each in tried[:FOLLOWED]]
         leader = max(leaders, key=lambda each: each.history[-1])
+        # As many steps without a move may lead as high.
+        best = climb(best.parameters, FIRST_STEPS + MORE_STEPS)
         if not leader.history[-1] - best.history[-1] > GAIN * weight:
             return best
         best = leader
@@ -79,6 +87,21 @@ def _given_away(
     table = emissions[channel].copy()
     table[to, symbol] = table[:, symbol].max()
     table[np.arange(layout.states) != to, symbol] *= 0.01
+    shown = [table if place == channel else each for place, each in enumerate(emissions)]
+    return layout.vector(links, shown)
+
+
+def _swapped(
+    layout: ChainLayout, vector: Floats, random: np.random.Generator, channel: int, one: int, other: int
+) -> Floats:
+    """Return parameters by which each of two cells is shown by the states that showed the other."""
+    links, emissions = layout.tables(layout.softened(vector, 1e-2))
+    table = emissions[channel].copy()
+    sums = table.sum(axis=0)
+    table[:, one], table[:, other] = (
+        emissions[channel][:, other] * (sums[one] / sums[other]),
+        emissions[channel][:, one] * (sums[other] / sums[one]),
+    )
     shown = [table if place == channel else each for place, each in enumerate(emissions)]
     return layout.vector(links, shown)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
+from eigentree.em.chain_merging import exchanged, merged
 from eigentree.engine.threads import one_thread
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ ROUNDS = 20
 MOST_UNITS = 40
 """Most symbols, or pairs of neighbours, that are merged into states."""
 
-DOUBTS = (0.0, 0.3)
+DOUBTS = (0.0, 0.3, 1.0)
 """How far what a merger costs is believed to be wrong, as the standard deviation of its logarithm."""
 
 FLOOR = 0.02
@@ -85,8 +86,7 @@ def _windows(problem: ChainProblem, random: np.random.Generator) -> Floats:
 def _merged(problem: ChainProblem, random: np.random.Generator) -> Floats | None:
     """Return the tables of states that are sets of symbols, or of pairs of neighbours.
 
-    Each is a state at first; then, one after the other, those two become one by which the likelihood of what
-    follows what, and of what is shown, falls least.
+    They are merged, and then exchanged, where that makes what follows what, and what is shown, likelier.
     """
     first, states = _firsts(problem), problem.layout.states
     symbols = problem.walk.symbols.steps.astype(np.int64)
@@ -103,57 +103,8 @@ def _merged(problem: ChainProblem, random: np.random.Generator) -> Floats | None
     np.add.at(follow, (unit[:-1][inside], unit[1:][inside]), weights[1:][inside])
     shown: Floats = np.zeros((count, highest))
     np.add.at(shown, (unit, symbols), weights)
-    group = _merged_groups(follow, shown, states, float(random.choice(DOUBTS)), random)
+    group = exchanged(follow, shown, merged(follow, shown, states, float(random.choice(DOUBTS)), random))
     return _of_shares(problem, np.eye(states)[group[unit]], first)
-
-
-def _merged_groups(
-    follow: Floats, shown: Floats, groups: int, doubt: float, random: np.random.Generator
-) -> Integers:
-    """Return which group each unit belongs to, given how often one follows another, and shows what."""
-    member: Integers = np.arange(len(follow))
-    while len(follow) > groups:
-        cost = _costs(follow, shown) * np.exp(doubt * random.normal(size=follow.shape))
-        cost[np.tril_indices(len(cost))] = np.inf
-        one, other = np.unravel_index(int(cost.argmin()), cost.shape)
-        place = np.arange(len(follow))
-        place[other] = one
-        place[place > other] -= 1
-        onto = np.eye(len(follow) - 1)[place]
-        follow, shown, member = onto.T @ follow @ onto, onto.T @ shown, place[member]
-    return member
-
-
-def _costs(follow: Floats, shown: Floats) -> Floats:
-    """Return by how much the log-likelihood falls when two units become one, for each two."""
-
-    def lost(table: Floats) -> Floats:
-        """Return what all columns of two lines have in that when the lines are added up."""
-        each = _entropic(table)
-        both: Floats = (_entropic(table[:, None, :] + table) - each[:, None, :] - each).sum(axis=2)
-        return both
-
-    def own(table: Floats) -> Floats:
-        """Return what the columns of the two themselves have in that."""
-        each, across = np.diag(table), _entropic(table)
-        first = _entropic(each[:, None] + table.T) - np.diag(across)[:, None] - across.T
-        return first + first.T
-
-    mine = np.diag(follow)
-    corner = _entropic(mine[:, None] + mine + follow + follow.T)
-    kept = _entropic(follow)
-    corner -= np.diag(kept)[:, None] + np.diag(kept) + kept + kept.T
-    totals, uses = follow.sum(axis=1), shown.sum(axis=1)
-    gained = lost(follow) - own(follow) + lost(follow.T) - own(follow.T) + corner + lost(shown)
-    for total in (totals, uses):
-        gained -= _entropic(total[:, None] + total) - _entropic(total)[:, None] - _entropic(total)
-    return -gained
-
-
-def _entropic(counts: Floats) -> Floats:
-    """Return x log x, and 0 for 0."""
-    logs: Floats = np.log(counts, out=np.zeros_like(counts), where=counts > 0)
-    return counts * logs
 
 
 def _position(problem: ChainProblem, random: np.random.Generator) -> Floats:

@@ -64,13 +64,15 @@ class ChainLayout:
         return links + [(self.states, count) for count in self.channels]
 
     @cached_property
-    def _ends(self) -> Integers:
-        return np.cumsum([math.prod(shape) for shape in self.shapes])
+    def _spans(self) -> list[tuple[slice, tuple[int, ...]]]:
+        """Where each table stands in a vector, and its shape."""
+        ends = np.cumsum([math.prod(shape) for shape in self.shapes]).tolist()
+        return [(slice(end - math.prod(shape), end), shape) for end, shape in zip(ends, self.shapes, strict=True)]
 
     @cached_property
     def possible(self) -> Booleans:
         """Which parameters may be positive."""
-        chains, emissions = self.parts(np.ones(self._ends[-1], np.bool_))
+        chains, emissions = self.parts(np.ones(self._spans[-1][0].stop, np.bool_))
         links = [
             table & allowed if table.ndim > 1 else table
             for chain, allowed in zip(chains, self.allowed, strict=True)
@@ -142,8 +144,7 @@ class ChainLayout:
 
     def parts(self, vector: NDArray[Scalar]) -> tuple[list[list[NDArray[Scalar]]], list[NDArray[Scalar]]]:
         """Return the links of each chain and the emissions of a vector."""
-        parts = np.split(vector, self._ends[:-1])
-        tables = [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
+        tables = [vector[span].reshape(shape) for span, shape in self._spans]
         each, links = self.order + 1, len(self.sizes) * (self.order + 1)
         return [tables[first : first + each] for first in range(0, links, each)], tables[links:]
 
@@ -198,19 +199,22 @@ class ChainProblem:
         links, emissions, log_prob = self.walk.counts(*self.layout.tables(parameters))
         counts = self.layout.joined(links, emissions) + self.prior
         objective = self._sum(log_prob) + self.log_prior(parameters)
-        lost = np.flatnonzero(np.isneginf(log_prob) & (self.walk.weights > 0))
+        lost = -1
+        if objective == -math.inf:
+            lost = next(iter(np.flatnonzero(np.isneginf(log_prob) & (self.walk.weights > 0)).tolist()), -1)
         return Evaluation(
             parameters,
             self.layout.normalised(counts, parameters),
             self.layout.totals(counts),
             objective,
-            int(lost[0]) if len(lost) else -1,
+            lost,
         )
 
     def _sum(self, log_prob: Floats) -> float:
-        order = self.walk.order
-        if order is None:
-            order = np.arange(len(log_prob))
-        weights = self.walk.weights[order]
-        used = weights > 0
-        return float(weights[used] @ log_prob[order][used])
+        return float(self.walk.weights[self._counted] @ log_prob[self._counted])
+
+    @cached_property
+    def _counted(self) -> Integers:
+        """The sequences that count, in the order in which they are added up."""
+        order = self.walk.order if self.walk.order is not None else np.arange(len(self.walk.weights))
+        return order[self.walk.weights[order] > 0]

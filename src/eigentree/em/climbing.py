@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from eigentree.arrays import Booleans, Floats, Integers
+    from eigentree.em.accelerating import Distributions
     from eigentree.em.curvature import Curvature
     from eigentree.em.distinct import DistinctRows
     from eigentree.em.expectation import CodedRows, ExpectedCounts
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "USUAL_TOLERANCES",
     "Climb",
+    "Climbable",
     "Evaluation",
     "Kept",
     "Objective",
@@ -95,8 +97,26 @@ class Evaluation(NamedTuple):
     impossible: int
 
 
+class Climbable(Protocol):
+    """What a climb asks of what it maximises, be it of rows under a tree or of sequences under a chain."""
+
+    @property
+    def layout(self) -> Distributions:
+        """Where each parameter stands."""
+
+    @property
+    def weight(self) -> float:
+        """The total weight of the data, by which gains are judged."""
+
+    def log_likelihood(self, parameters: Floats) -> float:
+        """Return the log-likelihood of the data; -inf if it is impossible."""
+
+    def evaluated(self, parameters: Floats) -> Evaluation:
+        """Return the objective of some parameters, and the step from them."""
+
+
 class Objective(ABC):
-    """What a climb maximises: the log-likelihood of rows, plus each log parameter times its pseudo-count.
+    """What a climb on rows maximises: the log-likelihood of rows, plus each log parameter times its pseudo-count.
 
     Where the rows lie, and who counts them, is another matter.
 
@@ -316,12 +336,12 @@ class Stopping(NamedTuple):
 
 
 def climbed(
-    problem: Objective,
+    problem: Climbable,
     start: Floats,
     stopping: Stopping,
     max_iter: int,
     accelerate: bool,
-    validation: Objective | None = None,
+    validation: Climbable | None = None,
     patience: int = PATIENCE,
     curvature: Curvature | None = None,
 ) -> Iterator[Climb]:
@@ -368,7 +388,7 @@ def climbed(
         yield climb
 
 
-def _accelerated(problem: Objective, climb: Climb, accelerator: Accelerator) -> Climb | None:
+def _accelerated(problem: Climbable, climb: Climb, accelerator: Accelerator) -> Climb | None:
     """Return the climb after an accelerated step, or None when there is none that raises the objective."""
     proposed = accelerator.propose(climb.here)
     if proposed is None:
@@ -383,7 +403,7 @@ def _accelerated(problem: Objective, climb: Climb, accelerator: Accelerator) -> 
     return None
 
 
-def _validated(climb: Climb, validation: Objective | None) -> Climb:
+def _validated(climb: Climb, validation: Climbable | None) -> Climb:
     return climb.validated(validation.log_likelihood(climb.here.parameters)) if validation else climb
 
 

@@ -6,6 +6,7 @@ import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -185,8 +186,8 @@ class SequencePass:
         shown: Floats = sum((own for _, own in parts), np.zeros_like(tables.lines))
         states = tables.shape[0]
         used[states:] *= tables.flat[states:]
-        ends = np.cumsum([table.size for table in links])
-        linked = [part.reshape(table.shape) for part, table in zip(np.split(used, ends[:-1]), links, strict=True)]
+        ends = accumulate(table.size for table in links)
+        linked = [used[end - table.size : end].reshape(table.shape) for end, table in zip(ends, links, strict=True)]
         return UsedCounts(linked, self.symbols.channel_counts(shown[:-1, :states]), out)
 
     def _count(self, tables: _Tables, out: Floats, share: _Share) -> tuple[Floats, Floats]:

@@ -82,7 +82,7 @@ class EMHMM(HiddenSequenceFace):
         Most steps of a climb.
     init : {"race", "moments", "windows", "merged", "position", "random"} or mapping
         Where to start. "moments": the tables that pooled counts of neighbouring steps tell. "windows": classes of
-        steps by what is shown around them. "merged": sets of symbols, merged where the likelihood falls least.
+        steps by what is shown around them. "merged": sets of symbols, merged and exchanged by likelihood.
         "position": states one after another. "random": tables at random. "race": all of these, raced on part of the
         sequences if they are many, with states moved where that helps. A mapping with "start", "transitions" and
         "emissions", as `tables_`: one climb from there.
