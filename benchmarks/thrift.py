@@ -1,7 +1,7 @@
 """What a search costs that averages nothing, where it is as good as the design's prototype.
 
-The prototype (``../shared/DESIGN.md``, section 7) made one tree of hidden variables of each data set, in 45 to 70 s where
-it took long. Here `restarts` is 1: sizes are tried as always, and the best fit is the model.
+The prototype (``../shared/DESIGN.md``, section 7) made one tree of hidden variables of each data set, in 45 to 70 s
+where it took long. Here `restarts` is 1: sizes are tried as always, and the best fit is the model.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def run(quick: bool) -> None:
     header = ["data", "test", "prototype", "at or above", "s", "a third of 45 s", "of 70 s", "chosen"]
     show_table("one fit of each size, none averaged: mean log probability of a test row", header, lines)
     show_note(
-        f"EMJunctionTree('auto', restarts=1), seed {SEED}, chosen by validation rows; processor seconds of the whole "
-        "search, 1 thread; the prototype's times are of another day"
+        f"EMJunctionTree('auto', restarts=1), seed {SEED}, chosen by validation rows; processor seconds of the "
+        "whole search, 1 thread; the prototype's times are of another day"
     )
 
 
