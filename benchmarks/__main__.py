@@ -34,6 +34,7 @@ TOPICS = (
     "imputing",
     "structures",
     "density",
+    "thrift",
     "labels",
     "frames",
     "sequences",

@@ -275,7 +275,7 @@ def _summary(name: str, outcomes: Sequence[Outcome], methods: Sequence[str]) -> 
     ]
 
 
-def _warm_up() -> None:
+def warm_up() -> None:
     """Let all be compiled before any clock runs."""
     codes = np.random.default_rng(0).integers(0, 2, (400, 8)).astype(np.int8)
     for _ in _fits(Rows("random", codes, codes[:100]), SEEDS[:1], quick=True):
@@ -290,7 +290,7 @@ def run(quick: bool, sets: Sequence[str] = (), peer_python: Path | None = None) 
     parts = ("train", "valid", "test")
     if shared.is_absent("density", [f"{name}.{part}.data.gz" for name in names for part in parts]):
         return
-    _warm_up()
+    warm_up()
     seeds = SEEDS[:1] if quick else SEEDS
     methods = [INDEPENDENT, CHOW_LIU, MIXTURE, SPECTRAL, *(LEARNERS if peer_python else ()), OURS]
     lines = []

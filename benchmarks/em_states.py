@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NAMES = ("audio", "plants")
 STATES = (2, 4, 8, 16, 32, 64)
-MOST_REPEATS = 48
+MOST_REPEATS = 160
 """Repeats of a step times its hidden states: steps of few states are short, and want more."""
 
 ROUNDS = 2

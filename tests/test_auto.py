@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,8 +20,8 @@ from benchmarks.planted import planted_network, random_tree
 from eigentree.em import searching
 from eigentree.em.annealing import annealed
 from eigentree.em.progress import _Clock
-from eigentree.em.searching import Searched
-from eigentree.em.sizes import Size, SizeSearch, Trial
+from eigentree.em.searching import Fold, Ground, Member, Searched
+from eigentree.em.sizes import Kind, Size, SizeSearch, Trial
 
 NETWORK = planted_network(random_tree(8, 3, 3, seed=3), seed=3)
 ROWS, HELD, TEST = (NETWORK.sample(count, seed=seed) for seed, count in enumerate((2_500, 500, 2_000)))
@@ -381,3 +383,30 @@ def test_the_time_left_is_that_of_all_passes_to_come(monkeypatch: pytest.MonkeyP
 def test_an_unfinished_figure_is_a_dash() -> None:
     trial = Trial(Size(2, 1), "spectral", 1, 5, math.nan, -1.0, 0.1)
     assert "  -  " in repr(SizeSearch((trial,), trial.size, (1.0,), -1.0, 10, 10)).splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("more_trees", "parameters", "tried"),
+    [
+        (-75.0, 1_000_000, {(16, 4)}),
+        (-75.0, 1_000, {(16, 4), (8, 16)}),
+        (-65.0, 1_000_000, {(8, 16)}),
+    ],
+)
+def test_more_trees_that_lost_to_more_states_are_not_tried_again_where_fits_are_dear(
+    more_trees: float, parameters: int, tried: set[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = {(2, 1): -100.0, (4, 1): -90.0, (8, 1): -85.0, (4, 4): -80.0, (8, 4): -70.0, (4, 16): more_trees}
+    scores |= {(16, 4): -60.0, (8, 16): -61.0}
+
+    def learned(search: Any, size: Size, kind: Kind, to_come: int) -> Iterator[Searched]:
+        trial = Trial(size, kind, 1, parameters, 0.0, scores.get(size, -200.0), 0.0)
+        search._standing = Searched((*search._standing.members, Member(trial, ())), size, 1, 1, to_come)
+        yield search._standing
+
+    monkeypatch.setattr(searching._Search, "learned", learned)
+    rows: Any = SimpleNamespace(weights=np.ones(1_000))
+    folds = (Fold(rows, rows), Fold(rows, rows))
+    ground = Ground(lambda _: NETWORK.graph, folds, frozenset(), 0.1, 1, None, None, 32, 5)
+    *_, end = searching.searched(ground, np.random.default_rng(0))
+    assert {(16, 4), (8, 16)} & {member.trial.size for member in end.members} == tried

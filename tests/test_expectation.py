@@ -240,6 +240,25 @@ def test_few_rows_start_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_allclose(counted(network, all_rows(GRAPH)[:50], threads=8).counts[:2].sum(), 50.0)
 
 
+@pytest.mark.parametrize("size", [1e-290, 1e-305, 5e-324])
+def test_a_line_of_a_leaf_may_be_as_small_as_numbers_are(size: float) -> None:
+    # The power of two that would bring it into range can overflow.
+    graph = et.zoo.mixture(1, 2, 2)
+    table = [[1.0, size], [1.0, size]]
+    found = counted(et.LatentNetwork(graph, {"h": [0.25, 0.75], graph.observed[0]: table}), np.ones((1, 1), int))
+    assert found.log_likelihood == pytest.approx(np.log(size), rel=1e-12)
+    counts = by_table(graph, found.counts)
+    assert_allclose(counts["h"], [0.25, 0.75], rtol=1e-12)
+    assert_allclose(counts[graph.observed[0]], [[0.0, 0.25], [0.0, 0.75]], rtol=1e-12)
+
+
+def test_lines_start_where_lines_of_the_cache_do() -> None:
+    """Wherever memory is: else a step is up to a fifth slower."""
+    kept = [expectation_module._empty((3, width), np.dtype(kind)) for width in range(1, 40) for kind in "fd"]
+    assert {lines.ctypes.data % expectation_module.CACHE_LINE for lines in kept} == {0}
+    assert all(lines.flags.c_contiguous and lines.flags.writeable for lines in kept)
+
+
 def test_a_part_of_coded_rows_is_the_rows_of_that_part_coded() -> None:
     graph = et.zoo.mixture(5, 2, [2, 3, 2, 9, 4])
     random = np.random.default_rng(0)

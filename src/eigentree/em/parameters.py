@@ -110,6 +110,8 @@ class ParameterLayout:
     def normalised(self, counts: Floats, fallback: Floats) -> Floats:
         """Return relative frequencies, and the fallback's distribution where there are no counts."""
         totals = self.totals(counts)
+        if (totals > 0).all():
+            return np.asarray(counts / totals)
         frequencies: Floats = np.divide(counts, totals, out=fallback.copy(), where=totals > 0)
         return frequencies
 

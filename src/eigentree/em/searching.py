@@ -72,6 +72,9 @@ STRETCH, LITTLE = 5, 2e-4
 DEAR, DEAREST = 1e8, 5.0
 """Rows that differ times entries of tables, from where on steps must gain in proportion; so many times at most."""
 
+DEAR_TWICE = 1e9
+"""The same, from where on more trees that have lost to more states are not tried again beside even more states."""
+
 ENOUGH = 1e-4
 """One more model is averaged where that is likely to gain this share of the score, times how dear it is."""
 
@@ -347,6 +350,9 @@ class _Search:
         if ground.trees is None and (trees > 1 or shaping) and SEVERAL_TREES * trees <= MOST_TREES:
             sizes.append(Size(states, SEVERAL_TREES * trees))
         known = {member.trial.size for member in self._standing.members}
+        work = len(ground.folds[0].rows.weights) * SEVERAL_TREES * self.best.parameters
+        if work > DEAR_TWICE and Size(states // 2, SEVERAL_TREES * trees) in known:
+            sizes = sizes[:1]
         return [size for size in sizes if size.work <= ground.most_states**2 and size not in known]
 
     def compared(self, states: int, trees: int) -> Iterator[Searched]:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ValueLayout", "Values", "totals"]
 
+LOWEST_EXPONENT = -1000
+"""The inverse of a smaller power of two overflows; what is left of it is left in the line."""
+
 
 class Values(NamedTuple):
     """The values that some parameters give.
@@ -35,6 +38,7 @@ class Values(NamedTuple):
     ----------
     cells : (cells,)
     values : (values,)
+        Those of leaves only where some value is a sum of cells: else they are not asked for.
     scaled : (values,)
         The values, but those of leaves brought into range: the peak of each line of a leaf is about 1.
     exponents : (lines,)
@@ -64,6 +68,25 @@ class _Part(NamedTuple):
     value: Integers
     cell: Integers
     transposed: Integers
+
+
+class _Uses(NamedTuple):
+    """Which cells count for which parameters.
+
+    Attributes
+    ----------
+    only : (parameters,)
+        The cell of each parameter that has one.
+    others : (other parameters,)
+        The parameters that have several cells, or none.
+    cells, places : (uses,)
+        All cells of the others, and which of these each counts for.
+    """
+
+    only: Integers
+    others: Integers
+    cells: Integers
+    places: Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,14 +147,15 @@ class ValueLayout:
     def filled(self, parameters: Floats) -> Values:
         """Return the values that some parameters give."""
         extended = np.append(parameters, (1.0, 0.0))
-        cells = extended[self.parameters[0]]
+        cells = extended.take(self.parameters[0])
         for places, index in self._factors:
-            cells[places] *= extended[index]
+            cells[places] *= extended.take(index)
+        # Without sums, only cells of cliques are asked for again, and these are not scaled.
         values = totals(self.value, cells[self.cell], len(self.transposed)) if self._summed else cells
-        leaves = values[self._leaves :]
-        exponents = np.frexp(np.maximum.reduceat(leaves, self._line_starts))[1]
-        scaled = values.copy()
-        scaled[self._leaves :] = np.ldexp(leaves, -np.repeat(exponents, self.line_widths))
+        scaled = values.copy() if self._summed else values
+        leaves = scaled[self.first_leaf :]
+        exponents = np.maximum(np.frexp(np.maximum.reduceat(leaves, self._line_starts))[1], LOWEST_EXPONENT)
+        leaves *= np.repeat(np.ldexp(1.0, -exponents), self.line_widths)
         return Values(cells, values, scaled, exponents)
 
     def counted(self, filled: Values, sums: Floats) -> Floats:
@@ -144,19 +168,15 @@ class ValueLayout:
             For a leaf its expected counts, for a clique what becomes so when multiplied by its values.
         """
         sums = sums.copy()
-        sums[: self._leaves] *= filled.values[: self._leaves]
+        sums[: self.first_leaf] *= filled.values[: self.first_leaf]
         if self._summed:
             total = filled.values[self.value]
             share = np.divide(filled.cells[self.cell], total, out=np.zeros_like(total), where=total > 0)
             sums = totals(self.cell, sums[self.value] * share, len(filled.cells))
-        counts = np.zeros(self.layout.size + 2)
-        if self._apart:
-            counts[self.parameters[0]] = sums
-        else:
-            counts += totals(self.parameters[0], sums, len(counts))
-        for places, index in self._factors:
-            counts += totals(index, sums[places], len(counts))
-        return counts[: self.layout.size]
+        uses = self._uses
+        counts = sums.take(uses.only)
+        counts[uses.others] = totals(uses.places, sums.take(uses.cells), len(uses.others))
+        return counts
 
     def counting(self, filled: Values) -> sparse.csr_array:
         """Return the matrix that turns sums into expected counts, shape (values, parameters): `counted` for many.
@@ -167,7 +187,7 @@ class ValueLayout:
         """
         size, values = self.layout.size, len(self.transposed)
         times = np.ones(values)
-        times[: self._leaves] = filled.values[: self._leaves]
+        times[: self.first_leaf] = filled.values[: self.first_leaf]
         value, cell = (self.value, self.cell) if self._summed else (np.arange(values), np.arange(values))
         if self._summed:
             total = filled.values[value]
@@ -187,11 +207,14 @@ class ValueLayout:
         return [(places, index[places]) for places, index in further if len(places)]
 
     @cached_property
-    def _apart(self) -> bool:
-        """Whether no two cells have the same first parameter, but for the 1 and the 0."""
-        first = self.parameters[0]
-        own = first[first < self.layout.size]
-        return len(np.unique(own)) == len(own)
+    def _uses(self) -> _Uses:
+        table, cell = np.nonzero(self.parameters < self.layout.size)
+        parameter = self.parameters[table, cell]
+        often = np.bincount(parameter, minlength=self.layout.size) != 1
+        cells = np.zeros(self.layout.size, np.int64)
+        cells[parameter] = cell
+        several, again = often[parameter], np.flatnonzero(often)
+        return _Uses(cells, again, cell[several], np.searchsorted(again, parameter[several]))
 
     @cached_property
     def line_starts(self) -> Integers:
@@ -204,7 +227,7 @@ class ValueLayout:
         return np.cumsum(self.line_widths) - self.line_widths
 
     @cached_property
-    def _leaves(self) -> int:
+    def first_leaf(self) -> int:
         """Where the values of leaves start."""
         return len(self.transposed) - int(self.line_widths.sum())
 

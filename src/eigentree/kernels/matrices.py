@@ -163,35 +163,54 @@ def _store_three(lines: Any, line: int, start: int, a: Any, b: Any, c: Any) -> N
 def dot_tiles(node: Any, places: Any, count: int, lines: Any, sums: Any) -> None:
     """Count each value's messages: add up the products of lines above and below, for many rows and columns."""
     rows, columns, value, row, column = node.rows, node.columns, node.value, node.row, node.column
+    width = lanes(lines)
     for _ in range(node.blocks):
-        for row_start in range(0, rows, 2):
-            i = min(row_start, rows - 2)
-            p, q = node.outside + places[row + i], node.outside + places[row + i + 1]
+        i = 0
+        while i < rows:
+            # Twelve sums keep a processor busy, eight nearly so; four would not.
+            three = rows - i == 3 or rows - i > 4
+            first, second = node.outside + places[row + i], node.outside + places[row + i + 1]
+            third = node.outside + places[row + i + 2] if three else second
             for start in range(0, columns, TILE):
                 j = min(start, columns - TILE)
                 s, t = node.product + places[column + j], node.product + places[column + j + 1]
                 u, v = node.product + places[column + j + 2], node.product + places[column + j + 3]
-                a = b = c = d = e = f = g = h = nothing(lines)
-                for r in range(0, count, lanes(lines)):
-                    x, y = load(lines, p, r), load(lines, q, r)
-                    w, z = load(lines, s, r), load(lines, t, r)
-                    a, e = add_product(a, x, w), add_product(e, y, w)
-                    b, f = add_product(b, x, z), add_product(f, y, z)
-                    w, z = load(lines, u, r), load(lines, v, r)
-                    c, g = add_product(c, x, w), add_product(g, y, w)
-                    d, h = add_product(d, x, z), add_product(h, y, z)
+                a = b = c = d = e = f = g = h = k = m = n = o = nothing(lines)
+                if three:
+                    for r in range(0, count, width):
+                        x, y, z = load(lines, first, r), load(lines, second, r), load(lines, third, r)
+                        w = load(lines, s, r)
+                        a, e, k = add_product(a, x, w), add_product(e, y, w), add_product(k, z, w)
+                        w = load(lines, t, r)
+                        b, f, o = add_product(b, x, w), add_product(f, y, w), add_product(o, z, w)
+                        w = load(lines, u, r)
+                        c, g, m = add_product(c, x, w), add_product(g, y, w), add_product(m, z, w)
+                        w = load(lines, v, r)
+                        d, h, n = add_product(d, x, w), add_product(h, y, w), add_product(n, z, w)
+                else:
+                    for r in range(0, count, width):
+                        x, y = load(lines, first, r), load(lines, second, r)
+                        w, z = load(lines, s, r), load(lines, t, r)
+                        a, e = add_product(a, x, w), add_product(e, y, w)
+                        b, f = add_product(b, x, z), add_product(f, y, z)
+                        w, z = load(lines, u, r), load(lines, v, r)
+                        c, g = add_product(c, x, w), add_product(g, y, w)
+                        d, h = add_product(d, x, z), add_product(h, y, z)
                 # The last tile may overlap the one before, which has added up the rest.
                 if j < start:
-                    a = e = nothing(lines)
+                    a = e = k = nothing(lines)
                 if j + 1 < start:
-                    b = f = nothing(lines)
+                    b = f = o = nothing(lines)
                 if j + 2 < start:
-                    c = g = nothing(lines)
+                    c = g = m = nothing(lines)
                 place = value + i * columns + j
-                if i == row_start:
-                    store(sums, 0, place, sum_of(load_four(sums, 0, place), totals_of(a, b, c, d)))
+                store(sums, 0, place, sum_of(load_four(sums, 0, place), totals_of(a, b, c, d)))
                 place += columns
                 store(sums, 0, place, sum_of(load_four(sums, 0, place), totals_of(e, f, g, h)))
+                if three:
+                    place += columns
+                    store(sums, 0, place, sum_of(load_four(sums, 0, place), totals_of(k, o, m, n)))
+            i += 3 if three else 2
         value += rows * columns
         row += rows
         column += columns
