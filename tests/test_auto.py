@@ -340,7 +340,7 @@ def test_sizes_that_are_given_leave_no_other_kind_of_model() -> None:
 def test_classes_that_are_hardly_better_are_no_reason_to_leave_a_tree() -> None:
     tree, few, many = (
         searching.Member(Trial(size, "mixture", 1, 5, -1.0, score, 0.1), ())
-        for size, score in ((Size(4, 1), -1.0), (Size(1, 16), -0.999), (Size(1, 64), -0.99))
+        for size, score in ((Size(4, 1), -1.0), (Size(1, 16), -0.9995), (Size(1, 64), -0.99))
     )
     assert Searched((tree, few), Size(4, 1), 1, 1, 0).best is tree
     assert Searched((tree, few, many), Size(4, 1), 1, 1, 0).best is many
@@ -407,6 +407,6 @@ def test_more_trees_that_lost_to_more_states_are_not_tried_again_where_fits_are_
     monkeypatch.setattr(searching._Search, "learned", learned)
     rows: Any = SimpleNamespace(weights=np.ones(1_000))
     folds = (Fold(rows, rows), Fold(rows, rows))
-    ground = Ground(lambda _: NETWORK.graph, folds, frozenset(), 0.1, 1, None, None, 32, 5)
+    ground = Ground(lambda _: NETWORK.graph, folds, frozenset(), 0.1, False, None, 1, None, None, 32, 5)
     *_, end = searching.searched(ground, np.random.default_rng(0))
     assert {(16, 4), (8, 16)} & {member.trial.size for member in end.members} == tried

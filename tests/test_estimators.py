@@ -622,8 +622,8 @@ def test_a_wrong_parameter_is_named_at_every_door(parameters: dict, message: str
         (lambda m: m.fit(ROWS).sample(0), "whole number of at least 1, not 0"),
         (lambda m: m.fit(ROWS).impute(ROWS, method="mean"), "method is 'mode' or 'sample', not 'mean'"),
         (
-            lambda m: m.set_params(structure="hmm").fit(ROWS),
-            "is a LatentGraph, a template .*, or a graph of .*, not 'hmm'",
+            lambda m: m.set_params(structure="chains").fit(ROWS),
+            "is a LatentGraph, a template .*, or a graph of .*, not 'chains'",
         ),
     ],
 )

@@ -288,9 +288,9 @@ def test_the_lowest_error_is_bold_and_the_floor_does_not_compete() -> None:
         ("reproduce fig3 --structure hmm22", "there is no structure 'hmm22'; did you mean 'hmm2'"),
         ("reproduce fig3 --methods onlin", "there is no method 'onlin'; did you mean 'online'"),
         ("reproduce fig3 --concentration -1", "'-1' is not a number above 0"),
-        ("reproduce fig4 --sample", "there is no option: --sample. Did you mean --samples"),
+        ("reproduce fig4 --sample", "there is no option --sample; did you mean --samples?"),
         ("reproduce fig4 --samples", "--samples needs a value"),
-        ("reproduce fig4 --structure hmm2", "there is no option: --structure"),
+        ("reproduce fig4 --structure hmm2", "there is no option --structure"),
     ],
 )
 def test_a_mistake_gets_one_sentence(arguments: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:

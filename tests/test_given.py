@@ -119,7 +119,7 @@ def test_graphs_and_templates_are_what_they_were() -> None:
     [
         (zoo.HMM, COLUMNS, r"the structure is HMM, which is a class; add \(\): HMM\(\) or HMM\(hidden_states=3\)"),
         (zoo.Mixture, (), r"add \(\): Mixture\(\)"),
-        ("hmm", COLUMNS, "or a graph of networkx, pgmpy or pyagrum, not 'hmm'"),
+        ("chains", COLUMNS, "or a graph of networkx, pgmpy or pyagrum, not 'chains'"),
         (None, COLUMNS, "not NoneType"),
         (nx.DiGraph, COLUMNS, "not type"),
         (zoo.hmm, COLUMNS, "not function"),

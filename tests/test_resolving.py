@@ -26,4 +26,4 @@ def test_a_template_builds_its_graph_from_the_columns() -> None:
     with pytest.raises(et.DataError, match="shape"):
         resolved(et.zoo.Mixture(2), [0, 1])
     with pytest.raises(et.GraphError, match="a LatentGraph, a template such as"):
-        resolved("hmm", rows)
+        resolved("chains", rows)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from eigentree.exact.network import LatentNetwork
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["FOLDS", "Fold", "Ground", "Searched", "folds_of", "searched"]
+__all__ = ["FOLDS", "Fit", "Fold", "Ground", "Searched", "folds_of", "searched"]
 
 FIRST_STATES, SHAPING_STATES = 2, 4
 """How many states come first, and with how many a mixture of trees is compared with twice as many."""
