@@ -57,7 +57,7 @@ def _line(name: str) -> list[Any]:
         score, seconds = _searched(rows, test, et.zoo.HiddenChowLiu("auto", trees="auto", most_states=most))
         if score >= PROTOTYPE[name]:
             thirds = ["yes" if 3 * seconds <= bound else "no" for bound in PROTOTYPE_SECONDS]
-            return [*line, most, f"{score:.4f}", f"{seconds:.1f}", *thirds]
+            return [*line, str(most), f"{score:.4f}", f"{seconds:.1f}", *thirds]
     return [*line, "-", "behind", "-", "no", "no"]
 
 
