@@ -151,21 +151,10 @@ def _entries(shape: Shape, table: "Given", seed: int) -> "list[Entry]":
 
 
 def _show(trials: "list[Trial]") -> None:
-    from eigentree.commands.screen import note, show_table
+    from eigentree.commands.held_out import show_trials
 
-    rows = [
-        [
-            trial.name,
-            "failed" if trial.failure else f"{trial.held_out:.4f}",
-            "" if trial.failure else f"{trial.training:.4f}",
-            "" if trial.parameters is None else f"{trial.parameters:,}",
-            f"{trial.seconds:.2f}",
-        ]
-        for trial in trials
-    ]
     able = [place for place, trial in enumerate(trials) if not trial.failure]
     best = max(able, key=lambda place: trials[place].held_out) if able else None
-    show_table(["method", "held out", "training", "parameters", "seconds"], rows, best)
-    for trial in trials:
-        if trial.failure:
-            note(f"{trial.name}: {trial.failure}")
+    show_trials(
+        "method", trials, best, {"training": lambda trial: "" if trial.failure else f"{trial.training:.4f}"}
+    )

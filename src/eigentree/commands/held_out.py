@@ -2,12 +2,13 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eigentree.commands.screen import note, show_table
 from eigentree.errors import DataError, EigentreeError
 from eigentree.kernels.compiling import announced
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from eigentree.commands.sequences import Long
     from eigentree.commands.tables import Given
 
-__all__ = ["Entry", "Trial", "split", "split_sequences", "tried", "tried_on_sequences"]
+__all__ = ["Entry", "Trial", "show_trials", "split", "split_sequences", "tried", "tried_on_sequences"]
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,11 @@ def _parts(count: int, share: float, seed: int, what: str) -> tuple[Any, Any]:
     return np.sort(order[out:]), np.sort(order[:out])
 
 
-def tried(entry: Entry, training: "Given", held_out: "Given") -> Trial:
-    """Return how a model does on rows that it has not seen; a label that it has not seen is a missing cell."""
+def tried(entry: Entry, training: "Given", held_out: "Given", scored: int | None = None) -> Trial:
+    """Return how a model does on rows that it has not seen; a label that it has not seen is a missing cell.
+
+    Its score is the mean over so many of what it learns from, or else over the rows.
+    """
     name, fit = entry
     begin = _worked()
     try:
@@ -92,7 +96,7 @@ def tried(entry: Entry, training: "Given", held_out: "Given") -> Trial:
     bic = aic = None
     if parameters is not None:
         # As model.bic and model.aic have it, without another walk through the rows.
-        deviance = -2 * score * (model.training.count if isinstance(model, _OfSequences) else training.count)
+        deviance = -2 * score * (training.count if scored is None else scored)
         bic, aic = deviance + parameters * math.log(training.count), deviance + 2 * parameters
     return Trial(name, model.score(held_out), score, parameters, seconds, "", bic, aic)
 
@@ -108,7 +112,38 @@ def tried_on_sequences(name: str, estimator: Any, training: "Long", held_out: "L
     def fit(rows: "Given") -> Any:
         return _OfSequences(estimator.fit(rows, lengths=training.lengths), training, held_out)
 
-    return tried((name, fit), training.table, held_out.table)
+    return tried((name, fit), training.table, held_out.table, training.count)
+
+
+def show_trials(
+    called: str, trials: Sequence[Trial], best: int | None, more: Mapping[str, Callable[[Trial], str]]
+) -> None:
+    """Print a line for each model, with what more there is to tell of it, and why some failed.
+
+    Parameters
+    ----------
+    called : str
+        What the models are called.
+    trials : sequence of Trial
+    best : int, optional
+        The place of the best.
+    more : mapping of str to callable
+        Further columns, between the rows held out and the number of parameters.
+    """
+    lines = [
+        [
+            trial.name,
+            "failed" if trial.failure else f"{trial.held_out:.4f}",
+            *(told(trial) for told in more.values()),
+            "" if trial.parameters is None else f"{trial.parameters:,}",
+            f"{trial.seconds:.2f}",
+        ]
+        for trial in trials
+    ]
+    show_table([called, "held out", *more, "parameters", "seconds"], lines, best)
+    for trial in trials:
+        if trial.failure:
+            note(f"{trial.name}: {trial.failure}")
 
 
 @dataclass

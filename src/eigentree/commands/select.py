@@ -85,7 +85,8 @@ def select(
     """Select a structure and its size."""
     if output is not None:
         require_file(output)
-    from eigentree.commands.screen import note, show_json, show_table, told_rows, told_sequences
+    from eigentree.commands.held_out import show_trials
+    from eigentree.commands.screen import note, show_json, told_rows, told_sequences
     from eigentree.errors import DataError
 
     if by != "held-out" and method == "spectral":
@@ -111,21 +112,11 @@ def select(
             {"tried": [vars(trial) for trial in trials], "best": trials[best].name, "by": by, "output": output}
         )
         return
-    shown = [
-        [
-            trial.name,
-            "failed" if trial.failure else f"{trial.held_out:.4f}",
-            "" if trial.bic is None else f"{trial.bic:.1f}",
-            "" if trial.aic is None else f"{trial.aic:.1f}",
-            "" if trial.parameters is None else f"{trial.parameters:,}",
-            f"{trial.seconds:.2f}",
-        ]
-        for trial in trials
-    ]
-    show_table(["structure", "held out", "BIC", "AIC", "parameters", "seconds"], shown, best)
-    for trial in trials:
-        if trial.failure:
-            note(f"{trial.name}: {trial.failure}")
+    criteria: dict[str, Callable[[Trial], str]] = {
+        "BIC": lambda trial: "" if trial.bic is None else f"{trial.bic:.1f}",
+        "AIC": lambda trial: "" if trial.aic is None else f"{trial.aic:.1f}",
+    }
+    show_trials("structure", trials, best, criteria)
     after = f"; learned from all and written: {output}" if output else ""
     means = f"on {told} held out" if by == "held-out" else f"by {by.upper()}"
     note(f"best {means}: {trials[best].name}{after}")
