@@ -250,9 +250,8 @@ class Searched(NamedTuple):
 
 def _rank(trial: Trial) -> float:
     """Return what sizes are compared by. A tree tells more of its columns than classes that are hardly better."""
-    return trial.validation - (
-        CLASSES_AHEAD * abs(trial.validation) if trial.size.hidden_states == CLASSES else 0.0
-    )
+    ahead = CLASSES_AHEAD if trial.size.hidden_states == CLASSES else 0.0
+    return trial.validation - ahead * abs(trial.validation)
 
 
 def folds_of(rows: DistinctRows, share: float, random: np.random.Generator, one: bool = False) -> tuple[Fold, ...]:

@@ -8,6 +8,7 @@ the climb, so it adds what they tell, and hardly more of what the others do.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,20 +47,15 @@ class Settled(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """What the models of the best size come to with some pseudo-counts.
-
-    Attributes
-    ----------
-    pseudo_counts : float
-    parameters : tuple of arrays
-        Of each model.
-    score : float
-        The log-likelihood of the rows that choose, summed over the models.
-    """
+    """The models of the best size, with some pseudo-counts."""
 
     pseudo_counts: float
-    parameters: tuple[Floats, ...]
-    score: float
+    fits: tuple[Fit, ...]
+
+    @property
+    def score(self) -> float:
+        """The log-likelihood of the rows that choose, summed over the models."""
+        return sum(fit.ascent.score for fit in self.fits)
 
 
 def settled(standing: Searched, ground: Ground) -> Settled:
@@ -71,14 +67,17 @@ def settled(standing: Searched, ground: Ground) -> Settled:
         kept = standing.of_best_size[: ground.members if ground.trees is None else 1]
         fits = tuple(member.fits[0] for member in kept)
         pairs *= len(fits)
-    chosen = _chosen(ground, fits, pairs)
-    layout = pairs[0][0].layout
-    shares, validation = _weighed(ground, [layout.network(own) for own in chosen.parameters])
+    chosen = _Choice(ground.pseudo_counts, fits)
+    if ground.has_fewer:
+        chosen = _with_fewer(chosen, pairs)
+    shares, validation = _weighed(chosen.fits, each_its_own=len(ground.folds) > 1)
     places = np.flatnonzero(shares).tolist()
-    parameters = [chosen.parameters[place] for place in places]
+    networks = [chosen.fits[place].network for place in places]
     if ground.whole is not None:
+        layout = pairs[0][0].layout
         whole = Problem.of(layout.graph, ground.whole, ground.gaps, chosen.pseudo_counts, ground.threads)
-        parameters = [whole.evaluated(own).following for own in parameters]
+        parameters = [chosen.fits[place].ascent.parameters for place in places]
+        networks = [layout.network(whole.evaluated(own).following) for own in parameters]
     search = SizeSearch(
         trials=tuple(member.trial for member in standing.members),
         size=size,
@@ -87,38 +86,44 @@ def settled(standing: Searched, ground: Ground) -> Settled:
         rows=sum(float(fold.rows.weights.sum()) for fold in ground.folds) / len(ground.folds),
         validation_rows=sum(float(fold.validation.weights.sum()) for fold in ground.folds),
     )
-    networks = [layout.network(own) for own in parameters]
     network = averaged(ground.tree(size.hidden_states), networks, shares[places])
     return Settled(network, search, chosen.pseudo_counts)
 
 
-def _chosen(ground: Ground, fits: Sequence[Fit], pairs: Sequence[tuple[Problem, Problem]]) -> _Choice:
-    """Return the models with as many pseudo-counts as the rows ask for that choose; all are counted once."""
-    own = tuple(fit.ascent.parameters for fit in fits)
-    chosen = _Choice(ground.pseudo_counts, own, sum(fit.ascent.score for fit in fits))
-    if not ground.has_fewer:
-        return chosen
+def _with_fewer(usual: _Choice, pairs: Sequence[tuple[Problem, Problem]]) -> _Choice:
+    """Return the models with as few pseudo-counts as the rows ask for that choose; each is counted once."""
     problems, held = ([replace(each, single=False) for each in side] for side in zip(*pairs, strict=True))
+    own = [fit.ascent.parameters for fit in usual.fits]
     counts = [problem.counted(each).counts for problem, each in zip(problems, own, strict=True)]
+    chosen = usual
     for share in FEWER:
         # So few of them are the same for all entries, and fewer are in proportion.
-        following = tuple(
+        following = [
             problem.layout.normalised(count + share * problem.prior, each)
             for problem, count, each in zip(problems, counts, own, strict=True)
-        )
-        score = sum(some.log_likelihood(each) for some, each in zip(held, following, strict=True))
-        if not score > chosen.score:
+        ]
+        moved = zip(usual.fits, problems, held, following, strict=True)
+        tried = _Choice(share * usual.pseudo_counts, tuple(_moved(*each) for each in moved))
+        if not tried.score > chosen.score:
             break
-        chosen = _Choice(share * ground.pseudo_counts, following, score)
+        chosen = tried
     return chosen
 
 
-def _weighed(ground: Ground, networks: Sequence[LatentNetwork]) -> tuple[Floats, float]:
-    """Return shares of networks, and the mean log probability of a row that chooses: of folds each has the same."""
-    folds = ground.folds if len(ground.folds) > 1 else ground.folds * len(networks)
-    pairs = zip(networks, folds, strict=True)
-    log_prob = [network.model.score(fold.validation.codes)[0] for network, fold in pairs]
-    if len(ground.folds) == 1:
-        return fitted_average(np.array(log_prob), folds[0].validation.weights)
-    weights = np.concatenate([fold.validation.weights for fold in folds])
-    return np.full(len(networks), 1.0 / len(networks)), float(np.concatenate(log_prob) @ weights / weights.sum())
+def _moved(fit: Fit, problem: Problem, held: Problem, parameters: Floats) -> Fit:
+    """Return a model with other parameters; how likely it finds the rows that it was learned from is not asked."""
+    ascent = fit.ascent._replace(parameters=parameters, score=held.log_likelihood(parameters))
+    return replace(fit, network=problem.layout.network(parameters), ascent=ascent, log_likelihood=math.nan)
+
+
+def _weighed(fits: Sequence[Fit], each_its_own: bool) -> tuple[Floats, float]:
+    """Return shares of models, and the mean log probability of a row that chooses.
+
+    Models of the same rows have the shares that make these likeliest; those of folds, each with rows of its own
+    that choose, have the same.
+    """
+    log_prob, weights = [fit.log_prob for fit in fits], [fit.held.weights for fit in fits]
+    if not each_its_own:
+        return fitted_average(np.array(log_prob), weights[0])
+    every = np.concatenate(weights)
+    return np.full(len(fits), 1.0 / len(fits)), float(np.concatenate(log_prob) @ every / every.sum())
