@@ -41,14 +41,16 @@ def counted(
     many: int = 1_000_000,
     threads: int = 1,
     single: bool = False,
+    often: bool = False,
 ) -> ExpectedCounts:
-    """The expected counts of rows, in which -1 is a missing cell."""
+    """The expected counts of rows, in which -1 is a missing cell; as if they were asked for often, or not."""
     graph = network.graph
     codes = coded(graph, rows)
     expectation = Expectation.of(graph, columns_with_gaps(codes, graph), many)
     weights = np.ones(len(rows)) if weights is None else weights
     parameters = ParameterLayout.of(graph).vector(network)
-    return expectation(parameters, expectation.coded(codes, weights), threads, single)
+    prepared = expectation.coded(codes, weights, often_by=threads if often else 0)
+    return expectation(parameters, prepared, threads, single)
 
 
 def by_table(graph: LatentGraph, counts: np.ndarray) -> dict[object, np.ndarray]:

@@ -20,9 +20,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import eigentree as et
-from eigentree.em import expectation as expectation_module
+from eigentree.em import passing
 from eigentree.em.expectation import Expectation
 from eigentree.em.parameters import ParameterLayout
+from eigentree.kernels.block_tree import BlockTree
 
 with warnings.catch_warnings():
     # SWIG's builtin types warn while pyagrum loads; as an error that would crash the interpreter.
@@ -199,10 +200,13 @@ def test_threads_climb_to_the_same_place(monkeypatch: pytest.MonkeyPatch) -> Non
     model = et.EMJunctionTree(graph, restarts=1, max_iter=3, init="random", random_state=0, **PLAIN)
     one = clone(model).fit(rows)
     parts = []
-    original = expectation_module.expected
-    monkeypatch.setattr(
-        expectation_module, "expected", lambda *arguments: parts.append(arguments[5:7]) or original(*arguments)
-    )
+    original = passing.expected
+
+    def watched(tree: BlockTree, sections: np.recarray, *others: object) -> tuple[float, int]:
+        parts.append((int(sections.start[0]), int(sections.stop[0])))
+        return original(tree, sections, *others)
+
+    monkeypatch.setattr(passing, "expected", watched)
     three = clone(model).set_params(n_jobs=3).fit(rows)
     # A start and three steps, three parts each.
     assert len(parts) == 12

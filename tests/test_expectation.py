@@ -15,11 +15,13 @@ from numpy.testing import assert_allclose
 
 import eigentree as et
 from eigentree.em import expectation as expectation_module
-from eigentree.em.block_layout import BlockLayout
+from eigentree.em import passing
+from eigentree.em.block_layout import BlockLayout, Room
 from eigentree.em.cliques import MOST_CHILDREN, Clique
 from eigentree.em.distinct import DistinctRows
 from eigentree.em.expectation import Expectation
 from eigentree.em.parameters import ParameterLayout
+from eigentree.kernels.block_tree import BlockTree
 
 SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -141,7 +143,7 @@ def hidden_trees(draw: st.DrawFn) -> et.LatentGraph:
 @given(hidden_trees())
 def test_messages_that_are_needed_at_the_same_time_have_lines_of_their_own(graph: et.LatentGraph) -> None:
     nodes = Expectation.of(graph, (), 1).nodes
-    layout = BlockLayout.of(nodes, graph.states, [0] * len(nodes), 8)
+    layout = BlockLayout.of([nodes], graph.states, [[Room(0, 0, 0)] * len(nodes)], 8)
     tree, records = layout.tree, layout.tree.nodes
     shared = {(tree.ones, 1), (tree.down, max(records.terms)), (tree.share, max(records.bond))}
     kept = {(record.message, record.bond) for record in records if record.message >= 0}
@@ -201,15 +203,15 @@ def test_threads_share_the_rows_at_the_same_time(threads: int, monkeypatch: pyte
     weights = np.random.default_rng(1).random(len(rows))
     one = counted(network, rows, weights)
     together, parts = threading.Barrier(threads, timeout=60), []
-    original = expectation_module.expected
+    original = passing.expected
 
-    def watched(*arguments: object) -> tuple[float, int]:
+    def watched(tree: BlockTree, sections: np.recarray, *others: object) -> tuple[float, int]:
         # Nobody passes before all have come.
         together.wait()
-        parts.append(arguments[5:7])
-        return original(*arguments)
+        parts.append((int(sections.start[0]), int(sections.stop[0])))
+        return original(tree, sections, *others)
 
-    monkeypatch.setattr(expectation_module, "expected", watched)
+    monkeypatch.setattr(passing, "expected", watched)
     several = counted(network, rows, weights, threads=threads)
     ends = [0, *(stop for _, stop in sorted(parts))]
     assert sorted(parts) == list(pairwise(ends))
@@ -254,8 +256,8 @@ def test_a_line_of_a_leaf_may_be_as_small_as_numbers_are(size: float) -> None:
 
 def test_lines_start_where_lines_of_the_cache_do() -> None:
     """Wherever memory is: else a step is up to a fifth slower."""
-    kept = [expectation_module._empty((3, width), np.dtype(kind)) for width in range(1, 40) for kind in "fd"]
-    assert {lines.ctypes.data % expectation_module.CACHE_LINE for lines in kept} == {0}
+    kept = [passing._empty((3, width), np.dtype(kind)) for width in range(1, 40) for kind in "fd"]
+    assert {lines.ctypes.data % passing.CACHE_LINE for lines in kept} == {0}
     assert all(lines.flags.c_contiguous and lines.flags.writeable for lines in kept)
 
 

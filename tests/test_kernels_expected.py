@@ -10,8 +10,10 @@ from em_problems import brute_counts, by_table, counted, is_learned
 from numpy.testing import assert_allclose
 
 import eigentree as et
-from eigentree.em import expectation as expectation_module
-from eigentree.kernels.expected import EDGE, NODE, BlockTree, Buffers, expected
+from eigentree.em import passing
+from eigentree.em.expectation import Expectation
+from eigentree.kernels.block_tree import EDGE, NODE, SECTION, BlockTree, Buffers
+from eigentree.kernels.expected import expected
 from eigentree.kernels.leaves import COPIES
 
 PRIOR = np.array([0.3, 0.7])
@@ -25,8 +27,8 @@ MIXTURE = BlockTree(
                 dict.fromkeys(NODE.names, 0)
                 | {"bond": 1, "leaf": -1, "outside": 7, "factor": 8, "product": 5, "terms": 2, "down": 10}
                 | {"last_edge": 2, "blocks": 1, "rows": 1, "columns": 2, "row": 0, "column": 1},
-                dict.fromkeys(NODE.names, 0) | {"bond": 2, "leaf": 0, "value": 2, "message": 1},
-                dict.fromkeys(NODE.names, 0) | {"bond": 2, "leaf": 1, "value": 8, "message": 3},
+                dict.fromkeys(NODE.names, 0) | {"bond": 2, "leaf": 0, "value": 2, "sums": 2, "message": 1},
+                dict.fromkeys(NODE.names, 0) | {"bond": 2, "leaf": 1, "value": 8, "sums": 8, "message": 3},
             )
         ],
         NODE,
@@ -42,6 +44,22 @@ MIXTURE = BlockTree(
 
 VALUES = np.concatenate([PRIOR, COLUMN["x"].T.ravel(), COLUMN["y"].T.ravel()])
 
+# Copies of sums follow each other.
+MIXTURE.nodes.apart[1:] = len(VALUES)
+
+
+def buffers_for(block: int, sums: np.ndarray) -> Buffers:
+    """Buffers of the mixture; nothing that stands in them may matter."""
+    return Buffers(np.full((15, block), np.nan), np.full(block, 99), sums.reshape(-1), np.empty(0, np.int64))
+
+
+def one_section(rows: int, start: int, stop: int) -> np.ndarray:
+    """The whole mixture as its only section, with so many rows, of which some are passed."""
+    section = np.zeros(1, SECTION).view(np.recarray)
+    section.end, section.lines, section.leaves, section.rows = 3, 15, 2, rows
+    section.start, section.stop = start, stop
+    return section
+
 
 def mixture_pass(
     codes: np.ndarray, weights: np.ndarray, block: int, bounds: tuple[int, ...] = ()
@@ -51,10 +69,9 @@ def mixture_pass(
     total, impossible = 0.0, -1
     cuts = (0, *bounds, len(weights))
     for start, stop in pairwise(cuts):
-        # Nothing that stands in a buffer may matter.
-        buffers = Buffers(np.full((15, block), np.nan), np.full(block, 99), sums)
+        section = one_section(len(weights), start, stop)
         # The root has one row, so its values are their own transpose.
-        part, found = expected(MIXTURE, VALUES, VALUES, codes, weights, start, stop, buffers)
+        part, found = expected(MIXTURE, section, VALUES, VALUES, codes.ravel(), weights, buffers_for(block, sums))
         total += part
         impossible = max(impossible, found)
     return sums.sum(axis=0), total, impossible
@@ -89,11 +106,12 @@ def test_an_impossible_row_is_named_unless_it_weighs_nothing() -> None:
     values[2:8] = table.T.ravel()
     codes = np.array([[0, 1, 2], [0, 1, 1]], np.uint16)
     for weight, found in ((1.0, 1), (0.0, -1)):
-        buffers = Buffers(np.empty((15, 2)), np.empty(2, np.int64), np.zeros((COPIES, len(values))))
+        sums = np.zeros((COPIES, len(values)))
         weights = np.array([1.0, weight, 1.0])
-        assert expected(MIXTURE, values, values, codes, weights, 0, 3, buffers)[1] == found
+        section = one_section(3, 0, 3)
+        assert expected(MIXTURE, section, values, values, codes.ravel(), weights, buffers_for(2, sums))[1] == found
         # It counts for nothing, so that the other rows' counts are finite.
-        assert_allclose((buffers.sums.sum(axis=0)[:2] * PRIOR).sum(), 2.0)
+        assert_allclose((sums.sum(axis=0)[:2] * PRIOR).sum(), 2.0)
 
 
 def hub(hidden: int, branches: int, columns: int) -> et.LatentGraph:
@@ -267,7 +285,7 @@ def test_rows_that_single_precision_would_lose_are_passed_in_double() -> None:
 @pytest.mark.parametrize("name", ["chain", "star"])
 def test_a_likelihood_alone_has_the_bits_of_one_with_counts(name: str, single: bool) -> None:
     network = et.LatentNetwork.random(many_states()[name], seed=3)
-    expectation = expectation_module.Expectation.of(network.graph, (), 100)
+    expectation = Expectation.of(network.graph, (), 100)
     rows = expectation.coded(network.sample(100, seed=1), np.ones(100))
     parameters = expectation.layout.vector(network)
     alone = expectation.log_likelihood(parameters, rows, 1, single)
@@ -293,7 +311,7 @@ def test_what_earlier_rows_left_behind_the_last_one_counts_for_nothing(
     network = et.LatentNetwork.random(graph, seed=1)
     rows = network.sample(333, seed=2)
     whole = counted(network, rows)
-    monkeypatch.setattr(expectation_module, "CACHE_BYTES", 1)
+    monkeypatch.setattr(passing, "CACHE_BYTES", 1)
     parts = counted(network, rows)
     # The order of the sums is all that may differ.
     assert parts.log_likelihood == whole.log_likelihood
@@ -328,10 +346,8 @@ def test_columns_that_contradict_each_other_do_not_underflow() -> None:
 
 def test_only_rows_that_underflow_pass_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     trees: list[BlockTree] = []
-    original = expectation_module.expected
-    monkeypatch.setattr(
-        expectation_module, "expected", lambda tree, *rest: trees.append(tree) or original(tree, *rest)
-    )
+    original = passing.expected
+    monkeypatch.setattr(passing, "expected", lambda tree, *rest: trees.append(tree) or original(tree, *rest))
     network = sticky(24, 1e-90)
     counted(network, np.array([[t % 2 for t in range(24)]]))
     usual, careful = ((tree.nodes.factor >= 0).sum() for tree in trees)

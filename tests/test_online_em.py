@@ -14,9 +14,10 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 import eigentree as et
-from eigentree.em import expectation as expectation_module
+from eigentree.em import passing
 from eigentree.em.expectation import Expectation
 from eigentree.em.online import Learner
+from eigentree.kernels.block_tree import BlockTree
 from eigentree.models import online_em
 
 
@@ -292,10 +293,13 @@ def test_threads_share_the_rows_of_a_mini_batch(monkeypatch: pytest.MonkeyPatch)
     model = et.OnlineEMJunctionTree(graph, batch_size=len(rows), passes=1, random_state=0)
     one = clone(model).fit(rows)
     parts = []
-    original = expectation_module.expected
-    monkeypatch.setattr(
-        expectation_module, "expected", lambda *arguments: parts.append(arguments[5:7]) or original(*arguments)
-    )
+    original = passing.expected
+
+    def watched(tree: BlockTree, sections: np.recarray, *others: object) -> tuple[float, int]:
+        parts.append((int(sections.start[0]), int(sections.stop[0])))
+        return original(tree, sections, *others)
+
+    monkeypatch.setattr(passing, "expected", watched)
     three = clone(model).set_params(n_jobs=3).fit(rows)
     assert len(set(parts)) == 3 + 1  # and the one row of the start
     assert_allclose(three.history_, one.history_, rtol=1e-12)

@@ -7,7 +7,6 @@ end. Where tables are many, ten passes lead about as far as forty to eighty acce
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -81,8 +80,8 @@ class Batches:
         order = np.concatenate(places)
         mixed = CodedRows(np.ascontiguousarray(rows.codes[:, order]), weights[order], rows.line_weights)
         ends = np.cumsum([0, *(len(part) for part in places)]).tolist()
-        parts = [problem.expectation.part(mixed, start, stop) for start, stop in pairwise(ends) if stop > start]
-        return cls(problem, tuple(parts))
+        bounds = sorted(set(ends))
+        return cls(problem, tuple(problem.expectation.batches_of(mixed, bounds, problem.threads)))
 
 
 def annealed(batches: Batches, start: Floats, schedule: Schedule, random: np.random.Generator) -> Iterator[Pass]:

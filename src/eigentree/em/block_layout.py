@@ -1,17 +1,17 @@
-"""A tree of cliques and leaves as the flat arrays that the compiled pass reads: `kernels.expected.BlockTree`."""
+"""A tree of cliques and leaves as the flat arrays that the compiled pass reads: `kernels.block_tree.BlockTree`."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from eigentree.em.cliques import Clique
 from eigentree.engine.line_pool import LinePool
 from eigentree.engine.tables import flat_index
-from eigentree.kernels.expected import EDGE, NODE, BlockTree
+from eigentree.kernels.block_tree import EDGE, NODE, SECTION, BlockTree
 from eigentree.kernels.leaves import MANY_STATES
 from eigentree.kernels.matrices import MANY
 
@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     from eigentree.arrays import Integers
     from eigentree.em.cliques import Names, Node
 
-__all__ = ["BlockLayout"]
+__all__ = ["BlockLayout", "Room"]
+
+
+class Room(NamedTuple):
+    """Where the values and the sums of one node start, and how far apart the copies of its sums are."""
+
+    value: int
+    sums: int
+    apart: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +39,8 @@ class BlockLayout:
     Attributes
     ----------
     tree : BlockTree
+    sections : (sections,) of SECTION
+        Without what depends on rows.
     lines : int
         How many lines its messages take.
     many : bool
@@ -38,56 +48,72 @@ class BlockLayout:
     """
 
     tree: BlockTree
+    sections: Any
     lines: int
     many: bool
 
     @classmethod
     def of(
-        cls, nodes: Sequence[Node], states: Mapping[str, int], values: Sequence[int], unscaled: int
+        cls,
+        sections: Sequence[Sequence[Node]],
+        states: Mapping[str, int],
+        rooms: Sequence[Sequence[Room]],
+        unscaled: int,
     ) -> BlockLayout:
         """Return the layout of a tree.
 
         Parameters
         ----------
-        nodes : sequence of Clique or Leaf
-            In preorder.
+        sections : sequence of sequences of Clique or Leaf
+            The nodes of each section in preorder; children are named by their place in it.
         states : mapping
-        values : sequence of int
-            Where the values of each node start.
+        rooms : sequence of sequences of Room
+            Where what belongs to each node stands.
         unscaled : int
             How many cliques multiply their messages before these are brought back into range.
         """
-        sizes = [_sizes(node, states) for node in nodes]
-        lines = _placed(nodes, sizes, unscaled)
+        sizes = [[_sizes(node, states) for node in nodes] for nodes in sections]
+        every = [size for each in sizes for size in each]
+        # Lines that all sections share come first.
+        ones, down = 0, 1
+        share = down + max(size.terms for size in every)
+        first = share + max(size.bond for size in every)
         places = _Places(states)
         edges: list[tuple[int, int]] = []
-        records = []
-        leaves = 0
-        for i, node in enumerate(nodes):
-            record = {**sizes[i]._asdict(), **lines.of_nodes[i]._asdict(), "value": values[i], "leaf": -1}
-            record |= {"first_edge": len(edges), "first_leaf": len(edges), "row": 0, "column": 0}
-            if isinstance(node, Clique):
-                record["first_leaf"] += len(_inner(node, nodes))
-                record["row"] = places.index(node.both + node.above, node.separator)
-                record["column"] = places.index(node.both + node.below, node.joined)
-                edges += [(child, places.picks(node.joined, nodes[child].separator)) for child in node.children]
-            else:
-                record["leaf"] = leaves
-                leaves += 1
-            record["last_edge"] = len(edges)
-            records.append(tuple(record[name] for name in NODE.names or ()))
+        records: list[tuple[int, ...]] = []
+        bounds = np.zeros(len(sections), SECTION).view(np.recarray)
+        end, unstored = first, False
+        for section, nodes, own_sizes, own_rooms in zip(bounds, sections, sizes, rooms, strict=True):
+            lines, section.lines = _placed(nodes, own_sizes, unscaled, (ones, down, first))
+            section.first = len(records)
+            for node, size, room, line in zip(nodes, own_sizes, own_rooms, lines, strict=True):
+                record = {**size._asdict(), **line._asdict(), **room._asdict(), "leaf": -1}
+                record |= {"first_edge": len(edges), "first_leaf": len(edges), "row": 0, "column": 0}
+                if isinstance(node, Clique):
+                    record["first_leaf"] += len(_inner(node, nodes))
+                    record["row"] = places.index(node.both + node.above, node.separator)
+                    record["column"] = places.index(node.both + node.below, node.joined)
+                    for child in node.children:
+                        picks = places.picks(node.joined, nodes[child].separator)
+                        edges.append((int(section.first) + child, picks))
+                else:
+                    record["leaf"] = int(section.leaves)
+                    section.leaves += 1
+                record["last_edge"] = len(edges)
+                records.append(tuple(record[name] for name in NODE.names or ()))
+            section.end = len(records)
+            end = max(end, int(section.lines))
+            unstored = unstored or any(line.message < 0 for line in lines)
         tree = BlockTree(
             np.array(records, NODE).view(np.recarray),
             np.array(edges, EDGE).view(np.recarray),
             places.all(),
-            lines.ones,
-            lines.down,
-            lines.share,
+            ones,
+            down,
+            share,
         )
-        many = any(min(size.rows, size.columns) >= MANY for size in sizes) or any(
-            line.message < 0 for line in lines.of_nodes
-        )
-        return cls(tree, lines.end, many)
+        many = unstored or any(min(size.rows, size.columns) >= MANY for size in every)
+        return cls(tree, bounds, end, many)
 
 
 class _Sizes(NamedTuple):
@@ -109,16 +135,6 @@ class _NodeLines(NamedTuple):
     outside: int
     factor: int
     down: int
-
-
-class _Lines(NamedTuple):
-    """Lines of all nodes, those that they share, and the end of all lines."""
-
-    of_nodes: list[_NodeLines]
-    ones: int
-    down: int
-    share: int
-    end: int
 
 
 class _Places:
@@ -165,16 +181,20 @@ def _sizes(node: Node, states: Mapping[str, int]) -> _Sizes:
     return _Sizes(size(node.separator), 1, 1, 1, 1)
 
 
-def _placed(nodes: Sequence[Node], sizes: Sequence[_Sizes], unscaled: int) -> _Lines:
-    """Return where all messages go."""
-    products, end = _products(nodes, sizes)
+def _placed(
+    nodes: Sequence[Node], sizes: Sequence[_Sizes], unscaled: int, shared: tuple[int, int, int]
+) -> tuple[list[_NodeLines], int]:
+    """Return where the messages of a section go, and the end of its lines.
+
+    Lines that all sections share are given: that of ones, the first for what comes down, and the end of all.
+    """
+    ones, down, end = shared
+    products, end = _products(nodes, sizes, end)
     outside, end = _outside(nodes, [size.bond for size in sizes], end)
     factor = [-1] * len(nodes)
     for i in _scaling(nodes, unscaled):
         factor[i] = end
         end += 1
-    most_terms, most_bond = max(size.terms for size in sizes), max(size.bond for size in sizes)
-    ones, down, share, end = np.cumsum([end, 1, most_terms, most_bond]).tolist()
     of_nodes = []
     for i, node in enumerate(nodes):
         message, product, before = products[i]
@@ -185,7 +205,7 @@ def _placed(nodes: Sequence[Node], sizes: Sequence[_Sizes], unscaled: int) -> _L
             if len(inner) == 1 and nodes[inner[0]].separator == node.joined:
                 comes_down = outside[inner[0]]
         of_nodes.append(_NodeLines(message, product, before, outside[i], factor[i], comes_down))
-    return _Lines(of_nodes, ones, down, share, end)
+    return of_nodes, end
 
 
 class _Products(NamedTuple):
@@ -196,10 +216,10 @@ class _Products(NamedTuple):
     before: int
 
 
-def _products(nodes: Sequence[Node], sizes: Sequence[_Sizes]) -> tuple[list[_Products], int]:
+def _products(nodes: Sequence[Node], sizes: Sequence[_Sizes], start: int) -> tuple[list[_Products], int]:
     """Return the lines of messages up and of products, and the end of them all."""
     message, product, before = [-1] * len(nodes), [-1] * len(nodes), [-1] * len(nodes)
-    pool = LinePool()
+    pool = LinePool(start)
     for i, node in enumerate(nodes):
         if not isinstance(node, Clique):
             continue

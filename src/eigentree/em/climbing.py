@@ -204,7 +204,7 @@ class Problem(Objective):
     ) -> Problem:
         """Return the problem of rows on a graph, given the columns that may have missing cells."""
         expectation = Expectation.of(graph, gaps, len(rows.codes))
-        coded = expectation.coded(rows.codes, rows.weights)
+        coded = expectation.coded(rows.codes, rows.weights, often_by=threads)
         states = {name: graph.states[name] for name in graph.observed}
         prior = spread(expectation.layout, margins(rows.codes, rows.weights, states), pseudo_counts)
         return cls(expectation, coded, rows.first, prior, threads, single)

@@ -196,7 +196,13 @@ def _skeleton(graph: LatentGraph, missing: frozenset[str]) -> Skeleton:
     summed = {name for name in uses if name not in observed} | set(shared)
     families = {key: tuple(name for name in layout.axes[key] if name in summed) for key in tables}
     cliques, parents = _cliques(graph, families.values())
-    reading = [families[key] for key in tables if families[key] and set(layout.axes[key]) - summed]
+    columns = {key: tuple(name for name in layout.axes[key] if name not in summed) for key in tables}
+    read = [key for key in tables if families[key] and columns[key]]
+    reading = [families[key] for key in read]
+    weights = [0.0] * len(cliques)
+    for key, place in zip(read, homes(cliques, reading), strict=True):
+        weights[place] += sum(math.log2(graph.states[name]) for name in columns[key])
+    cliques, parents = _rooted_amid(cliques, parents, weights)
     cliques, parents = _below_separator(cliques, parents, reading, graph.states)
     placed = homes(cliques, [family for family in families.values() if family])
     home = dict(zip((key for key in tables if families[key]), placed, strict=True))
@@ -204,10 +210,9 @@ def _skeleton(graph: LatentGraph, missing: frozenset[str]) -> Skeleton:
     leaves: list[list[Leaf]] = [[] for _ in cliques]
     for key in tables:
         place = home.get(key, 0)
-        columns = tuple(name for name in layout.axes[key] if name not in summed)
-        if columns:
+        if columns[key]:
             separator = tuple(name for name in cliques[place] if name in families[key])
-            leaves[place].append(Leaf(separator, (key,), columns))
+            leaves[place].append(Leaf(separator, (key,), columns[key]))
         else:
             inner[place].append(key)
     marks: list[list[Leaf]] = [[] for _ in cliques]
@@ -250,6 +255,42 @@ def _fewer_cliques(
         into[i] = into[into[i]]
     number = {i: new for new, i in enumerate(kept)}
     return [cliques[i] for i in kept], [number[into[parents[i]]] if i else -1 for i in kept]
+
+
+def _rooted_amid(
+    cliques: list[Names], parents: list[int], weights: Sequence[float]
+) -> tuple[list[Names], list[int]]:
+    """Return the same tree, in preorder, from the clique that is nearest to all columns by what they may tell.
+
+    The fewer columns are below an edge, the more rows agree there, and are passed once.
+    """
+    links: list[list[int]] = [[] for _ in cliques]
+    below = list(weights)
+    for i in reversed(range(1, len(cliques))):
+        below[parents[i]] += below[i]
+        links[i].append(parents[i])
+        links[parents[i]].append(i)
+    root = 0
+    # Where no part that hangs from it weighs more than all others together.
+    while True:
+        heavier = [i for i in links[root] if parents[i] == root and 2 * below[i] > below[0]]
+        if not heavier:
+            break
+        (root,) = heavier
+    order, above, stack = [], {root: -1}, [root]
+    while stack:
+        i = stack.pop()
+        order.append(i)
+        further = sorted((j for j in links[i] if j not in above), reverse=True)
+        stack += further
+        for j in further:
+            # As high as a clique holds what it shares with those above: else separators of two sides meet in one.
+            shared, higher = set(_common(cliques[j], cliques[i])), i
+            while above[higher] >= 0 and shared <= set(cliques[above[higher]]):
+                higher = above[higher]
+            above[j] = higher
+    number = {i: new for new, i in enumerate(order)} | {-1: -1}
+    return [cliques[i] for i in order], [number[above[i]] for i in order]
 
 
 def _below_separator(

@@ -15,21 +15,19 @@ import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from eigentree.em.block_layout import BlockLayout
 from eigentree.em.cliques import Leaf, Skeleton
+from eigentree.em.passing import UNSCALED, UNSCALED_SINGLE, Passage, Rooms, SectionedRows, Sums, fewest_rows
 from eigentree.em.values import ValueLayout, totals
 from eigentree.engine.threads import in_order
-from eigentree.kernels.expected import Buffers, expected
-from eigentree.kernels.leaves import COPIES
-from eigentree.kernels.matrices import TILE_VECTORS
-from eigentree.kernels.vectors import REGISTER_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -41,14 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CodedRows", "Expectation", "ExpectedCounts", "Stretch"]
 
-CACHE_BYTES = 4 * 1024 * 1024
-"""What the messages of one block of rows may take; loops over fewer rows cost more than a miss of the cache."""
-
-ROWS_OF_BLOCK, CACHE_LINE = (30, 126), 64
-"""Fewest and most rows of a block in registers, and the bytes of a line of the cache."""
-
-UNSCALED, UNSCALED_SINGLE = 8, 3
-"""How many cliques multiply their messages before these are brought back into range; in single precision fewer."""
+LEAST_WORK = 500_000
+"""Rows times values of cliques from which on sections are worth their making; less is passed in a millisecond."""
 
 
 class CodedRows(NamedTuple):
@@ -60,11 +52,14 @@ class CodedRows(NamedTuple):
     weights : (rows,)
     line_weights : (lines,)
         Total weight of the rows that read each line of each leaf.
+    parts : tuple of SectionedRows
+        If they are to be passed again and again: the rows of each thread.
     """
 
     codes: Codes
     weights: Floats
     line_weights: Floats
+    parts: tuple[SectionedRows, ...] = ()
 
 
 class Stretch(NamedTuple):
@@ -106,14 +101,6 @@ class ExpectedCounts(NamedTuple):
         return ExpectedCounts(
             self.counts + other.counts, self.log_likelihood + other.log_likelihood, min(numbers, default=-1)
         )
-
-
-class _Sums(NamedTuple):
-    """What the compiled loop adds up over rows."""
-
-    sums: Floats
-    log_likelihood: float
-    impossible: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +156,12 @@ class Expectation:
         return self._block_layout(1)
 
     def _block_layout(self, unscaled: int) -> BlockLayout:
-        return BlockLayout.of(self.nodes, self.layout.graph.states, self._values.starts.tolist(), unscaled)
+        rooms = [self._rooms.of_node(i, node) for i, node in enumerate(self.nodes)]
+        return BlockLayout.of([self.nodes], self.layout.graph.states, [rooms], unscaled)
+
+    @cached_property
+    def _rooms(self) -> Rooms:
+        return Rooms.of(self._values)
 
     def leaf_codes(self, codes: Codes) -> Codes:
         """Return rows of codes, shape (rows, columns), as one line of codes for each leaf."""
@@ -210,10 +202,52 @@ class Expectation:
     def _leaves(self) -> list[Leaf]:
         return [node for node in self.nodes if isinstance(node, Leaf)]
 
-    def coded(self, codes: Codes, weights: Floats) -> CodedRows:
-        """Return rows of codes, shape (rows, columns), as the leaves read them."""
-        joint = self.leaf_codes(codes)
-        return CodedRows(joint, np.ascontiguousarray(weights, np.float64), self.line_weights(joint, weights))
+    def coded(self, codes: Codes, weights: Floats, often_by: int = 0) -> CodedRows:
+        """Return rows of codes, shape (rows, columns), as the leaves read them.
+
+        Parameters
+        ----------
+        codes : (rows, columns)
+        weights : (rows,)
+        often_by : int
+            How many threads will pass them again and again; 0 if they are to be passed a few times only.
+        """
+        joint, weights = self.leaf_codes(codes), np.ascontiguousarray(weights, np.float64)
+        rows = CodedRows(joint, weights, self.line_weights(joint, weights))
+        if not self._is_worth_sections(len(weights), often_by):
+            return rows
+        # Neighbouring rows are alike, so each thread has sections of its own.
+        pairs = pairwise(self._bounds(self._usual, len(weights), often_by))
+        return rows._replace(parts=tuple(part for pair in pairs for part in self._sectioned(rows, pair)))
+
+    def batches_of(self, rows: CodedRows, bounds: Sequence[int], often_by: int = 0) -> list[CodedRows]:
+        """Return consecutive rows in batches.
+
+        Parameters
+        ----------
+        rows : CodedRows
+        bounds : sequence of int
+            Where each batch starts, and where the last one ends.
+        often_by : int
+            As for `coded`.
+        """
+        batches = [self.part(rows, start, stop) for start, stop in pairwise(bounds)]
+        if not self._is_worth_sections(len(rows.weights), often_by):
+            return batches
+        shares = [self._bounds(self._usual, len(batch.weights), often_by) for batch in batches]
+        every = [start + place for start, share in zip(bounds, shares, strict=False) for place in share[:-1]]
+        parts = iter(self._sectioned(rows, [*every, bounds[-1]]))
+        return [
+            batch._replace(parts=tuple(islice(parts, len(share) - 1)))
+            for batch, share in zip(batches, shares, strict=True)
+        ]
+
+    def _is_worth_sections(self, rows: int, often_by: int) -> bool:
+        return often_by > 0 and rows * self._values.first_leaf >= LEAST_WORK
+
+    def _sectioned(self, rows: CodedRows, bounds: Sequence[int]) -> tuple[SectionedRows, ...]:
+        states = self.layout.graph.states
+        return SectionedRows.parts(self.nodes, self._values, states, rows.codes, rows.weights, bounds)
 
     def part(self, rows: CodedRows, start: int, stop: int) -> CodedRows:
         """Return some consecutive rows."""
@@ -239,13 +273,13 @@ class Expectation:
             that. Counts are then right to about six digits.
         """
         filled = self._values.filled(parameters)
-        found = self._found(filled.scaled, rows, threads, len(filled.scaled), single)
+        found = self._found(filled.scaled, rows, threads, True, single)
         return self._told(filled, found, rows.line_weights)
 
     def log_likelihood(self, parameters: Floats, rows: CodedRows, threads: int = 1, single: bool = False) -> float:
         """Return the log-likelihood of the rows, to the last bit that of a call, in a third of the time."""
         filled = self._values.filled(parameters)
-        return _whole(self._found(filled.scaled, rows, threads, 0, single), filled, rows.line_weights)
+        return _whole(self._found(filled.scaled, rows, threads, False, single), filled, rows.line_weights)
 
     def batches(self, parameters: Floats, codes: Codes, weights: Floats, size: int) -> Floats:
         """Return the expected counts of each batch of so many consecutive rows, shape (batches, parameters).
@@ -261,16 +295,16 @@ class Expectation:
         """
         filled = self._values.filled(parameters)
         values, transposed = filled.scaled, filled.scaled[self._values.transposed]
+        sums = np.empty((-(-len(weights) // size), len(values)))
         for layout in (self._usual, self._careful):
-            width, many = _width(size, values.itemsize), True if layout.many else None
-            lines, exponent = np.empty((layout.lines, width)), np.empty(width, np.int64)
-            sums, impossible = np.empty((-(-len(weights) // size), len(values))), -1
+            impossible = -1
             for number, each in enumerate(sums):
-                begin, end = number * size, min((number + 1) * size, len(weights))
-                buffers = Buffers(lines, exponent, np.zeros((COPIES, len(values))))
-                _, found = expected(layout.tree, values, transposed, codes, weights, begin, end, buffers, many)
-                impossible = max(impossible, found)
-                each[:] = buffers.sums.sum(axis=0)
+                passage = Passage.whole(
+                    layout, codes, weights, number * size, min((number + 1) * size, len(weights))
+                )
+                found = passage.passed(self._rooms, values, transposed, True)
+                impossible = max(impossible, found.impossible)
+                each[:] = found.sums
             if impossible < 0:
                 break
         counts: Floats = sums @ self._values.counting(filled)
@@ -301,9 +335,9 @@ class Expectation:
         """
         filled = self._values.filled(parameters)
 
-        def run(number: int) -> _Sums:
+        def run(number: int) -> Sums:
             stretch = read(number)
-            found = self._found(filled.scaled, stretch, 1, len(filled.scaled))
+            found = self._found(filled.scaled, stretch, 1, counted=True)
             return found if found.impossible < 0 else found._replace(impossible=stretch.first + found.impossible)
 
         sums, log_likelihood, impossible = np.zeros(len(filled.scaled)), 0.0, -1
@@ -311,101 +345,62 @@ class Expectation:
             sums += found.sums
             log_likelihood += found.log_likelihood
             impossible = found.impossible if impossible < 0 else impossible
-        return self._told(filled, _Sums(sums, log_likelihood, impossible), line_weights)
+        return self._told(filled, Sums(sums, log_likelihood, impossible), line_weights)
 
     def _found(
-        self, values: Floats, rows: CodedRows | Stretch, threads: int, counted: int, single: bool = False
-    ) -> _Sums:
-        """Return what the compiled loop adds up over all rows, in the least precision that does; so many sums."""
+        self, values: Floats, rows: CodedRows | Stretch, threads: int, counted: bool, single: bool = False
+    ) -> Sums:
+        """Return what all rows add up to, in the least precision that does."""
+        parts = rows.parts if isinstance(rows, CodedRows) else ()
         if single and self._single.many:
-            found = self._pass(self._single, values.astype(np.float32), rows, threads, counted)
+            passages = [part.single for part in parts] or self._passages(self._single, rows, threads)
+            found = self._passed(passages, values.astype(np.float32), counted)
             if found.impossible < 0 and np.isfinite(found.sums).all():
                 return found
-        found = self._pass(self._usual, values, rows, threads, counted)
-        return found if found.impossible < 0 else self._pass(self._careful, values, rows, threads, counted)
+        passages = [part.usual for part in parts] or self._passages(self._usual, rows, threads)
+        found = self._passed(passages, values, counted)
+        if found.impossible < 0:
+            return found
+        return self._passed(self._passages(self._careful, rows, threads), values, counted)
 
-    def _told(self, filled: Values, found: _Sums, line_weights: Floats) -> ExpectedCounts:
+    def _told(self, filled: Values, found: Sums, line_weights: Floats) -> ExpectedCounts:
         log_likelihood = _whole(found, filled, line_weights)
         return ExpectedCounts(self._values.counted(filled, found.sums), log_likelihood, found.impossible)
 
-    def _pass(
-        self,
-        layout: BlockLayout,
-        values: NDArray[np.floating[Any]],
-        rows: CodedRows | Stretch,
-        threads: int,
-        counted: int,
-    ) -> _Sums:
-        """Return what the compiled loop adds up over all rows."""
-        count = len(rows.weights)
-        block = _block(CACHE_BYTES // (values.itemsize * layout.lines), values.itemsize)
+    def _passages(self, layout: BlockLayout, rows: CodedRows | Stretch, threads: int) -> list[Passage]:
+        """Return what each thread has to do, if no section has rows of its own."""
+        bounds = self._bounds(layout, len(rows.weights), threads)
+        return [Passage.whole(layout, rows.codes, rows.weights, *each) for each in pairwise(bounds)]
+
+    def _bounds(self, layout: BlockLayout, count: int, threads: int) -> list[int]:
+        """Return where the rows of each thread start, and where the last one's end."""
+        threads = min(threads, -(-count // fewest_rows(layout, np.dtype(np.float64).itemsize)))
+        bounds: list[int] = np.linspace(0, count, threads + 1).astype(int).tolist()
+        return bounds
+
+    def _passed(self, passages: Sequence[Passage], values: NDArray[np.floating[Any]], counted: bool) -> Sums:
+        """Return what the rows of all passages add up to, each in a thread of its own."""
         transposed = values[self._values.transposed]
-        threads = min(threads, -(-count // block))
-        bounds = np.linspace(0, count, threads + 1).astype(int).tolist()
 
-        many, leaves = True if layout.many else None, self._values.first_leaf
+        def run(passage: Passage) -> Sums:
+            return passage.passed(self._rooms, values, transposed, counted)
 
-        def run(part: int) -> _Sums:
-            start, stop = bounds[part], bounds[part + 1]
-            size = min(block, _width(stop - start, values.itemsize))
-            sums = _empty((COPIES, _width_of_sums(counted)), np.dtype(np.float64))
-            # Cliques are counted in the first copy alone.
-            sums[0], sums[1:, leaves:] = 0.0, 0.0
-            lines = _empty((layout.lines, size), values.dtype)
-            buffers = Buffers(lines, np.empty(size, np.int64), sums)
-            log_likelihood, impossible = expected(
-                layout.tree, values, transposed, rows.codes, rows.weights, start, stop, buffers, many
-            )
-            sums[0, leaves:] += sums[1:, leaves:].sum(axis=0)
-            return _Sums(sums[0, :counted], log_likelihood, impossible)
-
-        if threads == 1:
-            return run(0)
-        with ThreadPoolExecutor(threads) as pool:
-            done = list(pool.map(run, range(threads)))
-        return _Sums(
+        if len(passages) == 1:
+            return run(passages[0])
+        with ThreadPoolExecutor(len(passages)) as pool:
+            done = list(pool.map(run, passages))
+        return Sums(
             np.sum([part.sums for part in done], axis=0),
             sum(part.log_likelihood for part in done),
             max(part.impossible for part in done),
         )
 
 
-def _whole(found: _Sums, filled: Values, line_weights: Floats) -> float:
+def _whole(found: Sums, filled: Values, line_weights: Floats) -> float:
     """Return a log-likelihood with what was taken out of the lines of leaves."""
     # Its logarithm is accounted for by counting lines.
     taken = math.log(2.0) * float(line_weights @ filled.exponents)
     return found.log_likelihood + taken if found.impossible < 0 else -math.inf
-
-
-def _empty(shape: tuple[int, int], kind: np.dtype[Any]) -> NDArray[Any]:
-    """Return an array that starts with a line of the cache: registers that lie in two lines take twice the time."""
-    size = math.prod(shape) * kind.itemsize
-    room = np.empty(size + CACHE_LINE, np.uint8)
-    start = -room.ctypes.data % CACHE_LINE
-    return room[start : start + size].view(kind).reshape(shape)
-
-
-def _width_of_sums(counted: int) -> int:
-    """Return how long a copy of the sums is, so that the next one starts with a line of the cache, too."""
-    step = CACHE_LINE // np.dtype(np.float64).itemsize
-    return -(-counted // step) * step
-
-
-def _block(rows: int, number_bytes: int) -> int:
-    """Return how many rows pass at a time, if about so many are best for the cache."""
-    fewest, most = (REGISTER_BYTES * bound // number_bytes for bound in ROWS_OF_BLOCK)
-    return _width(min(max(rows, fewest), most), number_bytes)
-
-
-def _width(rows: int, number_bytes: int) -> int:
-    """Return how long lines are for so many rows: a whole number of tiles, and an odd one of cache lines.
-
-    Else lines of messages would all fall into the same few places of the cache.
-    """
-    step = TILE_VECTORS * REGISTER_BYTES * CACHE_LINE // math.gcd(TILE_VECTORS * REGISTER_BYTES, CACHE_LINE)
-    step //= number_bytes
-    steps = -(-rows // step)
-    return step * (steps + 1 - steps % 2)
 
 
 def _expectation(graph: LatentGraph, missing: frozenset[str], leaves: tuple[tuple[Leaf, ...], ...]) -> Expectation:

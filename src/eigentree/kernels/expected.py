@@ -11,6 +11,8 @@ and the same rows pass through them at every iteration, which allows more:
 - Counts are summed up while the messages are in the cache; no row's posterior is ever stored.
 - With many states most work is in the matrices, which are multiplied in registers (`matrices`); leaves are looked
   up anew where their messages are needed (`leaves`), and products of siblings are made once.
+- What rows have in common below an edge is passed once: the part of the tree below is a section with rows of its
+  own, the kinds of rows that differ there. Its messages up are a table, which one more leaf above it reads.
 
 So a whole E-step takes about as long as the way up alone of `messages`, and a fourth to a tenth of its way up
 and down for a single column (HMMs of order 2 and 3 with 40 steps, a mixture of 12 columns).
@@ -19,7 +21,7 @@ and down for a single column (HMMs of order 2 and 3 with 40 steps, a mixture of 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,114 +32,9 @@ from eigentree.kernels.messages import HUGE, TINY
 from eigentree.kernels.vectors import lanes
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from eigentree.kernels.block_tree import BlockTree, Buffers
 
-    from eigentree.arrays import Floats, Integers
-
-__all__ = ["EDGE", "NODE", "BlockTree", "Buffers", "expected"]
-
-NODE = np.dtype(
-    [
-        ("bond", np.int64),
-        ("leaf", np.int64),
-        ("value", np.int64),
-        ("message", np.int64),
-        ("outside", np.int64),
-        ("factor", np.int64),
-        ("product", np.int64),
-        ("terms", np.int64),
-        ("before", np.int64),
-        ("down", np.int64),
-        ("first_edge", np.int64),
-        ("first_leaf", np.int64),
-        ("last_edge", np.int64),
-        ("blocks", np.int64),
-        ("rows", np.int64),
-        ("columns", np.int64),
-        ("row", np.int64),
-        ("column", np.int64),
-    ],
-    align=True,
-)
-"""A node of a `BlockTree`. Its fields are:
-
-bond
-    Size of its message to its parent.
-leaf
-    Which row of the codes a leaf reads, -1 for an inner node.
-value
-    Where its values start: (code, index on the bond) of a leaf, (block, row, column) of an inner node.
-message, outside
-    Lines of its message to its parent, and of the message from above to an inner node. The message of a leaf is -1
-    if it is over all products in their order, and multiplied as it is looked up.
-factor
-    The line where an inner node that brings its message back into range keeps what it multiplied by, or -1.
-product, terms
-    Lines of the products of the children's messages, and how many there are. Leaves that are stored are multiplied
-    first, then inner children, then other leaves. The products with the first of either kind may stand where its
-    message does.
-before
-    Lines of the products of all that is multiplied before an inner node at its parent, -1 if nothing is.
-down
-    Lines of what comes down to the products: of the message to an only inner child that sees all of them in their
-    order, or lines that all nodes share.
-first_edge, first_leaf, last_edge
-    Edges to the inner children, then to the leaves, the last one excluded.
-blocks, rows, columns
-    An inner node is a block-diagonal matrix: columns are products, rows are indices on the parent's bond.
-row, column
-    Where in `places` the list starts of the index on the parent's bond of each row of each block, and that of the
-    product of each column.
-"""
-
-EDGE = np.dtype([("child", np.int64), ("pick", np.int64)], align=True)
-"""An edge of a `BlockTree` from a node to a child: the child, and where in `places` the edge's picks start. These
-are the index on the child's bond of each product, and then all products in the order of that index."""
-
-
-class Buffers(NamedTuple):
-    """What a pass writes to.
-
-    Attributes
-    ----------
-    lines : (lines, block)
-        Messages, in double or in single precision. A block is a whole number of tiles, if nodes have many states.
-    exponent : (block,)
-        The power of two that each row's message lacks.
-    sums : (COPIES, values) or (COPIES, 0)
-        What is wanted is the sum of the copies: expected counts for a leaf, and for an inner node what becomes so
-        when multiplied by its values. Without room for them nothing is counted, and there is no pass down.
-    """
-
-    lines: Floats
-    exponent: Integers
-    sums: Floats
-
-
-class BlockTree(NamedTuple):
-    """A tree for expected counts as flat arrays; nodes in preorder.
-
-    Leaves read codes and inner nodes only join messages: a value of an inner node is then one number for all rows,
-    so that its loops need no look-up, and its count is a plain sum over rows. All messages are lines of one buffer,
-    one cell per row of data, and are named by the number of their first line.
-
-    Attributes
-    ----------
-    nodes : (nodes,) of `NODE`
-    edges : (edges,) of `EDGE`
-        Grouped by parent.
-    places : (all rows, columns and picks,)
-    ones, down, share : int
-        Lines of ones, of what comes down to the products, and to one leaf.
-    """
-
-    nodes: NDArray[Any]
-    edges: NDArray[Any]
-    places: Integers
-    ones: int
-    down: int
-    share: int
-
+__all__ = ["LOG_2", "expected"]
 
 LARGEST_OUTSIDE, LARGEST_SINGLE = 1e290, 1e30
 """Messages from above are cut here, so that none can meet a zero from below as an infinity; in single precision
@@ -149,6 +46,9 @@ LOWEST_SHIFT = -900
 SPOILED = 2.0**-100
 """In single precision a smaller message has lost digits. It is taken to be zero, which makes its row impossible:
 whoever asked has to ask again in double precision."""
+
+USUAL_SINGLE = 2.0**-10
+"""In single precision messages are brought back into range from here on, since siblings are multiplied before."""
 
 DOUBLE_BYTES = 8
 
@@ -290,6 +190,7 @@ def _to_range(node: Any, count: int, lines: Any, exponent: Any) -> None:
     """
     message, bond, factor = node.message, node.bond, node.factor
     spoiled = 0.0 if lines.itemsize == DOUBLE_BYTES else SPOILED
+    tiny = TINY if lines.itemsize == DOUBLE_BYTES else USUAL_SINGLE
     for r in range(count):
         lines[factor, r] = lines[message, r]
     for line in range(message + 1, message + bond):
@@ -300,7 +201,7 @@ def _to_range(node: Any, count: int, lines: Any, exponent: Any) -> None:
         lines[factor, r] = 1.0
         if size < spoiled:
             lines[factor, r] = 0.0
-        elif (size < TINY or size > HUGE) and size > 0.0:
+        elif (size < tiny or size > HUGE) and size > 0.0:
             shift = max(int(np.floor(np.log2(size))), LOWEST_SHIFT)
             lines[factor, r] = math.ldexp(1.0, -shift)
             exponent[r] += shift
@@ -320,15 +221,15 @@ def _outside_to_range(node: Any, count: int, lines: Any) -> None:
 
 
 @helper
-def _begin(tree: BlockTree, left: int, buffers: Buffers) -> int:
-    """Make lines ready for the next rows, of those that are left; return how many they are."""
+def _begin(tree: BlockTree, section: Any, begin: int, buffers: Buffers) -> int:
+    """Make lines ready for the next rows of a section; return how many they are."""
     lines, exponent = buffers.lines, buffers.exponent
-    count = int(min(lines.shape[1], left))
+    count = int(min(lines.shape[1], section.stop - begin))
     for r in range(count):
         lines[tree.ones, r] = 1.0
         exponent[r] = 0
     # What tiles find beyond the rows must count for nothing.
-    for line in range(lines.shape[0]):
+    for line in range(section.lines):
         for r in range(count, min(count + TILE_VECTORS * lanes(lines), lines.shape[1])):
             lines[line, r] = 0.0
     return count
@@ -349,6 +250,31 @@ def _turn(root: Any, weights: Any, begin: int, count: int, buffers: Buffers, so_
             if weight > 0.0:
                 impossible = begin + r
     return so_far, impossible
+
+
+@helper
+def _hand_up(section: Any, root: Any, begin: int, count: int, buffers: Buffers, values: Any) -> None:
+    """Write the messages of a section's root where a leaf of the section above reads them."""
+    lines, bond = buffers.lines, root.bond
+    for r in range(count):
+        place = section.table + (begin + r) * bond
+        for p in range(bond):
+            values[place + p] = lines[root.message + p, r]
+        buffers.exponents[section.kind + begin + r] = buffers.exponent[r]
+
+
+@helper
+def _hand_down(section: Any, root: Any, begin: int, count: int, buffers: Buffers, values: Any) -> None:
+    """Write the message from above to a section's root: what the rows of each kind have added up there.
+
+    A leaf counts products of messages from above and below. Where the latter is zero, nothing below can count.
+    """
+    lines, bond = buffers.lines, root.bond
+    for r in range(count):
+        table, above = section.table + (begin + r) * bond, section.above + (begin + r) * bond
+        for p in range(bond):
+            message = values[table + p]
+            lines[root.outside + p, r] = buffers.sums[above + p] / message if message > 0.0 else 0.0
 
 
 @helper
@@ -392,15 +318,70 @@ def _many_down(
                 multiply_by_leaf(leaf, values, codes, begin, begin + count, lines, node.down)
 
 
+@helper
+def _up(
+    tree: BlockTree,
+    section: Any,
+    values: Any,
+    transposed: Any,
+    codes: Any,
+    begin: int,
+    count: int,
+    buffers: Buffers,
+    many: bool | None,
+) -> None:
+    """Write the messages up of a section, for some of its rows."""
+    nodes, lines = tree.nodes, buffers.lines
+    for i in range(section.end - 1, section.first - 1, -1):
+        node = nodes[i]
+        if node.leaf >= 0:
+            if node.message >= 0:
+                look_up(node, values, codes, begin, count, lines)
+            continue
+        _join(node, tree, count, lines)
+        if many is None:
+            squares_up(node, tree.places, values, count, lines)
+        else:
+            _many_up(node, tree, values, transposed, codes, begin, count, lines)
+        if node.factor >= 0:
+            _to_range(node, count, lines, buffers.exponent)
+
+
+@helper
+def _down(
+    tree: BlockTree,
+    section: Any,
+    values: Any,
+    transposed: Any,
+    codes: Any,
+    begin: int,
+    count: int,
+    buffers: Buffers,
+    many: bool | None,
+) -> None:
+    """Pass what comes from above down a section, for some of its rows, and count."""
+    nodes, lines, sums = tree.nodes, buffers.lines, buffers.sums
+    for i in range(section.first, section.end):
+        node = nodes[i]
+        if node.leaf >= 0:
+            continue
+        _outside_to_range(node, count, lines)
+        if many is None:
+            squares_down(node, tree.places, transposed, count, lines, sums)
+            _count_leaves(node, tree, codes, begin, count, lines, sums)
+        else:
+            _many_down(node, tree, values, transposed, codes, begin, count, buffers)
+        _share_with_inner(node, tree, count, lines)
+
+
 @compiled
 def expected(
     tree: BlockTree,
+    sections: Any,
     values: Any,
     transposed: Any,
     codes: Any,
     weights: Any,
-    start: int,
-    stop: int,
     buffers: Buffers,
     many: bool | None = None,
 ) -> tuple[float, int]:
@@ -411,44 +392,42 @@ def expected(
 
     Parameters
     ----------
-    values, transposed : (values,)
-        As precise as the lines; the second with the blocks of inner nodes as (column, row).
-    codes : (leaves, rows)
-    start, stop : int
-        Which rows to pass through the tree.
+    sections : (sections,) of `SECTION`
+        Each stands behind the one that reads its table; the first has all rows.
+    values : (values and tables,)
+        As precise as the lines. The tables of sections are written.
+    transposed : (values,)
+        The blocks of inner nodes as (column, row).
+    codes : (codes of all sections,)
+    weights : (rows,)
+        Those of the first section.
     many : bool, optional
         Given if any node has many states. What these need is not compiled where it is None.
     """
-    nodes, lines, sums = tree.nodes, buffers.lines, buffers.sums
+    nodes, width = tree.nodes, buffers.lines.shape[1]
+    for s in range(sections.shape[0] - 1, 0, -1):
+        section = sections[s]
+        own = codes[section.codes : section.codes + section.leaves * section.rows]
+        own = own.reshape(section.leaves, section.rows)
+        for begin in range(section.start, section.stop, width):
+            count = _begin(tree, section, begin, buffers)
+            _up(tree, section, values, transposed, own, begin, count, buffers, many)
+            _hand_up(section, nodes[section.first], begin, count, buffers, values)
     log_likelihood, impossible = 0.0, -1
-    for begin in range(start, stop, lines.shape[1]):
-        count = _begin(tree, stop - begin, buffers)
-        for i in range(nodes.shape[0] - 1, -1, -1):
-            node = nodes[i]
-            if node.leaf >= 0:
-                if node.message >= 0:
-                    look_up(node, values, codes, begin, count, lines)
-                continue
-            _join(node, tree, count, lines)
-            if many is None:
-                squares_up(node, tree.places, values, count, lines)
+    for s in range(sections.shape[0]):
+        section = sections[s]
+        if s > 0 and buffers.sums.shape[0] == 0:
+            break
+        own = codes[section.codes : section.codes + section.leaves * section.rows]
+        own = own.reshape(section.leaves, section.rows)
+        for begin in range(section.start, section.stop, width):
+            count = _begin(tree, section, begin, buffers)
+            _up(tree, section, values, transposed, own, begin, count, buffers, many)
+            if s == 0:
+                log_likelihood, found = _turn(nodes[0], weights, begin, count, buffers, log_likelihood)
+                impossible = max(impossible, found)
             else:
-                _many_up(node, tree, values, transposed, codes, begin, count, lines)
-            if node.factor >= 0:
-                _to_range(node, count, lines, buffers.exponent)
-        log_likelihood, found = _turn(nodes[0], weights, begin, count, buffers, log_likelihood)
-        impossible = max(impossible, found)
-        if sums.shape[1] == 0:
-            continue
-        for i in range(nodes.shape[0]):
-            node = nodes[i]
-            if node.leaf >= 0:
-                continue
-            _outside_to_range(node, count, lines)
-            if many is None:
-                squares_down(node, tree.places, transposed, count, lines, sums)
-                _count_leaves(node, tree, codes, begin, count, lines, sums)
-            else:
-                _many_down(node, tree, values, transposed, codes, begin, count, buffers)
-            _share_with_inner(node, tree, count, lines)
+                _hand_down(section, nodes[section.first], begin, count, buffers, values)
+            if buffers.sums.shape[0] > 0:
+                _down(tree, section, values, transposed, own, begin, count, buffers, many)
     return log_likelihood, impossible

@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 
 from eigentree.kernels.compiling import helper, inlined
-from eigentree.kernels.vectors import FOUR, load_four, load_from, no_four, product, store, sum_of, transposed
+from eigentree.kernels.vectors import (
+    FOUR,
+    load_four,
+    load_from,
+    no_four,
+    product,
+    store,
+    store_at,
+    sum_of,
+    transposed,
+)
 
 __all__ = ["COPIES", "MANY_STATES", "count_codes", "count_products", "look_up", "multiply_by_leaf"]
 
@@ -76,10 +86,11 @@ def count_products(
     node: Any, codes: Any, begin: int, end: int, lines: Any, above: int, below: int, sums: Any
 ) -> None:
     """Add the products of two messages to each row's code, for a leaf of many states that is not stored."""
-    last = end - 1
+    last, apart, ahead = end - 1, node.apart, node.sums - node.value
     for r in range(begin, end, FOUR):
-        i, j = _line_of(node, codes, r), _line_of(node, codes, min(r + 1, last))
-        k, m = _line_of(node, codes, min(r + 2, last)), _line_of(node, codes, min(r + 3, last))
+        i, j = ahead + _line_of(node, codes, r), ahead + apart + _line_of(node, codes, min(r + 1, last))
+        k = ahead + 2 * apart + _line_of(node, codes, min(r + 2, last))
+        m = ahead + 3 * apart + _line_of(node, codes, min(r + 3, last))
         for start in range(0, node.bond, FOUR):
             p = min(start, node.bond - FOUR)
             x, y = above + p, below + p
@@ -93,10 +104,10 @@ def count_products(
                 b = no_four(lines) if p + 1 < start else b
                 c = no_four(lines) if p + 2 < start else c
             a, b, c, d = transposed(a, b, c, d)
-            store(sums, 0, i + p, sum_of(load_four(sums, 0, i + p), a))
-            store(sums, 1, j + p, sum_of(load_four(sums, 1, j + p), b))
-            store(sums, 2, k + p, sum_of(load_four(sums, 2, k + p), c))
-            store(sums, 3, m + p, sum_of(load_four(sums, 3, m + p), d))
+            store_at(sums, i + p, sum_of(load_from(sums, i + p), a))
+            store_at(sums, j + p, sum_of(load_from(sums, j + p), b))
+            store_at(sums, k + p, sum_of(load_from(sums, k + p), c))
+            store_at(sums, m + p, sum_of(load_from(sums, m + p), d))
 
 
 @helper
@@ -106,18 +117,19 @@ def count_codes(node: Any, codes: Any, begin: int, count: int, lines: Any, sourc
     bond, one = np.uintp(node.bond), np.uintp(1)
     whole = count - count % COPIES
     for p in range(0, node.bond - 1, 2):
-        start = np.uintp(node.value + p)
         for r in range(0, whole, COPIES):
             for k in range(COPIES):
+                start = np.uintp(node.sums + k * node.apart + p)
                 place = start + np.uintp(codes[leaf, begin + r + k]) * bond
-                sums[k, place] += lines[source + p, r + k]
-                sums[k, place + one] += lines[source + p + 1, r + k]
+                sums[place] += lines[source + p, r + k]
+                sums[place + one] += lines[source + p + 1, r + k]
     if node.bond % 2 == 1:
-        start, last = np.uintp(node.value + node.bond - 1), source + node.bond - 1
+        last = source + node.bond - 1
         for r in range(0, whole, COPIES):
             for k in range(COPIES):
-                sums[k, start + np.uintp(codes[leaf, begin + r + k]) * bond] += lines[last, r + k]
+                start = np.uintp(node.sums + k * node.apart + node.bond - 1)
+                sums[start + np.uintp(codes[leaf, begin + r + k]) * bond] += lines[last, r + k]
     for r in range(whole, count):
-        place = node.value + np.intp(codes[leaf, begin + r]) * node.bond
+        place = node.sums + np.intp(codes[leaf, begin + r]) * node.bond
         for p in range(node.bond):
-            sums[0, place + p] += lines[source + p, r]
+            sums[place + p] += lines[source + p, r]

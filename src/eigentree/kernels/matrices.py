@@ -19,10 +19,11 @@ from eigentree.kernels.vectors import (
     add_product,
     lanes,
     load,
-    load_four,
+    load_from,
     nothing,
     spread,
     store,
+    store_at,
     sum_of,
     totals_of,
 )
@@ -162,7 +163,7 @@ def _store_three(lines: Any, line: int, start: int, a: Any, b: Any, c: Any) -> N
 @helper
 def dot_tiles(node: Any, places: Any, count: int, lines: Any, sums: Any) -> None:
     """Count each value's messages: add up the products of lines above and below, for many rows and columns."""
-    rows, columns, value, row, column = node.rows, node.columns, node.value, node.row, node.column
+    rows, columns, total, row, column = node.rows, node.columns, node.sums, node.row, node.column
     width = lanes(lines)
     for _ in range(node.blocks):
         i = 0
@@ -203,15 +204,15 @@ def dot_tiles(node: Any, places: Any, count: int, lines: Any, sums: Any) -> None
                     b = f = o = nothing(lines)
                 if j + 2 < start:
                     c = g = m = nothing(lines)
-                place = value + i * columns + j
-                store(sums, 0, place, sum_of(load_four(sums, 0, place), totals_of(a, b, c, d)))
+                place = total + i * columns + j
+                store_at(sums, place, sum_of(load_from(sums, place), totals_of(a, b, c, d)))
                 place += columns
-                store(sums, 0, place, sum_of(load_four(sums, 0, place), totals_of(e, f, g, h)))
+                store_at(sums, place, sum_of(load_from(sums, place), totals_of(e, f, g, h)))
                 if three:
                     place += columns
-                    store(sums, 0, place, sum_of(load_four(sums, 0, place), totals_of(k, o, m, n)))
+                    store_at(sums, place, sum_of(load_from(sums, place), totals_of(k, o, m, n)))
             i += 3 if three else 2
-        value += rows * columns
+        total += rows * columns
         row += rows
         column += columns
 
@@ -245,6 +246,7 @@ def squares_down(node: Any, places: Any, flipped: Any, count: int, lines: Any, s
     The flipped values hold a node's blocks as (column, row).
     """
     rows, columns, value, row, column = node.rows, node.columns, node.value, node.row, node.column
+    total = node.sums
     above, product, down = node.outside, node.product, node.down
     for _ in range(node.blocks):
         for j in range(0, columns - 1, 2):
@@ -253,18 +255,19 @@ def squares_down(node: Any, places: Any, flipped: Any, count: int, lines: Any, s
             first, second = value + j * rows, value + (j + 1) * rows
             for i in range(0, rows - 1, 2):
                 p, q = above + places[row + i], above + places[row + i + 1]
-                totals = _mix_and_dot_square(lines, a, b, flipped, first + i, second + i, p, q, c, d, count, i > 0)
-                place = value + i * columns + j
-                sums[0, place] += totals[0]
-                sums[0, place + 1] += totals[1]
-                sums[0, place + columns] += totals[2]
-                sums[0, place + columns + 1] += totals[3]
+                found = _mix_and_dot_square(lines, a, b, flipped, first + i, second + i, p, q, c, d, count, i > 0)
+                place = total + i * columns + j
+                sums[place] += found[0]
+                sums[place + 1] += found[1]
+                sums[place + columns] += found[2]
+                sums[place + columns + 1] += found[3]
         for j in range(columns):
             a = places[column + j]
             for i in range(0 if j == columns - columns % 2 else rows - rows % 2, rows):
                 p = above + places[row + i]
                 _mix(lines, down + a, flipped[value + j * rows + i], p, count, i > 0)
-                sums[0, value + i * columns + j] += _dot(lines, p, product + a, count)
+                sums[total + i * columns + j] += _dot(lines, p, product + a, count)
         value += rows * columns
+        total += rows * columns
         row += rows
         column += columns
