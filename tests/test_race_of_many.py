@@ -60,9 +60,9 @@ def run(
     entered: list[Any] = []
     enter = Field.enter
 
-    def noted(self: Field, start: Start, heats: Any) -> None:
+    def noted(self: Field, start: Start, heats: Any, waiting: int) -> None:
         entered.append((self, start))
-        enter(self, start, heats)
+        enter(self, start, heats, waiting)
 
     monkeypatch.setattr(Field, "enter", noted)
     first = len(course.parts(np.random.default_rng(0))[0].rows.weights)

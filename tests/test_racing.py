@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import pickle
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -19,8 +20,10 @@ from eigentree.em.course import Course, part_of
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.entrants import KINDS, Office
 from eigentree.em.expectation import Expectation
+from eigentree.em.field import Field
 from eigentree.em.parameters import ParameterLayout
-from eigentree.em.starts import Classes, carried, seeded
+from eigentree.em.rounds import Round
+from eigentree.em.starts import Classes, Start, carried, seeded
 
 SOME = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -179,6 +182,41 @@ def test_where_two_starts_agree_no_more_enter_and_a_kind_that_is_asked_for_enter
     asked = et.EMJunctionTree(truth.graph, 5, init="mixture", pseudo_counts=0.0, random_state=0).fit(rows)
     assert len(asked.start_.heats[0].standings) == 5
     assert_allclose(race.history_[-1], asked.history_[-1], rtol=1e-6)
+
+
+def entered(monkeypatch: pytest.MonkeyPatch, structure: object, rows: np.ndarray) -> tuple[int, et.EMJunctionTree]:
+    """How many starts a fit without pseudo-counts makes, and the fit."""
+    made = []
+    original = Field.enter
+
+    def enter(self: Field, start: Start, heats: Sequence[Round], waiting: int) -> None:
+        made.append(start.name)
+        original(self, start, heats, waiting)
+
+    monkeypatch.setattr(Field, "enter", enter)
+    model = et.EMJunctionTree(structure, pseudo_counts=0.0, random_state=0).fit(rows)
+    return len(made), model
+
+
+@pytest.mark.parametrize("structure", [et.zoo.Mixture(2), et.zoo.HMM(order=1, hidden_states=2)])
+def test_few_rows_are_raced_on_by_a_dozen_starts_where_all_agree(
+    monkeypatch: pytest.MonkeyPatch, structure: object
+) -> None:
+    # Two classes far apart have but one top, whatever hidden variables are made of them.
+    rows = np.repeat([[0] * 6, [1] * 6], 30, axis=0)
+    rows[np.random.default_rng(0).random(rows.shape) < 0.05] ^= 1
+    made, model = entered(monkeypatch, structure, rows)
+    assert made == 12
+    assert len(model.start_.heats[0].standings) == 4
+
+
+def test_few_rows_are_raced_on_by_more_starts_where_they_disagree(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Classes of noise: there are as many tops as ways to begin, and the last of 34 starts may find the highest.
+    noise = np.random.default_rng(0).integers(0, 2, (150, 8))
+    made, model = entered(monkeypatch, et.zoo.Mixture(4), noise)
+    assert made >= 33
+    few = et.EMJunctionTree(et.zoo.Mixture(4), 6, init="mixture", pseudo_counts=0.0, random_state=0).fit(noise)
+    assert model.history_[-1] > few.history_[-1]
 
 
 def test_the_usual_tolerance_is_a_share_of_chance_error_only_where_many_rows_differ() -> None:

@@ -70,7 +70,7 @@ CLASS_STOPPING = Stopping("gain", 1e-5)
 VIEWS = 6
 
 FEW_ROWS, FEW_ROWS_TIMES = 2_000, 3
-"""With no more rows that differ, so many times as many starts run: they cost little, and optima are many."""
+"""With no more rows that differ, so many times as many starts can run: they cost little, and optima are many."""
 
 
 class Entrant(NamedTuple):

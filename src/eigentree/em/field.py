@@ -37,8 +37,13 @@ LEVEL = 1e-4
 AT_ONE_TOP = 3
 """Where rows are many, and hidden variables too, no more enter once so many starts have arrived at one height."""
 
+FIRST_OF_FEW, AT_ONE_TOP_OF_FEW = 4, 12
+"""Where rows are few, so many starts run first, and no more enter once so many have come to one height. There are
+latent classes whose highest top one start in three or four reaches, and another top all others: fewer that agree
+would too often be those others."""
+
 STAY_TIMES = 6
-"""Where rows are few all starts enter at once, and so many times as many stay: optima are close to each other."""
+"""Where rows are few so many times as many starts stay: optima are close to each other."""
 
 CHANCE = 0.5
 """By so much, over the root of the number of draws, chance alone can put a start ahead on a part of the rows."""
@@ -143,7 +148,7 @@ class Field:
         self._few_rows = len(part.rows.weights) <= FEW_ROWS and not self._is_curved
         self._many_hidden = len(course.graph.hidden) > 1
         self._problem = course.whole if self.is_last else course.problem(part.rows, 1)
-        self._at_once = at_once or self._few_rows
+        self._at_once = at_once or (self._few_rows and not self.is_last)
         self._times = STAY_TIMES if self._few_rows else 1
         many_rows = course.has_many_rows
         if many_rows and self._many_hidden and part.is_first and not self.is_last and not self._is_curved:
@@ -153,32 +158,59 @@ class Field:
         )
         self._settled = False
         self._agree = False
+        self._is_still = False
+        self._left: list[float] = []
         self._heights: defaultdict[int, list[float]] = defaultdict(list)
 
-    def opened(self) -> None:
-        """Let no more starts enter where the leader has arrived before."""
+    def opened(self, heat: Round) -> None:
+        """Let no more starts enter where the leader has arrived before; on few rows, only once all have."""
         self._settled |= bool(self.runners) and self.runners[0].arrived
+        is_last = heat is self.rounds[-1]
+        self._is_still |= bool(self.runners) and (is_last or all(runner.arrived for runner in self.runners))
 
     def has_room(self, heat: Round) -> bool:
         """Return whether one more start may enter: one at least, and no more where it no longer matters."""
         if not self.runners or self._at_once:
             return True
+        if self._few_rows:
+            is_known = self._as_high() >= AT_ONE_TOP_OF_FEW
+            return len(self.entered) < FIRST_OF_FEW or (self._is_still and not is_known)
         is_known = self._settled or len(self._at_the_top()) >= AT_ONE_TOP
         return len(self.entered) < heat.entered * self._times and not is_known
 
-    def enter(self, start: Start, heats: Sequence[Round]) -> None:
-        """Let a start run all heats so far, or as many as those who ran them before let it stay in."""
+    def enter(self, start: Start, heats: Sequence[Round], waiting: int = 0) -> None:
+        """Let a start run all heats so far, or as many as those who ran them before let it stay in.
+
+        Parameters
+        ----------
+        start : Start
+        heats : sequence of Round
+        waiting : int
+            How many may still enter after it.
+        """
         runner = _Runner(start.name, self._climbed(start), start.curvature)
+        # Whoever might be the first to end elsewhere is not left behind.
+        is_judged = not self._few_rows or self._as_high() < len(self.entered)
         for number, heat in enumerate(heats):
             self.run(runner, heat)
             if number < len(heats) - 1:
-                ahead = sum(height > runner.height for height in self._heights[number])
+                runner.is_out = is_judged and self._is_beaten(runner, number, heat, waiting)
                 self._heights[number].append(runner.height)
-                runner.is_out = ahead >= heat.most * self._times
             if runner.is_out:
                 break
         self.runners.append(runner)
         self.entered.append(start)
+
+    def _is_beaten(self, runner: _Runner, number: int, heat: Round, waiting: int) -> bool:
+        """Return whether a start that enters late is no match for those who ran a heat before it."""
+        before, most = self._heights[number], heat.most * self._times
+        ahead = sum(height > runner.height for height in before)
+        if not self._few_rows:
+            return ahead >= most
+        # Most enter late where rows are few: the share of them stays that would if all ran side by side.
+        entered = len(self.entered) + 1
+        has_hope = self._has_hope(runner, heat, max(before, default=-math.inf))
+        return not has_hope or ahead * (entered + waiting) >= most * entered
 
     @property
     def _chance(self) -> float:
@@ -199,10 +231,10 @@ class Field:
         most, stopping = self._course.max_iter, self._good_enough()
         return climbed(self._problem, start.parameters, stopping, most, True, curvature=start.curvature)
 
-    def _has_hope(self, runner: _Runner, heat: Round) -> bool:
+    def _has_hope(self, runner: _Runner, heat: Round, highest: float) -> bool:
         """Return whether a start might get ahead of the leader, by as much as it gained in a heat or a multiple."""
         hope = SLOW_HOPE if heat.slow and self._many_hidden else 1.0
-        enough = self.runners[0].height + self._matters - CHANCE / math.sqrt(self._draws) * self._problem.weight
+        enough = highest + self._matters - CHANCE / math.sqrt(self._draws) * self._problem.weight
         return not runner.is_out and runner.height + (not runner.arrived) * hope * runner.gain > enough
 
     @property
@@ -277,6 +309,12 @@ class Field:
         same = [runner for runner in others if runner.arrived and runner.height >= enough]
         return [leader, *same] if leader.arrived else []
 
+    def _as_high(self) -> int:
+        """Return how many have come as high as the leader, those who were left behind included."""
+        heights = self._left + [runner.height for runner in self.runners]
+        enough = max(heights, default=0.0) - LEVEL * self._problem.weight
+        return sum(height >= enough for height in heights)
+
     def closed(self, number: int, heat: Round) -> Heat:
         """Return what a heat showed, the leader first, and keep those that might win."""
         weight = self._problem.weight
@@ -286,11 +324,14 @@ class Field:
         self._heights[number] += [runner.height for runner in self.runners if not runner.is_out]
         leader, *others = self.runners
         same = self._at_the_top()
-        hopeful = [runner for runner in others if self._has_hope(runner, heat) and runner not in same]
+        hopeful = [
+            runner for runner in others if self._has_hope(runner, heat, leader.height) and runner not in same
+        ]
         if self._is_level():
             self._settled = self._agree = True
             hopeful = hopeful if self._many_hidden else []
         self.runners = [leader, *hopeful][: heat.most * self._times]
+        self._left += [runner.height for runner in others if runner not in self.runners]
         return Heat(len(self._problem.rows.weights), steps, standings)
 
     def standing(self, heats: Sequence[Heat], absent: Mapping[str, str]) -> Standing:

@@ -11,6 +11,10 @@ what climbs higher from there takes its place.
 Two starts begin, and others enter before later heats, once the leader's climb proves to be long; they run the heats
 that they missed. So what a race costs is in proportion to what it decides: where a climb is short, few are tried.
 
+Where rows are few, steps cost little, and optima are many and close to each other. Four starts run to the end, and
+others follow, one after the other, until a dozen have come to one height: it takes many starts to find the highest
+of several tops, and fewer to see that there is but one.
+
 Where rows are many, the spectral start runs alone at first. Its tables come from moments of all rows. If a climb on
 a part of the rows gains little more from them than chance makes of that part, moments and likelihood have led to
 the same place, and no other start is asked. Else all starts race, that one among them as it was made, unless the
@@ -95,7 +99,7 @@ def _run(
 ) -> Iterator[Standing]:
     """Yield how a race stands while all heats on a part of the rows are run, which are added to those before."""
     for number, heat in enumerate(field.rounds):
-        field.opened()
+        field.opened(heat)
         for runner in field.runners:
             field.run(runner, heat)
             yield field.standing(heats, absent)
@@ -106,7 +110,7 @@ def _run(
             except EigentreeError as error:
                 absent[entrant.name] = str(error)
                 continue
-            field.enter(start, field.rounds[: number + 1])
+            field.enter(start, field.rounds[: number + 1], len(waiting))
             yield field.standing(heats, absent)
         if not field.runners:
             return
