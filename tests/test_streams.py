@@ -272,6 +272,14 @@ def test_files_that_are_wrong_are_named(tmp_path: Path) -> None:
     ragged.write_text("a,a\n1,2\n")
     with pytest.raises(et.DataError, match=r"ragged.csv' has two columns 'a'"):
         stream_of(ragged)
+    for text in ("a;b\n1;2\n", "a\tb\n1\t2\n"):
+        ragged.write_text(text)
+        with pytest.raises(
+            et.FileError, match=r"the first line of .*ragged.csv' is one name, 'a.+b'; cells are sep"
+        ):
+            stream_of(ragged)
+    ragged.write_text('"a, b"\n1\n')
+    assert stream_of(ragged).names == ("a, b",)
     with pytest.raises(et.FileError, match=r"there is no file .*absent.csv"):
         stream_of(tmp_path / "absent.csv")
     with pytest.raises(et.FileError, match=r"no file fits the pattern"):
