@@ -480,6 +480,8 @@ def test_numbers_as_names_of_columns_are_names_unless_they_count() -> None:
     years = frame.set_axis([2018, 2019, 2020, 2021], axis=1)
     model = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0, max_iter=3).fit(years)
     assert_array_equal(model.score_samples(years[[2021, 2020, 2019, 2018]]), model.score_samples(years))
+    with pytest.raises(et.GraphError, match="has no variable 2020; did you mean '2020'"):
+        model.predict_proba(years, target=2020)
     with pytest.raises(et.DataError, match="column 2 has no name, counted from 0; rename or drop it"):
         et.learn_structure(years.rename(columns={2020: ""}))
     with pytest.raises(et.DataError, match="the frame has two columns '1'"):

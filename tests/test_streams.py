@@ -424,3 +424,10 @@ def test_files_need_pyarrow_and_say_so(tmp_path: Path, monkeypatch: pytest.Monke
         model.score_samples_to(codes, tmp_path / "scores.parquet")
     # Batches of other libraries do not.
     assert et.Statistics.of(iter([codes[:4], codes[4:]]), et.zoo.Mixture(2)).rows == 30
+
+
+def test_a_lazy_frame_is_to_be_collected_for_answers_in_memory() -> None:
+    frame = pl.DataFrame({"a": [0, 1, None, 1] * 10, "b": [0, 1, 1, 0] * 10})
+    model = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0, max_iter=2).fit(frame)
+    with pytest.raises(et.DataError, match=r"impute_to writes .* read the rows first, as with X.collect\(\)"):
+        model.impute(frame.lazy())
