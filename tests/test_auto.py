@@ -371,13 +371,18 @@ def test_a_search_is_shown_as_text_as_rows_and_as_a_plot(model: et.EMJunctionTre
 
 
 def test_the_time_left_is_that_of_all_passes_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, now = _Clock(), iter([10.0, 12.0, 14.0, 50.0])
+    clock, now = _Clock(), iter([10.0, 12.0, 14.0, 15.0, 40.0, 43.0, 50.0, 51.0])
     monkeypatch.setattr("eigentree.em.progress.time.monotonic", lambda: next(now))
-    size = Size(4, 1)
-    clock.left(Searched((), size, 1, 10, 2))
+    size, one = Size(4, 1), (object(),)
+    assert clock.left(Searched((), size, 1, 10, 2)) is None
     assert clock.left(Searched((), size, 2, 10, 2)) == pytest.approx(2.0 * (8 + 20))
-    assert clock.left(Searched((), size, 3, 10, 0)) == pytest.approx(2.0 * 7)
-    assert clock.left(Searched((), Size(8, 1), 1, 10, 0)) == 0.0
+    assert clock.left(Searched((), size, 3, 10, 2)) == pytest.approx(2.0 * (7 + 20))
+    # One is learned; the next needs no time of its own to tell how long it takes, and its start is no pass.
+    assert clock.left(Searched(one, size, 10, 10, 1)) == pytest.approx(2.0 * 10)
+    assert clock.left(Searched(one, size, 1, 10, 0)) == pytest.approx(2.0 * 9)
+    assert clock.left(Searched(one, size, 2, 10, 0)) == pytest.approx(3.0 * 8)
+    assert clock.left(Searched(one, size, 10, 10, 0)) is None
+    assert clock.left(Searched(one, Size(8, 1), 1, 10, 0)) is None
 
 
 def test_an_unfinished_figure_is_a_dash() -> None:

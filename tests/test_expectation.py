@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from brute_force import all_rows
 from em_problems import brute_counts, by_table, counted, is_learned, problems
+from growth import steps_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -17,7 +18,7 @@ import eigentree as et
 from eigentree.em import expectation as expectation_module
 from eigentree.em import passing
 from eigentree.em.block_layout import BlockLayout, Room
-from eigentree.em.cliques import MOST_CHILDREN, Clique
+from eigentree.em.cliques import MOST_CHILDREN, Clique, Skeleton
 from eigentree.em.distinct import DistinctRows
 from eigentree.em.expectation import Expectation
 from eigentree.em.parameters import ParameterLayout
@@ -343,3 +344,11 @@ def test_rows_of_weight_zero_are_left_out() -> None:
     }
     assert np.array_equal(rows[first], codes)
     assert 0 not in first
+
+
+def test_the_skeleton_of_a_wide_mixture_takes_time_in_proportion_to_its_columns() -> None:
+    def steps(columns: int) -> int:
+        graph = et.zoo.mixture(columns, 3, 2)
+        return steps_of(lambda: Skeleton.of(graph, frozenset()))
+
+    assert steps(400) <= 2.3 * steps(200)

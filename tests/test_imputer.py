@@ -233,7 +233,10 @@ def test_errors_say_what_is_wrong() -> None:
         with pytest.raises(NotFittedError, match="JunctionTreeImputer instance is not fitted yet"):
             ask()
     with pytest.raises(et.ParameterError, match="estimator is a SpectralJunctionTree, an EMJunctionTree or an"):
-        et.JunctionTreeImputer(et.zoo.Mixture(2)).fit(HOLED)
+        et.JunctionTreeImputer(3).fit(HOLED)
+    for structure in ("auto", et.zoo.Mixture(2)):
+        with pytest.raises(et.ParameterError, match=r"a structure is wrapped, as in EMJunctionTree\(['M]"):
+            et.JunctionTreeImputer(structure).fit(HOLED)
     with pytest.raises(et.ParameterError, match="method is 'mode' or 'sample', not 'median'"):
         imputer(method="median").fit(HOLED)
     with pytest.raises(et.ParameterError, match=r"transform is 'default' or .* or None, not 'dask'"):

@@ -20,6 +20,7 @@ from numpy.testing import assert_array_equal
 import eigentree as et
 from eigentree.data.columns import Columns
 from eigentree.data.labels import Bins
+from eigentree.data.looking import Look
 
 COLOURS = ("blue", "green", "red")
 NETWORK = et.LatentNetwork.random(et.zoo.mixture(4, 2, [3, 2, 2, 3]), seed=5)
@@ -324,6 +325,26 @@ def test_measurements_are_told_from_codes() -> None:
     assert Columns.learned(floats).labels("a") == (1, 2)
 
 
+@pytest.mark.parametrize("declared", [False, True])
+def test_labels_that_name_their_rows_are_told(declared: bool) -> None:
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"id": [f"m{row}" for row in range(100)], "b": random.integers(0, 2, 100)})
+    frame.loc[:4, "id"] = None
+    if declared:
+        frame = frame.astype({"id": "category"})
+    told = "column 'id' has 95 different labels in 95 rows, as names of rows have; .* drop the column"
+    with pytest.warns(RuntimeWarning, match=told):
+        Columns.learned(frame)
+    with pytest.warns(RuntimeWarning, match=told):
+        Columns.learned(Look.of(frame[:30]) + Look.of(frame[30:]))
+    with pytest.warns(RuntimeWarning, match=told):
+        et.learn_structure(frame)
+    # Nobody is told who says which labels there are, or has two rows of each, or few of them.
+    Columns.learned(frame, {"id": [f"m{row}" for row in range(100)]})
+    Columns.learned(pd.concat([frame, frame]))
+    Columns.learned(frame.head(30).astype(str))
+
+
 @pytest.mark.parametrize("whole", [False, True])
 def test_numbers_are_cut_into_bins_and_drawn_inside_them(whole: bool) -> None:
     random = np.random.default_rng(1)
@@ -459,6 +480,10 @@ def test_numbers_as_names_of_columns_are_names_unless_they_count() -> None:
     years = frame.set_axis([2018, 2019, 2020, 2021], axis=1)
     model = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0, max_iter=3).fit(years)
     assert_array_equal(model.score_samples(years[[2021, 2020, 2019, 2018]]), model.score_samples(years))
+    with pytest.raises(et.GraphError, match="has no variable 2020; did you mean '2020'"):
+        model.predict_proba(years, target=2020)
+    with pytest.raises(et.DataError, match="column 2 has no name, counted from 0; rename or drop it"):
+        et.learn_structure(years.rename(columns={2020: ""}))
     with pytest.raises(et.DataError, match="the frame has two columns '1'"):
         Columns.learned(pd.DataFrame([[0, 1]], columns=[1, "1"]))
     unnamed = model_of(np.array(LISTS, object))

@@ -98,6 +98,7 @@ def test_missing_cells_are_left_out_pair_by_pair(method: Any) -> None:
     ],
     ids=["constants", "one column", "two columns", "three", "copies", "one row", "never together", "all different"],
 )
+@pytest.mark.filterwarnings("ignore:column .* as names of rows have")
 def test_degenerate_tables_have_structures_that_can_be_fitted(rows: np.ndarray, method: Any) -> None:
     graph = et.learn_structure(rows, method, hidden_states=2)
     assert len(graph.edges) == len(graph.names) - 1
@@ -139,6 +140,11 @@ def test_hidden_variables_tell_more_than_none() -> None:
         ({"method": ROWS}, et.ParameterError, "method is"),
         ({"hidden_states": 0}, et.GraphError, "hidden_states is a whole number of at least 1, not 0"),
         ({"hidden_states": "8"}, et.GraphError, "hidden_states is a whole number"),
+        (
+            {"hidden_states": "auto"},
+            et.GraphError,
+            r"not 'auto': held-out rows choose it, which EMJunctionTree\('auto'\)",
+        ),
         ({"method": METHODS[1], "hidden_states": None}, et.ParameterError, "needs a number of hidden_states"),
         ({"X": []}, et.DataError, "give at least one row"),
         ({"X": np.zeros((0, 3), int)}, et.DataError, "give at least one"),

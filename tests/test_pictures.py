@@ -179,6 +179,17 @@ def test_of_several_hidden_variables_one_is_drawn_and_many_states_are_left_out()
     assert sorted(shown, reverse=True) == [round(100 * share) for share in shares]
 
 
+def test_titles_of_profiles_end_where_the_picture_does() -> None:
+    names = ["h_stalk-color-above-ring", "h_spore-print-color"]
+    edges = [(names[0], names[1]), *((name, f"a long name of a column {name}") for name in names)]
+    graph = et.LatentGraph({name: 2 for edge in edges for name in edge}, edges, names)
+    ax = et.plot.profiles(et.LatentNetwork.random(graph, seed=0))
+    rendered(ax)
+    title = ax.title.get_window_extent()
+    assert title.x0 >= 0
+    assert title.x1 <= ax.figure.bbox.x1
+
+
 def test_learning_curves_are_histories() -> None:
     ax = et.plot.learning_curve(RACED)
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), RACED.history_)

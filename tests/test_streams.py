@@ -272,6 +272,14 @@ def test_files_that_are_wrong_are_named(tmp_path: Path) -> None:
     ragged.write_text("a,a\n1,2\n")
     with pytest.raises(et.DataError, match=r"ragged.csv' has two columns 'a'"):
         stream_of(ragged)
+    for text in ("a;b\n1;2\n", "a\tb\n1\t2\n"):
+        ragged.write_text(text)
+        with pytest.raises(
+            et.FileError, match=r"the first line of .*ragged.csv' is one name, 'a.+b'; cells are sep"
+        ):
+            stream_of(ragged)
+    ragged.write_text('"a, b"\n1\n')
+    assert stream_of(ragged).names == ("a, b",)
     with pytest.raises(et.FileError, match=r"there is no file .*absent.csv"):
         stream_of(tmp_path / "absent.csv")
     with pytest.raises(et.FileError, match=r"no file fits the pattern"):
@@ -416,3 +424,10 @@ def test_files_need_pyarrow_and_say_so(tmp_path: Path, monkeypatch: pytest.Monke
         model.score_samples_to(codes, tmp_path / "scores.parquet")
     # Batches of other libraries do not.
     assert et.Statistics.of(iter([codes[:4], codes[4:]]), et.zoo.Mixture(2)).rows == 30
+
+
+def test_a_lazy_frame_is_to_be_collected_for_answers_in_memory() -> None:
+    frame = pl.DataFrame({"a": [0, 1, None, 1] * 10, "b": [0, 1, 1, 0] * 10})
+    model = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0, max_iter=2).fit(frame)
+    with pytest.raises(et.DataError, match=r"impute_to writes .* read the rows first, as with X.collect\(\)"):
+        model.impute(frame.lazy())

@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection
 from contextlib import suppress
 from difflib import get_close_matches
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -82,9 +83,12 @@ class UnknownNameError(EigentreeError, KeyError):
 
 def did_you_mean(name: object, candidates: Iterable[str]) -> str:
     """Return a hint such as ``"; did you mean 'x1'?"``, or an empty string when nothing is close."""
+    known = list(map(str, candidates))
     if not isinstance(name, str):
-        return ""
-    known, folded = list(map(str, candidates)), name.casefold()
+        # Columns that are numbered, as by years, are called by the text of their numbers.
+        same = [each for each in known if isinstance(name, Integral) and each == quoted(int(name))]
+        return f"; did you mean {same[0]!r}?" if same else ""
+    folded = name.casefold()
     close = [each for each in known if each.casefold() == folded]
     # What is much longer than any name is like none, and would take long to compare.
     close = close or get_close_matches(name[:MOST_QUOTED], known, n=1)

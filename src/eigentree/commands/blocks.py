@@ -8,7 +8,7 @@ from eigentree.commands.arguments import PIPE, Reading
 from eigentree.commands.pipes import read_bytes, require_there
 from eigentree.commands.screen import note
 from eigentree.commands.tables import Given, format_of, marks_of, narrowed, read_table, required, text_blocks
-from eigentree.data.batches import Batch, Stream
+from eigentree.data.batches import Batch, Stream, check_separated
 from eigentree.data.cells import Factored
 from eigentree.data.looking import Look
 from eigentree.data.table import ARRAY
@@ -173,6 +173,7 @@ class Blocks(Stream):
         as_text = csv.ConvertOptions(column_types=dict.fromkeys(names, text), strings_can_be_null=False)
         if len(set(names)) < len(names) or not all(names):
             raise pyarrow.ArrowInvalid("we say what is wrong with such names")
+        check_separated(names, self._delimiter, self.shown)
         with csv.open_csv(self.path, sizes, parsing, as_text) as reader:
             for batch in reader:
                 if batch.num_rows:

@@ -69,7 +69,8 @@ def fit(
     }
     told = "" if score is None else f", mean log probability {score:.4f}"
     hidden = "1 hidden variable" if len(graph.hidden) == 1 else f"{len(graph.hidden)} hidden variables"
-    sentence = f"{rows:,.0f} rows of {len(graph.observed)} columns, {hidden}{told}, {seconds:.1f} s"
+    columns = "1 column" if len(graph.observed) == 1 else f"{len(graph.observed)} columns"
+    sentence = f"{rows:,.0f} rows of {columns}, {hidden}{told}, {seconds:.1f} s"
     hand_saved(output, json, facts, sentence)
 
 

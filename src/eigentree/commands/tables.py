@@ -16,6 +16,7 @@ import numpy as np
 
 from eigentree.commands.arguments import PIPE, Reading, UsageError
 from eigentree.commands.pipes import PACKED, plain_name, read_bytes, written
+from eigentree.data.batches import check_separated
 from eigentree.data.cells import Factored, array_cells, object_array
 from eigentree.data.table import ARRAY, Table, table_of
 from eigentree.data.written import MISSING_MARKS, Written
@@ -196,6 +197,7 @@ def text_blocks(
     try:
         names = tuple(next(reader, ()))
         _check_names(names, shown)
+        check_separated(names, delimiter, shown)
         known = [_Places() for _ in names]
         places = [array("q") for _ in names]
         for block in _blocks(reader, len(names), shown):
@@ -258,12 +260,15 @@ def _marked(places: "array[int]", texts: _Places, marks: frozenset[str]) -> Writ
 def _check_names(names: Sequence[str], shown: str) -> None:
     if not names:
         raise FileError(f"{shown} is empty; its first line holds the names of the columns")
-    for name in names:
-        if not name:
-            raise FileError(f"the first line of {shown} holds the names of the columns, and one of them is empty")
+    if "" in names:
+        place = names.index("")
+        raise FileError(
+            f"the first line of {shown} holds the names of the columns, and one of them is empty: name column "
+            f"{place + 1}"
+        )
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise FileError(f"{shown} has two columns {twice!r}; rename one")
+        raise FileError(f"{shown} has two columns {twice!r}; rename one (its first line holds their names)")
 
 
 def _json_lines(file: IO[bytes], shown: str, marks: frozenset[str]) -> Given:

@@ -14,8 +14,9 @@ SAID_OTHERWISE = (
         "take what is unknown as missing with --unknown missing, or say what marks a missing cell, as in "
         "--missing '?'",
     ),
-    (r"so its states are unknown; give them as.*", "so its states are unknown; leave it out with --drop"),
+    (r"so its states are unknown; drop it.*", "so its states are unknown; leave it out with --drop"),
     (r"; give all of them as categories=\{.*", "; say as many under [states], or leave it to the columns"),
+    (r": drop the column, or join labels", "; leave it out with --drop"),
     (r"structure='auto'", "--structure auto"),
 )
 """What the library advises, and what it is here."""
@@ -26,7 +27,7 @@ def in_options(sentence: str) -> str:
 
     Examples
     --------
-    >>> in_options("column 'a' has no known cell, so its states are unknown; give them as categories=…")
+    >>> in_options("column 'a' has no known cell, so its states are unknown; drop it, or …")
     "column 'a' has no known cell, so its states are unknown; leave it out with --drop"
     """
     for theirs, ours in SAID_OTHERWISE:

@@ -67,6 +67,11 @@ def learn_structure(
     one_of("method", method, get_args(Method))
     if hidden_states is None and method != "chow-liu":
         raise ParameterError(f"method={method!r} finds hidden variables, so it needs a number of hidden_states")
+    if isinstance(hidden_states, str) and hidden_states == "auto":
+        raise GraphError(
+            "hidden_states is a whole number, or None, not 'auto': held-out rows choose it, which "
+            "EMJunctionTree('auto') looks at; its graph_ is what was learned"
+        )
     template = (
         None
         if hidden_states is None

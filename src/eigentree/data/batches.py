@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from eigentree.data.table import table_of
-from eigentree.errors import DataError, what_there_is
+from eigentree.errors import DataError, FileError, quoted, what_there_is
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from eigentree.data.looking import Look
     from eigentree.data.table import Table
 
-__all__ = ["Batch", "Stream", "batch_rows", "check_names", "needs_arrow", "require_names", "without_index"]
+__all__ = [
+    "Batch",
+    "Stream",
+    "batch_rows",
+    "check_names",
+    "check_separated",
+    "needs_arrow",
+    "require_names",
+    "without_index",
+]
 
 BATCH = 2**16
 """Most rows of a batch that is read from a file or asked of an engine."""
@@ -124,6 +133,16 @@ def check_names(names: Sequence[str], source: str) -> None:
         if name in seen:
             raise DataError(f"{source} has two columns {name!r}; drop or rename one")
         seen.add(name)
+
+
+def check_separated(names: Sequence[str], delimiter: str, source: str) -> None:
+    """Raise `FileError` where the first line of a text file is one name that another delimiter makes several."""
+    # A name with the delimiter itself in it stood in quotes.
+    if len(names) == 1 and any(mark in names[0] for mark in ",;\t" if mark != delimiter):
+        raise FileError(
+            f"the first line of {source} is one name, {quoted(names[0])}; cells are separated by commas in CSV and "
+            f"by tabs in TSV: write the file so, or rename its column"
+        )
 
 
 def require_names(wanted: Sequence[str], names: Sequence[str], source: str) -> None:

@@ -21,6 +21,7 @@ from eigentree.data.states import (
     given_labels,
     learned_meaning,
     stands_for_itself,
+    tell_of_names,
     without_codes,
 )
 from eigentree.data.table import ARRAY, Table, table_of
@@ -121,12 +122,19 @@ class Columns:
         table = X if isinstance(X, Look) else table_of(X)
         width = len(table.columns) if isinstance(table, Look) else table.width
         names = table.names or tuple(f"x{column}" for column in range(width))
+        if "" in names:
+            raise DataError(f"column {names.index('')} has no name, counted from 0; rename or drop it")
         given = given_labels(categories, names)
         check_rules(unknown, numeric)
         weights = None if isinstance(table, Look) else checked_weights(sample_weight, table.count)
         found: list[tuple[int, Meaning | None]] = []
         for place, name in enumerate(names):
-            labels: Meaning = given.get(name) or learned_meaning(_seen(table, place, name, weights), name, numeric)
+            labels: Meaning | None = given.get(name)
+            if labels is None:
+                seen = _seen(table, place, name, weights)
+                labels = learned_meaning(seen, name, numeric)
+                rows = table.rows if isinstance(table, Look) else table.count
+                tell_of_names(name, labels, rows - seen.missing)
             found.append(without_codes(labels) if isinstance(labels, Labels) else (len(labels.labels), labels))
         states, meanings = zip(*found, strict=True)
         return cls(names, states, meanings, unknown, table.container, table.names is not None)

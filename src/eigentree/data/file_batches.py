@@ -13,6 +13,7 @@ from eigentree.data.batches import (
     Stream,
     batch_rows,
     check_names,
+    check_separated,
     needs_arrow,
     require_names,
     without_index,
@@ -281,6 +282,8 @@ def _opened(path: str) -> _File:
     with _reading(path):
         file = _Parquet(path) if kind == "parquet" else _Text(path, kind)
     check_names(file.names, repr(path))
+    if kind != "parquet":
+        check_separated(file.names, kind, repr(path))
     return file
 
 

@@ -20,7 +20,17 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats, Integers
 
-__all__ = ["FEW_ROWS_EACH", "MISSING", "UNKNOWN", "Bins", "Labels", "Meaning", "in_order", "looks_continuous"]
+__all__ = [
+    "FEW_ROWS_EACH",
+    "MISSING",
+    "UNKNOWN",
+    "Bins",
+    "Labels",
+    "Meaning",
+    "in_order",
+    "looks_continuous",
+    "looks_like_names",
+]
 
 MISSING = -1
 """The code of a missing cell while a column is read."""
@@ -29,7 +39,7 @@ UNKNOWN = -2
 """The code of a label that the column does not have, while it is read."""
 
 MANY_NUMBERS = 32
-"""From more different numbers than this on, a column may be one of measurements."""
+"""From more different numbers than this on, a column may be one of measurements, and from more labels of names."""
 
 FEW_ROWS_EACH = 5
 """Numbers look continuous where each has fewer rows than this on average: such columns, or classes of fractions."""
@@ -208,3 +218,11 @@ def looks_continuous(numbers: NDArray[Any], rows: int) -> bool:
     if numbers.dtype.kind == "f" and (numbers != np.rint(numbers)).any():
         return True
     return len(numbers) > MANY_NUMBERS and rows < FEW_ROWS_EACH * len(numbers)
+
+
+def looks_like_names(labels: int, cells: int) -> bool:
+    """Return whether so many labels of so many cells look like names of rows: many come once.
+
+    Labels that are declared may be more than there are cells, and need not occur.
+    """
+    return labels > MANY_NUMBERS and labels <= cells < 2 * labels

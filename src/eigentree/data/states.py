@@ -10,9 +10,10 @@ import numpy as np
 
 from eigentree.checks import one_of
 from eigentree.data.cells import is_missing, plain_label
-from eigentree.data.labels import Bins, Labels, looks_continuous
+from eigentree.data.labels import Bins, Labels, looks_continuous, looks_like_names
 from eigentree.data.looking import MOST_DIFFERENT, Numbers
 from eigentree.errors import DataError, did_you_mean, quoted
+from eigentree.notices import notice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +33,7 @@ __all__ = [
     "known_numbers",
     "learned_meaning",
     "stands_for_itself",
+    "tell_of_names",
     "without_codes",
 ]
 
@@ -127,9 +129,18 @@ def learned_meaning(seen: Seen, name: str, numeric: NumericRule) -> Meaning:
 
 def _without_cells(name: str) -> DataError:
     return DataError(
-        f"column {name!r} has no known cell, so its states are unknown; give them as "
-        f"categories={{{name!r}: [...]}}, or a LatentGraph"
+        f"column {name!r} has no known cell, so its states are unknown; drop it, or give "
+        f"them as categories={{{name!r}: [...]}} or in a LatentGraph"
     )
+
+
+def tell_of_names(name: str, meaning: Meaning, cells: int) -> None:
+    """Warn where a column with so many known cells names its rows: each label goes with what is beside it."""
+    if isinstance(meaning, Labels) and looks_like_names(len(meaning.values), cells):
+        notice(
+            f"column {name!r} has {len(meaning.values)} different labels in {cells} rows, as names of rows have; "
+            f"it tells nothing of other rows and misleads a learned structure: drop the column, or join labels"
+        )
 
 
 def known_numbers(numbers: Numbers) -> Numbers:

@@ -264,6 +264,8 @@ def _unnamed(X: Any) -> Table:
         hint = "; Reshape your data: for one row, write X[None, :]" if array.ndim == 1 and len(array) else ""
         if not array.shape or not array.shape[0]:
             hint = "; give at least one row"
+        elif array.size and isinstance(array.flat[0], Mapping):
+            hint = "; make a frame of it, as with pandas.DataFrame(X)"
         raise DataError(f"data need the shape (rows, columns), not {array.shape}{hint}")
     return _Array(array)
 

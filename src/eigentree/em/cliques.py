@@ -318,7 +318,8 @@ def _below_separator(
         outside = [part for part in seen if not set(part) <= set(top)]
         return work([*inside, top]) + work(outside)
 
-    best = min(seen, key=work_below, default=())
+    # All columns of a mixture see the same.
+    best = min(dict.fromkeys(seen), key=work_below, default=())
     if not best or len(best) == len(cliques[0]) or work_below(best) >= work(seen):
         return cliques, parents
     lifted = [-1, 0]

@@ -40,32 +40,41 @@ def shown_search(verbose: int) -> Iterator[Callable[[Searched], None]]:
         def show(standing: Searched) -> None:
             best = f": best {standing.best.trial.validation:.5g}" if standing.members else ""
             left = clock.left(standing)
+            time_to_come = "" if left is None else f", at most {left:.0f} s if no larger comes"
             bar.update(
                 task,
                 completed=standing.passes,
                 total=standing.most,
-                description=f"{standing.size}{best}, at most {left:.0f} s if no larger comes",
+                description=f"{standing.size}{best}{time_to_come}",
             )
 
         yield show
 
 
 class _Clock:
-    """How long a pass over the rows takes with the model that is being learned."""
+    """How long a pass over the rows takes with models of the size that is being learned."""
 
     def __init__(self) -> None:
-        self._fit: tuple[object, ...] = ()
-        self._began = 0.0
+        self._size: object = None
+        self._members = 0
+        self._passes, self._first, self._began = 0, 0, 0.0
+        self._pace: float | None = None
 
-    def left(self, standing: Searched) -> float:
-        """Return the seconds that this model and all others of its size will take."""
-        now = time.monotonic()
-        fit = (len(standing.members), standing.size)
-        if fit != self._fit:
-            self._fit, self._began = fit, now
-        passes = standing.most - standing.passes + standing.to_come * standing.most
-        # The first pass of a model is where its clock begins.
-        return (now - self._began) / max(standing.passes - 1, 1) * passes
+    def left(self, standing: Searched) -> float | None:
+        """Return the seconds that this model and all others of its size will take; None where nothing tells."""
+        now, passes = time.monotonic(), standing.passes
+        # A model that is learned stands at the most passes there are, whatever it took: that tells no pace.
+        learned = len(standing.members) > self._members
+        if standing.size != self._size:
+            self._pace = None
+        if standing.size != self._size or passes < self._passes:
+            # The clock begins after the first pass, since what goes before it is no pass: the start of a model.
+            self._first, self._began = passes, now
+        elif passes > self._first and not learned:
+            self._pace = (now - self._began) / (passes - self._first)
+        self._size, self._passes, self._members = standing.size, passes, len(standing.members)
+        to_come = standing.most - passes + standing.to_come * standing.most
+        return None if self._pace is None or not to_come else self._pace * to_come
 
 
 @contextmanager

@@ -137,9 +137,10 @@ class Answers(ABC):
     def _check_in_memory(self, X: Any, method: str) -> None:
         """Raise `DataError` for a stream, whose answers another method writes batch by batch."""
         if hasattr(self, f"{method}_to") and is_stream(X):
+            how = "X.collect()" if hasattr(X, "collect") else "pandas.read_csv"
             raise DataError(
                 f"{method} answers about rows in memory, and these come in batches ({quoted(X)}); {method}_to "
-                f"writes the answers into a Parquet file, or read the rows first, as with pandas.read_csv"
+                f"writes the answers into a Parquet file, or read the rows first, as with {how}"
             )
 
     def _rows(self, X: ArrayLike | Any) -> Rows:

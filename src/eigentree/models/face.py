@@ -14,6 +14,8 @@ from eigentree.engine.lazily import scored_lazily
 from eigentree.errors import ParameterError, quoted
 from eigentree.models.features import Features
 from eigentree.models.writing import Writing, scored_batches
+from eigentree.structures.graph import LatentGraph
+from eigentree.structures.templates import Template
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from eigentree.data.columns import Columns
     from eigentree.data.states import UnknownRule
     from eigentree.engine.model import Model
-    from eigentree.structures.graph import LatentGraph
 
 __all__ = ["Face", "require_face"]
 
@@ -94,7 +95,9 @@ class Face(Features, Writing):
 def require_face(estimator: object) -> None:
     """Raise `ParameterError` unless this is an estimator that another one can fit to rows of its own."""
     if not isinstance(estimator, Face):
+        structure = isinstance(estimator, str | LatentGraph | Template)
+        hint = f"; a structure is wrapped, as in EMJunctionTree({quoted(estimator)})" if structure else ""
         raise ParameterError(
             f"estimator is a SpectralJunctionTree, an EMJunctionTree or an OnlineEMJunctionTree, "
-            f"not {quoted(estimator)}"
+            f"not {quoted(estimator)}{hint}"
         )

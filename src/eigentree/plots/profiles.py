@@ -31,6 +31,12 @@ MOST_LABELS = 6
 
 LONGEST_LABEL = 24
 
+STATE = 0.62
+"""Inches of a state."""
+
+LETTER = 0.6
+"""How wide a letter is for its size, about."""
+
 DARK = 0.55
 """From this probability on, numbers are white."""
 
@@ -74,7 +80,7 @@ def profiles(
     states = np.sort(np.argsort(-profile.shares.array, kind="stable")[:MOST_STATES])
     lines = [_lines(profile, column, states) for column in profile.columns[: whole_number("most", most)]]
     table = np.concatenate([line.shares for line in lines])
-    ax = axes_of(ax, 2.8 + 0.62 * max(len(states), 4), 1.3 + 0.21 * len(table))
+    ax = axes_of(ax, 2.8 + STATE * max(len(states), 4), 1.3 + 0.21 * len(table))
     ax.pcolormesh(table, cmap="Blues", vmin=0.0, vmax=1.0, edgecolors="white", linewidth=0.8)
     _write_numbers(ax, table)
     _write_names(ax, profile, lines, states)
@@ -82,7 +88,9 @@ def profiles(
     title = f"what {whose} say\nP(label | state)"
     if others:
         title += f"; {counted(others, 'other hidden variable')} not shown"
-    ax.set_title(title, fontsize=FONT + 1, parse_math=False)
+    # Names stand on the left, so that what is wider than the states has room there alone.
+    wide = max(map(len, title.splitlines())) * (FONT + 1) * LETTER / 72 > STATE * len(states)
+    ax.set_title(title, fontsize=FONT + 1, parse_math=False, **({"x": 1.0, "ha": "right"} if wide else {}))
     return ax
 
 
