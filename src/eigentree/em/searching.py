@@ -55,7 +55,7 @@ BOTH_STARTS = 64
 """Up to this work per edge both kinds of starts are tried; beyond, the one that was better."""
 
 BATCH, FEWEST_BATCHES = 768, 8
-"""Rows of a batch that differ; where rows are few, batches are smaller. Those of 192 led less far, and took longer."""
+"""Rows of a batch that differ; where rows are few, batches are smaller. Those of 192 lead less far in more time."""
 
 PASSES, FEWEST_STEPS = 10, 120
 """Passes of a model, more where all passes together would have fewer batches than these."""
