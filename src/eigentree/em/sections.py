@@ -196,7 +196,7 @@ def _section(kinds: _KindsBelow, root: int, rows: int) -> tuple[Section, list[in
     """Return the section that hangs from a node, if it has so many rows, and the roots of those that it reads."""
     nodes = kinds.nodes
     numbers: list[int] = []
-    cut: list[int] = []
+    cut: dict[int, None] = {}
     children: dict[int, list[int]] = {}
     waiting = [root]
     while waiting:
@@ -211,7 +211,7 @@ def _section(kinds: _KindsBelow, root: int, rows: int) -> tuple[Section, list[in
             if isinstance(nodes[child], Leaf) or (child in kinds.known and _pays(kinds.known[child].number, rows))
         ]
         inner = [child for child in node.children if child not in leaves]
-        cut += [child for child in leaves if isinstance(nodes[child], Clique)]
+        cut |= dict.fromkeys(child for child in leaves if isinstance(nodes[child], Clique))
         # Inner children first, and among leaves those that see all that is joined, as in the whole tree.
         partial = [child for child in leaves if len(nodes[child].separator) < len(node.joined)]
         children[i] = [*inner, *(child for child in leaves if child not in partial), *partial]
@@ -224,7 +224,7 @@ def _section(kinds: _KindsBelow, root: int, rows: int) -> tuple[Section, list[in
             own.append(replace(node, children=tuple(place[child] for child in children[i])))
         else:
             own.append(Leaf(node.separator, (), ()) if i in cut else node)
-    return Section(tuple(own), tuple(numbers)), cut
+    return Section(tuple(own), tuple(numbers)), list(cut)
 
 
 def _pays(kinds: int, rows: int) -> bool:
