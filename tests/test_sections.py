@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from em_problems import brute_counts, by_table, coded, counted, is_learned, problems
@@ -26,6 +28,7 @@ def _cut_wherever_possible(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expectation_module, "LEAST_WORK", 0)
     monkeypatch.setattr(sections, "FEWEST_SAVED", 1)
     monkeypatch.setattr(sections, "LARGEST_SHARE", 1.0)
+    monkeypatch.setattr(sections, "MOST_LEFT", np.inf)
 
 
 def tree(hidden: int, states: int, seed: int = 0) -> et.LatentGraph:
@@ -118,6 +121,9 @@ def test_each_section_has_the_kinds_of_rows_that_differ_below_it(name: str) -> N
     (part,) = ready.parts
     sectioning = part.tree.sectioning
     assert len(sectioning.sections) > 1
+    # Codes are kept once, for either precision.
+    assert part.usual.codes is part.single.codes
+    assert all(np.shares_memory(own.codes, part.codes) for own in part.rows if own.codes.size)
     assert len(part.rows[0].weights) == len(rows)
 
     def columns(number: int) -> list[str]:
@@ -138,11 +144,56 @@ def test_each_section_has_the_kinds_of_rows_that_differ_below_it(name: str) -> N
     )
 
 
-def test_where_all_rows_differ_nothing_is_cut() -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_where_nothing_is_saved_rows_stay_as_they_are(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = et.zoo.hmm(8, 1, 2, 2)
-    _, ready = prepared(graph, np.array([[0] * 8, [1] * 8]))
-    (part,) = ready.parts
-    assert len(part.rows) == 1
+    rows = rows_of(graph, 2_000, holes=0.0)
+    expectation, ready = prepared(graph, rows, threads)
+    assert len(ready.parts) == threads
+    assert all(batch.parts for batch in expectation.batches_of(ready, [0, 1000, 2000], often_by=threads))
+    monkeypatch.setattr(sections, "MOST_LEFT", 0.0)
+    assert expectation.coded(coded(graph, rows), np.ones(2_000), often_by=threads).parts == ()
+    assert not any(batch.parts for batch in expectation.batches_of(ready, [0, 1000, 2000], often_by=threads))
+
+
+def numbers_of_tables(part: passing.SectionedRows) -> list[int]:
+    """How many numbers the messages of each section but the first take."""
+    states = part.tree.states
+    return [
+        len(own.weights) * int(np.prod([states[name] for name in section.nodes[0].separator]))
+        for section, own in zip(part.tree.sectioning.sections[1:], part.rows[1:], strict=True)
+    ]
+
+
+def test_tables_have_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = TREES["many states"]
+    rows = rows_of(graph, 600, holes=0.0)
+    (part,) = prepared(graph, rows)[1].parts
+    assert part.usual.table == sum(numbers_of_tables(part)) > 500
+    monkeypatch.setattr(sections, "MOST_NUMBERS", 500)
+    (smaller,) = prepared(graph, rows)[1].parts
+    assert 0 < sum(numbers_of_tables(smaller)) <= 500
+    monkeypatch.undo()
+
+
+def test_a_table_is_as_large_as_its_clique_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = TREES["many states"]
+    rows = rows_of(graph, 600, holes=0.0)
+    monkeypatch.setattr(sections, "SMALL_TABLE", 0)
+    monkeypatch.setattr(sections, "LARGEST_TABLE", 1)
+    (part,) = prepared(graph, rows)[1].parts
+    # Each clique has 9 x 9 values and a message of 9 numbers.
+    assert {len(own.weights) <= 9 for own in part.rows[1:]} == {True}
+    monkeypatch.setattr(sections, "LARGEST_TABLE", 100)
+    (larger,) = prepared(graph, rows)[1].parts
+    assert max(len(own.weights) for own in larger.rows[1:]) > 9
+
+
+def test_prepared_rows_can_be_sent_to_other_processes() -> None:
+    graph = TREES["chain"]
+    _, ready = prepared(graph, rows_of(graph, 300))
+    again = pickle.loads(pickle.dumps(ready))
+    assert np.array_equal(again.parts[0].codes, ready.parts[0].codes)
 
 
 def test_rows_pass_fewer_cliques_in_sections(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +286,9 @@ def test_more_kinds_than_two_bytes_tell_apart() -> None:
     )
     count = 2**16 + 1
     codes = np.array([np.zeros(count), np.arange(count)], np.uint32)
-    sectioning = Sectioning(nodes, (1, count), Sectioning.of(nodes, (1, 2), codes[:, :8] % 2).sections)
+    few = Sectioning.of(nodes, (1, 2), {"g": 2, "h": 2}, codes[:, :8] % 2)
+    assert few is not None
+    sectioning = Sectioning(nodes, (1, count), few.sections)
     first, second = sectioning.rows(codes, np.ones(count))
     assert first.codes.max() == second.codes.max() == count - 1
 
@@ -271,15 +324,3 @@ def test_trees_hang_from_amid_their_columns(graph: et.LatentGraph) -> None:
         parts = [told(child) for child in below.children]
     assert max(parts) <= told(0) / 2 + max(np.log2(graph.states[name]) for name in graph.observed)
     assert all(len(node.joined) <= 1 for node in nodes if isinstance(node, Clique))
-
-
-def test_passes_in_sections_run_without_copies_of_their_tables() -> None:
-    graph = TREES["hub"]
-    _, ready = prepared(graph, rows_of(graph, 200))
-    (part,) = ready.parts
-    tables = passing.Rooms.of(Expectation.of(graph)._values).tables
-    assert tables.apart == 0
-    assert part.usual.table == sum(
-        len(own.weights) * np.prod([graph.states[name] for name in section.nodes[0].separator])
-        for section, own in zip(part.tree.sectioning.sections[1:], part.rows[1:], strict=True)
-    )

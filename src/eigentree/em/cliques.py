@@ -260,7 +260,7 @@ def _fewer_cliques(
 def _rooted_amid(
     cliques: list[Names], parents: list[int], weights: Sequence[float]
 ) -> tuple[list[Names], list[int]]:
-    """Return the same tree, in preorder, from the clique that is nearest to all columns by what they may tell.
+    """Return the same tree, parents first, from the clique that is nearest to all columns by what they may tell.
 
     The fewer columns are below an edge, the more rows agree there, and are passed once.
     """

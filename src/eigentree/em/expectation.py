@@ -217,8 +217,9 @@ class Expectation:
         if not self._is_worth_sections(len(weights), often_by):
             return rows
         # Neighbouring rows are alike, so each thread has sections of its own.
-        pairs = pairwise(self._bounds(self._usual, len(weights), often_by))
-        return rows._replace(parts=tuple(part for pair in pairs for part in self._sectioned(rows, pair)))
+        pairs = [*pairwise(self._bounds(len(weights), often_by))]
+        parts = tuple(part for pair in pairs for part in self._sectioned(rows, pair))
+        return rows._replace(parts=parts if len(parts) == len(pairs) else ())
 
     def batches_of(self, rows: CodedRows, bounds: Sequence[int], often_by: int = 0) -> list[CodedRows]:
         """Return consecutive rows in batches.
@@ -234,9 +235,12 @@ class Expectation:
         batches = [self.part(rows, start, stop) for start, stop in pairwise(bounds)]
         if not self._is_worth_sections(len(rows.weights), often_by):
             return batches
-        shares = [self._bounds(self._usual, len(batch.weights), often_by) for batch in batches]
+        shares = [self._bounds(len(batch.weights), often_by) for batch in batches]
         every = [start + place for start, share in zip(bounds, shares, strict=False) for place in share[:-1]]
-        parts = iter(self._sectioned(rows, [*every, bounds[-1]]))
+        found = self._sectioned(rows, [*every, bounds[-1]])
+        if not found:
+            return batches
+        parts = iter(found)
         return [
             batch._replace(parts=tuple(islice(parts, len(share) - 1)))
             for batch, share in zip(batches, shares, strict=True)
@@ -268,6 +272,7 @@ class Expectation:
             As `ParameterLayout.vector` lays them out.
         rows : CodedRows
         threads : int
+            Unless the rows are in parts, each of which has a thread of its own.
         single : bool
             Whether messages may be of single precision, where nodes have many states and no row is too unlikely for
             that. Counts are then right to about six digits.
@@ -352,7 +357,7 @@ class Expectation:
     ) -> Sums:
         """Return what all rows add up to, in the least precision that does."""
         parts = rows.parts if isinstance(rows, CodedRows) else ()
-        if single and self._single.many:
+        if single and (parts[0].tree.single if parts else self._single).many:
             passages = [part.single for part in parts] or self._passages(self._single, rows, threads)
             found = self._passed(passages, values.astype(np.float32), counted)
             if found.impossible < 0 and np.isfinite(found.sums).all():
@@ -369,12 +374,13 @@ class Expectation:
 
     def _passages(self, layout: BlockLayout, rows: CodedRows | Stretch, threads: int) -> list[Passage]:
         """Return what each thread has to do, if no section has rows of its own."""
-        bounds = self._bounds(layout, len(rows.weights), threads)
+        bounds = self._bounds(len(rows.weights), threads)
         return [Passage.whole(layout, rows.codes, rows.weights, *each) for each in pairwise(bounds)]
 
-    def _bounds(self, layout: BlockLayout, count: int, threads: int) -> list[int]:
+    def _bounds(self, count: int, threads: int) -> list[int]:
         """Return where the rows of each thread start, and where the last one's end."""
-        threads = min(threads, -(-count // fewest_rows(layout, np.dtype(np.float64).itemsize)))
+        if threads > 1:
+            threads = max(1, min(threads, -(-count // fewest_rows(self._usual, np.dtype(np.float64).itemsize))))
         bounds: list[int] = np.linspace(0, count, threads + 1).astype(int).tolist()
         return bounds
 

@@ -208,18 +208,20 @@ class SectionedTree:
         """The layout for single precision."""
         return self._layout(UNSCALED_SINGLE)
 
-    def passage(self, layout: BlockLayout, rows: Sequence[SectionRows]) -> Passage:
-        """Return the passage of some rows, given those of each section."""
+    def sections(self, layout: BlockLayout, rows: Sequence[SectionRows]) -> Any:
+        """Return the sections of a layout with their rows."""
         sections, first = layout.sections.copy(), self.rooms.tables
         sections.rows = sections.stop = [len(own.weights) for own in rows]
         sections.codes = _starts([own.codes.size for own in rows])
-        kinds = [len(own.weights) for own in rows[1:]]
-        sections.kind[1:] = _starts(kinds)
+        sections.kind[1:] = _starts([len(own.weights) for own in rows[1:]])
         sections.table[1:] = [first.value + start for start in self._tables.values()]
         sections.above[1:] = [first.sums + start for start in self._tables.values()]
-        codes = np.concatenate([own.codes.reshape(-1) for own in rows])
-        kind_weights = np.concatenate([np.empty(0), *(own.weights for own in rows[1:])])
-        return Passage(layout, sections, codes, rows[0].weights, kind_weights, sum(self._sizes))
+        return sections
+
+    @property
+    def table(self) -> int:
+        """How many numbers the messages of all sections but the first take."""
+        return sum(self._sizes)
 
     @cached_property
     def _sizes(self) -> list[int]:
@@ -260,10 +262,26 @@ class SectionedRows:
     ----------
     tree : SectionedTree
     rows : tuple of SectionRows
+        Their codes are parts of one array.
+    codes : (codes of all sections,)
+    kind_weights : (kinds of all sections but the first,)
     """
 
     tree: SectionedTree
     rows: tuple[SectionRows, ...]
+    codes: Codes
+    kind_weights: Floats
+
+    @classmethod
+    def of(cls, tree: SectionedTree, rows: Sequence[SectionRows]) -> SectionedRows:
+        """Return the rows of each section as rows of one tree."""
+        codes = np.concatenate([own.codes.reshape(-1) for own in rows])
+        starts = _starts([own.codes.size for own in rows])
+        kept = tuple(
+            own._replace(codes=codes[start : start + own.codes.size].reshape(own.codes.shape))
+            for own, start in zip(rows, starts, strict=True)
+        )
+        return cls(tree, kept, codes, np.concatenate([np.empty(0), *(own.weights for own in rows[1:])]))
 
     @classmethod
     def parts(
@@ -275,7 +293,7 @@ class SectionedRows:
         weights: Floats,
         bounds: Sequence[int],
     ) -> tuple[SectionedRows, ...]:
-        """Return consecutive rows in parts, all in the sections that save work for the first one.
+        """Return consecutive rows in parts, all in the sections that save work for the first one; none if none do.
 
         Parameters
         ----------
@@ -288,21 +306,27 @@ class SectionedRows:
             Where each part starts, and where the last one ends.
         """
         line_counts = tuple(values.line_counts.tolist())
-        sectioning = Sectioning.of(nodes, line_counts, codes[:, bounds[0] : bounds[1]])
+        sectioning = Sectioning.of(nodes, line_counts, states, codes[:, bounds[0] : bounds[1]])
+        if sectioning is None:
+            return ()
         rows = [sectioning.rows(codes[:, start:stop], weights[start:stop]) for start, stop in pairwise(bounds)]
         most = tuple(max(len(own.weights) for own in each) for each in zip(*rows, strict=True))
-        tree = SectionedTree(sectioning, Rooms.of(values), states, most)
-        return tuple(cls(tree, each) for each in rows)
+        tree = SectionedTree(sectioning, Rooms.of(values), dict(states), most)
+        return tuple(cls.of(tree, each) for each in rows)
 
     @cached_property
     def usual(self) -> Passage:
         """The passage in double precision."""
-        return self.tree.passage(self.tree.usual, self.rows)
+        return self._passage(self.tree.usual)
 
     @cached_property
     def single(self) -> Passage:
         """The passage in single precision."""
-        return self.tree.passage(self.tree.single, self.rows)
+        return self._passage(self.tree.single)
+
+    def _passage(self, layout: BlockLayout) -> Passage:
+        sections = self.tree.sections(layout, self.rows)
+        return Passage(layout, sections, self.codes, self.rows[0].weights, self.kind_weights, self.tree.table)
 
 
 def fewest_rows(layout: BlockLayout, number_bytes: int) -> int:

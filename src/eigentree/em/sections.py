@@ -11,6 +11,7 @@ rows has a third to a hundredth of the matrices to multiply.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,9 +21,9 @@ import numpy as np
 from eigentree.em.cliques import Clique, Leaf
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from eigentree.arrays import Codes, Floats
+    from eigentree.arrays import Codes, Floats, Integers
     from eigentree.em.cliques import Node
 
 __all__ = ["MOST_KINDS", "Section", "SectionRows", "Sectioning"]
@@ -34,7 +35,20 @@ FEWEST_SAVED = 24
 """A cut has to save so many rows; few rows pass as fast as none."""
 
 MOST_KINDS = 2**16
-"""Larger tables of messages would fit in no cache, and their kinds not into two bytes."""
+"""So many are told apart by two bytes."""
+
+SMALL_TABLE, LARGEST_TABLE = 2**16, 2**10
+"""Numbers of a table of messages that fits into a cache; and how many times the values of its clique a larger one
+may have: to look a row up there has to take less than to pass it."""
+
+MOST_NUMBERS = 2**22
+"""All tables of a tree may have so many numbers."""
+
+MOST_LEFT = 0.9
+"""Sections are left alone where more than this share of the work would be left."""
+
+UP_TWICE = 4 / 3
+"""The work of a section below the first, whose messages up are made once more on the way down."""
 
 ROOMY = 4
 """Kinds are told apart by a table of all that are possible, if these are at most so many times the rows."""
@@ -96,24 +110,35 @@ class Sectioning:
     sections: tuple[Section, ...]
 
     @classmethod
-    def of(cls, nodes: tuple[Node, ...], line_counts: tuple[int, ...], codes: Codes) -> Sectioning:
-        """Return the sections of a tree that save work for some rows, given what its leaves read of these.
+    def of(
+        cls,
+        nodes: tuple[Node, ...],
+        line_counts: tuple[int, ...],
+        states: Mapping[str, int],
+        codes: Codes,
+    ) -> Sectioning | None:
+        """Return the sections of a tree that save work for some rows, given what its leaves read; None if none do.
 
         Parameters
         ----------
         nodes : tuple of Clique or Leaf
         line_counts : tuple of int
+        states : mapping
         codes : (leaves, rows)
         """
         kinds = _KindsBelow(nodes, line_counts, codes)
         for i in reversed(range(1, len(nodes))):
             kinds.find(i, as_long_as_it_pays=True)
-        sections = []
+        cuts = _Cuts(kinds, states)
+        sections, left = [], 0.0
         waiting = [(0, codes.shape[1])]
         for root, rows in waiting:
-            section, cut = _section(kinds, root, rows)
+            section, cut = _section(cuts, root, rows)
             sections.append(section)
+            left += cuts.work(section.nodes) * rows * (UP_TWICE if root else 1.0)
             waiting += [(i, kinds.known[i].number) for i in cut]
+        if left > MOST_LEFT * cuts.work(nodes) * codes.shape[1]:
+            return None
         return cls(nodes, line_counts, tuple(sections))
 
     def rows(self, codes: Codes, weights: Floats) -> tuple[SectionRows, ...]:
@@ -130,7 +155,8 @@ class Sectioning:
         every = np.arange(len(weights))
         found = []
         for section in self.sections:
-            some, own = every, weights
+            some: Integers | slice = slice(None)
+            own = weights
             if section is not self.sections[0]:
                 number, of_rows = kinds.known[section.numbers[0]]
                 # The first row of each kind; any row, with no weight, for a code of a leaf that none has.
@@ -145,7 +171,7 @@ class Sectioning:
             # One type for nearly all data, so that the loops compile once.
             most = max((int(line.max()) for line in leaves), default=0)
             kind = np.result_type(codes.dtype, np.min_scalar_type(most))
-            found.append(SectionRows(np.array(leaves, kind).reshape(len(leaves), len(some)), own))
+            found.append(SectionRows(np.array(leaves, kind).reshape(len(leaves), len(own)), own))
         return tuple(found)
 
     @cached_property
@@ -192,9 +218,35 @@ class _KindsBelow:
         self.known[number] = found
 
 
-def _section(kinds: _KindsBelow, root: int, rows: int) -> tuple[Section, list[int]]:
+class _Cuts:
+    """Which cuts pay, as long as there is room for their tables."""
+
+    def __init__(self, kinds: _KindsBelow, states: Mapping[str, int]) -> None:
+        self.kinds = kinds
+        self._states = states
+        self._room = MOST_NUMBERS
+
+    def work(self, nodes: Iterable[Node]) -> int:
+        """Return how many values cliques have together."""
+        return sum(
+            _size(node.both + node.above + node.below, self._states) for node in nodes if isinstance(node, Clique)
+        )
+
+    def made_above(self, number: int, rows: int) -> bool:
+        """Return whether the tree is cut above a node, if so many rows come from above."""
+        node, known = self.kinds.nodes[number], self.kinds.known.get(number)
+        if not isinstance(node, Clique) or known is None or not _pays(known.number, rows):
+            return False
+        table = known.number * _size(node.separator, self._states)
+        if table > min(self._room, max(SMALL_TABLE, LARGEST_TABLE * self.work([node]))):
+            return False
+        self._room -= table
+        return True
+
+
+def _section(cuts: _Cuts, root: int, rows: int) -> tuple[Section, list[int]]:
     """Return the section that hangs from a node, if it has so many rows, and the roots of those that it reads."""
-    nodes = kinds.nodes
+    nodes = cuts.kinds.nodes
     numbers: list[int] = []
     cut: dict[int, None] = {}
     children: dict[int, list[int]] = {}
@@ -205,16 +257,12 @@ def _section(kinds: _KindsBelow, root: int, rows: int) -> tuple[Section, list[in
         node = nodes[i]
         if not isinstance(node, Clique) or i in cut:
             continue
-        leaves = [
-            child
-            for child in node.children
-            if isinstance(nodes[child], Leaf) or (child in kinds.known and _pays(kinds.known[child].number, rows))
-        ]
-        inner = [child for child in node.children if child not in leaves]
-        cut |= dict.fromkeys(child for child in leaves if isinstance(nodes[child], Clique))
+        cut |= dict.fromkeys(child for child in node.children if cuts.made_above(child, rows))
+        leaves = [child for child in node.children if child in cut or isinstance(nodes[child], Leaf)]
         # Inner children first, and among leaves those that see all that is joined, as in the whole tree.
         partial = [child for child in leaves if len(nodes[child].separator) < len(node.joined)]
-        children[i] = [*inner, *(child for child in leaves if child not in partial), *partial]
+        children[i] = [child for child in node.children if child not in leaves]
+        children[i] += [*(child for child in leaves if child not in partial), *partial]
         waiting += reversed(children[i])
     place = {i: k for k, i in enumerate(numbers)}
     own: list[Node] = []
@@ -230,6 +278,10 @@ def _section(kinds: _KindsBelow, root: int, rows: int) -> tuple[Section, list[in
 def _pays(kinds: int, rows: int) -> bool:
     """Return whether so many kinds of so many rows are worth a section of their own."""
     return kinds <= min(LARGEST_SHARE * rows, rows - FEWEST_SAVED, MOST_KINDS)
+
+
+def _size(names: Iterable[str], states: Mapping[str, int]) -> int:
+    return math.prod(states[name] for name in names)
 
 
 def _told_apart(first: _Kinds, second: _Kinds) -> _Kinds:

@@ -220,6 +220,13 @@ def _outside_to_range(node: Any, count: int, lines: Any) -> None:
             lines[line, r] = min(lines[line, r] * lines[node.factor, r], largest)
 
 
+@inlined
+def _codes_of(section: Any, codes: Any) -> Any:
+    """Return what the leaves of a section read, shape (leaves, rows)."""
+    own = codes[section.codes : section.codes + section.leaves * section.rows]
+    return own.reshape(section.leaves, section.rows)
+
+
 @helper
 def _begin(tree: BlockTree, section: Any, begin: int, buffers: Buffers) -> int:
     """Make lines ready for the next rows of a section; return how many they are."""
@@ -407,8 +414,7 @@ def expected(
     nodes, width = tree.nodes, buffers.lines.shape[1]
     for s in range(sections.shape[0] - 1, 0, -1):
         section = sections[s]
-        own = codes[section.codes : section.codes + section.leaves * section.rows]
-        own = own.reshape(section.leaves, section.rows)
+        own = _codes_of(section, codes)
         for begin in range(section.start, section.stop, width):
             count = _begin(tree, section, begin, buffers)
             _up(tree, section, values, transposed, own, begin, count, buffers, many)
@@ -418,8 +424,7 @@ def expected(
         section = sections[s]
         if s > 0 and buffers.sums.shape[0] == 0:
             break
-        own = codes[section.codes : section.codes + section.leaves * section.rows]
-        own = own.reshape(section.leaves, section.rows)
+        own = _codes_of(section, codes)
         for begin in range(section.start, section.stop, width):
             count = _begin(tree, section, begin, buffers)
             _up(tree, section, values, transposed, own, begin, count, buffers, many)
