@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from itertools import permutations, product
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eigentree as et
+from eigentree.planning.hubs import _full
 from eigentree.planning.triples import SymmetricBasis, distinct_triples
 from eigentree.planning.views import ViewPlan
 from eigentree.spectral.free_parameters import graph_parameters, operator_parameters
@@ -161,3 +163,25 @@ def test_the_report_tells_the_ratio_of_free_parameters() -> None:
     report = et.SpectralJunctionTree(graph).fit_moments(et.LatentNetwork.random(graph, seed=0)).report_
     assert (report.parameters, report.graph_parameters) == (75, 74)
     assert f"{math.sqrt(75 / 74):.2f} times those of maximum likelihood" in str(report)
+
+
+@pytest.mark.parametrize("hidden", [2, 3, 5])
+@pytest.mark.parametrize("columns", [5, 10])
+def test_columns_of_one_state_make_no_hub(hidden: int, columns: int) -> None:
+    """Whatever a processor's rounding errors say of them."""
+    graph = et.LatentGraph(
+        {"h": hidden} | {f"x{i}": 1 for i in range(columns)}, [("h", f"x{i}") for i in range(columns)], ["h"]
+    )
+    assert not ViewPlan.build(graph).hubs
+    assert not _full(np.full((4, 1), 1e-17))
+    assert _full(np.full((4, 1), 1e-3))
+
+
+@pytest.mark.parametrize("rows", [1, 50])
+def test_constant_columns_are_learned(rows: int) -> None:
+    constant = np.full((rows, 6), "a", object)
+    for estimator in (et.SpectralJunctionTree, et.EMJunctionTree):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a hidden variable that nothing tells of is warned of
+            model = estimator(et.zoo.Mixture(2)).fit(constant)
+        assert_allclose(model.score_samples(constant), 0.0, atol=1e-12)

@@ -49,6 +49,9 @@ MOST_CELLS = 2**20
 CLEAR = 1e-6
 """Singular values below this part of the largest count as zero."""
 
+ROUNDED = 1e-12
+"""Differences of probabilities that are smaller are rounding errors: columns of one state say nothing."""
+
 
 class Ends(NamedTuple):
     """The nodes of the junction tree at the ends of a plan's edge: below its upper end, and at the node itself."""
@@ -321,6 +324,6 @@ def _told_by_triples(loadings: Sequence[Floats], circles: Sequence[Sequence[int]
 
 
 def _full(vectors: Floats) -> bool:
-    """Return whether some rows have the rank of their number of columns."""
+    """Return whether some rows, differences of probabilities, have the rank of their number of columns."""
     sizes = np.linalg.svd(vectors, compute_uv=False)
-    return len(sizes) == vectors.shape[1] and bool(sizes[-1] > CLEAR * sizes[0])
+    return len(sizes) == vectors.shape[1] and bool(sizes[-1] > max(CLEAR * sizes[0], ROUNDED))
