@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from eigentree.engine.tables import TableKey
 
-__all__ = ["Clique", "Home", "Leaf", "Names", "Node", "Skeleton"]
+__all__ = ["Clique", "Home", "Leaf", "Names", "Node", "Skeleton", "joint_size"]
 
 Names: TypeAlias = tuple[str, ...]
 
@@ -160,9 +160,9 @@ class Skeleton:
                 separator = _union(last.separator, leaf.separator)
                 columns = _union(last.columns, leaf.columns)
                 codes = math.prod(map(self.codes, columns))
-                bond = _size(separator, states)
+                bond = joint_size(separator, states)
                 small = codes <= JOINED_CODES and codes * bond <= most
-                if small and bond <= _size(last.separator, states) + _size(leaf.separator, states):
+                if small and bond <= joint_size(last.separator, states) + joint_size(leaf.separator, states):
                     joined[-1] = Leaf(separator, last.tables + leaf.tables, columns)
                     continue
             joined.append(leaf)
@@ -247,7 +247,7 @@ def _fewer_cliques(
     into = list(range(len(cliques)))
     for i in reversed(range(1, len(cliques))):
         union = _union(cliques[parents[i]], cliques[i])
-        if _size(union, states) <= _size(cliques[parents[i]], states) + _size(cliques[i], states):
+        if joint_size(union, states) <= joint_size(cliques[parents[i]], states) + joint_size(cliques[i], states):
             cliques[parents[i]] = union
             into[i] = parents[i]
     kept = [i for i, target in enumerate(into) if target == i]
@@ -311,7 +311,7 @@ def _below_separator(
     seen += [_common(cliques[0], family) for family in placed]
 
     def work(parts: Sequence[Names]) -> int:
-        return (len(parts) + 1) * _size({name for part in parts for name in part}, states)
+        return (len(parts) + 1) * joint_size({name for part in parts for name in part}, states)
 
     def work_below(top: Names) -> int:
         inside = [part for part in seen if set(part) <= set(top)]
@@ -401,5 +401,6 @@ def _common(first: Names, second: Names) -> Names:
     return tuple(name for name in first if name in second)
 
 
-def _size(names: Iterable[str], states: Mapping[str, int]) -> int:
+def joint_size(names: Iterable[str], states: Mapping[str, int]) -> int:
+    """Return how many joint states some variables have."""
     return math.prod(states[name] for name in names)

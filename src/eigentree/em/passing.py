@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from eigentree.em.block_layout import BlockLayout, Room
-from eigentree.em.cliques import Clique, Leaf
+from eigentree.em.cliques import Clique, Leaf, joint_size
 from eigentree.em.sections import Sectioning
 from eigentree.kernels.block_tree import Buffers
 from eigentree.kernels.expected import LOG_2, expected
@@ -226,10 +226,7 @@ class SectionedTree:
     @cached_property
     def _sizes(self) -> list[int]:
         """How many numbers the messages of each section but the first take."""
-        bonds = [
-            math.prod(self.states[name] for name in section.nodes[0].separator)
-            for section in self.sectioning.sections[1:]
-        ]
+        bonds = [joint_size(section.nodes[0].separator, self.states) for section in self.sectioning.sections[1:]]
         return [bond * most for bond, most in zip(bonds, self.most[1:], strict=True)]
 
     @cached_property

@@ -11,14 +11,13 @@ rows has a third to a hundredth of the matrices to multiply.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eigentree.em.cliques import Clique, Leaf
+from eigentree.em.cliques import Clique, Leaf, joint_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Codes, Floats, Integers
     from eigentree.em.cliques import Node
 
-__all__ = ["MOST_KINDS", "Section", "SectionRows", "Sectioning"]
+__all__ = ["Section", "SectionRows", "Sectioning"]
 
 LARGEST_SHARE = 0.5
 """The tree is cut below an edge if at most this share of the rows above differ there: those below pass up twice."""
@@ -229,7 +228,9 @@ class _Cuts:
     def work(self, nodes: Iterable[Node]) -> int:
         """Return how many values cliques have together."""
         return sum(
-            _size(node.both + node.above + node.below, self._states) for node in nodes if isinstance(node, Clique)
+            joint_size(node.both + node.above + node.below, self._states)
+            for node in nodes
+            if isinstance(node, Clique)
         )
 
     def made_above(self, number: int, rows: int) -> bool:
@@ -237,7 +238,7 @@ class _Cuts:
         node, known = self.kinds.nodes[number], self.kinds.known.get(number)
         if not isinstance(node, Clique) or known is None or not _pays(known.number, rows):
             return False
-        table = known.number * _size(node.separator, self._states)
+        table = known.number * joint_size(node.separator, self._states)
         if table > min(self._room, max(SMALL_TABLE, LARGEST_TABLE * self.work([node]))):
             return False
         self._room -= table
@@ -278,10 +279,6 @@ def _section(cuts: _Cuts, root: int, rows: int) -> tuple[Section, list[int]]:
 def _pays(kinds: int, rows: int) -> bool:
     """Return whether so many kinds of so many rows are worth a section of their own."""
     return kinds <= min(LARGEST_SHARE * rows, rows - FEWEST_SAVED, MOST_KINDS)
-
-
-def _size(names: Iterable[str], states: Mapping[str, int]) -> int:
-    return math.prod(states[name] for name in names)
 
 
 def _told_apart(first: _Kinds, second: _Kinds) -> _Kinds:
