@@ -4,15 +4,16 @@ Usage::
 
     python tools/mutate.py [--only PATTERN] [--jobs 2]
 
-`tools/mutations.toml` lists the faults. Each is put into a copy of the project in a temporary folder, never the
-checkout, and the tests that should notice are run there. A fault is
+`tools/mutations.toml` lists the faults. Each names the function that holds it and the code to replace there,
+compared as syntax: formatting and comments play no part. It is put into a copy of the project in a temporary folder,
+never the checkout, and the tests that should notice are run there. A fault is
 
 killed
     when these tests fail or do not end,
 survived
     when they pass, which is an error unless the fault says why nothing could notice (`equivalent`),
 gone
-    when the text to replace is not found exactly once, which is an error: the list must not rot.
+    when the code to replace is not found, or not once, which is an error: the list must not rot.
 
 First the tests are run once without any fault: a test that fails anyway kills nothing, and all copies find what was
 compiled then. The exit code is 1 when anything is wrong.
@@ -21,6 +22,7 @@ compiled then. The exit code is 1 when anything is wrong.
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 import re
 import shutil
@@ -28,6 +30,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
@@ -52,23 +55,93 @@ PASSED, FAILED, BROKEN = 0, 1, 2
 """Exit codes of pytest: all passed, some failed, some could not be imported. Others are mistakes in the list."""
 
 
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
 @dataclass(frozen=True)
 class Mutation:
-    """A fault: what to replace by what in a file, the tests that should notice, and why nothing can, if so."""
+    """A fault: the code to replace in a function, the tests that should notice, and why nothing can, if so.
+
+    `function` is a qualified name, empty for what stands outside of functions and classes. `occurrence` counts from
+    1 and is 0 where the code stands there once.
+    """
 
     fault: str
     file: str
+    function: str
     old: str
     new: str
     tests: tuple[str, ...]
+    occurrence: int = 0
     equivalent: str = ""
 
     @property
     def place(self) -> str:
-        """The file and the line of the fault, as an editor finds it; no line where the text is gone."""
-        text = (PROJECT / self.file).read_text("utf-8")
-        line = f":{text[: text.index(self.old)].count(chr(10)) + 1}" if self.old in text else ""
-        return f"{self.file}{line}"
+        """The file and the function of the fault."""
+        return f"{self.file} {self.function}".rstrip()
+
+
+def same(one: object, other: object) -> bool:
+    """Return whether two pieces of syntax are the same; whether a name is read or assigned to plays no part."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if type(one) is not type(other) or not isinstance(one, ast.AST):
+        return type(one) is type(other) and one == other
+    fields = (name for name in one._fields if name not in ("ctx", "kind", "type_comment"))
+    return all(same(getattr(one, name, None), getattr(other, name, None)) for name in fields)
+
+
+def held(definition: ast.AST) -> Iterator[ast.AST]:
+    """Yield the syntax that a definition holds; definitions within it as a whole, not what they hold."""
+    for child in ast.iter_child_nodes(definition):
+        yield child
+        if not isinstance(child, DEFINITIONS):
+            yield from held(child)
+
+
+def definitions(tree: ast.Module, qualified: str) -> list[ast.AST]:
+    """Return the definitions of a qualified name: several for a property with a setter, the module for none."""
+    found: list[ast.AST] = [tree]
+    for name in qualified.split(".") if qualified else ():
+        inner = [node for outer in found for node in held(outer)]
+        found = [node for node in inner if isinstance(node, DEFINITIONS) and node.name == name]
+    return found
+
+
+def patterns(old: str, new: str) -> tuple[list[ast.AST], list[ast.AST]]:
+    """Return the syntax to replace and what replaces it: one expression each, else statements."""
+    if new.strip():
+        try:
+            return [ast.parse(f"({old}\n)", mode="eval").body], [ast.parse(f"({new}\n)", mode="eval").body]
+        except SyntaxError:
+            pass
+    return list(ast.parse(textwrap.dedent(old)).body), list(ast.parse(textwrap.dedent(new) or "pass").body)
+
+
+def occurrences(tree: ast.Module, function: str, old: list[ast.AST]) -> list[tuple[ast.AST, str, int]]:
+    """Return where syntax stands in a function: its parent, the field of the parent, the position in that field."""
+    return [
+        (node, field, at)
+        for definition in definitions(tree, function)
+        for node in (definition, *(each for each in held(definition) if not isinstance(each, DEFINITIONS)))
+        for field, value in ast.iter_fields(node)
+        for siblings in [value if isinstance(value, list) else [value]]
+        for at in range(len(siblings) - len(old) + 1)
+        if same(siblings[at : at + len(old)], old)
+    ]
+
+
+def mutated(source: str, mutation: Mutation) -> str:
+    """Return the source with the fault, formatted anew; a LookupError says how often the code is found instead."""
+    tree = ast.parse(source)
+    old, new = patterns(mutation.old, mutation.new)
+    found = occurrences(tree, mutation.function, old)
+    if not max(1, mutation.occurrence) <= len(found) or (len(found) > 1) != bool(mutation.occurrence):
+        raise LookupError(f"the code to replace is found {len(found)} times in {mutation.place}")
+    parent, field, at = found[mutation.occurrence - 1]
+    value = getattr(parent, field)
+    setattr(parent, field, [*value[:at], *new, *value[at + len(old) :]] if isinstance(value, list) else new[0])
+    return ast.unparse(tree)
 
 
 @dataclass(frozen=True)
@@ -88,9 +161,11 @@ def mutations(pattern: str) -> list[Mutation]:
         Mutation(
             entry["fault"],
             f"src/eigentree/{entry['file']}",
+            entry["function"],
             entry["from"],
             entry["to"],
             tuple(f"tests/{name}" for name in entry["tests"]),
+            entry.get("occurrence", 0),
             entry.get("equivalent", ""),
         )
         for entry in entries
@@ -153,14 +228,15 @@ def forget_compiled(project: Path, file: str) -> None:
 
 def judged(mutation: Mutation, base: Path, usual: dict[str, float]) -> Verdict:
     """Return what the tests say of a fault."""
-    text = (base / mutation.file).read_text("utf-8")
-    if text.count(mutation.old) != 1 or mutation.old == mutation.new:
-        return Verdict("GONE", False, detail=f"the text to replace is found {text.count(mutation.old)} times")
+    try:
+        source = mutated((base / mutation.file).read_text("utf-8"), mutation)
+    except (LookupError, OSError) as error:
+        return Verdict("GONE", False, detail=str(error))
     if failing := [name for name in mutation.tests if name not in usual]:
         return Verdict("UNKNOWN", False, detail=f"fails without a fault: {', '.join(failing)}")
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         project = copied(base, Path(folder) / "project")
-        (project / mutation.file).write_text(text.replace(mutation.old, mutation.new), "utf-8")
+        (project / mutation.file).write_text(source, "utf-8")
         if "/kernels/" in mutation.file:
             forget_compiled(project, mutation.file)
         start = time.monotonic()
