@@ -23,6 +23,19 @@ def test_what_is_no_whole_number_of_that_size_is_named(value: object) -> None:
         checks.whole_number("views", value, least=2)
 
 
+@pytest.mark.parametrize("value", [2**53 + 1, 10**400])
+def test_a_whole_number_that_floats_do_not_tell_from_the_next_is_named(value: int) -> None:
+    with pytest.raises(et.ParameterError, match="views is a whole number of at most .*, not"):
+        checks.whole_number("views", value)
+
+
+@pytest.mark.parametrize("twice", ["a", "b"])
+def test_a_name_may_be_given_once(twice: str) -> None:
+    assert checks.different_names("hidden", iter(["a", "b"])) == ("a", "b")
+    with pytest.raises(et.GraphError, match=f"hidden names '{twice}' twice"):
+        checks.different_names("hidden", ["a", "b", twice])
+
+
 @pytest.mark.parametrize("value", [True, np.bool_(True)])
 def test_a_truth_value_is_no_number_though_python_calls_it_one(value: object) -> None:
     with pytest.raises(et.ParameterError, match="views is a whole number of at least 1, not"):

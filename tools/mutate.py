@@ -5,8 +5,8 @@ Usage::
     python tools/mutate.py [--only PATTERN] [--jobs 2]
 
 `tools/mutations.toml` lists the faults. Each names the function that holds it and the code to replace there,
-compared as syntax: formatting and comments play no part. It is put into a copy of the project in a temporary folder,
-never the checkout, and the tests that should notice are run there. A fault is
+compared as syntax: formatting and comments play no part. It is put into a copy of the project in a temporary
+folder, never the checkout, and the tests that should notice are run there. A fault is
 
 killed
     when these tests fail or do not end,
