@@ -25,7 +25,7 @@ def test_what_is_no_whole_number_of_that_size_is_named(value: object) -> None:
 
 @pytest.mark.parametrize("value", [2**53 + 1, 10**400])
 def test_a_whole_number_that_floats_do_not_tell_from_the_next_is_named(value: int) -> None:
-    with pytest.raises(et.ParameterError, match="views is a whole number of at most .*, not"):
+    with pytest.raises(et.ParameterError, match=r"views is a whole number of at most .*, not"):
         checks.whole_number("views", value)
 
 
