@@ -11,13 +11,17 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import eigentree as et
-from eigentree.counting import accumulating, carriers
+from eigentree.counting.accumulating import Accumulator
+from eigentree.counting.carriers import Carriers
 from eigentree.counting.layout import CountLayout
 from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
 from eigentree.kernels.counting import add_margins
 
 STATES = (3, 2, 5, 4, 2, 7, 70)
+LARGER = (3, 2, 50, 40, 20, 7, 70)
+"""Few groups of such columns fit together into a table that is counted in place of theirs."""
+
 GROUPS = [(0, 1, 2), (2, 3), (0, 3, 4), (1,), (4, 5), (0, 5, 6), (2, 5), (6, 3)]
 
 
@@ -36,11 +40,9 @@ def groups_and_states(draw: st.DrawFn) -> tuple[list[tuple[int, ...]], list[int]
 @settings(max_examples=100, deadline=None)
 @given(groups_and_states(), st.sampled_from([1, 30, 4096]))
 def test_every_group_is_carried_once_or_alone(case: tuple[list[tuple[int, ...]], list[int]], most: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(carriers, "CARRIED_CELLS", most)
-        layout = CountLayout.of(*case)
-        found = layout.carriers
+    layout = CountLayout.of(*case)
     groups = [layout.groups[g] for g in layout.dense]
+    found = Carriers.of(groups, [layout.shapes[g] for g in layout.dense], layout.table_start, most)
     assert sorted([*found.alone, *(g for each in found.carried for g in each)]) == list(range(len(groups)))
     for k, members in enumerate(found.carried):
         columns = found.columns[found.group_start[k] : found.group_start[k + 1]].tolist()
@@ -50,11 +52,11 @@ def test_every_group_is_carried_once_or_alone(case: tuple[list[tuple[int, ...]],
 
 
 @pytest.mark.parametrize("most", [1, 100, 5_000])
-def test_the_tables_of_all_carriers_are_bounded(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(carriers, "ALL_CELLS", most)
+def test_the_tables_of_all_carriers_are_bounded(most: int) -> None:
     layout = CountLayout.of([(j, j + 1) for j in range(40)], [4] * 41)
-    assert layout.carriers.table_start[-1] <= most
-    assert (len(layout.carriers.carried) > 0) == (most == 5_000)
+    found = Carriers.of(layout.groups, layout.shapes, layout.table_start, most_together=most)
+    assert found.table_start[-1] <= most
+    assert (len(found.carried) > 0) == (most == 5_000)
 
 
 @settings(max_examples=50, deadline=None)
@@ -79,10 +81,10 @@ def test_members_are_sums_of_what_carries_them(case: tuple[list[tuple[int, ...]]
     assert_array_equal(sums, expected)
 
 
-def rows_of(seed: int, count: int, kind: str) -> np.ndarray:
+def rows_of(seed: int, count: int, kind: str, states: tuple[int, ...] = STATES) -> np.ndarray:
     """Even rows, or such as repeat a code, or with holes in two columns of the second half of the rows."""
     random = np.random.default_rng(seed)
-    rows = np.column_stack([random.integers(0, size, count) for size in STATES])
+    rows = np.column_stack([random.integers(0, size, count) for size in states])
     if kind == "steady":
         rows[random.random(rows.shape) < 0.97] = 0
     if kind == "holed":
@@ -94,42 +96,35 @@ def rows_of(seed: int, count: int, kind: str) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", ["even", "steady", "holed"])
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("cells", [300, 4096])
-def test_counts_do_not_depend_on_carriers(
-    monkeypatch: pytest.MonkeyPatch, kind: str, threads: int, cells: int
-) -> None:
-    rows = rows_of(3, 9_001, kind)
-    graph = graph_of()
+@pytest.mark.parametrize("states", [STATES, LARGER], ids=["few", "many"])
+def test_counts_do_not_depend_on_carriers(kind: str, threads: int, states: tuple[int, ...]) -> None:
+    rows = rows_of(3, 9_001, kind, states)
+    graph = graph_of(states)
     names = [tuple(f"x{j}" for j in group) for group in GROUPS]
     codes = Rows.of(rows, Columns.of(graph)).encode()
-    parts = [np.asfortranarray(codes[start : start + 2_500]) for start in range(0, len(codes), 2_500)]
-    alone = et.Counts(graph_of(), names).update(rows)
-    monkeypatch.setattr(carriers, "CARRIED_CELLS", cells)
-    monkeypatch.setattr(accumulating, "CARRIED_FROM", 2_500)
-    monkeypatch.setattr(accumulating, "SHARED_FROM", 0)
-    monkeypatch.setattr(accumulating, "thread_count", lambda: threads)
-    empty = et.Counts(graph, names)
-    assert empty.layout.carriers.carried
-    together = empty.count((part, None) for part in parts)
+    alone = et.Counts(graph, names).update(rows)
+    assert alone.layout.carriers.carried
+    accumulator = Accumulator(alone.layout, threads, shared_from=0, carried_from=2_500)
+    for start in range(0, len(codes), 2_500):
+        accumulator.add(np.asfortranarray(codes[start : start + 2_500]), None)
+    together = et.Counts.laid_out(alone.columns, alone.layout, accumulator.tally())
     assert_array_equal(together.tally.dense, alone.tally.dense)
     assert together.rows == alone.rows == len(rows)
     for group in names:
         assert_array_equal(together.table(group), alone.table(group))
 
 
-def test_weighted_rows_among_others_are_counted_after_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accumulating, "SHARED_FROM", 0)
-    monkeypatch.setattr(accumulating, "CARRIED_FROM", 0)
-    monkeypatch.setattr(accumulating, "thread_count", lambda: 2)
+def test_weighted_rows_among_others_are_counted_after_the_threads() -> None:
     graph = graph_of()
     names = [tuple(f"x{j}" for j in group) for group in GROUPS]
     rows = rows_of(4, 6_000, "holed")
     codes = Rows.of(rows, Columns.of(graph)).encode()
     parts = np.array_split(codes, 4)
     weights = [None, np.full(1_500, 2), None, np.full(1_500, 3)]
-    mixed = et.Counts(graph, names).count(
-        (np.asfortranarray(part), weight) for part, weight in zip(parts, weights, strict=True)
-    )
-    repeated = et.Counts(graph_of(), names).update(rows, sample_weight=np.repeat([1, 2, 1, 3], 1_500))
+    repeated = et.Counts(graph, names).update(rows, sample_weight=np.repeat([1, 2, 1, 3], 1_500))
+    accumulator = Accumulator(repeated.layout, threads=2, shared_from=0, carried_from=0)
+    for part, weight in zip(parts, weights, strict=True):
+        accumulator.add(np.asfortranarray(part), weight)
+    mixed = et.Counts.laid_out(repeated.columns, repeated.layout, accumulator.tally())
     for group in names:
         assert_array_equal(mixed.table(group), repeated.table(group))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from functools import reduce
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,98 +12,96 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eigentree as et
-from eigentree.counting import accumulating, joint_table
+from eigentree.counting.accumulating import Accumulator
 from eigentree.counting.features import ColumnFeatures
+from eigentree.counting.joint_table import JointTable, collected
 from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
-from eigentree.kernels.counting import count_groups
 
+GRAPH = et.LatentGraph({"h": 2, "a": 3, "b": 2, "c": 5, "d": 4}, [("h", n) for n in "abcd"], ["h"])
+LARGE = et.LatentGraph({"h": 2, "a": 300, "b": 2, "c": 250, "d": 270}, [("h", n) for n in "abcd"], ["h"])
+"""Its tables are kept as the codes that occur."""
 
-def new_graph() -> et.LatentGraph:
-    """One that has laid out no counts yet: the layout is kept on the graph, as arrays or as lists of codes."""
-    return et.LatentGraph({"h": 2, "a": 3, "b": 2, "c": 5, "d": 4}, [("h", n) for n in "abcd"], ["h"])
-
-
-GRAPH = new_graph()
 GROUPS = [("a", "b", "c"), ("c", "d"), ("a", "d"), ("b",)]
 RENAMED = et.LatentGraph({"h": 2, "A": 3, "B": 2, "C": 5, "D": 4}, [("h", n) for n in "ABCD"], ["h"])
 RENAMED_GROUPS = [[name.upper() for name in group] for group in GROUPS]
 
 
-def random_rows(seed: int, count: int = 400, holes: float = 0.0) -> np.ndarray:
+def random_rows(seed: int, count: int = 400, holes: float = 0.0, graph: et.LatentGraph = GRAPH) -> np.ndarray:
     random = np.random.default_rng(seed)
-    rows = np.column_stack([random.integers(0, GRAPH.states[name], count) for name in GRAPH.observed])
+    rows = np.column_stack([random.integers(0, graph.states[name], count) for name in graph.observed])
     rows[random.random(rows.shape) < holes] = -1
     return rows
 
 
-def slow_table(rows: np.ndarray, names: tuple[str, ...], weights: np.ndarray | None = None) -> np.ndarray:
-    columns = [GRAPH.column(name) for name in names]
-    table = np.zeros([GRAPH.states[name] for name in names], dtype=None if weights is None else weights.dtype)
+def slow_table(
+    rows: np.ndarray, names: tuple[str, ...], weights: np.ndarray | None = None, graph: et.LatentGraph = GRAPH
+) -> np.ndarray:
+    columns = [graph.column(name) for name in names]
+    table = np.zeros([graph.states[name] for name in names], dtype=None if weights is None else weights.dtype)
     for k, row in enumerate(rows[:, columns]):
         if (row >= 0).all():
             table[tuple(row)] += 1 if weights is None else weights[k]
     return table
 
 
-@pytest.fixture(params=["dense", "sparse"])
-def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setitem(globals(), "GRAPH", new_graph())
-    if request.param == "sparse":
-        monkeypatch.setattr(joint_table, "DENSE_CELLS", 6)
-    return request.param
+both_storages = pytest.mark.parametrize("graph", [GRAPH, LARGE], ids=["dense", "sparse"])
 
 
 @pytest.mark.parametrize("holes", [0.0, 0.2])
-def test_counts_equal_a_loop(storage: str, holes: float) -> None:
-    rows = random_rows(0, holes=holes)
-    counts = et.Counts(GRAPH, GROUPS).update(rows)
-    assert bool(counts.tally.sparse) == (storage == "sparse")
+@both_storages
+def test_counts_equal_a_loop(graph: et.LatentGraph, holes: float) -> None:
+    rows = random_rows(0, holes=holes, graph=graph)
+    counts = et.Counts(graph, GROUPS).update(rows)
+    assert bool(counts.tally.sparse) == (graph is LARGE)
     for names in GROUPS:
         assert counts.table(names).dtype.kind == "i"
-        assert_array_equal(counts.table(names), slow_table(rows, names))
-        assert_array_equal(counts.table(names[::-1]), slow_table(rows, names[::-1]))
+        assert_array_equal(counts.table(names), slow_table(rows, names, graph=graph))
+        assert_array_equal(counts.table(names[::-1]), slow_table(rows, names[::-1], graph=graph))
     # Not asked for as a group of their own: the rows of the group that holds them count.
     complete = rows[(rows[:, :3] >= 0).all(axis=1)]
-    assert_array_equal(counts.table(("c", "a")), slow_table(complete, ("c", "a")))
+    assert_array_equal(counts.table(("c", "a")), slow_table(complete, ("c", "a"), graph=graph))
     assert counts.rows == len(rows)
 
 
 @pytest.mark.parametrize("holes", [(0.0, 0.2), (0.2, 0.0)], ids=["holes later", "holes first"])
-def test_tables_that_are_gathered_are_those_that_are_found(storage: str, holes: tuple[float, ...]) -> None:
+@pytest.mark.parametrize("states", [3, 45], ids=["dense", "sparse"])
+def test_tables_that_are_gathered_are_those_that_are_found(states: int, holes: tuple[float, ...]) -> None:
     """Groups with a table of their own, read off another's, or asked for as a part; also in another order.
 
     Where to gather them from is remembered, and is not the same with holes and without.
     """
-    graph = et.LatentGraph({"h": 2, **dict.fromkeys("abcde", 3)}, [("h", n) for n in "abcde"], ["h"])
+    graph = et.LatentGraph({"h": 2, **dict.fromkeys("abcde", states)}, [("h", n) for n in "abcde"], ["h"])
     groups = [("a", "b", "c"), ("b", "c", "d", "e"), ("a", "b"), ("b", "c"), ("d", "e"), ("e", "a")]
     pairs = [(0, 1), (2, 1), (1, 2), (4, 3), (0, 2), (0, 4), (1, 4)]
     triples = [(0, 1, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0), (3, 4, 1), (4, 2, 3)]
     empty = et.Counts(graph, groups)
     random = np.random.default_rng(0)
     for share in (*holes, *holes):
-        rows = random.integers(0, 3, (300, 5))
+        rows = random.integers(0, states, (300, 5))
         rows[random.random(rows.shape) < share] = -1
         counts = empty.update(rows)
+        assert bool(counts.tally.sparse) == (states == 45)
         for asked in (pairs, triples):
             expected = [counts.find(columns).array().ravel() for columns in asked]
             assert_array_equal(counts.stacked(asked), expected)
 
 
 @pytest.mark.parametrize("holes", [0.0, 0.3, 1.0])
-def test_sums_of_features_are_those_of_a_loop_over_rows(storage: str, holes: float) -> None:
+@both_storages
+def test_sums_of_features_are_those_of_a_loop_over_rows(graph: et.LatentGraph, holes: float) -> None:
     """Also for a group that no row has in full, and one that a larger table holds."""
     random = np.random.default_rng(0)
-    rows = random_rows(5, holes=min(holes, 0.3))
+    rows = random_rows(5, holes=min(holes, 0.3), graph=graph)
     if holes == 1.0:
         rows[:, 1] = -1
     matrices = [
         np.hstack([np.ones((size, 1)), random.random((size, 2))])
-        for size in (GRAPH.states[name] for name in GRAPH.observed)
+        for size in (graph.states[name] for name in graph.observed)
     ]
-    counts = et.Counts(GRAPH, GROUPS).update(rows)
+    counts = et.Counts(graph, GROUPS).update(rows)
     for names in GROUPS:
-        columns = [GRAPH.column(name) for name in names]
+        columns = [graph.column(name) for name in names]
         known = rows[(rows[:, columns] >= 0).all(axis=1)]
         expected = np.zeros([3] * len(columns))
         for row in known:
@@ -115,23 +111,24 @@ def test_sums_of_features_are_those_of_a_loop_over_rows(storage: str, holes: flo
         assert totals[0] == len(known)
 
 
-def test_a_table_of_its_own_is_read_before_a_larger_one_of_as_many_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joint_table, "DENSE_CELLS", 1)
-    graph = et.LatentGraph({"d": 1, "a": 3, "b": 3, "h": 2}, [("h", n) for n in "abd"], ["h"])
-    rows = np.random.default_rng(0).integers(0, 3, (100, 3))
+def test_a_table_of_its_own_is_read_before_a_larger_one_of_as_many_cells() -> None:
+    graph = et.LatentGraph({"d": 1, "a": 300, "b": 300, "h": 2}, [("h", n) for n in "abd"], ["h"])
+    rows = np.random.default_rng(0).integers(0, 300, (100, 3))
     rows[:, 0] = np.where(np.arange(100) < 60, -1, 0)
     counts = et.Counts(graph, [("d", "a", "b"), ("a", "b")]).update(rows)
+    assert len(counts.tally.sparse) == 2
     assert counts.table(["a", "b"]).sum() == 100
 
 
 @pytest.mark.parametrize("holes", [0.0, 0.2])
-def test_weights_may_be_whole_or_fractional(storage: str, holes: float) -> None:
+@both_storages
+def test_weights_may_be_whole_or_fractional(graph: et.LatentGraph, holes: float) -> None:
     """Over more rows than are counted in one block."""
-    rows = random_rows(1, count=5_000, holes=holes)
+    rows = random_rows(1, count=5_000, holes=holes, graph=graph)
     whole = np.random.default_rng(0).integers(0, 4, len(rows))
-    repeated = et.Counts(GRAPH, GROUPS).update(np.repeat(rows, whole, axis=0))
-    weighted = et.Counts(GRAPH, GROUPS).update(rows, sample_weight=whole)
-    fractional = et.Counts(GRAPH, GROUPS).update(rows, sample_weight=whole / 7)
+    repeated = et.Counts(graph, GROUPS).update(np.repeat(rows, whole, axis=0))
+    weighted = et.Counts(graph, GROUPS).update(rows, sample_weight=whole)
+    fractional = et.Counts(graph, GROUPS).update(rows, sample_weight=whole / 7)
     for names in GROUPS:
         assert_array_equal(weighted.table(names), repeated.table(names))
         assert_allclose(fractional.table(names), repeated.table(names) / 7)
@@ -139,39 +136,31 @@ def test_weights_may_be_whole_or_fractional(storage: str, holes: float) -> None:
 
 
 @pytest.mark.parametrize("order", list(permutations([0, 1, 2])), ids=str)
-def test_chunks_may_have_weights_of_different_kinds(storage: str, order: tuple[int, ...]) -> None:
-    codes = Rows.of(random_rows(6, holes=0.2), Columns.of(GRAPH)).encode()
+@both_storages
+def test_chunks_may_have_weights_of_different_kinds(graph: et.LatentGraph, order: tuple[int, ...]) -> None:
+    codes = Rows.of(random_rows(6, holes=0.2, graph=graph), Columns.of(graph)).encode()
     parts = np.array_split(np.arange(len(codes)), 3)
     random = np.random.default_rng(0)
     weights = [None, random.integers(0, 4, len(parts[1])), random.integers(0, 16, len(parts[2])) / 4]
     chunks = [(np.asfortranarray(codes[parts[k]]), weights[k]) for k in order]
-    counts = et.Counts(GRAPH, GROUPS).count(iter(chunks))
+    counts = et.Counts(graph, GROUPS).count(iter(chunks))
     everything = np.concatenate([np.ones(len(parts[0])), weights[1], weights[2]])
-    expected = et.Counts(GRAPH, GROUPS).count(iter([(codes, everything)]))
+    expected = et.Counts(graph, GROUPS).count(iter([(codes, everything)]))
     for names in GROUPS:
         assert_array_equal(counts.table(names), expected.table(names))
     assert counts.rows == everything.sum()
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 9])
-def test_threads_share_the_groups_and_count_each_once(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
-    used: set[int] = set()
-
-    def counted(*arguments: Any) -> None:
-        used.add(threading.get_ident())
-        together.wait(timeout=30)
-        count_groups(*arguments)
-
-    # Each waits for all others, so that a thread that is not there is noticed.
-    together = threading.Barrier(min(threads, len(GROUPS) - 1))
-    monkeypatch.setattr(accumulating, "SHARED_FROM", 0)
-    monkeypatch.setattr(accumulating, "thread_count", lambda: threads)
-    monkeypatch.setattr(accumulating, "count_groups", counted)
+def test_threads_share_the_groups_and_count_each_once(threads: int) -> None:
     rows = random_rows(7)
-    counts = et.Counts(GRAPH, GROUPS).update(rows)
+    empty = et.Counts(GRAPH, GROUPS)
+    accumulator = Accumulator(empty.layout, threads, shared_from=0)
+    accumulator.add(np.asfortranarray(rows.astype(np.uint8)), None)
+    assert len(accumulator.pending) == (min(threads, len(GROUPS) - 1) if threads > 1 else 0)
+    counts = et.Counts.laid_out(empty.columns, empty.layout, accumulator.tally())
     for names in GROUPS:
         assert_array_equal(counts.table(names), slow_table(rows, names))
-    assert len(used) == together.parties
 
 
 @settings(max_examples=30, deadline=None)
@@ -212,15 +201,13 @@ def test_a_thousand_states_a_variable_need_no_dense_table() -> None:
     assert_allclose(kept.expectation([((k,), f) for k, f in enumerate(features)]), expected)
 
 
-def test_expectations_agree_between_storages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expectations_agree_between_storages() -> None:
     rows = random_rows(3)
     features = [np.random.default_rng(k).random((n, 2)) for k, n in enumerate((3, 10))]
     parts = [((0,), features[0]), ((2, 1), features[1])]
-    dense = et.Counts(GRAPH, GROUPS).update(rows).find((0, 1, 2)).expectation(parts)
-    monkeypatch.setattr(joint_table, "DENSE_CELLS", 6)
-    sparse = et.Counts(new_graph(), GROUPS).update(rows).find((0, 1, 2))
-    assert sparse.keys is not None
-    assert_allclose(dense, sparse.expectation(parts))
+    dense = et.Counts(GRAPH, GROUPS).update(rows).find((0, 1, 2))
+    sparse = JointTable(dense.columns, dense.shape, *collected(np.arange(len(dense.values)), dense.values))
+    assert_allclose(dense.expectation(parts), sparse.expectation(parts))
 
 
 def test_counts_are_not_changed_by_later_ones() -> None:

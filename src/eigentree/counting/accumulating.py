@@ -80,10 +80,27 @@ class Tally:
 
 
 class Accumulator:
-    """Counts while they are being made."""
+    """Counts while they are being made.
 
-    def __init__(self, layout: CountLayout) -> None:
+    Parameters
+    ----------
+    layout : CountLayout
+    threads : int, optional
+        How many threads share the groups; as many as numba may use by default.
+    shared_from, carried_from : int
+        Rows times groups from which threads share the work, and rows after which groups are counted together.
+    """
+
+    def __init__(
+        self,
+        layout: CountLayout,
+        threads: int | None = None,
+        shared_from: int = SHARED_FROM,
+        carried_from: int = CARRIED_FROM,
+    ) -> None:
         self.layout = layout
+        self.threads = thread_count() if threads is None else threads
+        self.shared_from, self.carried_from = shared_from, carried_from
         self.rows: float = 0
         self.whole = np.zeros(int(layout.table_start[-1]), np.int64)
         self.weighted: Floats | None = None
@@ -131,7 +148,9 @@ class Accumulator:
 
     def _add_ones(self, codes: Codes, holes: Booleans) -> None:
         """Count rows once each, in threads that may go on while the next rows are encoded."""
-        together = self.rows >= CARRIED_FROM and len(codes) >= CARRIED_ROWS and bool(self.layout.carriers.carried)
+        together = (
+            self.rows >= self.carried_from and len(codes) >= CARRIED_ROWS and bool(self.layout.carriers.carried)
+        )
         which = self._counted(holes if together else None)
 
         def count(part: int, parts: int) -> None:
@@ -148,12 +167,12 @@ class Accumulator:
                 )
 
         groups = sum(len(numbers) for _, _, numbers in which)
-        threads = min(thread_count(), groups) if groups * len(codes) > SHARED_FROM else 1
+        threads = min(self.threads, groups) if groups * len(codes) > self.shared_from else 1
         if threads <= 1:
             count(0, 1)
             return
         if self.pool is None:
-            self.pool = ThreadPoolExecutor(thread_count())
+            self.pool = ThreadPoolExecutor(self.threads)
         # Every group has a table of its own, so nothing depends on who counts it.
         self.pending = [self.pool.submit(count, part, threads) for part in range(threads)]
 

@@ -64,17 +64,24 @@ class Carriers:
 
     @classmethod
     def of(
-        cls, groups: Sequence[tuple[int, ...]], shapes: Sequence[tuple[int, ...]], table_start: Integers
+        cls,
+        groups: Sequence[tuple[int, ...]],
+        shapes: Sequence[tuple[int, ...]],
+        table_start: Integers,
+        most: int = CARRIED_CELLS,
+        most_together: int = ALL_CELLS,
     ) -> Carriers:
-        """Return the carriers of groups of sorted columns, given their shapes and where their tables start."""
+        """Return the carriers of groups of sorted columns, given their shapes and where their tables start.
+
+        A carrier has at most `most` cells, all of them have `most_together`.
+        """
         states = {
             column: n
             for group, shape in zip(groups, shapes, strict=True)
             for column, n in zip(group, shape, strict=True)
         }
-        most = CARRIED_CELLS
         found = _joined(groups, states, most)
-        while sum(math.prod(states[c] for c in columns) for columns, _ in found) > ALL_CELLS:
+        while sum(math.prod(states[c] for c in columns) for columns, _ in found) > most_together:
             most //= 2
             found = _joined(groups, states, most)
         carried = tuple(tuple(members) for _, members in found)
