@@ -9,9 +9,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 import eigentree as et
-from eigentree.counting import joint_table
-from eigentree.spectral import batches
+from eigentree.counting.layout import CountLayout
+from eigentree.counting.statistics import Statistics
+from eigentree.engine.walking import floor_of
+from eigentree.planning.views import ViewPlan
 from eigentree.spectral.bonds import scaled_bond
+from eigentree.spectral.learning import learn
+from eigentree.spectral.marginals import counted_marginals
 from eigentree.spectral.sources import CountedTables
 from eigentree.spectral.sparse_bonds import sparse_bond
 
@@ -57,19 +61,21 @@ def test_sparse_bonds_are_the_bonds() -> None:
         assert_allclose(solve, expected[0, 0], atol=1e-6)
 
 
-@pytest.mark.parametrize("shrinkage", [1.0, "auto"])
-def test_a_fit_does_not_depend_on_how_tables_are_kept(
-    monkeypatch: pytest.MonkeyPatch, shrinkage: float | str
-) -> None:
+def test_a_fit_does_not_depend_on_how_tables_are_kept() -> None:
     graph, X = few_of_many(40, 5_000, seed=2)
-    whole = et.SpectralJunctionTree(graph, shrinkage=shrinkage).fit(X)
-    monkeypatch.setattr(joint_table, "DENSE_CELLS", 100)
-    monkeypatch.setattr(batches, "DENSE_CELLS", 100)
-    # A graph that has laid out nothing yet.
-    afresh = et.zoo.hmm(6, 1, 3, 40)
-    sparse = et.SpectralJunctionTree(afresh, shrinkage=shrinkage).fit(X)
-    assert_allclose(sparse.score_samples(X), whole.score_samples(X), rtol=1e-5)
-    assert sparse.shrinkage_ == whole.shrinkage_
+    plan = ViewPlan.build(graph)
+    dense = Statistics.empty(plan).update(X).counts
+    layout = CountLayout.of([*dense.groups, *dense.layout.covered], dense.columns.states, dense_cells=100)
+    codes = np.asfortranarray(X.astype(np.uint8))
+    sparse = et.Counts.laid_out(dense.columns, layout).count(iter([(codes, None)]))
+    assert sparse.tally.sparse
+    assert not dense.tally.sparse
+    whole = learn(plan, [CountedTables(dense, 1.0)], "variance")[0]
+    found = learn(plan, [CountedTables(sparse, 1.0)], "variance", dense_cells=100)[0]
+    floor = floor_of(0.01, counted_marginals(dense, 1.0))
+    for shrinkage in (0.4, 1.0, 5.0):
+        expected = whole.walked(shrinkage, floor, codes).log_prob
+        assert_allclose(found.walked(shrinkage, floor, codes).log_prob, expected, rtol=1e-5)
 
 
 def test_ten_thousand_states_are_learned_and_tell_more_than_the_columns_alone() -> None:

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eigentree as et
-from eigentree.counting import row_sample
-from eigentree.counting.row_sample import RowSample, held_share
+from eigentree.counting.row_sample import SAMPLE_ROWS, RowSample, held_share
 from eigentree.counting.statistics import Statistics
 from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
@@ -26,6 +25,8 @@ from eigentree.spectral.sources import CountedTables
 
 GRAPH = et.zoo.hmm(6, 1, 2, 3)
 NETWORK = et.LatentNetwork.random(GRAPH, seed=0)
+LARGER = et.zoo.hmm(6, 1, 2, 5)
+"""It has many more different rows than a sample holds."""
 
 
 def codes_of(rows: np.ndarray, graph: et.LatentGraph = GRAPH) -> np.ndarray:
@@ -50,46 +51,38 @@ def assert_same_sample(one: RowSample, other: RowSample) -> None:
     assert_array_equal(one.weights, other.weights)
 
 
-@pytest.fixture
-def small_sample(monkeypatch: pytest.MonkeyPatch) -> int:
-    """A limit that a few hundred rows exceed."""
-    monkeypatch.setattr(row_sample, "SAMPLE_ROWS", 40)
-    return 40
-
-
 @settings(max_examples=30, deadline=None)
-@given(st.integers(0, 999), st.sets(st.integers(1, 299), max_size=5), st.sampled_from([20, 40, 2000]))
-def test_order_and_batches_change_no_bit(seed: int, cuts: set[int], limit: int) -> None:
-    codes = codes_of(NETWORK.sample(300, seed=seed))
-    weights = np.random.default_rng(seed).integers(0, 5, 300)
-    order = np.random.default_rng(seed + 1).permutation(300)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_sample, "SAMPLE_ROWS", limit)
-        whole = sampled(codes, weights)
-        assert_same_sample(sampled(codes[order], weights[order], tuple(sorted(cuts))), whole)
-        assert_same_sample(sampled(np.repeat(codes, weights, axis=0)), whole)
-        assert len(whole.hashes) <= limit
+@given(st.integers(0, 999), st.sets(st.integers(1, 299), max_size=5), st.sampled_from([1, 20]))
+def test_order_and_batches_change_no_bit(seed: int, cuts: set[int], times: int) -> None:
+    """Of a few rows, which are all kept, and of many."""
+    codes = codes_of(np.random.default_rng(seed).integers(0, 5, (300 * times, 6)), LARGER)
+    weights = np.random.default_rng(seed).integers(0, 5, len(codes))
+    order = np.random.default_rng(seed + 1).permutation(len(codes))
+    whole = sampled(codes, weights)
+    assert_same_sample(sampled(codes[order], weights[order], tuple(times * cut for cut in sorted(cuts))), whole)
+    assert_same_sample(sampled(np.repeat(codes, weights, axis=0)), whole)
+    assert (len(whole.hashes) == SAMPLE_ROWS) == (times == 20)
+    assert len(whole.hashes) <= SAMPLE_ROWS
 
 
-def test_multiplicities_are_exact_also_of_rows_that_come_late(small_sample: int) -> None:
-    rows = all_rows(GRAPH)
-    codes = codes_of(rows[np.random.default_rng(0).integers(0, len(rows), 10_000)])
-    sample = sampled(codes, cuts=tuple(range(50, 10_000, 50)))
+def test_multiplicities_are_exact_also_of_rows_that_come_late() -> None:
+    rows = all_rows(LARGER)
+    codes = codes_of(rows[np.random.default_rng(0).integers(0, len(rows), 100_000)], LARGER)
+    sample = sampled(codes, cuts=tuple(range(1_000, 100_000, 1_000)))
     everything = Counter(map(tuple, codes.tolist()))
-    assert len(everything) > 2 * small_sample, "the limit must bite"
-    assert len(sample.hashes) == small_sample
+    assert len(everything) > 2 * SAMPLE_ROWS, "the limit must bite"
+    assert len(sample.hashes) == SAMPLE_ROWS
     kept = tally(sample.codes, sample.weights)
-    assert len(kept) == small_sample, "rows are distinct"
+    assert len(kept) == SAMPLE_ROWS, "rows are distinct"
     assert kept == {row: everything[row] for row in kept}
 
 
-def test_the_sample_favours_no_kind_of_row(small_sample: int) -> None:
+def test_the_sample_favours_no_kind_of_row() -> None:
     """Which rows are kept depends on hashes, not on codes: frequent rows are not over-represented."""
-    rows = all_rows(GRAPH)
-    kept = sampled(codes_of(rows)).codes
-    means = kept.mean(axis=0)
-    # Uniform over 3 states: mean 1, standard deviation 0.82 / sqrt(40).
-    assert_allclose(means, 1.0, atol=5 * 0.82 / math.sqrt(small_sample))
+    kept = sampled(codes_of(all_rows(LARGER), LARGER)).codes
+    assert len(kept) == SAMPLE_ROWS
+    # Uniform over 5 states: mean 2, standard deviation sqrt(2 / rows).
+    assert_allclose(kept.mean(axis=0), 2.0, atol=5 * math.sqrt(2 / SAMPLE_ROWS))
 
 
 def test_few_rows_are_all_kept() -> None:
@@ -250,26 +243,26 @@ def test_marginals_are_those_of_the_source() -> None:
         assert_allclose(found, NETWORK.joint([name]), atol=1e-15)
 
 
-def test_many_rows_hold_out_the_whole_sample_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_sample, "SAMPLE_ROWS", 20)
+def test_many_rows_hold_out_the_whole_sample_at_once() -> None:
     graph = et.zoo.hmm(20, 2, 2, 4)
-    rows = et.LatentNetwork.random(graph, seed=0).sample(1_000, seed=7)
+    rows = et.LatentNetwork.random(graph, seed=0).sample(50_000, seed=7)
     held, dealt = sampled(codes_of(rows, graph)).fold(0, 1)
-    assert dealt.tolist() == [1] * 20
+    assert dealt.tolist() == [1] * SAMPLE_ROWS
     tried = chosen(rows, graph).tried
     out = set(map(tuple, held.tolist()))
     left = [row for row in rows.tolist() if tuple(row) not in out]
-    model = et.SpectralJunctionTree(graph, shrinkage=USUAL).fit(left)
-    assert_allclose(tried[USUAL, model.floor_], model.score(held.astype(int)), atol=1e-9)
+    floor = usual_floor(len(rows))
+    model = et.SpectralJunctionTree(graph, shrinkage=USUAL, floor=floor).fit(left)
+    assert_allclose(tried[USUAL, floor], model.score(held.astype(int)), atol=1e-9)
 
 
 def test_only_some_copies_of_frequent_rows_are_held_out() -> None:
     """Else a model of few configurations would be learned from data in which the held-out ones are rare."""
     sample = RowSample(np.arange(100, dtype=np.uint64) * 7919, np.zeros((100, 6), np.uint8), np.full(100, 1_000))
     share = held_share([sample])
-    assert share == row_sample.SAMPLE_ROWS / 100_000
+    assert share == SAMPLE_ROWS / 100_000
     dealt = [sample.fold(number, 2, share)[1].sum() for number in range(2)]
-    assert_allclose(dealt, row_sample.SAMPLE_ROWS / 2, rtol=0.1)
+    assert_allclose(dealt, SAMPLE_ROWS / 2, rtol=0.1)
     assert held_share([sampled(codes_of(NETWORK.sample(500, seed=0)))]) == 1.0
 
 

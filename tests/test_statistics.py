@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import eigentree as et
-from eigentree.counting import joint_table, row_sample
 from eigentree.counting.row_sample import EVERY_HASH, RowSample
 from eigentree.counting.statistics import Statistics
 from eigentree.planning.views import ViewPlan
 
 GRAPH = et.zoo.hmm(6, 1, 2, 3)
-NETWORK = et.LatentNetwork.random(GRAPH, seed=0)
+LARGE = et.zoo.hmm(6, 1, 2, 50)
+"""Its tables are kept as the codes that occur, and a few thousand rows are more than a sample holds."""
 
 
-def rows_of(seed: int, count: int = 300, holes: float = 0.0) -> np.ndarray:
-    rows = NETWORK.sample(count, seed=seed)
+def rows_of(seed: int, count: int = 300, holes: float = 0.0, graph: et.LatentGraph = GRAPH) -> np.ndarray:
+    rows = et.LatentNetwork.random(graph, seed=0).sample(count, seed=seed)
     return np.where(np.random.default_rng(seed).random(rows.shape) < holes, -1, rows)
 
 
@@ -39,44 +39,44 @@ def assert_same(one: Statistics, other: Statistics) -> None:
     st.integers(0, 99),
     st.sets(st.integers(1, 299), max_size=4),
     st.sampled_from([0.0, 0.2]),
-    st.sampled_from([30, 2000]),
-    st.sampled_from([6, 2**16]),
+    st.sampled_from([1, 10]),
+    st.sampled_from([GRAPH, LARGE]),
 )
-def test_parts_add_up_to_the_whole(seed: int, cuts: set[int], holes: float, limit: int, dense: int) -> None:
-    """However rows are cut, in any order of the parts, with tables as arrays and as lists of codes."""
-    rows = rows_of(seed, holes=holes)
+def test_parts_add_up_to_the_whole(
+    seed: int, cuts: set[int], holes: float, times: int, graph: et.LatentGraph
+) -> None:
+    """However rows are cut, in any order of the parts, with tables as arrays and as lists of codes.
+
+    Of a few rows, which the sample keeps all, and of many.
+    """
+    rows = rows_of(seed, 300 * times, holes, graph)
     weights = np.random.default_rng(seed).integers(0, 4, len(rows))
-    graph = et.zoo.hmm(6, 1, 2, 3)  # a new one: the layout of its counts is kept on its plan
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_sample, "SAMPLE_ROWS", limit)
-        patch.setattr(joint_table, "DENSE_CELLS", dense)
-        whole = Statistics.of(rows, graph, sample_weight=weights)
-        parts = [
-            Statistics.of(rows[part], graph, sample_weight=weights[part])
-            for part in np.split(np.arange(len(rows)), sorted(cuts))
-        ]
-        np.random.default_rng(seed).shuffle(parts)
-        total = parts[0]
-        for part in parts[1:]:
-            total = total + part
-        assert_same(total, whole)
-        assert_same(Statistics.from_arrays(whole.arrays()), whole)
+    whole = Statistics.of(rows, graph, sample_weight=weights)
+    assert bool(whole.counts.tally.sparse) == (graph is LARGE)
+    assert (whole.sample.known_to < EVERY_HASH) == (graph is LARGE and times == 10)
+    parts = [
+        Statistics.of(rows[part], graph, sample_weight=weights[part])
+        for part in np.split(np.arange(len(rows)), [times * cut for cut in sorted(cuts)])
+    ]
+    np.random.default_rng(seed).shuffle(parts)
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    assert_same(total, whole)
+    assert_same(Statistics.from_arrays(whole.arrays()), whole)
 
 
-@pytest.mark.parametrize("dense", [6, 2**16])
+@pytest.mark.parametrize("graph", [GRAPH, LARGE], ids=["dense", "sparse"])
 @pytest.mark.parametrize("holes", [0.0, 0.2])
-def test_what_was_added_can_be_taken_away(monkeypatch: pytest.MonkeyPatch, holes: float, dense: int) -> None:
-    monkeypatch.setattr(joint_table, "DENSE_CELLS", dense)
-    graph = et.zoo.hmm(6, 1, 2, 3)  # a new one: the layout of its counts is kept on its plan
-    one, other = (Statistics.of(rows_of(seed, holes=holes), graph) for seed in (1, 2))
+def test_what_was_added_can_be_taken_away(holes: float, graph: et.LatentGraph) -> None:
+    one, other = (Statistics.of(rows_of(seed, holes=holes, graph=graph), graph) for seed in (1, 2))
     back = (one + other) - other
     assert_same(back, one)
     assert back.rows == 300
 
 
-def test_a_difference_of_full_samples_is_known_as_far_as_both_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_sample, "SAMPLE_ROWS", 40)
-    one, other = (Statistics.of(rows_of(seed), GRAPH) for seed in (3, 4))
+def test_a_difference_of_full_samples_is_known_as_far_as_both_are() -> None:
+    one, other = (Statistics.of(rows_of(seed, 3_000, graph=LARGE), LARGE) for seed in (3, 4))
     both = one + other
     assert both.sample.known_to < min(one.sample.known_to, other.sample.known_to) < EVERY_HASH
     back = (both - other).sample
@@ -85,7 +85,7 @@ def test_a_difference_of_full_samples_is_known_as_far_as_both_are(monkeypatch: p
     assert_array_equal(back.weights, expected.weights)
     assert back.known_to == both.sample.known_to
     # Rows beyond what is known stay out: their counts would be too low.
-    more = Statistics.of(rows_of(5), GRAPH)
+    more = Statistics.of(rows_of(5, 3_000, graph=LARGE), LARGE)
     again = (both - other) + more
     direct = one + more
     assert again.sample.known_to <= both.sample.known_to
@@ -178,10 +178,7 @@ def test_statistics_share_nothing_with_the_arrays_they_are_made_of() -> None:
         statistics.counts.tally = None
 
 
-def test_a_difference_that_leaves_no_sample_is_learned_from_at_the_usual_shrinkage(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(row_sample, "SAMPLE_ROWS", 20)
+def test_a_difference_that_leaves_no_sample_is_learned_from_at_the_usual_shrinkage() -> None:
     one, other = (Statistics.of(rows_of(seed, count=2_000), GRAPH) for seed in (12, 13))
     rest = (one + other) - other
     empty = Statistics(rest.counts, rest.sample.up_to(0))
@@ -189,11 +186,10 @@ def test_a_difference_that_leaves_no_sample_is_learned_from_at_the_usual_shrinka
     assert et.SpectralJunctionTree(GRAPH).fit_statistics(empty).shrinkage_ == 0.4
 
 
-def test_parts_of_large_sparse_tables_are_all_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_of_large_sparse_tables_are_all_kept() -> None:
     """Parts are merged every 32 chunks; one that got lost there would go unnoticed below half a million rows."""
-    monkeypatch.setattr(joint_table, "DENSE_CELLS", 6)
-    plan = ViewPlan.build(et.zoo.hmm(6, 1, 2, 3))
-    rows = rows_of(10, count=700)
+    plan = ViewPlan.build(LARGE)
+    rows = rows_of(10, count=700, graph=LARGE)
     codes = np.asfortranarray(rows.astype(np.uint8))
     chunks = [(np.asfortranarray(codes[k : k + 10]), None) for k in range(0, 700, 10)]
     in_chunks = Statistics.empty(plan).count(iter(chunks))

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.counting import joint_table
 from eigentree.counting.carriers import Carriers
-from eigentree.counting.joint_table import JointTable
+from eigentree.counting.joint_table import DENSE_CELLS, JointTable
 from eigentree.errors import DataError
 from eigentree.kernels.counting import feature_sums
 
@@ -73,14 +72,19 @@ class CountLayout:
     table_start: Integers
 
     @classmethod
-    def of(cls, groups: Sequence[tuple[int, ...]], states: Sequence[int]) -> CountLayout:
-        """Return the layout of some groups of columns; those that another small table covers are read off it."""
-        kept, covered = _maximal(groups, states)
+    def of(
+        cls, groups: Sequence[tuple[int, ...]], states: Sequence[int], dense_cells: int = DENSE_CELLS
+    ) -> CountLayout:
+        """Return the layout of some groups of columns; those that another small table covers are read off it.
+
+        A table of more than `dense_cells` cells is kept as the codes that occur.
+        """
+        kept, covered = _maximal(groups, states, dense_cells)
         shapes = [tuple(states[column] for column in group) for group in kept]
         for group, shape in zip(kept, shapes, strict=True):
             if math.prod(shape) > np.iinfo(np.int64).max:
                 raise DataError(f"a joint table of {len(group)} columns has more cells than can be numbered")
-        dense = tuple(g for g, shape in enumerate(shapes) if math.prod(shape) <= joint_table.DENSE_CELLS)
+        dense = tuple(g for g, shape in enumerate(shapes) if math.prod(shape) <= dense_cells)
         return cls(
             tuple(kept),
             tuple(shapes),
@@ -244,7 +248,7 @@ class Holders:
 
 
 def _maximal(
-    groups: Sequence[tuple[int, ...]], states: Sequence[int]
+    groups: Sequence[tuple[int, ...]], states: Sequence[int], dense_cells: int
 ) -> tuple[list[tuple[int, ...]], dict[tuple[int, ...], Covered]]:
     """Return the groups to count, and those that are sums of another's small table."""
     kept: list[tuple[int, ...]] = []
@@ -260,7 +264,7 @@ def _maximal(
             end += math.prod(shape)
             continue
         kept.append(group)
-        if math.prod(shape) <= joint_table.DENSE_CELLS:
+        if math.prod(shape) <= dense_cells:
             for column in group:
                 holding.setdefault(column, []).append(group)
     return sorted(kept), covered

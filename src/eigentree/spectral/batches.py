@@ -132,8 +132,8 @@ class _Shape(NamedTuple):
     root: bool
 
 
-def batches_of(plan: ViewPlan) -> list[Batch]:
-    """Return the nodes of a plan in batches of one shape."""
+def batches_of(plan: ViewPlan, dense_cells: int = DENSE_CELLS) -> list[Batch]:
+    """Return the nodes of a plan in batches of one shape, dense where a table has at most so many cells."""
     states = Columns.of(plan.graph).states
     ranks = {node.observed: node.generic_rank for node in plan.nodes}
     sizes = [(count, ranks[name]) for count, name in zip(states, plan.graph.observed, strict=True)]
@@ -145,7 +145,7 @@ def batches_of(plan: ViewPlan) -> list[Batch]:
         cells = members[0].cells(states)
         # Few nodes at a time where tables are large: their copies must not outgrow the counts.
         step = max(1, BATCH_CELLS // cells)
-        batches += [Batch(members[k : k + step], cells <= DENSE_CELLS) for k in range(0, len(members), step)]
+        batches += [Batch(members[k : k + step], cells <= dense_cells) for k in range(0, len(members), step)]
     return batches
 
 

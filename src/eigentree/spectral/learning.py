@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.counting.features import ColumnFeatures
+from eigentree.counting.joint_table import DENSE_CELLS
 from eigentree.data.columns import Columns
 from eigentree.engine.threads import one_thread
 from eigentree.spectral.batches import Batch, batches_of
@@ -48,19 +49,21 @@ if TYPE_CHECKING:
 __all__ = ["learn"]
 
 
-def learn(plan: ViewPlan, tables: Sequence[Tables], scaling: str | None) -> list[SpectralFit]:
+def learn(
+    plan: ViewPlan, tables: Sequence[Tables], scaling: str | None, dense_cells: int = DENSE_CELLS
+) -> list[SpectralFit]:
     """Return, for each set of tables, the projections, solves and unshrunk operators (Algorithm 1, step 1).
 
     Nodes of the same shape, and all sets of tables, go through each step together: a chain of any length costs a
-    few calls of numpy.
+    few calls of numpy. Tables of more than `dense_cells` cells are taken as what occurs, never as arrays.
     """
     # One thread: the matrices are small, threads would only wait for each other, and sums keep their order.
     with one_thread():
-        return _learn(plan, tables, scaling)
+        return _learn(plan, tables, scaling, dense_cells)
 
 
-def _learn(plan: ViewPlan, tables: Sequence[Tables], scaling: str | None) -> list[SpectralFit]:
-    batches = plan.derived(batches_of)
+def _learn(plan: ViewPlan, tables: Sequence[Tables], scaling: str | None, dense_cells: int) -> list[SpectralFit]:
+    batches = plan.derived(batches_of, dense_cells)
     made = _Learning(plan, tables, scaling)
     leaves = [batch for batch in batches if batch.leaf]
     inner = [batch for batch in batches if not batch.leaf]

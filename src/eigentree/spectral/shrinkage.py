@@ -166,7 +166,11 @@ class ClassChoice(NamedTuple):
 
 
 def choose_class_shrinkage(
-    plan: ViewPlan, statistics: Sequence[Statistics], scaling: str | None, floor: float | None = None
+    plan: ViewPlan,
+    statistics: Sequence[Statistics],
+    scaling: str | None,
+    floor: float | None = None,
+    large_cells: int = LARGE_CELLS,
 ) -> ClassChoice:
     """Return one kappa for the models of all classes, and the mean held-out log P(class | row) of each one tried.
 
@@ -182,10 +186,12 @@ def choose_class_shrinkage(
     scaling : {"variance", None}
     floor : float, optional
         That of all models; the usual one by default.
+    large_cells : int
+        How many cells of tables are too many to learn from each fold's rest in turn; one fold is held out then.
     """
     counts = [each.counts for each in statistics]
     shared = bounded([each.sample for each in statistics])
-    folds_tried = 1 if len(counts[0].tally.dense) > LARGE_CELLS else CLASS_FOLDS
+    folds_tried = 1 if len(counts[0].tally.dense) > large_cells else CLASS_FOLDS
     parts = [_class_fold(plan, counts, shared, scaling, floor, number) for number in range(folds_tried)]
     known = [part for part in parts if part is not None]
     if not known:
