@@ -78,10 +78,8 @@ def test_a_leaf_has_one_message_per_state_of_its_variable() -> None:
 
 
 @pytest.mark.parametrize("most", [0.0, 1e3])
-def test_too_much_work_is_refused_before_it_is_done(monkeypatch: pytest.MonkeyPatch, most: float) -> None:
-    monkeypatch.setattr(work, "MOST", most)
-    monkeypatch.setattr(work, "MOST_PER_NODE", 0.0)
-    passage = Passage(7, np.ones(16), Layout((4, 4), [(0,), (1,)]), Work(1))
+def test_too_much_work_is_refused_before_it_is_done(most: float) -> None:
+    passage = Passage(7, np.ones(16), Layout((4, 4), [(0,), (1,)]), Work(1, most=most, most_per_node=0.0))
     messages = np.ones((100, 4))
     for send in (passage.send, passage.send_in_step):
         with pytest.raises(OverworkError) as refused:
@@ -89,17 +87,15 @@ def test_too_much_work_is_refused_before_it_is_done(monkeypatch: pytest.MonkeyPa
         assert refused.value.node == 7
 
 
-def test_the_error_names_the_node_that_takes_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "MOST", 100.0)
-    monkeypatch.setattr(work, "MOST_PER_NODE", 1.0)
-    done = Work(nodes=10)
+def test_the_error_names_the_node_that_takes_most() -> None:
+    done = Work(nodes=10, most=100.0, most_per_node=1.0)
     done.note(3, 60.0)
     done.note(4, 50.0)
     with pytest.raises(OverworkError) as refused:
         done.note(5, 1.0)
     assert refused.value.node == 3
     with pytest.raises(OverworkError):
-        Work(nodes=10, share=0.5).note(0, 56.0)
+        Work(nodes=10, share=0.5, most=100.0, most_per_node=1.0).note(0, 56.0)
 
 
 def test_no_array_is_larger_than_memory_allows() -> None:

@@ -7,6 +7,8 @@ import math
 import re
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -20,11 +22,11 @@ from random_graphs import latent_graphs
 
 import eigentree as et
 from eigentree.errors import RankError
-from eigentree.planning import looks, ranks, views, work
-from eigentree.planning.looks import Incoming, Look
+from eigentree.planning import looks, ranks, work
+from eigentree.planning.looks import Incoming, Look, candidates
 from eigentree.planning.ranks import Dimensions, Spans
-from eigentree.planning.search import EdgeViews, PlannedEdges
-from eigentree.planning.views import ViewPlan
+from eigentree.planning.search import EdgeViews, PlannedEdges, Wishes, plan_edges
+from eigentree.planning.views import ViewPlan, best_plan
 from eigentree.planning.work import OverworkError, Work
 from eigentree.structures.junction_tree import JunctionTree
 
@@ -114,14 +116,15 @@ def test_a_hmm_of_order_5_takes_little(monkeypatch: pytest.MonkeyPatch) -> None:
     assert memory < 5e7
 
 
-def test_what_is_hopeless_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_hopeless_is_refused_at_once() -> None:
     """On paper, before any table is made."""
-    monkeypatch.setattr(ranks, "_random_tables", None)
     for graph in (et.zoo.hmm(40, 10), lattice(10, directed=True), lattice(10, directed=False)):
         with pytest.raises(
             et.RankError, match="would take too long; set max_rank, for example to 16, or let fewer"
         ):
             ViewPlan.build(graph)
+        with pytest.raises(OverworkError):
+            Dimensions.allowed(JunctionTree.of(graph))
 
 
 def test_the_refusal_names_the_separator() -> None:
@@ -182,18 +185,7 @@ def test_a_random_part_of_the_spans_gives_ranks_up_to_its_size(graph: et.LatentG
 def test_a_plan_from_parts_of_spans_has_the_capped_ranks(graph: et.LatentGraph, seed: int, most: int) -> None:
     """As where finding the whole ranks would take too long."""
     full = ViewPlan.build(graph, max_rank=most)
-
-    def too_long(tree: JunctionTree, kept: int | None = None) -> Dimensions:
-        if kept is None:
-            raise OverworkError(0)
-        return allowed(tree, kept)
-
-    allowed = Dimensions.allowed
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Dimensions, "allowed", too_long)
-        patch.setattr(views, "FEWEST_DIMENSIONS", 2 * most)
-        fresh = et.LatentGraph(graph.states, graph.edges, graph.hidden, graph.directed)
-        plan = ViewPlan.build(fresh, max_rank=most)
+    plan = best_plan(JunctionTree.of(graph), Wishes.checked(6, most, "raise"), 2 * most)
     assert [node.rank for node in plan.nodes] == [node.rank for node in full.nodes]
     check_nesting(plan)
     network = et.LatentNetwork.random(graph, seed=seed)
@@ -218,17 +210,16 @@ def test_no_span_has_more_dimensions_than_are_allowed(graph: et.LatentGraph) -> 
 
 
 def test_all_decompositions_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    noted = 0.0
-    plain = Work.note
+    tree = JunctionTree.of(et.zoo.hmm(30, 3, 3, 3))
+    noting: list[Work] = []
 
-    def note(self: Work, node: int, amount: float) -> None:
-        nonlocal noted
-        noted += amount
-        plain(self, node, amount)
+    def draw(tree: JunctionTree, seed: int, done: Work, most: int | None) -> Spans:
+        noting.append(done)
+        return Spans.draw(tree, seed, done, most)
 
-    monkeypatch.setattr(Work, "note", note)
-    _, decompositions, _ = Spent(monkeypatch).on(lambda: ViewPlan.build(et.zoo.hmm(30, 3, 3, 3), max_rank=7))
+    _, decompositions, _ = Spent(monkeypatch).on(lambda: best_plan(tree, Wishes.checked(6, 7, "raise"), draw=draw))
     assert decompositions > 1e6
+    noted = Work(len(tree.nodes)).left - noting[0].left
     # But for what spans of the two sides say of each other, which are no larger than the spans.
     assert noted > 0.9 * work.STEP_OF_QR * decompositions
 
@@ -285,12 +276,11 @@ def sights(draw: st.DrawFn) -> list[tuple[Look, tuple[str, ...], tuple[str, ...]
 @given(sights(), st.booleans(), st.sampled_from([(1024, 8), (30, 8), (30, 4)]))
 def test_what_is_thinned_out_would_not_have_been_looked_at(seen, views_too: bool, limits: tuple[int, int]) -> None:
     sure = {name for _, view, whole, _ in seen for name in (*whole, *(view if views_too else ()))}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(looks, "CANDIDATE_CELLS", limits[0])
-        patch.setattr(looks, "MOST_CANDIDATES", limits[1])
-        thick = [Incoming(k, look, step) for k, (look, _, _, step) in enumerate(seen)]
-        thin = [Incoming(k, look.thinned(view, whole), step) for k, (look, view, whole, step) in enumerate(seen)]
-        assert looks._candidates(thin, sure) == looks._candidates(thick, sure)
+    thick = [Incoming(k, look, step) for k, (look, _, _, step) in enumerate(seen)]
+    thin = [
+        Incoming(k, look.thinned(view, whole, *limits), step) for k, (look, view, whole, step) in enumerate(seen)
+    ]
+    assert candidates(thin, sure, *limits) == candidates(thick, sure, *limits)
 
 
 def test_a_large_look_is_thinned() -> None:
@@ -301,21 +291,22 @@ def test_a_large_look_is_thinned() -> None:
     assert thin.table.base is None or thin.table.base.nbytes == thin.table.nbytes, "the large table is still there"
 
 
-def test_planning_uses_one_thread_and_gives_the_others_back(monkeypatch: pytest.MonkeyPatch) -> None:
+WISHES = Wishes.checked(6, None, "warn")
+
+
+def test_planning_uses_one_thread_and_gives_the_others_back() -> None:
     def threads() -> set[int]:
         return {pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"}
 
     seen: set[int] = set()
-    plain = views.plan_edges
 
-    def watching(*arguments: object) -> PlannedEdges:
+    def watching(*arguments: Any) -> PlannedEdges:
         seen.update(threads())
-        return plain(*arguments)
+        return plan_edges(*arguments)
 
-    monkeypatch.setattr(views, "plan_edges", watching)
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
         before = threads()
-        ViewPlan.build(et.zoo.hmm(4))
+        best_plan(JunctionTree.of(et.zoo.hmm(4)), WISHES, search=watching)
         assert threads() == before
     assert seen == {1}
 
@@ -346,37 +337,27 @@ class Draws:
         ([2, None, None], 3, "draw 1 is short"),
     ],
 )
-def test_views_are_looked_for_on_a_few_instances(
-    monkeypatch: pytest.MonkeyPatch, shorts: list[int | None], made: int, chosen: str | None
-) -> None:
+def test_views_are_looked_for_on_a_few_instances(shorts: list[int | None], made: int, chosen: str | None) -> None:
     """Rounding can hide a rank on one instance."""
     draws = Draws(shorts)
-    monkeypatch.setattr(views, "plan_edges", draws)
-    graph = et.zoo.hmm(3)
-    if chosen is None:
-        assert ViewPlan.build(graph).short == ()
-    else:
-        with pytest.warns(RuntimeWarning, match=chosen):
-            assert set(ViewPlan.build(graph, when_short="warn").short) == {chosen}
+    plan = best_plan(JunctionTree.of(et.zoo.hmm(3)), WISHES, search=draws)
+    assert set(plan.short) == (set() if chosen is None else {chosen})
     assert draws.made == made
 
 
-def test_an_error_on_every_instance_is_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "plan_edges", Draws([None, None, None]))
+def test_an_error_on_every_instance_is_the_last_one() -> None:
     with pytest.raises(et.RankError, match="draw 3 has no view"):
-        ViewPlan.build(et.zoo.hmm(3))
+        best_plan(JunctionTree.of(et.zoo.hmm(3)), WISHES, search=Draws([None, None, None]))
 
 
-def test_a_rank_below_what_is_allowed_is_confirmed_on_another_instance(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rank_below_what_is_allowed_is_confirmed_on_another_instance() -> None:
     drawn: list[int] = []
-    plain = Spans.draw.__func__
 
-    def draw(cls, tree: JunctionTree, seed: int, *others: object) -> Spans:
+    def draw(tree: JunctionTree, seed: int, done: Work, most: int | None) -> Spans:
         drawn.append(seed)
-        spans = plain(cls, tree, seed, *others)
-        return spans if seed > 1 else Spans(spans.passages, spans.inside, spans.outside, [1] * len(spans.ranks))
+        spans = Spans.draw(tree, seed, done, most)
+        return spans if seed > 1 else replace(spans, ranks=[1] * len(spans.ranks))
 
-    monkeypatch.setattr(Spans, "draw", classmethod(draw))
-    plan = ViewPlan.build(et.zoo.hmm(5, 1, 2, 3))
+    plan = best_plan(JunctionTree.of(et.zoo.hmm(5, 1, 2, 3)), WISHES, draw=draw)
     assert drawn == [1, 2]
     assert max(node.generic_rank for node in plan.nodes) == 2, "the higher of the two"

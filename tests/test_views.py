@@ -15,9 +15,11 @@ from random_graphs import latent_graphs
 from sklearn.base import clone
 
 import eigentree as et
-from eigentree.planning import search, work
-from eigentree.planning.ranks import orthonormal
-from eigentree.planning.views import PlanNode, ViewPlan
+from eigentree.planning.ranks import Spans, orthonormal
+from eigentree.planning.search import Wishes
+from eigentree.planning.views import PlanNode, ViewPlan, best_plan
+from eigentree.planning.work import Work
+from eigentree.structures.junction_tree import JunctionTree
 
 graphs = latent_graphs(most_variables=8)
 seeds = st.integers(0, 2**32 - 1)
@@ -314,14 +316,11 @@ def test_work_grows_in_proportion_to_the_length() -> None:
     assert long <= 2.3 * short
 
 
-def test_views_too_small_for_the_rank_are_an_error_naming_the_separator(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(search, "MAX_VIEW_STATES", 3)
-    graph = et.zoo.hmm(9, 2, 2, 2)
+def test_views_too_small_for_the_rank_are_an_error_naming_the_separator() -> None:
+    graph = et.zoo.hmm(9, 2, 2, 65)  # two variables have more joint states than a view may have
     with pytest.raises(
         et.RankError,
-        match=r"separator \{h\d+, h\d+\} needs rank 4, its view \{x\d+\} reaches 2, .* at most 3 joint states.*"
+        match=r"separator \{h\d+, h\d+\} needs rank 4, its view \{x\d+\} reaches 2, .* at most 4096 joint states.*"
         r"max_rank=2.*when_short='warn'",
     ):
         ViewPlan.build(graph)
@@ -333,11 +332,8 @@ def test_views_too_small_for_the_rank_are_an_error_naming_the_separator(
         assert max(node.rank for node in ViewPlan.build(graph, when_short="warn").nodes) == 2
 
 
-def test_a_plan_at_a_lower_rank_works_and_warns_at_every_fit(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(search, "MAX_VIEW_STATES", 3)
-    graph = et.zoo.hmm(9, 2, 2, 2)
+def test_a_plan_at_a_lower_rank_works_and_warns_at_every_fit() -> None:
+    graph = et.zoo.hmm(9, 2, 2, 65)
     network = et.LatentNetwork.random(graph, seed=0)
     rows = network.sample(20_000, seed=1)
     for _ in range(2):
@@ -355,9 +351,8 @@ def test_a_plan_at_a_lower_rank_works_and_warns_at_every_fit(
         assert model.score(fresh) > independent.score(fresh)
 
 
-def test_a_small_size_limit_that_suffices_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "MAX_VIEW_STATES", 4)
-    plan = ViewPlan.build(et.zoo.hmm(9, 2, 2, 2))
+def test_a_size_limit_that_just_suffices_is_no_error() -> None:
+    plan = ViewPlan.build(et.zoo.hmm(9, 2, 2, 64))
     assert max(node.rank for node in plan.nodes) == 4
 
 
@@ -402,10 +397,17 @@ def test_what_would_take_too_long_is_refused_at_once(graph: et.LatentGraph) -> N
 
 
 @pytest.mark.parametrize("order", [4, 5, 6])
-def test_long_orders_are_planned_with_bounded_work(order: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_orders_are_planned_with_bounded_work(order: int) -> None:
     """A twentieth of the work that planning may take is enough; order 5 once took 14 seconds."""
-    monkeypatch.setattr(work, "MOST", 1e8)
-    plan = ViewPlan.build(et.zoo.hmm(40, order))
+    tree = JunctionTree.of(et.zoo.hmm(40, order))
+    noting: list[Work] = []
+
+    def draw(tree: JunctionTree, seed: int, done: Work, most: int | None) -> Spans:
+        noting.append(done)
+        return Spans.draw(tree, seed, done, most)
+
+    plan = best_plan(tree, Wishes.checked(6, None, "raise"), draw=draw)
+    assert Work(len(tree.nodes)).left - noting[0].left < Work(len(tree.nodes), most=1e8).left
     assert max(node.rank for node in plan.nodes) == 2**order
 
 

@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.planning.passages import Passage
 
-__all__ = ["NOTHING", "Group", "Incoming", "Look", "Sizes", "View", "combined", "leaf_look", "nearest_groups"]
+__all__ = [
+    "NOTHING",
+    "Group",
+    "Incoming",
+    "Look",
+    "Sizes",
+    "View",
+    "candidates",
+    "combined",
+    "leaf_look",
+    "nearest_groups",
+]
 
 CANDIDATE_CELLS = 1024
 """Size of the table from which the views of an edge are picked; it bounds how many variables are looked at."""
@@ -68,12 +79,14 @@ class Look:
         part = self.table[tuple([slice(None) if name in names else 0 for name in self.names])]
         return Look(tuple([self.names[k] for k in kept]), tuple([self.distances[k] for k in kept]), part)
 
-    def thinned(self, view: View, whole: View) -> Look:
+    def thinned(
+        self, view: View, whole: View, most_cells: int = CANDIDATE_CELLS, most: int = MOST_CANDIDATES
+    ) -> Look:
         """Return the look without variables that no other edge will look at, given what must stay in sight of it.
 
-        `_candidates` keeps what must stay, and another variable only with all nearer ones of no more messages.
+        `candidates` keeps what must stay, and another variable only with all nearer ones of no more messages.
         """
-        if self.table.size <= CANDIDATE_CELLS * self.table.shape[-1]:
+        if self.table.size <= most_cells * self.table.shape[-1]:
             return self
         size = dict(zip(self.names, self.table.shape, strict=False))
         kept = {*view, *whole}
@@ -83,7 +96,7 @@ class Look:
             if name not in kept:
                 nearer.append(size[name])
                 together = [other for other in nearer if other <= size[name]]
-                if len(whole) + len(together) <= MOST_CANDIDATES and cells * math.prod(together) <= CANDIDATE_CELLS:
+                if len(whole) + len(together) <= most and cells * math.prod(together) <= most_cells:
                     kept.add(name)
         thin = self.narrowed(kept)
         # Not a part of the large table, which shall go.
@@ -193,7 +206,7 @@ def combined(seen: list[Incoming], sure: set[str], passage: Passage, onto: int) 
     onto : int
         The edge that is looked from.
     """
-    distances = _candidates(seen, sure)
+    distances = candidates(seen, sure)
     parts = [(incoming.edge, incoming.look.narrowed(distances)) for incoming in seen]
     names = [name for _, look in parts for name in look.names]
     # Nearest first, and of the equally near those first that come in first.
@@ -211,8 +224,14 @@ def combined(seen: list[Incoming], sure: set[str], passage: Passage, onto: int) 
     )
 
 
-def _candidates(seen: list[Incoming], sure: set[str]) -> dict[str, int]:
-    """Return the variables that are looked at, and their distances from the edge that is looked from."""
+def candidates(
+    seen: list[Incoming], sure: set[str], most_cells: int = CANDIDATE_CELLS, most: int = MOST_CANDIDATES
+) -> dict[str, int]:
+    """Return the variables that are looked at, and their distances from the edge that is looked from.
+
+    Those that must be kept, and others nearest first while the table has at most `most_cells` cells and they are at
+    most `most` in all.
+    """
     ranked = sorted(
         (name not in sure, distance + incoming.step, place, name, size)
         for place, incoming in enumerate(seen)
@@ -223,7 +242,7 @@ def _candidates(seen: list[Incoming], sure: set[str]) -> dict[str, int]:
     kept: dict[str, int] = {}
     cells = 1
     for doubtful, distance, _, name, size in ranked:
-        if doubtful and (cells * size > CANDIDATE_CELLS or len(kept) >= MOST_CANDIDATES):
+        if doubtful and (cells * size > most_cells or len(kept) >= most):
             continue
         kept[name] = distance
         cells *= size

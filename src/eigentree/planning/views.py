@@ -19,12 +19,12 @@ from eigentree.structures.graph import check_graph
 from eigentree.structures.junction_tree import JunctionTree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from eigentree.planning.hubs import Hub
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["PlanNode", "ViewPlan"]
+__all__ = ["PlanNode", "ViewPlan", "best_plan"]
 
 MOST_DRAWS = 3
 """On how many random instances views are looked for before one calls an edge short of them."""
@@ -171,42 +171,63 @@ def _groups(plan: ViewPlan) -> tuple[tuple[str, ...], ...]:
 def _planned(graph: LatentGraph, wishes: Wishes, root: str | None) -> ViewPlan:
     """Return the plan; with a cap, at ranks that are found only as far as they matter where all takes too long."""
     tree = JunctionTree.of(graph) if root is None else JunctionTree.build(graph, root=root)
-    with one_thread():
+    try:
         try:
-            try:
-                return _searched(tree, wishes, None)
-            except OverworkError:
-                if wishes.max_rank is None:
-                    raise
-                return _searched(tree, wishes, max(FEWEST_DIMENSIONS, 2 * wishes.max_rank))
-        except OverworkError as error:
-            raise RankError(_refusal(tree, error.node, wishes.max_rank)) from None
-
-
-def _searched(tree: JunctionTree, wishes: Wishes, most: int | None) -> ViewPlan:
-    """Return the plan that is short at the fewest edges, of a few random instances."""
-    allowed = [min(pair) for pair in zip(*Dimensions.allowed(tree, most), strict=True)]
-    work = Work(len(tree.nodes))
-    drawn = [Spans.draw(tree, 1, work, most)]
-    # No instance can have higher ranks than the numbers of states allow.
-    if drawn[0].ranks != allowed:
-        drawn.append(Spans.draw(tree, 2, work, most))
-    ranks = [max(found) for found in zip(*(spans.ranks for spans in drawn), strict=True)]
-    plans: list[ViewPlan] = []
-    # A view that has a rank on one instance has it on almost all, but rounding can hide it on some.
-    for number in range(MOST_DRAWS):
-        spans = drawn[number] if number < len(drawn) else Spans.draw(tree, number + 1, work, most)
-        try:
-            found = plan_edges(tree, spans, ranks, wishes, work)
-        except RankError:
-            if number + 1 == MOST_DRAWS and not plans:
+            return best_plan(tree, wishes)
+        except OverworkError:
+            if wishes.max_rank is None:
                 raise
-            continue
-        nodes = _contracted(tree, spans, ranks, found, most)
-        hubs = _hubs(tree, spans, nodes) if wishes.views > 1 else ()
-        plans.append(ViewPlan(tree.graph, nodes, found.short, hubs))
-        if not found.short:
-            break
+            return best_plan(tree, wishes, max(FEWEST_DIMENSIONS, 2 * wishes.max_rank))
+    except OverworkError as error:
+        raise RankError(_refusal(tree, error.node, wishes.max_rank)) from None
+
+
+def best_plan(
+    tree: JunctionTree,
+    wishes: Wishes,
+    most: int | None = None,
+    draw: Callable[[JunctionTree, int, Work, int | None], Spans] = Spans.draw,
+    search: Callable[[JunctionTree, Spans, list[int], Wishes, Work], PlannedEdges] = plan_edges,
+) -> ViewPlan:
+    """Return the plan that is short at the fewest edges, of a few random instances.
+
+    Parameters
+    ----------
+    tree : JunctionTree
+    wishes : Wishes
+    most : int, optional
+        How many dimensions of a span to keep.
+    draw, search : callable
+        What draws an instance, and what looks for views on it.
+
+    Raises
+    ------
+    OverworkError
+        When it would take too long.
+    """
+    with one_thread():
+        allowed = [min(pair) for pair in zip(*Dimensions.allowed(tree, most), strict=True)]
+        work = Work(len(tree.nodes))
+        drawn = [draw(tree, 1, work, most)]
+        # No instance can have higher ranks than the numbers of states allow.
+        if drawn[0].ranks != allowed:
+            drawn.append(draw(tree, 2, work, most))
+        ranks = [max(found) for found in zip(*(spans.ranks for spans in drawn), strict=True)]
+        plans: list[ViewPlan] = []
+        # A view that has a rank on one instance has it on almost all, but rounding can hide it on some.
+        for number in range(MOST_DRAWS):
+            spans = drawn[number] if number < len(drawn) else draw(tree, number + 1, work, most)
+            try:
+                found = search(tree, spans, ranks, wishes, work)
+            except RankError:
+                if number + 1 == MOST_DRAWS and not plans:
+                    raise
+                continue
+            nodes = _contracted(tree, spans, ranks, found, most)
+            hubs = _hubs(tree, spans, nodes) if wishes.views > 1 else ()
+            plans.append(ViewPlan(tree.graph, nodes, found.short, hubs))
+            if not found.short:
+                break
     return min(plans, key=lambda plan: len(plan.short))
 
 

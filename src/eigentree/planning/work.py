@@ -51,10 +51,19 @@ class Work:
         How many nodes the junction tree has.
     share : float
         For which part of the planning.
+    most, most_per_node : float
+        How much all of it may take.
+
+    Attributes
+    ----------
+    left : float
+        What may still be done.
     """
 
-    def __init__(self, nodes: int, share: float = 1.0) -> None:
-        self._left = share * (MOST + MOST_PER_NODE * nodes)
+    def __init__(
+        self, nodes: int, share: float = 1.0, most: float = MOST, most_per_node: float = MOST_PER_NODE
+    ) -> None:
+        self.left = share * (most + most_per_node * nodes)
         self._largest, self._node = 0.0, 0
 
     def products(self, node: int, count: int, steps: int = 1) -> None:
@@ -73,8 +82,8 @@ class Work:
 
     def note(self, node: int, amount: float) -> None:
         """Note work that is about to be done at a node, or raise `OverworkError`."""
-        self._left -= amount
+        self.left -= amount
         if amount > self._largest:
             self._largest, self._node = amount, node
-        if self._left < 0:
+        if self.left < 0:
             raise OverworkError(self._node)
