@@ -16,8 +16,11 @@ from hypothesis import strategies as st
 
 import eigentree as et
 from eigentree.counting import checkpoints
-from eigentree.data import batches, streamed
+from eigentree.data import streamed
+from eigentree.data.batches import BatchSize
+from eigentree.data.streams import stream_of
 
+SMALL = BatchSize(rows=50, text_bytes=1_000)
 STRUCTURE = et.zoo.HMM(hidden_states=2)
 GRAPH = et.zoo.hmm(length=5, hidden_states=2, observed_states=3)
 
@@ -25,9 +28,11 @@ KILLED = """
 import os, signal, sys
 import eigentree as et
 from eigentree.counting import checkpoints
-from eigentree.data import batches, streamed
+from eigentree.data import streamed
+from eigentree.data.batches import BatchSize
+from eigentree.data.streams import stream_of
 
-batches.BATCH, streamed.SEGMENT, checkpoints.EVERY_SECONDS = 50, 2, 0
+streamed.SEGMENT, checkpoints.EVERY_SECONDS = 2, 0
 before = streamed.StreamedRows.encoded
 left = int(sys.argv[3])
 
@@ -39,7 +44,8 @@ def encoded(self, batch):
     return before(self, batch)
 
 streamed.StreamedRows.encoded = encoded
-et.Statistics.of(sys.argv[1], et.zoo.HMM(hidden_states=2), checkpoint=sys.argv[2], sample_weight="weight")
+rows = stream_of(sys.argv[1], BatchSize(rows=50))
+et.Statistics.of(rows, et.zoo.HMM(hidden_states=2), checkpoint=sys.argv[2], sample_weight="weight")
 """
 
 
@@ -52,7 +58,6 @@ def table(count: int = 900, seed: int = 1) -> pd.DataFrame:
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "BATCH", 50)
     monkeypatch.setattr(streamed, "SEGMENT", 2)
     monkeypatch.setattr(checkpoints, "EVERY_SECONDS", 0)
 
@@ -72,7 +77,7 @@ def folder(path: Path) -> Path:
 def test_a_count_that_was_killed_goes_on_and_ends_with_the_same_bits(tmp_path: Path) -> None:
     """Killed by a signal that nothing can catch; sums of weights that are fractions depend on their order."""
     rows, path = folder(tmp_path), tmp_path / "count.checkpoint"
-    whole = et.Statistics.of(rows, STRUCTURE, sample_weight="weight")
+    whole = et.Statistics.of(stream_of(rows, SMALL), STRUCTURE, sample_weight="weight")
     for kill_at in (7, 8):
         ended = subprocess.run([sys.executable, "-c", KILLED, str(rows), str(path), str(kill_at)], check=False)
         assert ended.returncode == -signal.SIGKILL
@@ -84,7 +89,7 @@ def test_a_count_that_was_killed_goes_on_and_ends_with_the_same_bits(tmp_path: P
         patch.setattr(
             streamed.StreamedRows, "encoded", lambda self, batch: seen.append(batch) or before(self, batch)
         )
-        resumed = et.Statistics.of(rows, STRUCTURE, sample_weight="weight", checkpoint=path)
+        resumed = et.Statistics.of(stream_of(rows, SMALL), STRUCTURE, sample_weight="weight", checkpoint=path)
     # 18 batches in all; of those before the kills only what came after the last checkpoint is read again.
     assert len(seen) == 18 - 6 - 6
     assert same(resumed, whole)
@@ -103,6 +108,7 @@ def test_an_error_anywhere_leaves_a_count_that_goes_on(
     else:
         source = place / f"rows.{kind}"
         rows.to_csv(source, index=False) if kind == "csv" else rows.to_parquet(source)
+        source = stream_of(source, SMALL)
     path = place / "count"
     before = streamed.StreamedRows.encoded
     left = stop_at
@@ -115,7 +121,6 @@ def test_an_error_anywhere_leaves_a_count_that_goes_on(
         return before(self, batch)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("eigentree.data.file_batches.BLOCK_BYTES", 1_000)
         patch.setattr(streamed.StreamedRows, "encoded", failing)
         with pytest.raises(KeyboardInterrupt):
             et.Statistics.of(source, STRUCTURE, checkpoint=path)
@@ -133,7 +138,9 @@ def stopped(source: Any, path: Path, **settings: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoints, "segments", lambda rows, skip: iter(_until_stopped(rows)))
         with pytest.raises(KeyboardInterrupt):
-            et.Statistics.of(source, settings.pop("structure", STRUCTURE), checkpoint=path, **settings)
+            et.Statistics.of(
+                stream_of(source, SMALL), settings.pop("structure", STRUCTURE), checkpoint=path, **settings
+            )
     assert path.exists()
 
 
@@ -191,4 +198,5 @@ def test_a_learned_structure_goes_on_too(tmp_path: Path) -> None:
     table().drop(columns="weight").to_parquet(source)
     tree = et.zoo.HiddenChowLiu(hidden_states=2)
     stopped(source, path, structure=tree)
-    assert same(et.Statistics.of(source, tree, checkpoint=path), et.Statistics.of(source, tree))
+    resumed = et.Statistics.of(stream_of(source, SMALL), tree, checkpoint=path)
+    assert same(resumed, et.Statistics.of(source, tree))

@@ -20,10 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eigentree as et
-from eigentree.data import batches, file_batches
+from eigentree.data.batches import Batch, BatchSize
 from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
 from eigentree.data.spool import Spool, SpoolWriter
+from eigentree.data.streams import stream_of
 
 GRAPH = et.zoo.hmm(length=6, hidden_states=2, observed_states=3)
 STRUCTURE = et.zoo.HMM(hidden_states=2)
@@ -46,40 +47,37 @@ TABLE = rows_of()
 X = TABLE.drop(columns="weight")
 
 
-@pytest.fixture(autouse=True, scope="module")
-def small_batches() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batches, "BATCH", 97)
-        patch.setattr(file_batches, "BLOCK_BYTES", 3_000)
-        yield
+SMALL = BatchSize(rows=97, text_bytes=3_000)
 
 
 def parquet(path: Path, table: pd.DataFrame) -> Any:
     pa.parquet.write_table(pa.Table.from_pandas(table), path / "rows.parquet", row_group_size=260)
-    return path / "rows.parquet"
+    return stream_of(path / "rows.parquet", SMALL)
 
 
 def csv(path: Path, table: pd.DataFrame) -> Any:
     table.to_csv(path / "rows.csv", index=False)
-    return str(path / "rows.csv")
+    return stream_of(str(path / "rows.csv"), SMALL)
 
 
 def folder(path: Path, table: pd.DataFrame) -> Any:
     for number, rows in enumerate(np.array_split(np.random.default_rng(0).permutation(len(table)), 4)):
         table.iloc[rows].to_parquet(path / f"part {number}.parquet")
-    return path
+    return stream_of(path, SMALL)
 
 
 def lazy(path: Path, table: pd.DataFrame) -> Any:
-    return pl.from_pandas(table).lazy()
+    return stream_of(pl.from_pandas(table).lazy(), SMALL)
 
 
 def relation(path: Path, table: pd.DataFrame) -> Any:
-    return duckdb.connect().read_parquet(str(parquet(path, table)))
+    parquet(path, table)
+    return stream_of(duckdb.connect().read_parquet(str(path / "rows.parquet")), SMALL)
 
 
 def dataset(path: Path, table: pd.DataFrame) -> Any:
-    return pa.dataset.dataset(folder(path, table), format="parquet")
+    folder(path, table)
+    return stream_of(pa.dataset.dataset(path, format="parquet"), SMALL)
 
 
 def generator(path: Path, table: pd.DataFrame) -> Iterator[Any]:
@@ -202,7 +200,7 @@ def test_a_label_that_is_not_given_is_told_with_file_and_row(tmp_path: Path) -> 
         r"part 2.parquet': row 120, column 'step 0' holds 'new', but 'step 0' has the labels 'low', 'mid', 'top'"
     )
     with pytest.raises(et.DataError, match=message):
-        et.Statistics.of(tmp_path, STRUCTURE, categories=given)
+        et.Statistics.of(stream_of(tmp_path, SMALL), STRUCTURE, categories=given)
     assert et.Statistics.of(tmp_path, STRUCTURE, categories=given, unknown="missing").rows == len(X)
     with pytest.raises(et.DataError, match=r"batch 1: row 20, column 'step 0' holds 'new'"):
         et.Statistics.of((odd[k : k + 100] for k in range(0, len(odd), 100)), STRUCTURE, categories=given)
@@ -257,9 +255,7 @@ def test_a_spool_holds_codes_in_the_fewest_bytes() -> None:
     rows["some"] = [None if k % 5 == 0 else bool(k % 2) for k in range(count)]
     writer = SpoolWriter(rows.columns)
     for start in range(0, count, 150):
-        writer.add(
-            batches.Batch(rows[start : start + 150], "rows", start), np.arange(start, min(start + 150, count))
-        )
+        writer.add(Batch(rows[start : start + 150], "rows", start), np.arange(start, min(start + 150, count)))
     columns = Columns.learned(rows[["some", "many", "few"]])
     spool = writer.spool(columns)
     codes, weights = (np.concatenate(parts) for parts in zip(*spool.chunks(), strict=True))

@@ -26,7 +26,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eigentree as et
-from eigentree.data import batches, file_batches
+from eigentree.data.batches import USUAL_SIZE, Batch, BatchSize
 from eigentree.data.columns import Columns
 from eigentree.data.looking import Look
 from eigentree.data.rows import Rows
@@ -41,12 +41,6 @@ TABLE = pd.DataFrame(
         "truth": [True, False, True, True, False, False, True, False],
     }
 )
-
-
-@pytest.fixture
-def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "BATCH", 3)
-    monkeypatch.setattr(file_batches, "BLOCK_BYTES", 60)
 
 
 def csv(path: Path) -> Any:
@@ -133,16 +127,15 @@ EVERY = [
 ]
 
 
-def seen(stream: Any, columns: Any = None) -> list[batches.Batch]:
-    return list(stream_of(stream).batches(columns))
+def seen(stream: Any, columns: Any = None, size: BatchSize = USUAL_SIZE) -> list[Batch]:
+    return list(stream_of(stream, size).batches(columns))
 
 
-@pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("make", EVERY, ids=lambda make: make.__name__)
 def test_every_stream_holds_the_rows_of_the_table(make: Callable[[Path], Any], tmp_path: Path) -> None:
     given = make(tmp_path)
     assert is_stream(given)
-    stream = stream_of(given)
+    stream = stream_of(given, BatchSize(rows=3, text_bytes=60))
     assert stream.names == tuple(TABLE.columns)
     assert stream.again == (make not in (reader, generator, record_batches))
     assert stream.rows in (None, len(TABLE))
@@ -344,24 +337,21 @@ def test_what_is_no_stream_says_so() -> None:
         seen(failing())
 
 
-@pytest.mark.usefixtures("small_batches")
 def test_names_may_be_anything_and_headers_long(tmp_path: Path) -> None:
     names = ["a.b", 'a "quoted" name', "with, comma", "ü", "two\nlines", *(f"column {k}" * 9 for k in range(200))]
     rows = pd.DataFrame(np.arange(8 * len(names)).reshape(8, -1) % 3, columns=names)
     rows.to_parquet(tmp_path / "rows.parquet")
     rows.to_csv(tmp_path / "rows.csv", index=False)
     wanted = names[:5]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(file_batches, "HEADER_BYTES", 100)
-        patch.setattr(file_batches, "BLOCK_BYTES", 30_000)
-        for stream in (
-            tmp_path / "rows.parquet",
-            tmp_path / "rows.csv",
-            pl.from_pandas(rows).lazy(),
-            duckdb.connect().read_parquet(str(tmp_path / "rows.parquet")),
-        ):
-            columns = Columns.learned(reduce(add, (Look.of(batch.data) for batch in seen(stream, wanted))))
-            assert columns == Columns.learned(rows[wanted])
+    size = BatchSize(rows=3, text_bytes=30_000, header_bytes=100)
+    for stream in (
+        tmp_path / "rows.parquet",
+        tmp_path / "rows.csv",
+        pl.from_pandas(rows).lazy(),
+        duckdb.connect().read_parquet(str(tmp_path / "rows.parquet")),
+    ):
+        columns = Columns.learned(reduce(add, (Look.of(batch.data) for batch in seen(stream, wanted, size))))
+        assert columns == Columns.learned(rows[wanted])
 
 
 def test_text_has_the_labels_that_occur_in_its_batch(tmp_path: Path) -> None:
@@ -370,9 +360,7 @@ def test_text_has_the_labels_that_occur_in_its_batch(tmp_path: Path) -> None:
     for kind in (pa.string(), pa.large_string()):
         text = pa.array(["a", "b", "a", "c", None, "d"], kind)
         pa.parquet.write_table(pa.table({"text": text}), path)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(batches, "BATCH", 2)
-            labels = [batch.table.column(0, "text").labels for batch in seen(path)]
+        labels = [batch.table.column(0, "text").labels for batch in seen(path, size=BatchSize(rows=2))]
         assert labels == [("a", "b"), ("a", "c"), ("d",)]
         assert [batch.data.plain().column(0).to_pylist() for batch in seen(path)] == [text.to_pylist()]
 

@@ -18,7 +18,8 @@ import pyarrow.parquet
 import pytest
 
 import eigentree as et
-from eigentree.data import batches, file_batches
+from eigentree.data.batches import BatchSize
+from eigentree.data.streams import stream_of
 from eigentree.notices import on_terminal
 
 STRUCTURE = et.zoo.HMM(hidden_states=2)
@@ -48,19 +49,16 @@ def model() -> et.SpectralJunctionTree:
     return et.SpectralJunctionTree(STRUCTURE).fit(X)
 
 
-@pytest.fixture(autouse=True)
-def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "BATCH", 97)
-    monkeypatch.setattr(file_batches, "BLOCK_BYTES", 2_000)
+SMALL = BatchSize(rows=97, text_bytes=2_000)
 
 
 def sources(path: Path) -> dict[str, Any]:
     TABLE.to_parquet(path / "rows.parquet", row_group_size=150)
     TABLE.to_csv(path / "rows.csv", index=False)
     return {
-        "parquet": path / "rows.parquet",
-        "csv": str(path / "rows.csv"),
-        "lazy": pl.from_pandas(TABLE).lazy(),
+        "parquet": stream_of(path / "rows.parquet", SMALL),
+        "csv": stream_of(str(path / "rows.csv"), SMALL),
+        "lazy": stream_of(pl.from_pandas(TABLE).lazy(), SMALL),
         "generator": (TABLE[start : start + 90] for start in range(0, len(TABLE), 90)),
         "memory": TABLE,
     }
@@ -102,16 +100,16 @@ def test_a_column_may_be_empty_in_the_first_file(model: et.SpectralJunctionTree,
     notes = [None] * 100 + ["seen"] * (len(TABLE) - 100)
     for number, part in enumerate((slice(None, 100), slice(100, None))):
         TABLE[part].assign(note=notes[part]).to_parquet(tmp_path / f"{number}.parquet")
-    assert model.impute_to(tmp_path / "*.parquet", tmp_path / "filled.parquet") == len(TABLE)
+    assert model.impute_to(stream_of(tmp_path / "*.parquet", SMALL), tmp_path / "filled.parquet") == len(TABLE)
     found = pd.read_parquet(tmp_path / "filled.parquet")["note"]
     assert found[:100].isna().all()
     assert (found[100:] == "seen").all()
 
 
 def test_a_stream_is_told_which_method_writes_its_answers(model: et.SpectralJunctionTree, tmp_path: Path) -> None:
-    path = sources(tmp_path)["csv"]
+    TABLE.to_csv(path := tmp_path / "rows.csv", index=False)
     with pytest.raises(et.DataError, match=r"rows\.csv'\); impute_to writes the answers into a Parquet file"):
-        model.impute(path)
+        model.impute(str(path))
     with pytest.raises(et.DataError, match="predict_proba_to writes the answers"):
         model.predict_proba(iter([X]), target="words")
 
@@ -150,7 +148,7 @@ def test_an_error_in_the_last_batch_leaves_what_was_there(model: et.SpectralJunc
     path.write_bytes(b"before")
     for ask in (model.score_samples_to, model.impute_to):
         with pytest.raises(et.DataError, match=r"rows.parquet': row 450, column 'words' holds 'odd'"):
-            ask(tmp_path / "rows.parquet", path)
+            ask(stream_of(tmp_path / "rows.parquet", SMALL), path)
     (tmp_path / "short.parquet").write_bytes((tmp_path / "rows.parquet").read_bytes()[:-9])
     with pytest.raises(et.FileError, match=r"short.parquet' cannot be read; it may have been cut short"):
         model.impute_to([tmp_path / "rows.parquet", tmp_path / "short.parquet"], path)

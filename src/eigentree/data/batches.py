@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from eigentree.data.table import Table
 
 __all__ = [
+    "USUAL_SIZE",
     "Batch",
+    "BatchSize",
     "Stream",
-    "batch_rows",
     "check_names",
     "check_separated",
     "needs_arrow",
@@ -28,11 +29,34 @@ __all__ = [
     "without_index",
 ]
 
-BATCH = 2**16
-"""Most rows of a batch that is read from a file or asked of an engine."""
 
-BATCH_CELLS = 2**24
-"""Most cells of such a batch, which bounds memory however many columns there are."""
+@dataclass(frozen=True)
+class BatchSize:
+    """How much is read from a file or asked of an engine at a time.
+
+    Attributes
+    ----------
+    rows : int
+        Most rows of a batch.
+    cells : int
+        Most cells of it, which bounds memory however many columns there are.
+    text_bytes : int
+        How much of a file of text is read at a time.
+    header_bytes : int
+        How much of such a file is read for the names of its columns, at first.
+    """
+
+    rows: int = 2**16
+    cells: int = 2**24
+    text_bytes: int = 2**22
+    header_bytes: int = 2**14
+
+    def rows_of(self, columns: int) -> int:
+        """Return how many rows a batch of so many columns has at most."""
+        return max(1, min(self.rows, self.cells // max(columns, 1)))
+
+
+USUAL_SIZE = BatchSize()
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,11 +141,6 @@ class Stream(ABC):
     def mark(self) -> list[Any] | None:
         """Return what tells these rows from others without reading them, for JSON; None where nothing does."""
         return None
-
-
-def batch_rows(columns: int) -> int:
-    """Return how many rows a batch of so many columns has at most."""
-    return max(1, min(BATCH, BATCH_CELLS // max(columns, 1)))
 
 
 def check_names(names: Sequence[str], source: str) -> None:

@@ -9,9 +9,10 @@ from glob import glob, has_magic
 from typing import TYPE_CHECKING, Any
 
 from eigentree.data.batches import (
+    USUAL_SIZE,
     Batch,
+    BatchSize,
     Stream,
-    batch_rows,
     check_names,
     check_separated,
     needs_arrow,
@@ -27,12 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 __all__ = ["FileStream", "file_kind", "found_files"]
-
-BLOCK_BYTES = 2**22
-"""Of a file of text that are read at a time."""
-
-HEADER_BYTES = 2**14
-"""Of such a file that are read for the names of its columns, at first."""
 
 PACKED = ("", ".gz", ".bz2", ".zst")
 KINDS = {
@@ -115,11 +110,12 @@ class FileStream(Stream):
     Parameters
     ----------
     paths : sequence of str
+    size : BatchSize
     """
 
-    def __init__(self, paths: Sequence[str]) -> None:
+    def __init__(self, paths: Sequence[str], size: BatchSize = USUAL_SIZE) -> None:
         needs_arrow("reading files")
-        self.files = tuple(_opened(path) for path in paths)
+        self.files = tuple(_opened(path, size) for path in paths)
         self.names = self.files[0].names
         counts = [file.rows for file in self.files]
         self.rows = None if None in counts else sum(count for count in counts if count is not None)
@@ -186,10 +182,10 @@ class _File(ABC):
 
 
 class _Parquet(_File):
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, size: BatchSize) -> None:
         from pyarrow import parquet
 
-        self.path = path
+        self.path, self._size = path, size
         with parquet.ParquetFile(path) as file:
             self.types, self.rows = file.schema_arrow, file.metadata.num_rows
         self.types = without_index(self.types)
@@ -199,7 +195,7 @@ class _Parquet(_File):
         import pyarrow
         from pyarrow import parquet
 
-        size, first = batch_rows(len(columns)), 0
+        size, first = self._size.rows_of(len(columns)), 0
         # As they are stored, most often: each different text is made once.
         kinds = (pyarrow.string(), pyarrow.large_string())
         texts = frozenset(name for name in columns if self.types.field(name).type in kinds)
@@ -219,8 +215,8 @@ class _Parquet(_File):
 
 
 class _Text(_File):
-    def __init__(self, path: str, delimiter: str) -> None:
-        self.path, self._delimiter = path, delimiter
+    def __init__(self, path: str, size: BatchSize, delimiter: str) -> None:
+        self.path, self._size, self._delimiter = path, size, delimiter
         self.names = self._header()
 
     def _header(self) -> tuple[str, ...]:
@@ -228,17 +224,17 @@ class _Text(_File):
         import pyarrow
 
         try:
-            with self._open(None, HEADER_BYTES) as reader:
+            with self._open(None, self._size.header_bytes) as reader:
                 return tuple(reader.schema.names)
         except pyarrow.ArrowInvalid:
-            with self._open(None, BLOCK_BYTES) as reader:
+            with self._open(None, self._size.text_bytes) as reader:
                 return tuple(reader.schema.names)
 
     def read(self, columns: tuple[str, ...], skip: int) -> Iterator[tuple[Any, int]]:
         import pyarrow
 
         first = 0
-        with self._open(columns, BLOCK_BYTES) as reader:
+        with self._open(columns, self._size.text_bytes) as reader:
             for batch in reader:
                 if batch.num_rows:
                     yield (None if skip else WrittenTable(pyarrow.Table.from_batches([batch]))), first
@@ -275,12 +271,12 @@ def _unified(types: Sequence[Any]) -> Any:
         return None
 
 
-def _opened(path: str) -> _File:
+def _opened(path: str, size: BatchSize) -> _File:
     kind = file_kind(path)
     if kind is None:
         raise FileError(f"{path!r} does not end with {', '.join(KINDS)}; rename it, or read it yourself")
     with _reading(path):
-        file = _Parquet(path) if kind == "parquet" else _Text(path, kind)
+        file = _Parquet(path, size) if kind == "parquet" else _Text(path, size, kind)
     check_names(file.names, repr(path))
     if kind != "parquet":
         check_separated(file.names, kind, repr(path))

@@ -9,9 +9,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from eigentree.data.batches import (
+    USUAL_SIZE,
     Batch,
+    BatchSize,
     Stream,
-    batch_rows,
     check_names,
     needs_arrow,
     require_names,
@@ -50,7 +51,7 @@ def is_stream(X: Any) -> bool:
     )
 
 
-def stream_of(X: Any) -> Stream:
+def stream_of(X: Any, size: BatchSize = USUAL_SIZE) -> Stream:
     """Return the stream that some data are.
 
     Parameters
@@ -60,6 +61,8 @@ def stream_of(X: Any) -> Stream:
         these; a Dataset, Scanner or RecordBatchReader of pyarrow; a lazy frame of polars; a relation of duckdb; a
         Dask DataFrame; an iterator of batches, each of what a table may be; or a callable that returns such an
         iterator anew each time that it is called.
+    size : BatchSize
+        How much is read at a time; of no matter where the batches are made by others.
 
     Raises
     ------
@@ -71,17 +74,17 @@ def stream_of(X: Any) -> Stream:
     if isinstance(X, Stream):
         return X
     if isinstance(X, str | os.PathLike):
-        return FileStream(found_files(X))
+        return FileStream(found_files(X), size)
     if isinstance(X, list | tuple) and is_stream(X):
-        return FileStream([path for each in X for path in found_files(each)])
+        return FileStream([path for each in X for path in found_files(each)], size)
     if is_dask_frame(X):
         return Partitions.of(X)
     if _is_lazy(X):
-        return _Lazy(X)
+        return _Lazy(X, size)
     if _is_relation(X):
-        return _Relation(X)
+        return _Relation(X, size)
     if _is_arrow(X):
-        return _Dataset(X) if hasattr(X, "scanner") else _Batches(_reader(X))
+        return _Dataset(X, size) if hasattr(X, "scanner") else _Batches(_reader(X))
     if isinstance(X, Iterator):
         return _Batches(X)
     if callable(X):
@@ -117,11 +120,11 @@ def _reader(X: Any) -> Iterator[Any]:
 class _Lazy(Stream):
     """A lazy frame of polars."""
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(self, frame: Any, size: BatchSize) -> None:
         if not hasattr(frame, "collect_batches"):
             raise DataError("this polars is too old to hand out the batches of a lazy frame; 1.34 or later does")
         schema = _asked("the lazy frame", frame.collect_schema)
-        self._frame, self.names = frame, tuple(schema.names())
+        self._frame, self._size, self.names = frame, size, tuple(schema.names())
         check_names(self.names, "the lazy frame")
         self.told = Look.of_types(sys.modules["polars"].DataFrame(schema=schema))
 
@@ -129,15 +132,17 @@ class _Lazy(Stream):
         """Yield the batches that polars collects."""
         wanted = list(self.names or () if columns is None else columns)
         require_names(wanted, self.names or (), "the lazy frame")
-        asked = self._frame.select(wanted).collect_batches(chunk_size=batch_rows(len(wanted)), maintain_order=True)
+        asked = self._frame.select(wanted).collect_batches(
+            chunk_size=self._size.rows_of(len(wanted)), maintain_order=True
+        )
         yield from _named(_engine("the lazy frame", asked), "the lazy frame", skip)
 
 
 class _Relation(Stream):
     """A relation of duckdb."""
 
-    def __init__(self, relation: Any) -> None:
-        self._relation, self.names = relation, tuple(relation.columns)
+    def __init__(self, relation: Any, size: BatchSize) -> None:
+        self._relation, self._size, self.names = relation, size, tuple(relation.columns)
         check_names(self.names, "the relation")
         self.told = Look.of_types(self._declared(needs_arrow("reading a duckdb relation")))
 
@@ -159,7 +164,7 @@ class _Relation(Stream):
         require_names(wanted, self.names or (), "the relation")
         quoted_names = ", ".join('"' + name.replace('"', '""') + '"' for name in wanted)
         asked = self._relation.project(quoted_names)
-        reader = _asked("the relation", lambda: asked.to_arrow_reader(batch_rows(len(wanted))))
+        reader = _asked("the relation", lambda: asked.to_arrow_reader(self._size.rows_of(len(wanted))))
         tables = (pyarrow.Table.from_batches([batch]) for batch in _engine("the relation", reader))
         yield from _named(tables, "the relation", skip)
 
@@ -167,9 +172,9 @@ class _Relation(Stream):
 class _Dataset(Stream):
     """A dataset of pyarrow."""
 
-    def __init__(self, dataset: Any) -> None:
+    def __init__(self, dataset: Any, size: BatchSize) -> None:
         schema = without_index(dataset.schema)
-        self._dataset, self.names = dataset, tuple(schema.names)
+        self._dataset, self._size, self.names = dataset, size, tuple(schema.names)
         check_names(self.names, "the dataset")
         self.told = Look.of_types(schema.empty_table())
 
@@ -181,7 +186,7 @@ class _Dataset(Stream):
         require_names(wanted, self.names or (), "the dataset")
         # Little is read ahead: it would be in memory.
         scanner = self._dataset.scanner(
-            columns=wanted, batch_size=batch_rows(len(wanted)), batch_readahead=2, fragment_readahead=1
+            columns=wanted, batch_size=self._size.rows_of(len(wanted)), batch_readahead=2, fragment_readahead=1
         )
         source, first = "the dataset", 0
         for tagged in _engine("the dataset", scanner.scan_batches()):
