@@ -14,9 +14,9 @@ import numpy as np
 
 from benchmarks import shared
 from benchmarks.measure import afresh, show_note, show_table
+from benchmarks.paper.baselines import IndependentColumns
 from benchmarks.shared import Crowd, Split, Table
 from eigentree import EMJunctionTree, LatentNetwork, SpectralJunctionTree, zoo
-from eigentree.experiments.baselines import IndependentColumns
 
 if TYPE_CHECKING:
     from eigentree.zoo import Template

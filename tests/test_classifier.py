@@ -21,10 +21,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
 import eigentree as et
+from benchmarks.paper.baselines import IndependentColumns
 from eigentree.counting import row_sample
 from eigentree.counting.row_sample import RowSample
 from eigentree.counting.statistics import Statistics
-from eigentree.experiments.baselines import IndependentColumns
 from eigentree.planning.views import ViewPlan
 from eigentree.spectral import shrinkage
 from eigentree.spectral.shrinkage import CLASS_FOLDS, CLASS_GRID, choose_class_shrinkage

@@ -596,7 +596,7 @@ def test_the_command_is_there_as_a_process(here: Path) -> None:
 
 def helps() -> list[list[str]]:
     """Return the arguments that show each help text."""
-    subcommands = [["classify", "train"], ["classify", "apply"], ["reproduce", "fig3"], ["reproduce", "fig4"]]
+    subcommands = [["classify", "train"], ["classify", "apply"]]
     return [[], *([command.name] for command in COMMANDS), *subcommands]
 
 
@@ -651,8 +651,8 @@ def test_every_example_of_every_help_text_runs(tmp_path: Path, monkeypatch: pyte
     Path("graph.toml").write_text(told.group(1))
     for name in ORDER[1:]:
         run_in_turn(examples(shown[name]))
-    # reproduce has tests of its own, and warm-up is what the other commands are when they are called first.
-    assert set(ORDER) == {command.name for command in COMMANDS} - {"reproduce", "warm-up"}
+    # warm-up is what the other commands are when they are called first.
+    assert set(ORDER) == {command.name for command in COMMANDS} - {"warm-up"}
 
 
 def test_the_first_help_text_is_a_way_to_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -679,7 +679,7 @@ def test_every_line_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
         if kind == "sh"
         for line in block.splitlines()
     }
-    assert asked == {command.name for command in COMMANDS} - {"reproduce", "warm-up"}
+    assert asked == {command.name for command in COMMANDS} - {"warm-up"}
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -775,7 +775,7 @@ USAGE = [
     ("eigentree fit mushrooms.csv --hiden 3", "there is no option --hiden; did you mean --hidden?"),
     ("eigentree fit mushrooms.csv --hiden=3 -o m", "there is no option --hiden; did you mean --hidden?"),
     ("eigentree classify train mushrooms.csv --traget=class -o m", "did you mean --target?"),
-    ("eigentree reproduce fig3 --jbos 3", "did you mean --jobs?"),
+    ("eigentree reproduce fig3 --quick", "reproduce is now python -m benchmarks.paper"),
     ("eigentree --versoin", "there is no option --versoin; did you mean --version?"),
     ("eigentree fit mushrooms.csv -q 3 -o m", "there is no option -q ("),
     ("eigentree report model.eigentree --help-me", "there is no option --help-me"),
