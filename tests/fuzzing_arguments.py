@@ -280,7 +280,7 @@ def array(draw: Draw) -> Any:
 
 LABELS: dict[str, Kind] = {
     "categories": of(None, None, None, {"x0": [0, 1, 2]}, {"x0": ["a", "b"]}),
-    "unknown": of("error", "missing"),
+    "handle_unknown": of("error", "missing"),
     "numeric": of("error", "quantiles"),
 }
 

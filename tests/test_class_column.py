@@ -305,7 +305,8 @@ def test_labels_that_the_columns_do_not_have() -> None:
     odd[0, 0] = "z"
     with pytest.raises(et.DataError, match="row 0, column 'x0' holds 'z'"):
         model.predict(odd)
-    lenient = column(et.SpectralJunctionTree(et.zoo.Mixture(3), shrinkage=1.0, unknown="missing")).fit(cells, Y)
+    spectral = et.SpectralJunctionTree(et.zoo.Mixture(3), shrinkage=1.0, handle_unknown="missing")
+    lenient = column(spectral).fit(cells, Y)
     holed = odd.copy()
     holed[0, 0] = None
     assert_array_equal(lenient.predict_proba(odd), model.predict_proba(holed))

@@ -260,7 +260,7 @@ def test_compare_holds_the_same_rows_out_and_tells_likelihoods(here: Path) -> No
     out = np.sort(np.random.default_rng(0).permutation(ROWS)[: told["held_out_rows"]])
     rows = frame()
     model = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0).fit(rows.drop(index=out))
-    model.unknown = "missing"
+    model.handle_unknown = "missing"
     assert methods["EM"]["held_out"] == pytest.approx(model.score(rows.loc[out]), abs=1e-9)
     assert methods["EM"]["parameters"] == model.n_parameters_
     assert methods["EM"]["held_out"] > methods["independent"]["held_out"]

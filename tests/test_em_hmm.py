@@ -567,7 +567,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"tol": -1}, "tol is a finite number"),
     ({"validation_fraction": 1.0}, "less than 1"),
     ({"n_jobs": 0}, "n_jobs is a whole number"),
-    ({"unknown": "odd"}, "unknown is 'error' or 'missing'"),
+    ({"handle_unknown": "odd"}, "handle_unknown is 'error' or 'missing'"),
 ]
 
 

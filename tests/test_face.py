@@ -296,17 +296,18 @@ def test_a_score_tells_of_impossible_rows_once() -> None:
 
 @pytest.mark.parametrize("rule", ["bogus", None, np.array(["error"])], ids=["bogus", "none", "array"])
 def test_a_rule_for_unknown_labels_that_is_none_is_refused_after_a_fit_too(estimator: Face, rule: object) -> None:
-    model = estimator.fit(ROWS).set_params(unknown=rule)
+    model = estimator.fit(ROWS).set_params(handle_unknown=rule)
     for ask in (model.score, model.score_samples, model.impute):
-        with pytest.raises(et.ParameterError, match="unknown is 'error' or 'missing', not"):
+        with pytest.raises(et.ParameterError, match="handle_unknown is 'error' or 'missing', not"):
             ask(ROWS)
-    assert model.set_params(unknown="missing").score(ROWS) == model.set_params(unknown="error").score(ROWS)
+    lenient = model.set_params(handle_unknown="missing").score(ROWS)
+    assert lenient == model.set_params(handle_unknown="error").score(ROWS)
 
 
 def test_what_a_classifier_was_told_since_its_fit_is_checked() -> None:
     model = et.JunctionTreeClassifier(et.SpectralJunctionTree(GRAPH)).fit(MIXED, LABELS)
-    with pytest.raises(et.ParameterError, match="unknown is 'error' or 'missing', not 'bogus'"):
-        model.set_params(estimator__unknown="bogus").predict(MIXED)
+    with pytest.raises(et.ParameterError, match="handle_unknown is 'error' or 'missing', not 'bogus'"):
+        model.set_params(estimator__handle_unknown="bogus").predict(MIXED)
     with pytest.raises(et.ParameterError, match=r"estimator is a SpectralJunctionTree, .* not None"):
         model.set_params(estimator=None).predict(MIXED)
 

@@ -208,7 +208,7 @@ def test_labels_bins_and_frames_are_saved_with_the_model(library: str, tmp_path:
         "pyarrow": lambda: pa.table(TABLE),
     }
     frame = frames[library]()
-    settings = {"numeric": "quantiles", "unknown": "missing", "categories": {"size": np.array([9, 5, 1, 7])}}
+    settings = {"numeric": "quantiles", "handle_unknown": "missing", "categories": {"size": np.array([9, 5, 1, 7])}}
     for estimator in (
         et.SpectralJunctionTree(et.zoo.Mixture(), **settings),
         et.OnlineEMJunctionTree(et.zoo.Mixture(), passes=1, random_state=0, **settings),

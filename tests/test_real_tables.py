@@ -113,7 +113,7 @@ def test_a_column_is_classified_by_the_others(name: str) -> None:
     frame = pandas_table(source).dropna(subset=[source.target])[::3]
     X, y = frame.drop(columns=source.target), frame[source.target]
     held = np.arange(len(X)) % 3 == 0
-    estimator = et.SpectralJunctionTree(source.structure, when_short="warn", unknown="missing")
+    estimator = et.SpectralJunctionTree(source.structure, when_short="warn", handle_unknown="missing")
     model = et.JunctionTreeClassifier(estimator).fit(X[~held], y[~held])
     commonest = (y[held] == y[~held].mode()[0]).mean()
     # The answers of gss82 say next to nothing of its target: two standard errors are left to chance.
@@ -138,7 +138,7 @@ def test_splice_junctions_are_words() -> None:
         "letters": pd.DataFrame([list(word) for word in by_pandas["sequence"]]),
     }
     classes = {"pandas": by_pandas, "polars": by_polars, "pyarrow": by_arrow, "letters": by_pandas}
-    estimator = et.SpectralJunctionTree(et.zoo.HMM(), categories="ACGT", unknown="missing", shrinkage=25.6)
+    estimator = et.SpectralJunctionTree(et.zoo.HMM(), categories="ACGT", handle_unknown="missing", shrinkage=25.6)
     answers = []
     for library, rows in words.items():
         model = et.JunctionTreeClassifier(estimator).fit(rows[::2], classes[library]["class"][::2])

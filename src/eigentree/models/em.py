@@ -109,7 +109,7 @@ class EMJunctionTree(StepsFace):
         Show progress if positive, where rich is installed and stderr is a terminal.
     categories : mapping of str to sequence of labels, or one sequence, optional
         All labels of some columns by name, or those of every column; by default those that occur or are declared.
-    unknown : {"error", "missing"}
+    handle_unknown : {"error", "missing"}
         What a label is that its column does not have: a mistake, or a missing cell.
     numeric : {"error", "quantiles"}
         What a column of measurements is: a mistake, or cut into bins with about equally many rows.
@@ -191,7 +191,7 @@ class EMJunctionTree(StepsFace):
         n_jobs: int = 1,
         verbose: int = 0,
         categories: Categories | None = None,
-        unknown: UnknownRule = "error",
+        handle_unknown: UnknownRule = "error",
         numeric: NumericRule = "error",
     ) -> None:
         self.structure = structure
@@ -208,7 +208,7 @@ class EMJunctionTree(StepsFace):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.categories = categories
-        self.unknown = unknown
+        self.handle_unknown = handle_unknown
         self.numeric = numeric
 
     @learns
@@ -242,7 +242,7 @@ class EMJunctionTree(StepsFace):
         self._check_arguments(validation)
         if (template := open_template(self.structure)) is not None:
             return self._fit_sizes(template, X, sample_weight, validation)
-        reading = (self.categories, self.numeric, self.unknown, sample_weight)
+        reading = (self.categories, self.numeric, self.handle_unknown, sample_weight)
         graph, columns, found = resolved_rows(self.structure, X, *reading)
         if isinstance(found, Encoded):
             return self._fit_far(graph, columns, far_rows(found), validation)
@@ -316,7 +316,7 @@ class EMJunctionTree(StepsFace):
                 f"structure={quoted(self.structure)} searches for a size and starts of its own; leave init out"
             )
         random = generator(self.random_state)
-        found, columns = any_rows_and_columns(X, self.categories, self.numeric, self.unknown, sample_weight)
+        found, columns = any_rows_and_columns(X, self.categories, self.numeric, self.handle_unknown, sample_weight)
         pairs: PairCounts | None = None
         if isinstance(found, Encoded):
             far = far_rows(found)

@@ -86,14 +86,14 @@ class SequenceFace(Features):
     form_: SequenceForm
     sequence: str | None
     time: str | None
-    unknown: UnknownRule
+    handle_unknown: UnknownRule
     n_jobs: int
 
     @property
     def _columns(self) -> Columns:
         self._require_fit()
-        check_rules(self.unknown)
-        return self.columns_.reading(self.unknown)
+        check_rules(self.handle_unknown)
+        return self.columns_.reading(self.handle_unknown)
 
     @property
     def _sequence_model(self) -> SequenceModel:

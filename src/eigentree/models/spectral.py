@@ -79,7 +79,7 @@ class SpectralJunctionTree(Face):
         0.001, and 0 where that is 0. With 0, rows can be impossible.
     categories : mapping of str to sequence of labels, or one sequence, optional
         All labels of some columns by name, or those of every column; by default those that occur or are declared.
-    unknown : {"error", "missing"}
+    handle_unknown : {"error", "missing"}
         What a label is that its column does not have: a mistake, or a missing cell.
     numeric : {"error", "quantiles"}
         What a column of measurements is: a mistake, or cut into bins with about equally many rows.
@@ -138,7 +138,7 @@ class SpectralJunctionTree(Face):
         floor: float | Literal["auto"] = "auto",
         *,
         categories: Categories | None = None,
-        unknown: UnknownRule = "error",
+        handle_unknown: UnknownRule = "error",
         numeric: NumericRule = "error",
     ) -> None:
         self.structure = structure
@@ -149,7 +149,7 @@ class SpectralJunctionTree(Face):
         self.when_short = when_short
         self.floor = floor
         self.categories = categories
-        self.unknown = unknown
+        self.handle_unknown = handle_unknown
         self.numeric = numeric
 
     @property
@@ -200,7 +200,7 @@ class SpectralJunctionTree(Face):
         self._check_parameters()
         if (template := open_template(self.structure)) is not None:
             return self._fit_sizes(template, X, sample_weight)
-        reading = (self.categories, self.numeric, self.unknown, sample_weight)
+        reading = (self.categories, self.numeric, self.handle_unknown, sample_weight)
         graph, columns, rows = resolved_rows(self.structure, X, *reading)
         plan = self.plan(graph)
         return self._learn(plan, Statistics.empty(plan, columns).update(rows, sample_weight))
@@ -219,7 +219,7 @@ class SpectralJunctionTree(Face):
                 f"a spectral model has one tree, not the {template.trees} of {quoted(self.structure)}; leave trees "
                 f"out, or take EMJunctionTree"
             )
-        reading = (self.categories, self.numeric, self.unknown, sample_weight)
+        reading = (self.categories, self.numeric, self.handle_unknown, sample_weight)
         found, columns = any_rows_and_columns(X, *reading)
         rows, weights = any_rows(found, columns, sample_weight)
         warn_of_few(weights)
@@ -442,7 +442,7 @@ class SpectralJunctionTree(Face):
         one_of("scaling", self.scaling, ("variance", None))
         _auto_or_number("shrinkage", self.shrinkage, math.inf)
         _auto_or_number("floor", self.floor, 1.0)
-        check_rules(self.unknown, self.numeric)
+        check_rules(self.handle_unknown, self.numeric)
 
     def _learn(self, plan: ViewPlan, statistics: Statistics) -> Self:
         """Return the model with all that was learned put in place at once, after it was all computed."""
