@@ -390,10 +390,10 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "score": {"X": data, "y": of(None)},
     "log_prob": {"X": data},
     "predict_proba": {"X": data, "target": lambda draw: draw.choice(*draw.graph.names)},
-    "impute": {"X": data, "method": of("mode", "sample"), "seed": seed},
+    "impute": {"X": data, "method": of("mode", "sample"), "random_state": seed},
     "sample": {
         "n": of(1, 5, 20, 10**12),
-        "seed": seed,
+        "random_state": seed,
         "given": lambda draw: draw.choice(None, given(draw)),
         "partitions": of(None),
     },
@@ -401,7 +401,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "conditional": {"names": names, "given": given},
     "posterior": {"X": data, "names": hidden_names},
     "decode": {"X": data},
-    "sample_hidden": {"X": data, "seed": seed},
+    "sample_hidden": {"X": data, "random_state": seed},
     "expected_counts": {"X": data, "sample_weight": weights},
     "bic": {"X": data, "sample_weight": weights},
     "aic": {"X": data, "sample_weight": weights},
@@ -426,12 +426,12 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "predict_next_proba": {"target": of(None, "x0", "x9"), "steps": of(1, 3, 0)},
             "filter": {},
             "decode": {},
-            "impute": {"method": of("mode", "sample"), "seed": seed},
+            "impute": {"method": of("mode", "sample"), "random_state": seed},
             "bic": {"sample_weight": weights},
             "aic": {"sample_weight": weights},
         }.items()
     },
-    "EMHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "seed": seed},
+    "EMHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed},
     "EMHMM.to_network": {"length": of(1, 3)},
     "SpectralHMM": PARAMETERS["SpectralHMM"],
     **{
@@ -445,10 +445,10 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "filter": {"target": of(None, "x0", "x9", "state")},
             "predict_proba": {"target": of("state", "x0")},
             "decode": {},
-            "impute": {"method": of("mode", "sample"), "seed": seed},
+            "impute": {"method": of("mode", "sample"), "random_state": seed},
         }.items()
     },
-    "SpectralHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "seed": seed},
+    "SpectralHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed},
     "SpectralHMM.to_network": {"length": of(1, 3)},
     "SpectralHMM.fit_statistics": {
         "statistics": pooled(lambda: [one.statistics_ for one in POOL.fitted["SpectralHMM"][:2]])
@@ -565,7 +565,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "random": {
         "graph": pooled(lambda: POOL.graphs),
         "concentration": of(1.0, 0.01, 1e-299, 1e300),
-        "seed": seed,
+        "random_state": seed,
         "tree": lambda d: d.choice(None, _tree(d)),
     },
     "relabelled": {"orders": lambda d: {name: d.choice([1, 0], [0, 1], [0, 0]) for name in d.some(d.graph.names)}},

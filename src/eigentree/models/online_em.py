@@ -94,7 +94,7 @@ class OnlineEMJunctionTree(StepsFace):
     --------
     >>> from eigentree import zoo
     >>> graph = zoo.hmm(length=5, hidden_states=2, observed_states=3)
-    >>> rows = LatentNetwork.random(graph, seed=0).sample(400, seed=1)
+    >>> rows = LatentNetwork.random(graph, seed=0).sample(400, random_state=1)
     >>> model = OnlineEMJunctionTree(graph, batch_size=50, random_state=0)
     >>> model.partial_fit(rows[:200]).partial_fit(rows[200:]).n_iter_
     8
@@ -230,7 +230,7 @@ class OnlineEMJunctionTree(StepsFace):
     def _learner(self, graph: LatentGraph, random: np.random.Generator) -> Learner:
         if self.init is None:
             (seed,) = random.spawn(1)
-            start = LatentNetwork.random(graph, seed=seed)
+            start = LatentNetwork.random(graph, random_state=seed)
         else:
             start = checked_init(self.init, graph)
         stepsize, pseudo_counts = float(self.stepsize), float(self.pseudo_counts)

@@ -25,6 +25,7 @@ from eigentree.exact.network import LatentNetwork
 from eigentree.kernels.compiling import announced
 from eigentree.models.face import Face
 from eigentree.models.parameters import learns
+from eigentree.notices import renamed_arguments
 from eigentree.planning.search import Wishes
 from eigentree.planning.views import ViewPlan
 from eigentree.recovery.recovery import Recovery, recovered
@@ -415,7 +416,8 @@ class SpectralJunctionTree(Face):
         """Raise `GraphError`: hidden variables speak through the network that `to_network` makes."""
         self._refuse("decode is about hidden variables")
 
-    def sample_hidden(self, X: ArrayLike | Any, seed: Seed = None) -> NoReturn:
+    @renamed_arguments(False, seed="random_state")
+    def sample_hidden(self, X: ArrayLike | Any, random_state: Seed = None) -> NoReturn:
         """Raise `GraphError`: hidden variables speak through the network that `to_network` makes."""
         self._refuse("sample_hidden is about hidden variables")
 
