@@ -50,7 +50,7 @@ class Pool:
         made: dict[str, list[Any]] = {}
         for name, settings in (
             ("SpectralJunctionTree", {}),
-            ("EMJunctionTree", {"init": "random", "restarts": 1, "max_iter": 3, "random_state": 0}),
+            ("EMJunctionTree", {"init": "random", "n_init": 1, "max_iter": 3, "random_state": 0}),
             ("OnlineEMJunctionTree", {"batch_size": 10, "passes": 2, "random_state": 0}),
         ):
             kind = getattr(et, name)
@@ -62,11 +62,9 @@ class Pool:
         ]
         words = ["abab", "aab", "bb", "b"]
         made["EMHMM"] = [
-            et.EMHMM(2, init="random", restarts=1, max_iter=3, random_state=0).fit(words),
-            et.EMHMM(3, 2, init="random", restarts=1, max_iter=3, random_state=0).fit(
-                [list(word) for word in words]
-            ),
-            et.EMHMM((2, 3), init="random", restarts=1, max_iter=3, random_state=0).fit(words),
+            et.EMHMM(2, init="random", n_init=1, max_iter=3, random_state=0).fit(words),
+            et.EMHMM(3, 2, init="random", n_init=1, max_iter=3, random_state=0).fit([list(word) for word in words]),
+            et.EMHMM((2, 3), init="random", n_init=1, max_iter=3, random_state=0).fit(words),
             et.EMHMM(2),
         ]
         made["SpectralHMM"] = [
@@ -306,7 +304,7 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
     },
     "EMJunctionTree": SHARED
     | {
-        "restarts": of(1, 2),
+        "n_init": of(1, 2),
         "tol": of(None, 1e-3),
         "max_iter": of(1, 3),
         "stopping": of("gain", "paper"),
@@ -329,7 +327,7 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
     | {
         "hidden_states": of(1, 2, 3, 10**6, (2, 2), [2, 3], (2, 1), ()),
         "order": of(1, 2, 40),
-        "restarts": of(1, 2),
+        "n_init": of(1, 2),
         "tol": of(None, 1e-3),
         "max_iter": of(1, 3),
         "init": lambda draw: draw.choice(
@@ -370,10 +368,10 @@ def settings(draw: Draw, kind: str) -> dict[str, Any]:
     drawn = {name: one(draw) for name, one in PARAMETERS[kind].items()}
     chosen = {name: value for name, value in drawn.items() if name == "structure" or draw.random.random() < 0.5}
     if kind == "EMHMM":
-        chosen = {"init": "random", "restarts": 1, "max_iter": 3} | chosen
+        chosen = {"init": "random", "n_init": 1, "max_iter": 3} | chosen
     if kind == "EMJunctionTree":
         # A whole race, and a choice of pseudo-counts, would take a second.
-        chosen = {"init": "random", "restarts": 1, "max_iter": 3, "pseudo_counts": 0.1} | chosen
+        chosen = {"init": "random", "n_init": 1, "max_iter": 3, "pseudo_counts": 0.1} | chosen
     for name in chosen:
         if draw.random.random() < 0.04:
             chosen[name] = _not_endless(hostile_values.junk(draw.random))
@@ -458,7 +456,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         "hidden_states": of((1, 2), [1], 3, ()),
         "orders": of((1,), [1, 2]),
         "criterion": of("bic", "aic", "validation"),
-        "estimator": lambda draw: et.EMHMM(init="random", restarts=1, max_iter=2, random_state=0),
+        "estimator": lambda draw: et.EMHMM(init="random", n_init=1, max_iter=2, random_state=0),
         "lengths": of(None),
         "sample_weight": weights,
     },

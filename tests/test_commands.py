@@ -447,7 +447,7 @@ def test_sequences_are_reported_by_their_names(here: Path, steps: pd.DataFrame) 
 
 def test_hidden_chains_side_by_side_are_told_by_name(here: Path, steps: pd.DataFrame) -> None:
     rows = steps.drop(columns="kind")
-    model = et.EMHMM((2, 2), random_state=0, sequence="id", init="random", restarts=1, max_iter=5).fit(rows)
+    model = et.EMHMM((2, 2), random_state=0, sequence="id", init="random", n_init=1, max_iter=5).fit(rows)
     model.save("chains.eigentree")
     decoded = pd.read_csv(io.StringIO(answer("eigentree decode chains.eigentree steps.csv --missing ?")))
     states, proba = model.decode(rows).states, model.predict_proba(rows)

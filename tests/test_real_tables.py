@@ -84,7 +84,7 @@ def test_a_file_is_fitted_scored_and_filled_the_same_by_every_library(source: So
     answers = []
     for read in (pandas_table, polars_table, arrow_table):
         X = read(source)
-        model = et.EMJunctionTree(source.structure, init="random", restarts=1, max_iter=4, random_state=0).fit(X)
+        model = et.EMJunctionTree(source.structure, init="random", n_init=1, max_iter=4, random_state=0).fit(X)
         spectral = et.SpectralJunctionTree(source.structure, shrinkage=1.0, when_short="warn").fit(X)
         head = X.slice(0, 60) if isinstance(X, pa.Table | pl.DataFrame) else X.head(60)
         answers.append(

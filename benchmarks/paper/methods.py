@@ -60,7 +60,7 @@ PUBLISHED: dict[str, Any] = {"views": 1, "scaling": None, "shrinkage": 0.0, "flo
 
 PROTOCOL: dict[str, Any] = {
     "init": "random",
-    "restarts": 5,
+    "n_init": 5,
     "stopping": "paper",
     "tol": 1e-4,
     "accelerate": False,
@@ -156,7 +156,7 @@ def _paper_em(problem: Problem) -> Model:
 
 
 def _accelerated(problem: Problem) -> Model:
-    return _em(problem, init="random", restarts=1, pseudo_counts=0.0)
+    return _em(problem, init="random", n_init=1, pseudo_counts=0.0)
 
 
 def _smoothed_em(problem: Problem) -> Model:

@@ -64,7 +64,7 @@ class EMJunctionTree(StepsFace):
         tree of hidden variables learned from the rows (`zoo.HiddenChowLiu`), as large as validation rows ask for,
         and the average of several fits of it; classes, or the Chow-Liu tree of the columns themselves, where these
         rows are likelier so.
-    restarts : int
+    n_init : int
         How many starts to climb from, where `init` names their kind; the best end is kept. In a race, how many may
         be climbed to the end. With "auto", how many fits are averaged at most; up to 2,000 rows it is one of each
         five parts of the rows, whatever this says.
@@ -149,7 +149,7 @@ class EMJunctionTree(StepsFace):
 
     Notes
     -----
-    Figure 3's protocol is ``init="random", restarts=5, stopping="paper", tol=1e-4, accelerate=False,
+    Figure 3's protocol is ``init="random", n_init=5, stopping="paper", tol=1e-4, accelerate=False,
     pseudo_counts=0``.
 
     Examples
@@ -177,7 +177,7 @@ class EMJunctionTree(StepsFace):
     def __init__(
         self,
         structure: LatentGraph | Template | Any,
-        restarts: int = 5,
+        n_init: int = 5,
         tol: float | None = None,
         max_iter: int = 1000,
         *,
@@ -195,7 +195,7 @@ class EMJunctionTree(StepsFace):
         numeric: NumericRule = "error",
     ) -> None:
         self.structure = structure
-        self.restarts = restarts
+        self.n_init = n_init
         self.tol = tol
         self.max_iter = max_iter
         self.init = init
@@ -283,7 +283,7 @@ class EMJunctionTree(StepsFace):
             usual = Stopping.usual(self.stopping, course.rows, ParameterLayout.of(graph).learned_count)
             course = replace(course, gaps=gaps, stopping=usual)
         init = checked_init(self.init, graph) if isinstance(self.init, LatentNetwork) else self.init
-        most = self.max_iter * (self.restarts if init == "random" else 1)
+        most = self.max_iter * (self.n_init if init == "random" else 1)
         # Draws of their own, made in any case, so that the same number given leads to the same fit.
         (draws,) = random.spawn(1)
         if self.pseudo_counts == "auto":
@@ -292,7 +292,7 @@ class EMJunctionTree(StepsFace):
         last: tuple[Course | LastCourse, Standing] | None = None
         try:
             with shown_progress(self.verbose, "EM", most) as report:
-                for last in standings(course, finish, init, self.restarts, random):
+                for last in standings(course, finish, init, self.n_init, random):
                     report(last[1].steps, last[1].objective)
                 assert last is not None
                 report(most, last[1].objective)
@@ -394,7 +394,7 @@ class EMJunctionTree(StepsFace):
             hidden_states=hidden_states,
             trees=trees,
             most_states=template.most_states,
-            members=self.restarts,
+            members=self.n_init,
         )
 
     def _published(
@@ -420,7 +420,7 @@ class EMJunctionTree(StepsFace):
         )
 
     def _check_arguments(self, validation: object) -> None:
-        whole_number("restarts", self.restarts)
+        whole_number("n_init", self.n_init)
         whole_number("max_iter", self.max_iter)
         flag("accelerate", self.accelerate)
         one_of("stopping", self.stopping, tuple(USUAL_TOLERANCES))

@@ -74,7 +74,7 @@ class EMHMM(HiddenSequenceFace):
         itself, and what is shown depends on the states of all.
     order : int
         How many earlier states a state depends on.
-    restarts : int
+    n_init : int
         How many starts are climbed from to the end; in a race, the best of it.
     tol : float, optional
         Of `stopping`, per step of the sequences: unless given, 1e-9 for "gain" and 1e-4 for "paper".
@@ -157,7 +157,7 @@ class EMHMM(HiddenSequenceFace):
         self,
         hidden_states: int | Sequence[int] = 2,
         order: int = 1,
-        restarts: int = 5,
+        n_init: int = 5,
         tol: float | None = None,
         max_iter: int = 1000,
         *,
@@ -180,7 +180,7 @@ class EMHMM(HiddenSequenceFace):
     ) -> None:
         self.hidden_states = hidden_states
         self.order = order
-        self.restarts = restarts
+        self.n_init = n_init
         self.tol = tol
         self.max_iter = max_iter
         self.init = init
@@ -246,8 +246,8 @@ class EMHMM(HiddenSequenceFace):
         init = self.init if isinstance(self.init, str) else self._given(course.problem)
         standing: ChainStanding | None = None
         try:
-            with shown_progress(self.verbose, "EM", self.max_iter * self.restarts) as report:
-                for standing in chain_climbs(course, init, self.restarts, random):
+            with shown_progress(self.verbose, "EM", self.max_iter * self.n_init) as report:
+                for standing in chain_climbs(course, init, self.n_init, random):
                     report(standing.steps, standing.best[1].history[-1])
         except KeyboardInterrupt:
             if standing is None:
@@ -409,7 +409,7 @@ class EMHMM(HiddenSequenceFace):
             )
         cells = states ** (self.order + 1)
         check_cells("the transitions", cells, "take fewer hidden_states or a lower order", ParameterError)
-        whole_number("restarts", self.restarts)
+        whole_number("n_init", self.n_init)
         whole_number("max_iter", self.max_iter)
         flag("accelerate", self.accelerate)
         one_of("stopping", self.stopping, tuple(USUAL_TOLERANCES))

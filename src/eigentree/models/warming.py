@@ -68,7 +68,7 @@ def warm_up() -> Iterator[str]:
             model.sample(2, random_state=0)
             _underflow(states)
             yield f"{kind} alphabets: answering"
-            EMJunctionTree(network.graph, restarts=1, max_iter=2).fit(holed)
+            EMJunctionTree(network.graph, n_init=1, max_iter=2).fit(holed)
             OnlineEMJunctionTree(network.graph, passes=1).fit(holed)
             yield f"{kind} alphabets: EM"
             _sequences(states)
@@ -77,7 +77,7 @@ def warm_up() -> Iterator[str]:
         EMJunctionTree(network.graph, init=network, max_iter=1).fit(network.sample(40, random_state=0))
         yield "many hidden states: EM"
         tree = HiddenChowLiu(MANY, trees="auto", most_states=MANY)
-        EMJunctionTree(tree, restarts=1, validation_fraction=0.25).fit(network.sample(40, random_state=0))
+        EMJunctionTree(tree, n_init=1, validation_fraction=0.25).fit(network.sample(40, random_state=0))
         yield "many hidden states: searches, in single precision"
 
 
@@ -90,7 +90,7 @@ def _sequences(states: int) -> None:
     long = (words[0] * LONG)[:LONG]  # cut into pieces
     for hidden in (2, LANES + 1):
         for X in (words, words[:1], [long]):
-            model = EMHMM(hidden, init="random", restarts=1, max_iter=1, categories=symbols).fit(X)
+            model = EMHMM(hidden, init="random", n_init=1, max_iter=1, categories=symbols).fit(X)
             model.score_samples(X)
     model.decode(words)
     model.filter(words)
