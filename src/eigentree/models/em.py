@@ -64,7 +64,7 @@ class EMJunctionTree(StepsFace):
         tree of hidden variables learned from the rows (`zoo.HiddenChowLiu`), as large as validation rows ask for,
         and the average of several fits of it; classes, or the Chow-Liu tree of the columns themselves, where these
         rows are likelier so.
-    restarts : int
+    n_init : int
         How many starts to climb from, where `init` names their kind; the best end is kept. In a race, how many may
         be climbed to the end. With "auto", how many fits are averaged at most; up to 2,000 rows it is one of each
         five parts of the rows, whatever this says.
@@ -109,7 +109,7 @@ class EMJunctionTree(StepsFace):
         Show progress if positive, where rich is installed and stderr is a terminal.
     categories : mapping of str to sequence of labels, or one sequence, optional
         All labels of some columns by name, or those of every column; by default those that occur or are declared.
-    unknown : {"error", "missing"}
+    handle_unknown : {"error", "missing"}
         What a label is that its column does not have: a mistake, or a missing cell.
     numeric : {"error", "quantiles"}
         What a column of measurements is: a mistake, or cut into bins with about equally many rows.
@@ -149,7 +149,7 @@ class EMJunctionTree(StepsFace):
 
     Notes
     -----
-    Figure 3's protocol is ``init="random", restarts=5, stopping="paper", tol=1e-4, accelerate=False,
+    Figure 3's protocol is ``init="random", n_init=5, stopping="paper", tol=1e-4, accelerate=False,
     pseudo_counts=0``.
 
     Examples
@@ -177,7 +177,7 @@ class EMJunctionTree(StepsFace):
     def __init__(
         self,
         structure: LatentGraph | Template | Any,
-        restarts: int = 5,
+        n_init: int = 5,
         tol: float | None = None,
         max_iter: int = 1000,
         *,
@@ -191,11 +191,11 @@ class EMJunctionTree(StepsFace):
         n_jobs: int = 1,
         verbose: int = 0,
         categories: Categories | None = None,
-        unknown: UnknownRule = "error",
+        handle_unknown: UnknownRule = "error",
         numeric: NumericRule = "error",
     ) -> None:
         self.structure = structure
-        self.restarts = restarts
+        self.n_init = n_init
         self.tol = tol
         self.max_iter = max_iter
         self.init = init
@@ -208,7 +208,7 @@ class EMJunctionTree(StepsFace):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.categories = categories
-        self.unknown = unknown
+        self.handle_unknown = handle_unknown
         self.numeric = numeric
 
     @learns
@@ -242,7 +242,7 @@ class EMJunctionTree(StepsFace):
         self._check_arguments(validation)
         if (template := open_template(self.structure)) is not None:
             return self._fit_sizes(template, X, sample_weight, validation)
-        reading = (self.categories, self.numeric, self.unknown, sample_weight)
+        reading = (self.categories, self.numeric, self.handle_unknown, sample_weight)
         graph, columns, found = resolved_rows(self.structure, X, *reading)
         if isinstance(found, Encoded):
             return self._fit_far(graph, columns, far_rows(found), validation)
@@ -283,7 +283,7 @@ class EMJunctionTree(StepsFace):
             usual = Stopping.usual(self.stopping, course.rows, ParameterLayout.of(graph).learned_count)
             course = replace(course, gaps=gaps, stopping=usual)
         init = checked_init(self.init, graph) if isinstance(self.init, LatentNetwork) else self.init
-        most = self.max_iter * (self.restarts if init == "random" else 1)
+        most = self.max_iter * (self.n_init if init == "random" else 1)
         # Draws of their own, made in any case, so that the same number given leads to the same fit.
         (draws,) = random.spawn(1)
         if self.pseudo_counts == "auto":
@@ -292,7 +292,7 @@ class EMJunctionTree(StepsFace):
         last: tuple[Course | LastCourse, Standing] | None = None
         try:
             with shown_progress(self.verbose, "EM", most) as report:
-                for last in standings(course, finish, init, self.restarts, random):
+                for last in standings(course, finish, init, self.n_init, random):
                     report(last[1].steps, last[1].objective)
                 assert last is not None
                 report(most, last[1].objective)
@@ -316,7 +316,7 @@ class EMJunctionTree(StepsFace):
                 f"structure={quoted(self.structure)} searches for a size and starts of its own; leave init out"
             )
         random = generator(self.random_state)
-        found, columns = any_rows_and_columns(X, self.categories, self.numeric, self.unknown, sample_weight)
+        found, columns = any_rows_and_columns(X, self.categories, self.numeric, self.handle_unknown, sample_weight)
         pairs: PairCounts | None = None
         if isinstance(found, Encoded):
             far = far_rows(found)
@@ -394,7 +394,7 @@ class EMJunctionTree(StepsFace):
             hidden_states=hidden_states,
             trees=trees,
             most_states=template.most_states,
-            members=self.restarts,
+            members=self.n_init,
         )
 
     def _published(
@@ -420,7 +420,7 @@ class EMJunctionTree(StepsFace):
         )
 
     def _check_arguments(self, validation: object) -> None:
-        whole_number("restarts", self.restarts)
+        whole_number("n_init", self.n_init)
         whole_number("max_iter", self.max_iter)
         flag("accelerate", self.accelerate)
         one_of("stopping", self.stopping, tuple(USUAL_TOLERANCES))

@@ -74,7 +74,7 @@ class EMHMM(HiddenSequenceFace):
         itself, and what is shown depends on the states of all.
     order : int
         How many earlier states a state depends on.
-    restarts : int
+    n_init : int
         How many starts are climbed from to the end; in a race, the best of it.
     tol : float, optional
         Of `stopping`, per step of the sequences: unless given, 1e-9 for "gain" and 1e-4 for "paper".
@@ -111,7 +111,7 @@ class EMHMM(HiddenSequenceFace):
         The columns of a long frame that tell the sequence of each row, and the order of its steps.
     categories : mapping of str to sequence of labels, or one sequence, optional
         All labels of some channels by name, or those of every channel; by default those that occur or are declared.
-    unknown : {"error", "missing"}
+    handle_unknown : {"error", "missing"}
         What a label is that its channel does not have: a mistake, or a missing cell.
     numeric : {"error", "quantiles"}
         What a channel of measurements is: a mistake, or cut into bins with about equally many steps.
@@ -157,7 +157,7 @@ class EMHMM(HiddenSequenceFace):
         self,
         hidden_states: int | Sequence[int] = 2,
         order: int = 1,
-        restarts: int = 5,
+        n_init: int = 5,
         tol: float | None = None,
         max_iter: int = 1000,
         *,
@@ -175,12 +175,12 @@ class EMHMM(HiddenSequenceFace):
         sequence: str | None = None,
         time: str | None = None,
         categories: Categories | None = None,
-        unknown: UnknownRule = "error",
+        handle_unknown: UnknownRule = "error",
         numeric: NumericRule = "error",
     ) -> None:
         self.hidden_states = hidden_states
         self.order = order
-        self.restarts = restarts
+        self.n_init = n_init
         self.tol = tol
         self.max_iter = max_iter
         self.init = init
@@ -197,7 +197,7 @@ class EMHMM(HiddenSequenceFace):
         self.sequence = sequence
         self.time = time
         self.categories = categories
-        self.unknown = unknown
+        self.handle_unknown = handle_unknown
         self.numeric = numeric
 
     @learns
@@ -230,7 +230,7 @@ class EMHMM(HiddenSequenceFace):
             When the fit was interrupted (Ctrl-C) and the best so far is kept.
         """
         self._check_arguments()
-        reading = (self.categories, self.numeric, self.unknown)
+        reading = (self.categories, self.numeric, self.handle_unknown)
         sequences = Sequences.learned(X, lengths, self.sequence, self.time, *reading)
         self._ignore(y, lengths, sequences)
         weights = positive_weights(sample_weight, sequences.count)
@@ -246,8 +246,8 @@ class EMHMM(HiddenSequenceFace):
         init = self.init if isinstance(self.init, str) else self._given(course.problem)
         standing: ChainStanding | None = None
         try:
-            with shown_progress(self.verbose, "EM", self.max_iter * self.restarts) as report:
-                for standing in chain_climbs(course, init, self.restarts, random):
+            with shown_progress(self.verbose, "EM", self.max_iter * self.n_init) as report:
+                for standing in chain_climbs(course, init, self.n_init, random):
                     report(standing.steps, standing.best[1].history[-1])
         except KeyboardInterrupt:
             if standing is None:
@@ -409,7 +409,7 @@ class EMHMM(HiddenSequenceFace):
             )
         cells = states ** (self.order + 1)
         check_cells("the transitions", cells, "take fewer hidden_states or a lower order", ParameterError)
-        whole_number("restarts", self.restarts)
+        whole_number("n_init", self.n_init)
         whole_number("max_iter", self.max_iter)
         flag("accelerate", self.accelerate)
         one_of("stopping", self.stopping, tuple(USUAL_TOLERANCES))
@@ -427,7 +427,7 @@ class EMHMM(HiddenSequenceFace):
         finite_number("sticky", self.sticky, 0.0)
         whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
         whole_number("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
-        check_rules(self.unknown, self.numeric)
+        check_rules(self.handle_unknown, self.numeric)
         self._allowed()
 
 
