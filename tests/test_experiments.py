@@ -6,7 +6,6 @@ import csv
 import io
 import itertools
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +23,6 @@ from eigentree.experiments import figure3, figure4, methods, runner
 from eigentree.experiments import reproduce as reproducing
 from eigentree.experiments.baselines import IndependentColumns, MarkovChain
 from eigentree.experiments.journal import Journal
-from eigentree.experiments.progress import progress
 from eigentree.experiments.tables import Point, error_table, points, ratio_table, reach_table
 
 STATES = (2, 3, 2, 2)
@@ -247,19 +245,6 @@ def test_the_floor_is_reached_within_a_tenth_or_never(tmp_path: Path) -> None:
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
-
-
-@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
-def test_progress_says_how_far_and_how_long(monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO]) -> None:
-    shown = stream()
-    monkeypatch.setattr(sys, "stderr", shown)
-    monkeypatch.setenv("COLUMNS", "200")
-    with progress("Figure 3") as display:
-        display(0, 7, None)
-        display(3, 7, 4000.0)
-        display(7, 7, 0.0)
-    assert "Figure 3" in shown.getvalue()
-    assert "about 0 s left" in shown.getvalue()
 
 
 def point(method: str, error: float, seconds: float) -> Point:

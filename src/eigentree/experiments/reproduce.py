@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eigentree.experiments import figure3, figure4, figures, tables
 from eigentree.experiments.journal import Journal
-from eigentree.experiments.progress import progress
 from eigentree.experiments.runner import run
+from eigentree.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from eigentree.experiments.runner import Outcome
     from eigentree.experiments.tables import Point
 
-__all__ = ["Report", "reproduce_figure3", "reproduce_figure4"]
+__all__ = ["Report", "reproduce_figure3", "reproduce_figure4", "time_left"]
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,22 @@ def _completed(
     title: str, chosen: Sequence[Any], measure: Callable[[Any], dict[str, Any]], jobs: int, out: Path
 ) -> tuple[Journal, Outcome]:
     journal = Journal(out / "journal.jsonl")
-    with progress(title) as display:
+    with progress(title, visible=sys.stderr.isatty(), lines=True) as show:
+
+        def display(done: int, total: int, remaining: float | None) -> None:
+            show(done, time_left(remaining), total)
+
         return journal, run(chosen, measure, journal, jobs, display)
+
+
+def time_left(remaining: float | None) -> str:
+    """Return how long a run will still take, in words."""
+    if remaining is None:
+        return "time left not known before each kind of cell was met once"
+    if remaining < 90:
+        return f"about {remaining:.0f} s left"
+    minutes = round(remaining / 60)
+    return f"about {minutes} min left" if minutes < 90 else f"about {minutes / 60:.1f} h left"
 
 
 def _written(
