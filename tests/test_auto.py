@@ -19,7 +19,6 @@ import eigentree as et
 from benchmarks.planted import planted_network, random_tree
 from eigentree.em import searching
 from eigentree.em.annealing import annealed
-from eigentree.em.progress import _Clock
 from eigentree.em.searching import Fold, Ground, Member, Searched
 from eigentree.em.sizes import Kind, Size, SizeSearch, Trial
 
@@ -368,21 +367,6 @@ def test_a_search_is_shown_as_text_as_rows_and_as_a_plot(model: et.EMJunctionTre
     (star,) = [line for line in ax.lines if line.get_marker() == "*"]
     assert star.get_xydata().tolist() == [[search.size.hidden_states, search.validation]]
     assert search.plot(ax) is ax
-
-
-def test_the_time_left_is_that_of_all_passes_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, now = _Clock(), iter([10.0, 12.0, 14.0, 15.0, 40.0, 43.0, 50.0, 51.0])
-    monkeypatch.setattr("eigentree.em.progress.time.monotonic", lambda: next(now))
-    size, one = Size(4, 1), (object(),)
-    assert clock.left(Searched((), size, 1, 10, 2)) is None
-    assert clock.left(Searched((), size, 2, 10, 2)) == pytest.approx(2.0 * (8 + 20))
-    assert clock.left(Searched((), size, 3, 10, 2)) == pytest.approx(2.0 * (7 + 20))
-    # One is learned; the next needs no time of its own to tell how long it takes, and its start is no pass.
-    assert clock.left(Searched(one, size, 10, 10, 1)) == pytest.approx(2.0 * 10)
-    assert clock.left(Searched(one, size, 1, 10, 0)) == pytest.approx(2.0 * 9)
-    assert clock.left(Searched(one, size, 2, 10, 0)) == pytest.approx(3.0 * 8)
-    assert clock.left(Searched(one, size, 10, 10, 0)) is None
-    assert clock.left(Searched(one, Size(8, 1), 1, 10, 0)) is None
 
 
 def test_an_unfinished_figure_is_a_dash() -> None:

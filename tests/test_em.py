@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import sys
-import types
 import warnings
 from pathlib import Path
 
@@ -434,48 +431,6 @@ def test_a_first_fit_that_fails_at_its_very_end_leaves_nothing(kind: type, monke
     with pytest.raises(MemoryError):
         model.fit([[0, 1, 2], [1, 1, 0]])
     assert vars(model) == before
-
-
-def test_progress_shows_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown: list[tuple[int, str]] = []
-
-    class Bar:
-        def __init__(self, **_: object) -> None: ...
-        def __enter__(self) -> Bar:
-            return self
-
-        def __exit__(self, *_: object) -> None: ...
-        def add_task(self, title: str, total: int) -> int:
-            return 0
-
-        def update(self, task: int, completed: int, description: str) -> None:
-            shown.append((completed, description))
-
-    monkeypatch.setitem(sys.modules, "rich", types.ModuleType("rich"))
-    console, progress = types.ModuleType("rich.console"), types.ModuleType("rich.progress")
-    console.Console = lambda **_: None  # type: ignore[attr-defined]
-    progress.Progress = Bar  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "rich.console", console)
-    monkeypatch.setitem(sys.modules, "rich.progress", progress)
-    graph = et.zoo.mixture(3, 2, 3)
-    rows = et.LatentNetwork.random(graph, seed=0).sample(50, seed=1)
-    model = et.EMJunctionTree(
-        graph, n_init=2, max_iter=5, tol=0, init="random", verbose=1, random_state=0, pseudo_counts=0.1
-    )
-    model.fit(rows)
-    assert not shown
-    terminal = io.StringIO()
-    terminal.isatty = lambda: True  # type: ignore[method-assign]
-    monkeypatch.setattr(sys, "stderr", terminal)
-    model.fit(rows)
-    done = [step for step, _ in shown]
-    assert done == sorted(done)
-    assert done[-1] == 10
-    et.EMJunctionTree(graph, n_init=1, max_iter=2).fit(rows)
-    assert done == [step for step, _ in shown]
-    monkeypatch.setitem(sys.modules, "rich.progress", None)
-    model.fit(rows)
-    assert done == [step for step, _ in shown]
 
 
 GRAPH = et.zoo.mixture(2, 2, 2)

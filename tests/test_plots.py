@@ -19,8 +19,8 @@ import eigentree as et
 from benchmarks.planted import random_tree
 from eigentree.em.sizes import Size, SizeSearch, Trial
 from eigentree.models.dependencies import edge_strengths
-from eigentree.plots.layout import Layout, laid_out
 from eigentree.structures.discovery import mixture_of_trees
+from eigentree.viz.layout import Layout, laid_out
 
 GAP = 20.0
 

@@ -19,15 +19,15 @@ from eigentree.data.sequences import Sequences
 from eigentree.errors import DataError, FileError, ParameterError
 from eigentree.markup.charts import Bin, Interval, curves, intervals, reliability, spectrum
 from eigentree.markup.html import Html, decimals, element, number, table, with_error
-from eigentree.reports.data_sections import share_told
-from eigentree.reports.given import Given, given_to
-from eigentree.reports.likelihoods import likelihoods_of
-from eigentree.reports.odd_rows import odd_rows
-from eigentree.reports.predicted import calibration_bins, predicted_cells
-from eigentree.reports.rivals import simpler_models
-from eigentree.reports.structure import structure_of
-from eigentree.reports.subjects import subject_of
 from eigentree.structures.discovery import mixture_of_trees
+from eigentree.viz.reports.adapters import subject_of
+from eigentree.viz.reports.anomalies import odd_rows
+from eigentree.viz.reports.baselines import simpler_models
+from eigentree.viz.reports.data_sections import share_told
+from eigentree.viz.reports.given import Given, given_to
+from eigentree.viz.reports.likelihoods import likelihoods_of
+from eigentree.viz.reports.predicted import calibration_bins, predicted_cells
+from eigentree.viz.reports.structure import structure_of
 
 HOSTILE = ["<script>alert(1)</script>", "\"><img src=x onerror='alert(2)'>", "a & b"]
 

@@ -20,7 +20,6 @@ import pytest
 import eigentree as et
 from eigentree.data.batches import BatchSize
 from eigentree.data.streams import stream_of
-from eigentree.notices import on_terminal
 
 STRUCTURE = et.zoo.HMM(hidden_states=2)
 
@@ -223,20 +222,3 @@ def test_a_file_that_may_not_grow_is_told(model: et.SpectralJunctionTree, tmp_pa
     said = subprocess.run([sys.executable, "-c", LIMITED, *arguments], capture_output=True, text=True, check=True)
     assert "out.parquet' cannot be written: File too large; nothing was changed" in said.stdout
     assert sorted(each.name for each in tmp_path.iterdir()) == ["model", "rows.parquet"]
-
-
-def test_a_terminal_shows_rows_per_second(
-    model: et.SpectralJunctionTree, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert not on_terminal()
-    model.score_samples(iter([X]))
-    assert not capsys.readouterr().err
-    monkeypatch.setattr("eigentree.data.progress.on_terminal", lambda: True)
-    monkeypatch.setattr("eigentree.data.progress.PATIENCE", 0)
-    monkeypatch.setattr("eigentree.data.progress.EVERY", 0)
-    model.score_samples(iter([X, X]))
-    lines = capsys.readouterr().err.split("\r\x1b[K")
-    assert lines[1].startswith("eigentree: scoring 500 rows, ")
-    assert lines[2].startswith("eigentree: scoring 1,000 rows, ")
-    assert lines[2].endswith(" a second")
-    assert lines[-1] == ""

@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from eigentree.models.profiles import profiles as profiles
     from eigentree.models.spectral import SpectralJunctionTree as SpectralJunctionTree
     from eigentree.models.spectral_hmm import SpectralHMM as SpectralHMM
-    from eigentree.plots import plot as plot
-    from eigentree.reports.report import report as report
     from eigentree.structures import zoo as zoo
     from eigentree.structures.graph import LatentGraph as LatentGraph
     from eigentree.structures.junction_tree import JunctionTree as JunctionTree
+    from eigentree.viz import plot as plot
+    from eigentree.viz.reports.report import report as report
 
 __version__ = "0.2.0"
 
@@ -80,10 +80,10 @@ _HOME = {
     "learn_structure": "counting.learned_structure",
     "load": "models.files",
     "profiles": "models.profiles",
-    "report": "reports.report",
+    "report": "viz.reports.report",
     "select_hmm": "models.hmm_sizes",
 }
-_MODULES = {"datasets": "datasets", "plot": "plots.plot", "zoo": "structures.zoo"}
+_MODULES = {"datasets": "datasets", "plot": "viz.plot", "zoo": "structures.zoo"}
 
 __all__ = ["__version__", *sorted(_HOME), *sorted(_MODULES)]
 

@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 from eigentree.commands.arguments import PIPE, Json, ModelFile, Reading, checked_output
 
 if TYPE_CHECKING:
-    from eigentree.reports.report import Report
+    from eigentree.viz.reports.report import Report
 
 __all__ = ["app"]
 
@@ -84,7 +84,7 @@ def report(
 def _made(path: str, data: str | None, training: str | None, title: str | None, reading: Reading) -> "Report":
     from eigentree.commands.models import of_sequences, rows_for
     from eigentree.commands.tables import read_table
-    from eigentree.reports.report import report as report_of
+    from eigentree.viz.reports.report import report as report_of
 
     model = _model(path)
     told: dict[str, Any] = {"title": title, "source": _called(data)}

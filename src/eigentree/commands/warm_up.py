@@ -2,7 +2,6 @@
 
 import sys
 import time
-from collections.abc import Iterable
 
 from cyclopts import App
 
@@ -25,25 +24,11 @@ def warm_up() -> None:
     """Compile all kernels."""
     from eigentree.kernels.compiling import announced
     from eigentree.models.warming import STEPS, warm_up
+    from eigentree.progress import progress
 
     start = time.perf_counter()
     # Else each kernel would be announced for itself.
-    with announced:
-        _watched(warm_up(), STEPS)
+    with announced, progress("compiling", STEPS, visible=sys.stderr.isatty()) as show_progress:
+        for done, step in enumerate(warm_up(), 1):
+            show_progress(done, step)
     show(f"all kernels are compiled, {time.perf_counter() - start:.0f} s")
-
-
-def _watched(steps: Iterable[str], count: int) -> None:
-    """Take all steps; on a terminal one line tells how far they are."""
-    if not sys.stderr.isatty():
-        for _ in steps:
-            pass
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=count)
-        for step in steps:
-            progress.update(task, advance=1, description=step)

@@ -9,13 +9,13 @@ from eigentree.data.batches import Batch
 from eigentree.data.columns import Columns
 from eigentree.data.looking import Look
 from eigentree.data.partitions import Partitions
-from eigentree.data.progress import shown_batches
 from eigentree.data.rows import Rows
 from eigentree.data.spool import Spool, SpoolWriter
 from eigentree.data.states import check_rules, given_labels, learned_meaning
 from eigentree.data.streamed import Encoded, StreamedRows, weighed, weight_column
 from eigentree.data.streams import is_stream, stream_of
 from eigentree.errors import DataError
+from eigentree.progress import shown_batches
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -11,12 +11,12 @@ import numpy as np
 
 from eigentree.data.cells import Factored
 from eigentree.data.partitions import Partitions
-from eigentree.data.progress import shown_batches
 from eigentree.data.rows import Rows
 from eigentree.data.streams import is_stream, stream_of
 from eigentree.data.weights import check_total, checked_weights, warn_of_little
 from eigentree.data.written import Written, read_as
 from eigentree.errors import DataError, did_you_mean, quoted
+from eigentree.progress import shown_batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

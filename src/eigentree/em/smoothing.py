@@ -17,7 +17,7 @@ from eigentree.em.climbing import Stopping, climbed
 from eigentree.em.course import part_of
 from eigentree.em.fitting import fitted
 from eigentree.em.frozen import softened
-from eigentree.em.progress import shown_progress
+from eigentree.progress import shown_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable

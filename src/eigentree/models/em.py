@@ -23,7 +23,6 @@ from eigentree.em.entrants import KINDS
 from eigentree.em.large import Finish, LastCourse, standings
 from eigentree.em.outcome import StartOutcome
 from eigentree.em.parameters import ParameterLayout
-from eigentree.em.progress import shown_progress, shown_search
 from eigentree.em.searching import Fold, Ground, folds_of, searched
 from eigentree.em.settling import settled
 from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, chosen_pseudo_counts
@@ -32,6 +31,7 @@ from eigentree.exact.network import LatentNetwork
 from eigentree.models.near_rows import check_finish_rows, far_rows, near_rows, searched_rows, some_of
 from eigentree.models.parameters import learns
 from eigentree.models.steps_face import StepsFace, checked_init, encoded, warn_interrupted
+from eigentree.progress import shown_progress, shown_search
 from eigentree.structures.learned_templates import open_template
 
 if TYPE_CHECKING:

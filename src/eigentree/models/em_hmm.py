@@ -26,7 +26,6 @@ from eigentree.em.chain_starts import KINDS
 from eigentree.em.chains import ChainLayout, ChainProblem
 from eigentree.em.climbing import USUAL_TOLERANCES, Stopping
 from eigentree.em.outcome import StartOutcome
-from eigentree.em.progress import shown_progress
 from eigentree.em.report import EMReport
 from eigentree.engine.parallel_chains import apart
 from eigentree.engine.sequence_passes import SequencePass
@@ -36,6 +35,7 @@ from eigentree.exact.chain import Chain
 from eigentree.models.parameters import learns
 from eigentree.models.sequence_face import HiddenSequenceFace
 from eigentree.notices import notice
+from eigentree.progress import shown_progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,11 +14,11 @@ from eigentree.data.streams import is_stream
 from eigentree.data.weights import NO_WEIGHT
 from eigentree.em.climbing import has_converged
 from eigentree.em.online import Learner
-from eigentree.em.progress import shown_progress
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.exact.network import LatentNetwork
 from eigentree.models.parameters import learns
 from eigentree.models.steps_face import StepsFace, checked_init, encoded, warn_interrupted
+from eigentree.progress import shown_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

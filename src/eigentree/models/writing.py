@@ -8,12 +8,12 @@ from eigentree.checks import generator
 from eigentree.data.batches import needs_arrow
 from eigentree.data.handing import filled_rows
 from eigentree.data.parquet_parts import arrow_rows, write_parts
-from eigentree.data.progress import shown_batches
 from eigentree.data.rows import Rows
 from eigentree.data.streams import is_stream, stream_of
 from eigentree.engine.answers import Answers, warn_helped
 from eigentree.errors import DataError
 from eigentree.notices import renamed_arguments
+from eigentree.progress import shown_batches
 
 if TYPE_CHECKING:
     import os

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from eigentree.markup.charts import picture, text_width
 from eigentree.markup.html import Html, element, number
-from eigentree.plots.boxes import bow, branch
-from eigentree.plots.layout import laid_out
+from eigentree.viz.boxes import bow, branch
+from eigentree.viz.layout import laid_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from eigentree.plots.layout import Box
-    from eigentree.reports.structure import Structure
+    from eigentree.viz.layout import Box
+    from eigentree.viz.reports.structure import Structure
 
 __all__ = ["MOST_DRAWN", "Drawn", "draw_graph", "draw_junction_tree", "ranks_told"]
 

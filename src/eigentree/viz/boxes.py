@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from eigentree.errors import EigentreeError
-from eigentree.plots.axes import FONT
-from eigentree.plots.layout import Box
+from eigentree.viz.axes import FONT
+from eigentree.viz.layout import Box
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from eigentree.plots.layout import Layout
+    from eigentree.viz.layout import Layout
 
 __all__ = [
     "EDGE",

@@ -9,10 +9,10 @@ from eigentree.markup.figures import figure, note_list
 from eigentree.markup.html import Html, behind, decimals, element, facts_list, number, table
 
 if TYPE_CHECKING:
-    from eigentree.reports.facts import Facts
-    from eigentree.reports.likelihoods import Likelihoods
-    from eigentree.reports.odd_rows import OddCell, OddRow
-    from eigentree.reports.predicted import Predicted
+    from eigentree.viz.reports.anomalies import OddCell, OddRow
+    from eigentree.viz.reports.facts import Facts
+    from eigentree.viz.reports.likelihoods import Likelihoods
+    from eigentree.viz.reports.predicted import Predicted
 
 __all__ = ["data_section", "likelihood_section", "odd_section", "predicted_section", "share_told"]
 

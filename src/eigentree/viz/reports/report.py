@@ -13,10 +13,10 @@ from eigentree.checks import our_arithmetic
 from eigentree.data.whole_files import write_whole
 from eigentree.errors import FileError, ParameterError, quoted
 from eigentree.kernels.compiling import announced
-from eigentree.reports.facts import Facts, facts_of
-from eigentree.reports.given import given_to
-from eigentree.reports.page import headline, page
-from eigentree.reports.subjects import subject_of
+from eigentree.viz.reports.adapters import subject_of
+from eigentree.viz.reports.facts import Facts, facts_of
+from eigentree.viz.reports.given import given_to
+from eigentree.viz.reports.page import headline, page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ from eigentree.checks import whole_number
 from eigentree.errors import ParameterError
 from eigentree.models.profiles import Profile
 from eigentree.models.profiles import profiles as profiles_of
-from eigentree.plots.axes import FONT, axes_of, checked_axes, counted, left_out, shown_name
+from eigentree.viz.axes import FONT, axes_of, checked_axes, counted, left_out, shown_name
 
 if TYPE_CHECKING:
     from eigentree.arrays import Floats

@@ -10,7 +10,7 @@ import numpy as np
 from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
 from eigentree.models.profiles import profiles as profiles_of
 from eigentree.models.sequence_face import HiddenSequenceFace
-from eigentree.plots.axes import FONT, axes_of, checked_axes, left_out
+from eigentree.viz.axes import FONT, axes_of, checked_axes, left_out
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -6,19 +6,24 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from eigentree.markup.html import Html, decimals, element, joined, with_error
 from eigentree.markup.style import STYLE
-from eigentree.reports.data_sections import (
+from eigentree.viz.reports.data_sections import (
     data_section,
     likelihood_section,
     odd_section,
     predicted_section,
     share_told,
 )
-from eigentree.reports.model_sections import learning_section, spectra_section, states_section, structure_section
+from eigentree.viz.reports.model_sections import (
+    learning_section,
+    spectra_section,
+    states_section,
+    structure_section,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eigentree.reports.facts import Facts
+    from eigentree.viz.reports.facts import Facts
 
 __all__ = ["headline", "page"]
 

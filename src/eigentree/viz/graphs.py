@@ -9,8 +9,10 @@ from eigentree.exact.network import LatentNetwork
 from eigentree.models.dependencies import edge_strengths
 from eigentree.models.face import Face
 from eigentree.models.tables_face import TablesFace
-from eigentree.plots.axes import FONT, checked_axes, counted, shown_name
-from eigentree.plots.boxes import (
+from eigentree.structures.discovery import mixed_tree
+from eigentree.structures.graph import LatentGraph
+from eigentree.viz.axes import FONT, checked_axes, counted, shown_name
+from eigentree.viz.boxes import (
     EDGE,
     HIDDEN,
     OBSERVED,
@@ -26,14 +28,12 @@ from eigentree.plots.boxes import (
     stretched,
     text_widths,
 )
-from eigentree.plots.layout import laid_out
-from eigentree.structures.discovery import mixed_tree
-from eigentree.structures.graph import LatentGraph
+from eigentree.viz.layout import laid_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from eigentree.plots.layout import Box, Layout
+    from eigentree.viz.layout import Box, Layout
 
 __all__ = ["graph"]
 

@@ -9,8 +9,10 @@ from eigentree.errors import ParameterError, quoted
 from eigentree.exact.network import LatentNetwork
 from eigentree.models.face import Face
 from eigentree.models.spectral import SpectralJunctionTree
-from eigentree.plots.axes import FONT, checked_axes, counted, shown_name
-from eigentree.plots.boxes import (
+from eigentree.structures.graph import LatentGraph
+from eigentree.structures.junction_tree import JunctionTree
+from eigentree.viz.axes import FONT, checked_axes, counted, shown_name
+from eigentree.viz.boxes import (
     EDGE,
     HIDDEN,
     OBSERVED,
@@ -25,14 +27,12 @@ from eigentree.plots.boxes import (
     stretched,
     text_widths,
 )
-from eigentree.plots.layout import laid_out
-from eigentree.structures.graph import LatentGraph
-from eigentree.structures.junction_tree import JunctionTree
+from eigentree.viz.layout import laid_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from eigentree.plots.layout import Box, Layout
+    from eigentree.viz.layout import Box, Layout
 
 __all__ = ["tree"]
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eigentree.models.dependencies import Link
-    from eigentree.reports.subjects import Subject
+    from eigentree.viz.reports.adapters import Subject
 
 __all__ = ["Edge", "Separator", "Structure", "structure_of"]
 

@@ -10,7 +10,7 @@ from eigentree.errors import ParameterError, quoted
 from eigentree.models.em import EMJunctionTree
 from eigentree.models.em_hmm import EMHMM
 from eigentree.models.online_em import OnlineEMJunctionTree
-from eigentree.plots.axes import COLOURS, FONT, GRID, MARKERS, axes_of, checked_axes
+from eigentree.viz.axes import COLOURS, FONT, GRID, MARKERS, axes_of, checked_axes
 
 __all__ = ["learning_curve", "race"]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
-    from eigentree.reports.given import Cells, Given
+    from eigentree.viz.reports.given import Cells, Given
 
 __all__ = ["OddCell", "OddRow", "odd_rows"]
 

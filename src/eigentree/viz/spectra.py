@@ -8,7 +8,7 @@ from eigentree.checks import whole_number
 from eigentree.errors import ParameterError, quoted
 from eigentree.models.spectral import SpectralJunctionTree
 from eigentree.models.spectral_hmm import SpectralHMM
-from eigentree.plots.axes import COLOURS, FONT, GRID, axes_of, checked_axes, counted, left_out, shown_name
+from eigentree.viz.axes import COLOURS, FONT, GRID, axes_of, checked_axes, counted, left_out, shown_name
 
 if TYPE_CHECKING:
     from eigentree.arrays import Floats

@@ -11,7 +11,7 @@ import numpy as np
 from eigentree.markup.charts import Bin
 
 if TYPE_CHECKING:
-    from eigentree.reports.given import Cells, Given
+    from eigentree.viz.reports.given import Cells, Given
 
 __all__ = ["Accuracy", "Predicted", "calibration_bins", "predicted_cells"]
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from eigentree.markup.figures import figure, learning_figure, note_list, spectra_figure
 from eigentree.markup.html import Html, behind, element, facts_list, number, scrolling, table
-from eigentree.reports.drawing import MOST_DRAWN, draw_graph, draw_junction_tree, ranks_told
-from eigentree.reports.states import profile_blocks
+from eigentree.viz.reports.drawing import MOST_DRAWN, draw_graph, draw_junction_tree, ranks_told
+from eigentree.viz.reports.states import profile_blocks
 
 if TYPE_CHECKING:
-    from eigentree.reports.drawing import Drawn
-    from eigentree.reports.facts import Facts
+    from eigentree.viz.reports.drawing import Drawn
+    from eigentree.viz.reports.facts import Facts
 
 __all__ = ["learning_section", "spectra_section", "states_section", "structure_section"]
 

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 import eigentree
 from eigentree.exact.network import LatentNetwork
 from eigentree.models.profiles import profiles
-from eigentree.reports.likelihoods import likelihoods_of
-from eigentree.reports.odd_rows import odd_rows
-from eigentree.reports.predicted import predicted_cells
-from eigentree.reports.structure import structure_of
+from eigentree.viz.reports.anomalies import odd_rows
+from eigentree.viz.reports.likelihoods import likelihoods_of
+from eigentree.viz.reports.predicted import predicted_cells
+from eigentree.viz.reports.structure import structure_of
 
 if TYPE_CHECKING:
     from eigentree.markup.figures import Spectrum
     from eigentree.models.profiles import Profile
-    from eigentree.reports.given import Given, Unseen
-    from eigentree.reports.likelihoods import Likelihoods
-    from eigentree.reports.odd_rows import OddRow
-    from eigentree.reports.predicted import Predicted
-    from eigentree.reports.structure import Structure
-    from eigentree.reports.subjects import Subject
+    from eigentree.viz.reports.adapters import Subject
+    from eigentree.viz.reports.anomalies import OddRow
+    from eigentree.viz.reports.given import Given, Unseen
+    from eigentree.viz.reports.likelihoods import Likelihoods
+    from eigentree.viz.reports.predicted import Predicted
+    from eigentree.viz.reports.structure import Structure
 
 __all__ = ["DataFacts", "Facts", "Learned", "facts_of"]
 

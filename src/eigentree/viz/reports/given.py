@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from eigentree.data.columns import Columns
     from eigentree.data.labels import Meaning
     from eigentree.data.table import Table
-    from eigentree.reports.subjects import Subject
+    from eigentree.viz.reports.adapters import Subject
 
 __all__ = ["Cells", "Given", "Unseen", "drawn", "given_to"]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from eigentree.arrays import Floats, Integers
-    from eigentree.reports.given import Given
+    from eigentree.viz.reports.given import Given
 
 __all__ = ["Learner", "simpler_models"]
 

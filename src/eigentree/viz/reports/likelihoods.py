@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from eigentree.errors import DataError, EigentreeError
-from eigentree.reports.given import drawn
-from eigentree.reports.rivals import simpler_models
+from eigentree.viz.reports.baselines import simpler_models
+from eigentree.viz.reports.given import drawn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from eigentree.arrays import Floats, Integers
-    from eigentree.reports.given import Given
-    from eigentree.reports.rivals import Learner
+    from eigentree.viz.reports.baselines import Learner
+    from eigentree.viz.reports.given import Given
 
 __all__ = ["Likelihoods", "Rival", "likelihoods_of"]
 
