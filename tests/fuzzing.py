@@ -153,7 +153,7 @@ def called(target: Target, draw: Draw) -> Question:
     owner: Any = None
     if target.kind == "new":
         function: Any = getattr(et, target.name)
-    elif target.kind in et.__all__:
+    elif target.kind in CLASSES:
         owner = draw.choice(*POOL.objects[target.kind])
         function = getattr(owner, target.name)
         draw.graph = (

@@ -13,11 +13,12 @@ import hostile_values
 import networkx as nx
 import numpy as np
 import pandas
+from sklearn.base import clone
 
 import eigentree as et
 from eigentree import zoo
 
-ESTIMATORS = ("SpectralJunctionTree", "EMJunctionTree", "OnlineEMJunctionTree")
+ESTIMATORS = ("SpectralJunctionTree", "EMJunctionTree", "LatentClassModel", "OnlineEMJunctionTree")
 
 
 WRAPPERS = ("JunctionTreeClassifier", "JunctionTreeImputer")
@@ -56,6 +57,9 @@ class Pool:
             kind = getattr(et, name)
             made[name] = [kind(n.graph, **settings).fit(n.sample(30, seed=1)) for n in self.networks[:4]]
             made[name].append(kind(self.graphs[0], **settings))
+        classes = et.LatentClassModel(2, init="random", n_init=1, max_iter=3, random_state=0)
+        made["LatentClassModel"] = [clone(classes).fit(n.sample(30, seed=1)) for n in self.networks[:4]]
+        made["LatentClassModel"].append(classes)
         rows = self.networks[0].sample(30, seed=1)
         made["JunctionTreeClassifier"] = [
             et.JunctionTreeClassifier(made[name][0]).fit(rows, np.arange(30) % 2) for name in ESTIMATORS
@@ -314,6 +318,15 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "finish_rows": of("auto", None, 1, 5, 10**6),
         "pseudo_counts": of(0, 0.1, 1e-300, 1e9),
     },
+    "LatentClassModel": {name: one for name, one in SHARED.items() if name != "structure"}
+    | {
+        "n_classes": of(1, 2, 3, 10**9),
+        "n_init": of(1, 2),
+        "tol": of(1e-3, 1e-8),
+        "max_iter": of(1, 3),
+        "init": lambda draw: draw.choice("random", "mixture", "spectral", *POOL.networks),
+        "pseudo_counts": of(0, 1e-6, 0.1, 1e9),
+    },
     "OnlineEMJunctionTree": SHARED
     | {
         "stepsize": of(0.7, 1),
@@ -369,7 +382,7 @@ def settings(draw: Draw, kind: str) -> dict[str, Any]:
     chosen = {name: value for name, value in drawn.items() if name == "structure" or draw.random.random() < 0.5}
     if kind == "EMHMM":
         chosen = {"init": "random", "n_init": 1, "max_iter": 3} | chosen
-    if kind == "EMJunctionTree":
+    if kind in ("EMJunctionTree", "LatentClassModel"):
         # A whole race, and a choice of pseudo-counts, would take a second.
         chosen = {"init": "random", "n_init": 1, "max_iter": 3, "pseudo_counts": 0.1} | chosen
     for name in chosen:
@@ -387,7 +400,8 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "score_samples": {"X": data},
     "score": {"X": data, "y": of(None)},
     "log_prob": {"X": data},
-    "predict_proba": {"X": data, "target": lambda draw: draw.choice(*draw.graph.names)},
+    "predict": {"X": data, "target": lambda draw: draw.choice(None, *draw.graph.names)},
+    "predict_proba": {"X": data, "target": lambda draw: draw.choice(None, *draw.graph.names)},
     "impute": {"X": data, "method": of("mode", "sample"), "random_state": seed},
     "sample": {
         "n": of(1, 5, 20, 10**12),
@@ -413,6 +427,9 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         "sample_weight": weights,
         "validation": other_data,
     },
+    "LatentClassModel.fit": {"X": data, "y": of(None), "sample_weight": weights, "validation": other_data},
+    "entropy": {"X": data, "sample_weight": weights},
+    "as_tree": {},
     "EMHMM": PARAMETERS["EMHMM"],
     **{
         f"EMHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), **more}
@@ -423,6 +440,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "predict_proba": {"target": of("state", "x0")},
             "predict_next_proba": {"target": of(None, "x0", "x9"), "steps": of(1, 3, 0)},
             "filter": {},
+            "predict": {},
             "decode": {},
             "impute": {"method": of("mode", "sample"), "random_state": seed},
             "bic": {"sample_weight": weights},
@@ -491,7 +509,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "JunctionTreeClassifier.fit": {"X": data, "y": labels, "sample_weight": weights},
     "JunctionTreeClassifier.score": {"X": data, "y": labels, "sample_weight": weights},
     "JunctionTreeClassifier.predict_proba": {"X": data},
-    "predict": {"X": data},
+    "JunctionTreeClassifier.predict": {"X": data},
     "predict_log_proba": {"X": data},
     "predict_joint_log_proba": {"X": data},
     "Counts": {"graph": pooled(lambda: POOL.graphs), "groups": lambda draw: [draw.some(draw.graph.observed)]},

@@ -36,7 +36,7 @@ ESTIMATORS = [
 # Rows of two networks, and which one each is from.
 MIXED = np.concatenate([ROWS[:200], et.LatentNetwork.random(GRAPH, seed=5).sample(200, seed=2)])
 LABELS = np.repeat([0, 1], 200)
-QUESTIONS = ["score_samples", "score", "predict_proba", "impute", "sample", "joint", "conditional"]
+QUESTIONS = ["score_samples", "score", "predict", "predict_proba", "impute", "sample", "joint", "conditional"]
 
 
 @pytest.fixture(params=ESTIMATORS, ids=lambda each: type(each).__name__)
@@ -69,6 +69,7 @@ def test_answers_agree_with_each_other(estimator: Face) -> None:
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_nothing_is_answered_before_a_fit(estimator: Face, question: str) -> None:
     arguments = {
+        "predict": (ROWS, "x0"),
         "predict_proba": (ROWS, "x0"),
         "sample": (1,),
         "joint": (["x0"],),

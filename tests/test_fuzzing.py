@@ -39,7 +39,7 @@ def test_everything_public_is_called_with_all_its_arguments(target: fuzzing.Targ
         function, drawn = getattr(et, target.name).__init__, PARAMETERS[target.name]
     else:
         drawn = target.arguments
-        if target.kind in et.__all__:
+        if target.kind in fuzzing.CLASSES:
             function = getattr(getattr(et, target.kind), target.name)
         elif target.kind == "new":
             function = getattr(et, target.name)

@@ -1,4 +1,4 @@
-"""Latent-variable models of discrete data, learned without local minima.
+"""Latent-variable models of discrete data: latent classes, hidden Markov models, latent trees; spectral and EM.
 
 Names load when first used, so that ``import eigentree`` itself costs next to nothing.
 """
@@ -33,9 +33,11 @@ if TYPE_CHECKING:
     from eigentree.models.dependencies import dependencies as dependencies
     from eigentree.models.em import EMJunctionTree as EMJunctionTree
     from eigentree.models.em_hmm import EMHMM as EMHMM
+    from eigentree.models.em_hmm import HMM as HMM
     from eigentree.models.files import load as load
     from eigentree.models.hmm_sizes import select_hmm as select_hmm
     from eigentree.models.imputer import JunctionTreeImputer as JunctionTreeImputer
+    from eigentree.models.latent_class import LatentClassModel as LatentClassModel
     from eigentree.models.online_em import OnlineEMJunctionTree as OnlineEMJunctionTree
     from eigentree.models.profiles import profiles as profiles
     from eigentree.models.spectral import SpectralJunctionTree as SpectralJunctionTree
@@ -56,11 +58,13 @@ _HOME = {
     "EigentreeError": "errors",
     "FileError": "errors",
     "GraphError": "errors",
+    "HMM": "models.em_hmm",
     "JunctionTree": "structures.junction_tree",
     "JunctionTreeClassifier": "models.classifier",
     "JunctionTreeImputer": "models.imputer",
     "LabeledTable": "data.labeled_table",
     "LabeledTensor": "engine.tensor",
+    "LatentClassModel": "models.latent_class",
     "LatentGraph": "structures.graph",
     "LatentNetwork": "exact.network",
     "NetworkError": "errors",

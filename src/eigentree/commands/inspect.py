@@ -64,14 +64,14 @@ def inspect(
 
 
 def _show_one(found: Any, file: str, name: str, as_json: bool) -> None:
-    from eigentree.commands.models import kind_of
+    from eigentree.commands.models import WITH_TABLES, kind_of
     from eigentree.commands.screen import show, show_json
     from eigentree.commands.tables import required
     from eigentree.errors import FileError, with_article
 
     # One with the class as a column holds one model.
     found = vars(found).get("estimator_", found)
-    if kind_of(found) not in ("EMJunctionTree", "OnlineEMJunctionTree", "LatentNetwork", "EMHMM"):
+    if kind_of(found) not in (*WITH_TABLES, "LatentNetwork", "EMHMM"):
         raise FileError(f"{file!r} holds {with_article(kind_of(found))}, which has no tables; fit with --method em")
     tables = dict(found.labeled_tables if kind_of(found) == "LatentNetwork" else found.tables_)
     if isinstance(tables.get("transitions"), dict):
@@ -116,6 +116,8 @@ def _facts(found: Any) -> dict[str, Any]:
 
 
 def _model_facts(found: Any, kind: str) -> dict[str, Any]:
+    from eigentree.commands.models import WITH_TABLES
+
     graph = found.graph if kind == "LatentNetwork" else found.graph_
     facts: dict[str, Any] = {}
     if kind != "LatentNetwork":
@@ -129,7 +131,7 @@ def _model_facts(found: Any, kind: str) -> dict[str, Any]:
             facts["rows"] = found.statistics_.rows
     else:
         facts["free_parameters"] = found.n_parameters if kind == "LatentNetwork" else found.n_parameters_
-    if kind in ("EMJunctionTree", "OnlineEMJunctionTree"):
+    if kind in WITH_TABLES:
         facts |= {"steps": found.n_iter_, "converged": "yes" if found.converged_ else "no"}
     return facts
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LIKE_MODELS",
     "SEQUENCE_MODELS",
+    "WITH_TABLES",
     "Unknown",
     "categories_of",
     "estimator_of",
@@ -35,7 +36,10 @@ AnyRows = TypeVar("AnyRows", bound="Given | Blocks")
 SEQUENCE_MODELS = ("EMHMM", "SpectralHMM")
 """What answers questions about sequences."""
 
-LIKE_MODELS = ("SpectralJunctionTree", "EMJunctionTree", "OnlineEMJunctionTree", "LatentNetwork", *SEQUENCE_MODELS)
+WITH_TABLES = ("EMJunctionTree", "LatentClassModel", "OnlineEMJunctionTree")
+"""Estimators of rows that leave tables."""
+
+LIKE_MODELS = ("SpectralJunctionTree", *WITH_TABLES, "LatentNetwork", *SEQUENCE_MODELS)
 """What answers questions about rows."""
 
 

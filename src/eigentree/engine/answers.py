@@ -6,20 +6,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from eigentree.checks import different_names, generator
+from eigentree.data.cells import object_array
 from eigentree.data.handing import drawn_rows, filled_rows, row_labels
 from eigentree.data.labeled_table import LabeledTable
 from eigentree.data.partitions import is_dask_frame
 from eigentree.data.rows import Rows
 from eigentree.data.streams import is_stream
 from eigentree.engine.lazily import drawn_lazily, filled_lazily, predicted_lazily
-from eigentree.errors import DataError, quoted
+from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.notices import notice, renamed_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Floats
     from eigentree.checks import Seed
@@ -42,7 +45,20 @@ class Answers(ABC):
     def _columns(self) -> Columns:
         """The columns, which know what codes stand for."""
 
-    def predict_proba(self, X: ArrayLike | Any, target: str) -> LabeledTable:
+    def predict(self, X: ArrayLike | Any, target: str | None = None) -> Any:
+        """Return the most probable state of the target given the other cells of each row, shape (rows,).
+
+        Of a column its labels; of a hidden variable, such as the class of a mixture, the number of its state. Each
+        row's is that of the largest entry of `predict_proba`, which has the same arguments.
+        """
+        name = self._target(target)
+        proba: Any = self.predict_proba(X, name)
+        if is_dask_frame(X):
+            return proba.idxmax(axis=1)
+        best = proba.argmax(axis=1)
+        return np.asarray(best) if name in self._model.graph.hidden else _array(self._columns.labels(name))[best]
+
+    def predict_proba(self, X: ArrayLike | Any, target: str | None = None) -> LabeledTable:
         """Return P(target | the other cells) of each row, shape (rows, states of the target).
 
         The target's own cell is not looked at, and a frame need not have its column. It is always a distribution:
@@ -53,9 +69,10 @@ class Answers(ABC):
         ----------
         X : array-like of shape (rows, columns), a data frame, or rows of letters
             Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
-        target : str
-            The name of a column.
+        target : str, optional
+            The name of a column. By default the hidden variable, where there is one only.
         """
+        target = self._target(target)
         self._model.graph.column(target)
         if is_dask_frame(X):
             lazy: LabeledTable = predicted_lazily(self, X, target, self._columns.labels(target))
@@ -136,6 +153,17 @@ class Answers(ABC):
         asked = different_names("names", names)
         return self._labeled(self._model.conditional(asked, self._codes(given)), asked)
 
+    def _target(self, target: str | None) -> str:
+        """Return the variable that is asked for: the given one, or the hidden one where there is one only."""
+        hidden = self._model.graph.hidden
+        if target is not None or len(hidden) == 1:
+            return hidden[0] if target is None else target
+        named = [*hidden, *self._columns.names]
+        shown = ", ".join(named[:8]) + (", …" if len(named) > 8 else "")
+        raise ParameterError(
+            f"target= names what to predict, and there are {len(hidden)} hidden variables: one of {shown}"
+        )
+
     def _check_in_memory(self, X: Any, method: str) -> None:
         """Raise `DataError` for a stream, whose answers another method writes batch by batch."""
         if hasattr(self, f"{method}_to") and is_stream(X):
@@ -163,6 +191,12 @@ def by_row(X: Any, proba: Floats, names: Sequence[str], labels: Sequence[Sequenc
     """Return distributions of variables, one per row of X and called as there, with their states named."""
     row = "row" if "row" not in names else "of row"
     return LabeledTable.answer(proba, (row, *names), (row_labels(X, len(proba)), *labels))
+
+
+def _array(labels: Sequence[Hashable]) -> NDArray[Any]:
+    """Return labels as an array of their type, or of objects where they have several."""
+    plain = len({type(label) for label in labels}) == 1 and isinstance(labels[0], str | int | float)
+    return np.array(labels) if plain else object_array(labels)
 
 
 def warn_helped(count: int, what: str) -> None:

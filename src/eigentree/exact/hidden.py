@@ -89,7 +89,7 @@ class HiddenAnswers(Answers):
     def _tables(self) -> Tables:
         """The network whose tables are known."""
 
-    def predict_proba(self, X: ArrayLike | Any, target: str) -> LabeledTable:
+    def predict_proba(self, X: ArrayLike | Any, target: str | None = None) -> LabeledTable:
         """Return P(target | the other cells) of each row, shape (rows, states of the target).
 
         The target's own cell is not looked at. A hidden target gets its posterior given all cells of the row. It is
@@ -99,9 +99,10 @@ class HiddenAnswers(Answers):
         ----------
         X : array-like of shape (rows, columns), a data frame, or rows of letters
             Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
-        target : str
-            The name of a variable, observed or hidden.
+        target : str, optional
+            The name of a variable, observed or hidden. By default the hidden one, where there is one only.
         """
+        target = self._target(target)
         self._model.graph.require(target)
         if target not in self._model.graph.hidden:
             return super().predict_proba(X, target)

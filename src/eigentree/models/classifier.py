@@ -21,6 +21,7 @@ from eigentree.models.class_column import ClassColumn, column_of_class
 from eigentree.models.class_stream import ClassStream
 from eigentree.models.face import require_face
 from eigentree.models.features import Features
+from eigentree.models.latent_class import LatentClassModel
 from eigentree.models.parameters import cloned, learns
 from eigentree.models.sequence_face import SequenceFace
 from eigentree.models.spectral import SpectralJunctionTree
@@ -130,6 +131,11 @@ class JunctionTreeClassifier(Features):
         check_rules(self.estimator.handle_unknown)
         return self.columns_.reading(self.estimator.handle_unknown)
 
+    @property
+    def _pattern(self) -> Estimator:
+        """What is cloned for each class, with a structure of its own."""
+        return self.estimator.as_tree() if isinstance(self.estimator, LatentClassModel) else self.estimator
+
     @learns
     def fit(self, X: ArrayLike | Any, y: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> Self:
         """Return the classifier learned from labelled rows.
@@ -177,7 +183,7 @@ class JunctionTreeClassifier(Features):
             ]
             labels = [part.label for part in parts]
             return self._become(fitted | _spectral_models(self.estimator, structure, labels, statistics))
-        return self._become(fitted | {"estimators_": _other_models(self.estimator, structure, columns, parts)})
+        return self._become(fitted | {"estimators_": _other_models(self._pattern, structure, columns, parts)})
 
     def _fit_stream(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Return the classifier after counting the rows of each class of a stream."""
@@ -225,7 +231,7 @@ class JunctionTreeClassifier(Features):
         fitted = _told(targets, weights)
         structure, column = column_of_class(self.estimator, X, targets, weights)
         rows = column.rows(Rows.of(X, column.others), targets.codes)
-        estimator = cloned(self.estimator, structure=structure).fit(rows, sample_weight=weights)
+        estimator = cloned(self._pattern, structure=structure).fit(rows, sample_weight=weights)
         return self._become(fitted | {"columns_": column.others, "estimator_": estimator, "class_column_": column})
 
     @our_arithmetic

@@ -176,7 +176,7 @@ class EMJunctionTree(StepsFace):
 
     def __init__(
         self,
-        structure: LatentGraph | Template | Any,
+        structure: LatentGraph | Template | Any = "auto",
         n_init: int = 5,
         tol: float | None = None,
         max_iter: int = 1000,

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from eigentree.em.chain_starts import ChainKind
     from eigentree.em.climbing import Rule
 
-__all__ = ["EMHMM"]
+__all__ = ["EMHMM", "HMM"]
 
 GAIN_TOLERANCE = 1e-9
 """Of "gain", per step: a few steps more of a climb cost little."""
@@ -429,6 +429,10 @@ class EMHMM(HiddenSequenceFace):
         whole_number("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
         check_rules(self.handle_unknown, self.numeric)
         self._allowed()
+
+
+HMM = EMHMM
+"""The name that people look for."""
 
 
 def _used(links: list[Floats]) -> Floats:

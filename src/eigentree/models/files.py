@@ -31,6 +31,7 @@ from eigentree.models.classifier import JunctionTreeClassifier
 from eigentree.models.em import EMJunctionTree
 from eigentree.models.em_hmm import EMHMM
 from eigentree.models.imputer import OUTPUTS, JunctionTreeImputer
+from eigentree.models.latent_class import LatentClassModel
 from eigentree.models.online_em import OnlineEMJunctionTree
 from eigentree.models.parameters import Parameters, current_names
 from eigentree.models.sequence_face import SequenceFace
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     Estimator: TypeAlias = (
         SpectralJunctionTree
         | EMJunctionTree
+        | LatentClassModel
         | OnlineEMJunctionTree
         | EMHMM
         | SpectralHMM
@@ -75,6 +77,7 @@ ESTIMATORS: Mapping[str, type[Estimator]] = {
     for each in (
         SpectralJunctionTree,
         EMJunctionTree,
+        LatentClassModel,
         OnlineEMJunctionTree,
         EMHMM,
         SpectralHMM,

@@ -278,6 +278,27 @@ class HiddenSequenceFace(SequenceFace):
         return TablesByName((name, _one_or_all(found)) for name, found in tables.items())
 
     @property
+    def startprob_(self) -> Floats:
+        """The distribution of the first state, shape (states,), as hmmlearn calls it."""
+        return self._of_one_chain("startprob_", self.tables_["start"])
+
+    @property
+    def transmat_(self) -> Floats:
+        """P(next state | state), shape (states, states), as hmmlearn calls it."""
+        return self._of_one_chain("transmat_", self.tables_["transitions"])
+
+    @property
+    def emissionprob_(self) -> Floats:
+        """P(symbol | state), shape (states, symbols), as hmmlearn calls it."""
+        return self._of_one_chain("emissionprob_", self.tables_["emissions"])
+
+    def _of_one_chain(self, name: str, table: Any) -> Floats:
+        """Return a table as an array, of a model of the only kind that hmmlearn has."""
+        if self._chain.order > 1 or len(self._chain.sizes) > 1 or len(self._columns.names) > 1:
+            raise AttributeError(f"{name} is for order 1, one chain and one channel; tables_ has all tables")
+        return np.asarray(table)
+
+    @property
     def _chain_names(self) -> list[str]:
         count = len(self._chain.sizes)
         return [f"chain {place}" for place in range(count)] if count > 1 else ["state"]
@@ -315,6 +336,10 @@ class HiddenSequenceFace(SequenceFace):
         states, log_prob = self._chain.decoded(sequences)
         warn_helped(int(np.isneginf(log_prob).sum()), f"{IMPOSSIBLE}; their hidden states are -1")
         return DecodedSequences(self._of_chains(sequences, self._chain.states_of_each(states)), log_prob)
+
+    def predict(self, X: ArrayLike | Any, lengths: ArrayLike | None = None) -> Any:
+        """Return the most probable hidden states of each sequence, jointly over its steps: those of `decode`."""
+        return self.decode(X, lengths).states
 
     def bic(
         self, X: ArrayLike | Any, lengths: ArrayLike | None = None, sample_weight: ArrayLike | None = None

@@ -130,7 +130,7 @@ class SpectralJunctionTree(Face):
 
     def __init__(
         self,
-        structure: LatentGraph | Template | Any,
+        structure: LatentGraph | Template | Any = "auto",
         views: int = 6,
         scaling: Literal["variance"] | None = "variance",
         shrinkage: float | Literal["auto"] = "auto",
@@ -390,7 +390,7 @@ class SpectralJunctionTree(Face):
         )
         return network.with_columns(self.columns_)
 
-    def predict_proba(self, X: ArrayLike | Any, target: str) -> LabeledTable:
+    def predict_proba(self, X: ArrayLike | Any, target: str | None = None) -> LabeledTable:
         """Return P(target | the other cells) of each row, shape (rows, states of the target).
 
         The target's own cell is not looked at. It is always a distribution: where no state has a positive
@@ -403,6 +403,7 @@ class SpectralJunctionTree(Face):
         target : str
             The name of a column; of a hidden variable, ask the network that `to_network` makes.
         """
+        target = self._target(target)
         self.graph_.require(target)
         if target in self.graph_.hidden:
             self._refuse(f"{target!r} is hidden")

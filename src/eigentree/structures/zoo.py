@@ -211,6 +211,10 @@ def __getattr__(name: str) -> type[Template]:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{did_you_mean(name, __all__)}")
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def _tree_of_edges(
     edges: list[tuple[str, str]], hidden_states: int, observed_states: int | Sequence[int]
 ) -> LatentGraph:
