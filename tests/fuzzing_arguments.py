@@ -1,4 +1,4 @@
-"""What the fuzzer makes calls on and with: a pool of good objects, and how each argument is drawn."""
+"""What the fuzzer makes calls on and with: a pool of good objects, and how each argument is sampled."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ Kind = Callable[["Draw"], Any]
 
 @dataclass
 class Draw:
-    """One call while its arguments are drawn.
+    """One call while its arguments are sampled.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ class Draw:
     graph : LatentGraph
         The graph that the call is about.
     table : array or None
-        The codes of the data that were drawn last, if their meaning is that of plain codes.
+        The codes of the data that were sampled last, if their meaning is that of plain codes.
     """
 
     random: np.random.Generator
@@ -362,7 +362,7 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "time": of(None, "x0"),
     },
 }
-"""How the parameters of estimators are drawn: such that a fit is short."""
+"""How the parameters of estimators are sampled: such that a fit is short."""
 
 
 def settings(draw: Draw, kind: str) -> dict[str, Any]:
@@ -372,7 +372,7 @@ def settings(draw: Draw, kind: str) -> dict[str, Any]:
     if kind == "EMHMM":
         chosen = {"init": "random", "restarts": 1, "max_iter": 3} | chosen
     if kind == "EMJunctionTree":
-        # A whole race, and a choice of pseudo-counts, would take a second.
+        # A whole multi-start, and a choice of pseudo-counts, would take a second.
         chosen = {"init": "random", "restarts": 1, "max_iter": 3, "pseudo_counts": 0.1} | chosen
     for name in chosen:
         if draw.random.random() < 0.04:
@@ -674,7 +674,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     },
     "build": {"states": of([2, 3, 2]), "names": of(None, ["a", "b", "c"], ["a", "a", "b"])},
 }
-"""How the arguments of functions and methods are drawn, by their names, or by those with the class before a dot."""
+"""How arguments of functions and methods are sampled, by their names, or by those with the class before a dot."""
 
 
 class _Moments:

@@ -80,7 +80,7 @@ def test_members_are_sums_of_what_carries_them(case: tuple[list[tuple[int, ...]]
 
 
 def rows_of(seed: int, count: int, kind: str) -> np.ndarray:
-    """Even rows, or such as repeat a code, or with holes in two columns of the second half of the rows."""
+    """Even rows, or such as repeat a code, or with missing cells in two columns of the second half of the rows."""
     random = np.random.default_rng(seed)
     rows = np.column_stack([random.integers(0, size, count) for size in STATES])
     if kind == "steady":
