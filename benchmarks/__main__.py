@@ -41,7 +41,7 @@ TOPICS = (
     "automata",
 )
 DRAWING = ("accuracy", "consistency")
-"""The topics whose models are drawn with a concentration that one can choose."""
+"""The topics whose models are sampled with a concentration that one can choose."""
 COMPARING = ("first_minute", "versions", "em_states")
 """The topics that can measure another checkout beside this one."""
 LONG = ("density",)
@@ -97,7 +97,7 @@ def main() -> None:
         if topic in COMPARING and arguments.against:
             options["against"] = arguments.against.resolve()
         if topic in LONG:
-            # Not resolved: a link to a Python is how an environment of its own is told from the system's.
+            # Not resolved: a link to a Python is how an environment of its own is distinguished from the system's.
             options.update(sets=arguments.sets, peer_python=arguments.peer and arguments.peer.absolute())
         import_module(f"benchmarks.{topic}").run(quick=arguments.quick, **options)
 

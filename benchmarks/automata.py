@@ -28,7 +28,7 @@ MOST_FOR_PEERS = 100
 
 
 class Truth(NamedTuple):
-    """A hidden Markov model that sequences are drawn from; its start is not stationary."""
+    """A hidden Markov model that sequences are sampled from; its start is not stationary."""
 
     start: NDArray[np.float64]
     transition: NDArray[np.float64]
@@ -223,7 +223,7 @@ def _show_scale(cases: list[tuple[int, int]]) -> None:
 
 
 def run(quick: bool) -> None:
-    """Print likelihoods and times on drawn and real sequences, and what very many symbols take."""
+    """Print likelihoods and times on sampled and real sequences, and what very many symbols take."""
     warnings.simplefilter("ignore", RuntimeWarning)
     cases = [(1, 100_000)] if quick else [(1, 1_000_000), (1, 10_000_000), (100_000, 10), (1_000_000, 10)]
     _show_scale(cases)

@@ -33,7 +33,7 @@ TOLERANCE = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Log-likelihood of all rows, BIC, each row's likeliest class and processor seconds of one fit."""
+    """Log-likelihood of all rows, BIC, each row's most probable class and processor seconds of one fit."""
 
     log_likelihood: float
     bic: float
@@ -67,7 +67,7 @@ def stepmix(table: Table, classes: int, starts: int) -> Classes:
         progress_bar=0,
     )
     with warnings.catch_warnings():
-        # It warns of starts that end at max_iter; the log-likelihood tells what they reach.
+        # It warns of starts that end at max_iter; the log-likelihood shows what they reach.
         warnings.simplefilter("ignore")
         spent = seconds(lambda: model.fit(rows), time.process_time)
     likeliest = np.asarray(model.predict(rows), np.int64)

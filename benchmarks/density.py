@@ -68,7 +68,7 @@ PUBLISHED = {
 
 
 class Scoring(Protocol):
-    """What tells the log probability of rows."""
+    """Anything that gives the log probability of rows."""
 
     def score_samples(self, X: Any) -> NDArray[np.float64]: ...
 
@@ -134,7 +134,7 @@ def chow_liu(rows: Rows) -> Fit:
 
 
 def mixture(rows: Rows, most: int) -> Fit:
-    """Return a mixture of independent columns, with twice as many classes while that makes validation likelier."""
+    """Return a mixture of independent columns, with twice as many classes while validation log-likelihood rises."""
     start = time.process_time()
     best: et.EMJunctionTree | None = None
     highest = -np.inf
@@ -151,7 +151,7 @@ def mixture(rows: Rows, most: int) -> Fit:
 
 
 def spectral(rows: Rows) -> Fit:
-    """Return the spectral fit of a hidden Chow-Liu tree of few states; its size tells of ranks that rows lack."""
+    """Return the spectral fit of a hidden Chow-Liu tree of few states; a larger one has ranks that rows lack."""
     start = time.process_time()
     structure = et.zoo.HiddenChowLiu(hidden_states=SPECTRAL_STATES)
     with warnings.catch_warnings(record=True) as caught:

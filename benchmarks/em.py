@@ -35,14 +35,14 @@ TIMED_CELLS = 40_000_000
 
 MOST_ITERATIONS = 100
 SLOW_ITERATIONS = 2
-"""Timed iterations of a slow contender; pyagrum ends some climbs after five."""
+"""Timed iterations of a slow contender; pyagrum ends some runs after five."""
 
 SLOW_REPEATS = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Contender:
-    """One way to climb, on some rows, and the log-likelihood that one iteration should reach there.
+    """One EM implementation, on some rows, and the log-likelihood that one iteration should reach there.
 
     `timed` is how many iterations beyond the first are timed, `repeats` how often.
     """
@@ -61,7 +61,7 @@ class Contender:
             raise AssertionError(f"{self.name}: an iteration reaches {reached!r}, not {self.expected!r}")
 
     def runs(self) -> dict[str, Callable[[], Any]]:
-        """Return a climb of one iteration and one of more."""
+        """Return an EM run of one iteration and one of more."""
         return {
             f"{self.name}, first": partial(self.climb, 1),
             f"{self.name}, all": partial(self.climb, 1 + self.timed),
@@ -70,7 +70,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds of one iteration, and of all that a climb does besides."""
+    """Seconds of one iteration, and of all else that a run does."""
 
     iteration: float
     besides: float
@@ -132,7 +132,7 @@ def pooled_step(start: LatentNetwork, X: NDArray[Any]) -> LatentNetwork:
 
 
 def start_and_rows(steps: int, rows: int) -> tuple[LatentNetwork, NDArray[np.uint8]]:
-    """Return where all climbs start, and rows of another model."""
+    """Return the start of all runs, and rows of another model."""
     graph = zoo.hmm(steps, 2, 2, 4)
     X = codes(LatentNetwork.random(graph, seed=FIRST_SEED), rows, seed=1)
     return LatentNetwork.random(graph, seed=FIRST_SEED + 1), X
@@ -178,8 +178,8 @@ def contenders(
 def measured(running: Sequence[Contender]) -> dict[str, Spent]:
     """Return what each spends, once all are known to reach what they should.
 
-    The time of an iteration is the difference of a long and a short climb, by the number of iterations that they
-    differ by; what remains of the short climb is its set-up.
+    The time of an iteration is the difference of a long and a short run, by the number of iterations that they
+    differ by; what remains of the short run is its set-up.
     """
     for one in running:
         one.check()

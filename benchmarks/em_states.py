@@ -5,7 +5,7 @@ k x k matrix with a message up, one with a message down, and one product of two 
 3 · 2k² operations for a row and an edge; all else that a step does (leaves, products of siblings, scaling, the
 M-step) counts as nothing.
 
-Rows that agree below an edge are passed once there. What is left to do is told as a share of all operations; a step
+Rows that agree below an edge are passed once there. The rest is reported as a share of all operations; a step
 that does little of its work may be faster than dgemm would do all of it.
 """
 

@@ -57,7 +57,7 @@ def _show_beside_em(steps: int, rows: int, repeats: int) -> None:
         "fit, default, int64 row-major": partial(fit, graph, wide),
         "fit, shrinkage=1": partial(fit, graph, X, shrinkage=1.0),
         "fit, published Algorithm 1": partial(fit, graph, X, **PUBLISHED),
-        # Each call is the next iteration of one climb; all cost the same.
+        # Each call is the next iteration of one EM run; all cost the same.
         EM: partial(climb.step, X.T),
     }
     _warm(runs.values())

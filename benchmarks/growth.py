@@ -110,7 +110,7 @@ GROWTHS = {
 
 
 def times(name: str, size: int, repeats: int) -> list[float]:
-    """Return the processor seconds of each kind of work, and the peak memory in bytes; for a fresh process."""
+    """Return the processor seconds of each type of work, and the peak memory in bytes; for a fresh process."""
     warnings.simplefilter("ignore")
     growth = GROWTHS[name]
     _measured(zoo.hmm(4, 1, 2, max(growth.graph(growth.quick[0]).states.values())), 300, 1)
@@ -118,7 +118,7 @@ def times(name: str, size: int, repeats: int) -> list[float]:
 
 
 def _measured(graph: LatentGraph, rows: int, repeats: int) -> list[float]:
-    """Return the seconds of each kind of work; what is remembered of a structure is so from the second on."""
+    """Return the seconds of each type of work; what is remembered of a structure is so from the second on."""
     truth = LatentNetwork.random(graph, seed=0)
     states = [graph.states[column] for column in graph.observed]
     X = np.empty((rows, len(states)), np.min_scalar_type(max(states)), order="F")

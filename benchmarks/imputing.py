@@ -115,7 +115,7 @@ def _measured(method: str, holed: Table, hidden: NDArray[np.bool_], truth: NDArr
     """Return the cells of a line: accuracy in per cent, and processor seconds."""
     start = time.process_time()
     with warnings.catch_warnings():
-        # Rounds that did not settle, ranks that few rows do not support: the accuracy tells what came of it.
+        # Rounds that did not settle, ranks that few rows do not support: the accuracy shows the effect.
         warnings.simplefilter("ignore")
         right = {setting: (fill(holed) == truth)[hidden].mean() for setting, fill in METHODS[method]}
     spent = (time.process_time() - start) / len(right)

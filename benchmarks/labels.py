@@ -1,4 +1,4 @@
-"""Classes of rows of labels, told by learned trees beside naive Bayes, logistic regression and a random forest."""
+"""Classification of rows of labels by learned trees beside naive Bayes, logistic regression and a random forest."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Labelled:
 
 
 class Told(NamedTuple):
-    """How well the classes of test rows were told, and in how many processor seconds."""
+    """The accuracy on test rows, and in how many processor seconds."""
 
     accuracy: float
     log_loss: float
@@ -74,14 +74,14 @@ def labelled(name: str) -> Labelled:
     classes = frame.pop(0).str.strip()
     if name == "splice":
         letters = frame.pop(2).str.strip()
-        # Letters that stand for several bases tell less than a base; they are missing.
+        # Letters that stand for several bases are less informative than a base; they are missing.
         frame = pd.DataFrame([list(row) for row in letters]).where(lambda cells: cells.isin(list("ACGT")))
     frame.columns = [f"c{place}" for place in range(frame.shape[1])]
     return Labelled(frame.astype("category"), classes)
 
 
 def trees(train: Labelled, test: Labelled, split: int, class_as: Literal["column", "models"]) -> NDArray[Any]:
-    """Return what ours tells with default settings."""
+    """Return the predictions of ours with default settings."""
     model = et.JunctionTreeClassifier(et.EMJunctionTree("auto", random_state=split), class_as=class_as)
     return model.fit(train.rows, train.classes).predict_proba(test.rows)
 
@@ -123,7 +123,7 @@ METHODS: dict[str, Callable[[Labelled, Labelled, int], NDArray[Any]]] = {
 
 
 def told(method: str, train: Labelled, test: Labelled, split: int) -> Told:
-    """Return how well a method tells the classes of test rows."""
+    """Return the accuracy of a method on test rows."""
     start = time.process_time()
     proba = METHODS[method](train, test, split)
     spent = time.process_time() - start

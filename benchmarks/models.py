@@ -36,7 +36,7 @@ def structures() -> dict[str, LatentGraph]:
 
 
 def codes(truth: LatentNetwork, rows: int, seed: int) -> NDArray[np.uint8]:
-    """Return sampled rows as column-major uint8, drawn in parts so that no large int64 array is ever made."""
+    """Return sampled rows as column-major uint8, sampled in parts so that no large int64 array is ever made."""
     X = np.empty((rows, len(truth.graph.observed)), np.uint8, order="F")
     random = np.random.default_rng(seed)
     for start in range(0, rows, 10_000):

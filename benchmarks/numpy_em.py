@@ -62,7 +62,7 @@ class NumpyHMM:
         np.sum(alpha[1], axis=(0, 1), out=scale[1])
         alpha[1] /= scale[1]
         for t in range(2, length):
-            # (j, k, i) times (j, i, rows): the middle state j stays, i is summed out.
+            # (j, k, i) times (j, i, rows): the middle state j stays, i is marginalised out.
             np.matmul(self.moves[t - 2].transpose(1, 2, 0), alpha[t - 1].transpose(1, 0, 2), out=alpha[t])
             alpha[t] *= seen[t]
             np.sum(alpha[t], axis=(0, 1), out=scale[t])

@@ -30,7 +30,7 @@ NAMES = [f"x{j}" for j in range(COLUMNS)]
 
 @dataclass(frozen=True)
 class Line:
-    """One peer at one kind of work: seconds of ours and of theirs per row."""
+    """One peer at one type of work: seconds of ours and of theirs per row."""
 
     work: str
     peer: str

@@ -1,4 +1,4 @@
-"""Random trees of hidden variables, and networks on them whose rows tell the tree."""
+"""Random trees of hidden variables, and networks on them whose rows identify the tree."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def random_tree(columns: int, hidden_states: int, observed_states: int, seed: Se
 
 
 def planted_network(graph: LatentGraph, seed: Seed) -> LatentNetwork:
-    """Return tables by which each variable tells its parent, up to 15 to 50 % of noise."""
+    """Return tables by which each variable copies its parent, with 15 to 50 % of noise."""
     random = np.random.default_rng(seed)
     tables = {}
     for name in graph.names:

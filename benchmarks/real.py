@@ -50,7 +50,7 @@ DAWID_SKENE = {"bluebird": 0.1019, "rte": 0.0725}
 
 
 class Scoring(Protocol):
-    """What tells the log probability of rows."""
+    """Anything that gives the log probability of rows."""
 
     def score_samples(self, X: Any) -> NDArray[np.float64]: ...
 
@@ -115,7 +115,7 @@ def timed(fit: Fit, graph: LatentGraph, table: Table, seed: int) -> tuple[Any, f
 
 
 def check_adds_up(model: Scoring, table: Table) -> None:
-    """Raise an error unless the probabilities of all rows add up to 1, where they can be listed."""
+    """Raise an error unless the probabilities of all rows are normalised, where they can be listed."""
     if table.configurations <= MOST_CONFIGURATIONS:
         total = np.exp(model.score_samples(table.all_rows())).sum()
         if not abs(total - 1) < 1e-9:

@@ -1,7 +1,7 @@
-"""Other ways to score rows of a 2nd-order hidden Markov model, and to climb its likelihood by EM.
+"""Other ways to score rows of a 2nd-order hidden Markov model, and to fit it by EM.
 
 Each takes such a network, its hidden variables h0, h1, … and its columns x0, x1, …. To score, it returns a function
-from rows to their log probabilities; to climb from that network on given rows, a `Climb`.
+from rows to their log probabilities; to run EM from that network on given rows, a `Climb`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Scorer = Callable[[NDArray[Any]], NDArray[np.float64]]
 Climb = Callable[[int], Callable[[], float]]
-"""Takes so many EM iterations, set-up included; what it returns tells the log-likelihood that they reached."""
+"""Takes so many EM iterations, set-up included; what it returns has the log-likelihood that they reached."""
 Tables = list[NDArray[np.float64]]
 
 SCALE_EVERY = 16

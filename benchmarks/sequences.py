@@ -75,7 +75,7 @@ def ours(case: Case, start: Mapping[str, Any], steps: int) -> EMHMM:
 
 
 def drawn(count: int, length: int, states: int, seed: int = 0) -> Case:
-    """Return sequences of four symbols drawn from a chain that likes to stay where it is."""
+    """Return sequences of four symbols sampled from a chain with high self-transition probabilities."""
     random = np.random.default_rng(seed)
     moves = 0.8 * np.eye(states) + 0.2 * random.dirichlet(np.ones(states), states)
     model = EMHMM(

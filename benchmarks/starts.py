@@ -1,4 +1,4 @@
-"""Where EM starts, on real data: the race against the best of ten random starts, and labels of crowds."""
+"""Where EM starts, on real data: the multi-start against the best of ten random starts, and labels of crowds."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 METHODS = ("chow-liu", "neighbour-joining")
 NOISE = 0.3
-"""Of a column, the share of cells that do not tell the column that it is a copy of."""
+"""Of a column, the share of cells that differ from the column that it is a copy of."""
 
 
 def copies(rows: int, columns: int, states: int, seed: int = 0) -> Codes:

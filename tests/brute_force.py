@@ -16,7 +16,7 @@ def observed_table(network: LatentNetwork) -> np.ndarray:
     operands: list[object] = []
     for axes, table in factors(network):
         operands += [table, [letter[name] for name in axes]]
-    for name in graph.names:  # so that variables without any table are still summed out
+    for name in graph.names:  # so that variables without any table are still marginalised out
         operands += [np.ones(graph.states[name]), [letter[name]]]
     return np.einsum(*operands, [letter[name] for name in graph.observed])
 
@@ -34,7 +34,7 @@ def factors(network: LatentNetwork) -> list[tuple[tuple[str, ...], np.ndarray]]:
 
 
 def probability(table: np.ndarray, row: np.ndarray) -> float:
-    """Probability of one row, -1 cells summed out."""
+    """Probability of one row, -1 cells marginalised out."""
     return float(table[tuple(slice(None) if cell < 0 else cell for cell in row)].sum())
 
 

@@ -159,7 +159,7 @@ def corrupted(raw: bytes, others: list[bytes], random: np.random.Generator) -> t
 
 
 def asked(thing: Any, rows: np.ndarray) -> None:
-    """Ask a loaded thing what its kind answers."""
+    """Call the methods that a loaded object of this type has."""
     if getattr(thing, "numeric", None) == "quantiles":
         rows = labelled(rows)
     if isinstance(thing, et.Statistics):
@@ -211,7 +211,7 @@ def outcome(path: Path, rows: np.ndarray) -> str:
 
 
 def labelled(rows: np.ndarray) -> np.ndarray:
-    """The rows with labels in one column, and measurements in another."""
+    """The rows with labels in one column, and continuous numbers in another."""
     found = rows.astype(object)
     found[:, 0] = np.array(["a", "b", None], object)[rows[:, 0]]
     found[:, 1] = np.random.default_rng(0).random(len(rows))
@@ -219,7 +219,7 @@ def labelled(rows: np.ndarray) -> np.ndarray:
 
 
 def saved_files(folder: Path) -> tuple[list[bytes], np.ndarray]:
-    """One small file of each kind, and rows that all of them can be asked about."""
+    """One small file of each type, and rows that all of them can be asked about."""
     graph = et.zoo.hmm(5, 1, 2, 3)
     rows = et.LatentNetwork.random(graph, seed=0).sample(120, seed=1)
     rows[::9, 2] = -1

@@ -1,4 +1,4 @@
-"""What the fuzzer makes calls on and with: a pool of good objects, and how each argument is drawn."""
+"""What the fuzzer makes calls on and with: a pool of good objects, and how each argument is sampled."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ Kind = Callable[["Draw"], Any]
 
 @dataclass
 class Draw:
-    """One call while its arguments are drawn.
+    """One call while its arguments are sampled.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ class Draw:
     graph : LatentGraph
         The graph that the call is about.
     table : array or None
-        The codes of the data that were drawn last, if their meaning is that of plain codes.
+        The codes of the data that were sampled last, if their meaning is that of plain codes.
     """
 
     random: np.random.Generator
@@ -373,7 +373,7 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "time": of(None, "x0"),
     },
 }
-"""How the parameters of estimators are drawn: such that a fit is short."""
+"""How the parameters of estimators are sampled: such that a fit is short."""
 
 
 def settings(draw: Draw, kind: str) -> dict[str, Any]:
@@ -690,7 +690,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     },
     "build": {"states": of([2, 3, 2]), "names": of(None, ["a", "b", "c"], ["a", "a", "b"])},
 }
-"""How the arguments of functions and methods are drawn, by their names, or by those with the class before a dot."""
+"""How arguments of functions and methods are sampled, by their names, or by those with the class before a dot."""
 
 
 class _Moments:

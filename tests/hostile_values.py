@@ -1,8 +1,8 @@
-"""Values that nobody should give, and good ones in unusual dress: what the fuzzer draws its arguments from.
+"""Values that nobody should give, and good ones in unusual dress: what the fuzzer samples its arguments from.
 
-`JUNK` is for any argument. Data have two lists of their own: `DRESSES` turns a table of codes into other kinds of
+`JUNK` is for any argument. Data have two lists of their own: `DRESSES` turns a table of codes into other types of
 data that mean the same, so that answers must be the same; `SPOILED` makes data that mean nothing, or not quite the
-table. A new kind of data is one more function in either list.
+table. A new type of data is one more function in either list.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class Chain:
         return np.stack(np.unravel_index(symbols, self.states), axis=-1), message.sum(axis=1)
 
     def sample(self, count, length, seed):
-        """Return sequences that are drawn, shape (count, length, channels)."""
+        """Return sampled sequences, shape (count, length, channels)."""
         random = np.random.default_rng(seed)
         hidden = random.choice(len(self.start), count, p=self.start)
         found = np.empty((count, length, len(self.states)), int)

@@ -26,7 +26,7 @@ def labelled_rows() -> np.ndarray:
 
 
 def things() -> dict[str, Any]:
-    """One of each kind, over three or four columns."""
+    """One of each type, over three or four columns."""
     rows = labelled_rows()
     loop = et.LatentGraph(
         {"h": 2, "x": 3, "y": 3, "z": 3}, [("h", "x"), ("h", "y"), ("x", "z"), ("y", "z")], ["h"], directed=False

@@ -299,7 +299,7 @@ def test_what_cannot_be_searched_for_is_named(call: Any, message: str) -> None:
 
 
 def test_columns_that_depend_on_each_other_alone_are_their_own_tree(tmp_path: Path) -> None:
-    # What comes next depends on five states of the last column, which few hidden states cannot tell.
+    # What comes next depends on five states of the last column, which few hidden states cannot represent.
     graph = et.LatentGraph({f"x{t}": 5 for t in range(4)}, [(f"x{t}", f"x{t + 1}") for t in range(3)])
     truth = et.LatentNetwork.random(graph, seed=1, concentration=0.3)
     model = auto(n_init=4).fit(truth.sample(3_000, seed=2))
@@ -351,7 +351,7 @@ def test_no_more_fits_are_averaged_than_add_anything(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(searching, "ENOUGH", enough)
         search = auto(n_init=4).fit(ROWS, validation=HELD).search_
         found[enough] = [trial for trial in search.trials if trial.size == search.size]
-    # What one adds is told by two.
+    # What one adds shows with two.
     assert (len(found[0.0]), len(found[1e9])) == (4, 2)
     assert [trial[:-1] for trial in found[0.0][:2]] == [trial[:-1] for trial in found[1e9]]
 

@@ -207,7 +207,7 @@ def test_graphs_may_know_the_class_by_the_name_of_y() -> None:
     y = pd.Series(NAMES[Y], name="b")
     assert column(em(own)).fit(frame, y).class_column_.name == "class", "a graph knows its own class"
     with pytest.raises(et.DataError, match="the class is the variable 'b', which has 2 states"):
-        column(em(own)).fit(X, y)  # columns without names do not tell otherwise
+        column(em(own)).fit(X, y)  # columns without names do not show otherwise
     for called, name in (("class", "kind"), ("kind", "kind")):
         graph = nx.DiGraph([("h", each) for each in (*"abcd", called)])
         graph.add_node("h", hidden=True, states=3)

@@ -1,4 +1,4 @@
-"""The classifier: Bayes' rule over one model a class, and a shrinkage that is chosen for telling classes apart."""
+"""The classifier: Bayes' rule over one model a class, and a shrinkage that is chosen by classification accuracy."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def classifier(graph: object = GRAPH, **recipe: object) -> et.JunctionTreeClassi
 
 
 def quietly(action):
-    """The outcome of an action that may speak of rows floored or too few."""
+    """The outcome of an action that may warn of rows floored or too few."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         return action()

@@ -1,4 +1,4 @@
-"""Climbs: laws of acceleration, and of what ends a climb."""
+"""EM runs: laws of acceleration, and of stopping."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def problem_of(graph: et.LatentGraph, rows: np.ndarray) -> Problem:
 def watched_climb(
     seed: int, tol: float, most: int, monkeypatch: pytest.MonkeyPatch, poor: range = range(0)
 ) -> tuple[Problem, list[Climb], list[int]]:
-    """An accelerated climb, some of whose attempts are made poor, and how many were made before each step."""
+    """An accelerated run, some of whose attempts are made poor, and how many were made before each step."""
     graph = et.zoo.hmm(5, 1, 2, 3)
     problem = problem_of(graph, et.LatentNetwork.random(graph, seed=seed).sample(150, seed=seed))
     tried = 0

@@ -1,4 +1,4 @@
-"""Rows in partitions of a cluster of real processes: what is learned is the same to the last bit."""
+"""Rows in partitions of a cluster of real processes: what is learned is bit-identical."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def table() -> pd.DataFrame:
 
 
 def same(one: et.Statistics, two: et.Statistics) -> None:
-    """Check that statistics are equal to the last bit."""
+    """Check that statistics are bit-identical."""
     here, there = one.arrays(), two.arrays()
-    # What the rows came in is told by the array of columns too, and may differ.
+    # What the rows came in is known from the array of columns too, and may differ.
     assert one.columns == two.columns
     del here["columns"], there["columns"]
     assert here.keys() == there.keys()

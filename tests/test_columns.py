@@ -1,4 +1,4 @@
-"""Columns: what a model knows of its data, learned from tables of every kind."""
+"""Columns: what a model knows of its data, learned from tables of every type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: what it answers is what the library answers, and a mistake is one sentence."""
+"""The command line: what it answers is what the library answers, and an error is one sentence."""
 
 from __future__ import annotations
 
@@ -924,7 +924,7 @@ def test_warming_up_is_told_in_one_sentence(said: io.StringIO, monkeypatch: pyte
     def steps() -> Iterator[str]:
         for number in range(warming.STEPS):
             taken.append(number)
-            # What numba tells when it compiles one of our kernels.
+            # What numba reports when it compiles one of our kernels.
             event = SimpleNamespace(data={"dispatcher": SimpleNamespace(__module__="eigentree.kernels.codes")})
             announced.on_start(event)
             announced.on_end(event)

@@ -1,4 +1,4 @@
-"""Counts: additive, exact, whatever the order, the batches, the weights and the holes."""
+"""Counts: additive, exact, whatever the order, the batches, the weights and the missing cells."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_counts_equal_a_loop(graph: et.LatentGraph, holes: float) -> None:
 def test_tables_that_are_gathered_are_those_that_are_found(states: int, holes: tuple[float, ...]) -> None:
     """Groups with a table of their own, read off another's, or asked for as a part; also in another order.
 
-    Where to gather them from is remembered, and is not the same with holes and without.
+    Where to gather them from is remembered, and is not the same with missing cells and without.
     """
     graph = et.LatentGraph({"h": 2, **dict.fromkeys("abcde", states)}, [("h", n) for n in "abcde"], ["h"])
     groups = [("a", "b", "c"), ("b", "c", "d", "e"), ("a", "b"), ("b", "c"), ("d", "e"), ("e", "a")]

@@ -1,4 +1,4 @@
-"""What rows tell of the curvature of their log-likelihood, and what Newton's steps gain by it: laws."""
+"""The information matrix estimated from rows, and what Newton's steps gain by it: laws."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_without_hidden_variables_it_is_that_of_multinomials() -> None:
     graph = et.LatentGraph({"a": 2, "b": 3}, [("a", "b")])
     network = et.LatentNetwork.random(graph, seed=0)
     rows = np.array(list(itertools.product(range(2), range(3))))
-    # Every row as often as it is probable: what the sample tells is what is true.
+    # Every row as often as it is probable: the estimate is the truth.
     weights = 1e6 * np.exp(network.log_prob(rows))
     problem = Problem.of(graph, given_rows(graph, rows, weights), frozenset(), 0.0, 1)
     told = curvature_of(problem, network).told
@@ -135,7 +135,7 @@ def test_moments_that_the_likelihood_confirms_need_no_other_start() -> None:
     assert all(len(heat.standings) == 1 for heat in race.start_.heats)
     assert race.converged_
     top = et.EMJunctionTree(network.graph, init=network, pseudo_counts=race.pseudo_counts_).fit(rows)
-    # Both have stopped short of the same summit, by a share of what chance makes.
+    # Both have stopped short of the same optimum, by a share of the sampling error.
     assert top.history_[-1] - race.history_[-1] < 0.2 * network.n_parameters / 2.0
 
 

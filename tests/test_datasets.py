@@ -75,7 +75,7 @@ def test_rows_classes_and_missing_cells_are_as_many_as_published(
 
 
 def test_columns_stand_under_their_names() -> None:
-    """What is known of the data beside their file tells whether the names are in the right order."""
+    """What is known of the data beside their file shows whether the names are in the right order."""
     mushrooms, votes = load_mushrooms(as_frame=True), load_votes(as_frame=True)
     gaps = mushrooms.data.isna().sum()
     assert gaps[gaps > 0].to_dict() == {"stalk-root": 2480}
@@ -128,7 +128,7 @@ def test_data_and_target_alone(load: Any) -> None:
 
 
 def test_classifiers_learn_from_labels_as_they_come() -> None:
-    """Arrays with None and frames of categories give the same model, to the last bit, where names are alike."""
+    """Arrays with None and frames of categories give a bit-identical model where names are alike."""
     (X, y), (frame, series) = load_votes(return_X_y=True), load_votes(return_X_y=True, as_frame=True)
     frame.columns = [f"x{column}" for column in range(16)]
     model = et.JunctionTreeClassifier(et.SpectralJunctionTree(et.zoo.Mixture(hidden_states=2)))

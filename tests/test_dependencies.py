@@ -1,4 +1,4 @@
-"""How much variables tell of each other: against the whole joint table, relabelled, and in mixtures of trees."""
+"""Mutual information of variables: against the whole joint table, relabelled, and in mixtures of trees."""
 
 from __future__ import annotations
 

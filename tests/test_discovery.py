@@ -1,4 +1,4 @@
-"""Trees from what columns tell of each other: against brute force, under renaming, and planted ones found again."""
+"""Trees from mutual information of columns: against brute force, under renaming, and planted ones found again."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def recovered(columns: int, hidden_states: int, observed_states: int, rows: int,
 
 
 def test_enough_rows_give_the_planted_tree() -> None:
-    """Nobody tells it how many states the hidden variables have."""
+    """It is not given how many states the hidden variables have."""
     far = recovered(16, 4, 4, 20_000, 10)
     assert sum(each == 0 for each in far) >= 7
     assert np.mean(far) < 0.03

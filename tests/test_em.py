@@ -1,4 +1,4 @@
-"""EM: laws of climbing and of the estimator."""
+"""EM: laws of its iterations and of the estimator."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_steps_agree_with_em_by_enumeration(problem: tuple[et.LatentNetwork, np.
     for _ in range(3):
         by_hand = brute_step(by_hand, rows, weights)
     model = et.EMJunctionTree(network.graph, init=network, max_iter=3, **PLAIN).fit(rows, sample_weight=weights)
-    # A step that gains nothing but rounding is not taken, and then ends the climb.
+    # A step that gains nothing but rounding is not taken, and then ends the run.
     if model.n_iter_ == 3:
         for key, table in model.network_.tables.items():
             if is_learned(network.graph, key):
@@ -120,7 +120,7 @@ def test_steps_agree_with_pyagrum(graph: et.LatentGraph, tmp_path: Path) -> None
     file = tmp_path / "rows.csv"
     file.write_text("\n".join(",".join(line) for line in lines) + "\n")
     theirs = start
-    # One step at a time: pyagrum may end its climb early, or go back, where the likelihood hardly moves.
+    # One step at a time: pyagrum may end its run early, or go back, where the likelihood hardly moves.
     for steps in (1, 2):
         net = theirs.to_pyagrum()
         learner = pyagrum.BNLearner(str(file), net, ["?"])
@@ -491,7 +491,7 @@ def test_an_init_must_have_its_tables_on_the_graphs_own_tree() -> None:
 
 
 def test_a_hidden_variable_may_have_thousands_of_states() -> None:
-    """The cliques of what is summed out were once built as if hidden variables were columns, which have a limit."""
+    """Cliques of marginalised variables were once built as if hidden variables were columns, which have a limit."""
     graph = et.LatentGraph(
         {"h0": 5_000, "h1": 2, "x0": 2, "x1": 2}, [("h0", "h1"), ("h0", "x0"), ("h1", "x1")], ["h0", "h1"]
     )

@@ -283,7 +283,7 @@ def counted_likelihood(*tables: np.ndarray) -> float:
 
 
 def test_mergers_cost_what_the_likelihood_falls() -> None:
-    """What is merged at each turn is told by a formula: here by counting anew."""
+    """What is merged at each turn is given by a formula: here by counting anew."""
     random = np.random.default_rng(3)
     follow, shown = (random.integers(0, 9, (6, count)).astype(float) for count in (6, 4))
     costs = chain_merging._costs(follow, shown)

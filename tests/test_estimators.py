@@ -315,7 +315,7 @@ def test_every_group_is_counted_wherever_its_own_cells_are_known() -> None:
 
 
 def test_holes_leave_the_marginals_of_their_columns_alone() -> None:
-    """A column with holes is counted where it is known, also where other columns are not."""
+    """A column with missing cells is counted where it is known, also where other columns are not."""
     rows = with_holes(ROWS, 0.4)
     model = fitted(rows, shrinkage=math.inf)
     for column, name in enumerate(GRAPH.observed):

@@ -1,4 +1,4 @@
-"""The exact model against exhaustive enumeration, on random graphs of every kind."""
+"""The exact model against exhaustive enumeration, on random graphs of every type."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_conditionals_are_ratios_of_joints(network: et.LatentNetwork, seed: int)
 @settings(max_examples=15, deadline=None)
 @given(networks, seeds)
 def test_samples_have_the_frequencies_of_the_model(network: et.LatentNetwork, seed: int) -> None:
-    """Ancestral and evidence-driven draws agree with the joint table by a chi-square statistic."""
+    """Ancestral and evidence-driven samples agree with the joint table by a chi-square statistic."""
     table = observed_table(network)
     assume(table.size <= 400)
     count = 20_000

@@ -1,4 +1,4 @@
-"""What is loaded is what was saved: class, parameters, fitted attributes and answers, to the last bit."""
+"""What is loaded is what was saved: class, parameters, fitted attributes and results, bit-identical."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def fitted(estimator: Any, rows: np.ndarray, **more: Any) -> Any:
 
 
 def assert_same(one: Any, other: Any) -> None:
-    """Whatever two values are made of is the same, arrays to the last bit and of the same types."""
+    """Whatever two values are made of is the same, arrays bit-identical and of the same types."""
     assert type(one) is type(other)
     if isinstance(one, np.ndarray):
         assert one.dtype == other.dtype

@@ -55,7 +55,7 @@ def test_everything_public_is_called_with_all_its_arguments(target: fuzzing.Targ
 
 
 def test_the_fuzzer_notices_what_it_should() -> None:
-    """Each kind of failure, made on purpose."""
+    """Each type of failure, made on purpose."""
     import numpy as np
     from fuzzing_laws import Question
 

@@ -175,7 +175,7 @@ def test_a_class_is_refused_before_any_data_are_read() -> None:
         et.JunctionTreeClassifier(et.EMJunctionTree(zoo.HMM)).fit(ROWS, ROWS[:, 0])
 
 
-# The same model, whatever its graph was drawn with.
+# The same model, whatever its graph was built with.
 
 
 @each_library

@@ -1,4 +1,4 @@
-"""Hidden variables: posteriors, decoding and draws against enumeration and against the textbook recursion."""
+"""Hidden variables: posteriors, decoding and samples against enumeration and against the textbook recursion."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_posteriors_equal_enumeration(network: et.LatentNetwork, seed: int) -> N
 @settings(max_examples=200, deadline=None)
 @given(networks, seeds)
 def test_decoding_equals_enumeration(network: et.LatentNetwork, seed: int) -> None:
-    """Missing cells are summed out, or found with the hidden states where other variables depend on them."""
+    """Missing cells are marginalised out, or found with the hidden states where other variables depend on them."""
     graph = network.graph
     rows = holed_rows(network, seed)
     states, log_prob = network.decode(rows)

@@ -319,7 +319,7 @@ def test_arrays_that_no_rows_leave_are_no_statistics(name: str, spoil: Callable[
 
 
 def test_arithmetic_is_ours_whatever_the_caller_has_set() -> None:
-    """Under ``np.errstate(all="raise")`` every answer is what it is without, to the last bit."""
+    """Under ``np.errstate(all="raise")`` every result is bit-identical to that without."""
     long = et.LatentNetwork.random(zoo.hmm(30, observed_states=3), concentration=0.01, seed=0)
     rows = long.sample(40, seed=0)
     given = {"x0": int(rows[0, 0])}

@@ -168,7 +168,7 @@ def test_the_report_tells_the_ratio_of_free_parameters() -> None:
 @pytest.mark.parametrize("hidden", [2, 3, 5])
 @pytest.mark.parametrize("columns", [5, 10])
 def test_columns_of_one_state_make_no_hub(hidden: int, columns: int) -> None:
-    """Whatever a processor's rounding errors say of them."""
+    """Whatever the rounding errors of a processor are."""
     graph = et.LatentGraph(
         {"h": hidden} | {f"x{i}": 1 for i in range(columns)}, [("h", f"x{i}") for i in range(columns)], ["h"]
     )
@@ -182,6 +182,6 @@ def test_constant_columns_are_learned(rows: int) -> None:
     constant = np.full((rows, 6), "a", object)
     for estimator in (et.SpectralJunctionTree, et.EMJunctionTree):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a hidden variable that nothing tells of is warned of
+            warnings.simplefilter("ignore")  # a hidden variable that no column depends on is warned of
             model = estimator(et.zoo.Mixture(2)).fit(constant)
         assert_allclose(model.score_samples(constant), 0.0, atol=1e-12)

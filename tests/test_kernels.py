@@ -532,7 +532,7 @@ def test_tables_of_columns_are_right_up_to_a_factor(seed: int) -> None:
 
 
 def reference_draw(tree: Tree, row: list[int], uniform: np.ndarray) -> tuple[list[int], bool]:
-    """A row drawn cell by cell in the order of the nodes, and whether rounding could have changed it."""
+    """A row sampled cell by cell in the order of the nodes, and whether rounding could have changed it."""
     row, sure = list(row), True
     for node in tree.nodes:
         for column in node.columns:
@@ -654,7 +654,7 @@ def test_sides_that_contradict_each_other_are_computed_again_in_wide_numbers(
     assert careful >= 1
     torn = (codes[0] == codes[1]) & (codes[2] == codes[3]) & (codes[0] != codes[2])
     assert_array_equal(unsure, torn)
-    # So many of the four leaves speak for the first state.
+    # So many of the four leaves are evidence for the first state.
     first = (codes == 0).sum(axis=0)
     of_each = np.log(2) * np.array([first * high + (4 - first) * low, (4 - first) * high + first * low])
     expected = np.logaddexp(*of_each) + np.log(0.5)
@@ -719,7 +719,7 @@ def test_large_messages_are_scaled_as_small_ones_are() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_decoding_finds_the_largest_product(seed: int) -> None:
-    """Through the kernel's only caller: chains with a hidden leaf below, holes, and an impossible row."""
+    """Through the kernel's only caller: chains with a hidden leaf below, missing cells, and an impossible row."""
     states = {"h0": 2, "h1": 3, "below": 2, "x0": 3, "x1": 2}
     edges = [("h0", "h1"), ("h0", "x0"), ("h1", "x1"), ("h1", "below")]
     graph = et.LatentGraph(states, edges, ["h0", "h1", "below"])

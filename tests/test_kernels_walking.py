@@ -127,7 +127,7 @@ def test_rows_have_the_product_of_their_cells(name: str, seed: int, share: float
 
 
 def test_cells_are_refused_where_rows_are_tested() -> None:
-    """Else the law above would not speak of them."""
+    """Else the law above would not cover them."""
     refused = 0.0
     for name in ("chain", "bushy"):
         nodes, tables, own, walker = problem(name, 1)

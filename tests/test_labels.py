@@ -119,7 +119,7 @@ def test_frames_of_labels_mean_what_codes_mean(make: Callable[[], Any]) -> None:
     assert list(model.feature_names_in_) == NAMES
     assert_array_equal(model.score_samples(X), BY_CODES.score_samples(CODES))
     assert_array_equal(model.predict_proba(X, "size"), BY_CODES.predict_proba(CODES, "x3"))
-    # What was learned from one kind of frame is asked with another, columns in any order.
+    # What was learned from one type of frame is queried with another, columns in any order.
     turned = polars_frame().select(NAMES[::-1])
     assert_array_equal(model.score_samples(turned), BY_CODES.score_samples(CODES))
 

@@ -1,4 +1,4 @@
-"""EM on rows that are elsewhere: every split gives the same steps, and small data the same fit."""
+"""EM out of core: every split gives the same iterations, and small data the same fit."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_climb_on_disk_is_the_climb_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plain steps stay together; accelerated ones end at the same height."""
+    """Plain steps stay together; accelerated ones end at the same objective."""
     monkeypatch.setattr(leaf_file, "STRETCH", 512)
     network, rows = hmm_rows(4_000)
     near, far = both(network, rows, [1_000], 0.1)
@@ -316,7 +316,7 @@ def test_steps_on_a_stream_are_those_in_memory(tmp_path: Path, monkeypatch: pyte
     assert_allclose(far.history_, near.history_, rtol=1e-12)
     for key, table in near.network_.tables.items():
         assert_allclose(far.network_.tables[key], table, rtol=1e-9)
-    # Validation rows of their own stop a climb as they do in memory.
+    # Validation rows of their own stop a run as they do in memory.
     others = network.sample(300, seed=77)
     near = et.EMJunctionTree(network.graph, **settings, random_state=0).set_params(finish_rows=None)
     far = et.EMJunctionTree(network.graph, **settings, random_state=0, finish_rows=None)
@@ -336,7 +336,7 @@ def test_a_race_on_a_sample_leads_to_a_climb_on_all_rows(tmp_path: Path, monkeyp
     assert far.converged_
     assert (np.diff(far.history_) >= 0).all()
     assert far.start_.heats[-1].rows <= 500
-    # The height is that of all rows, as in memory, and no start is lost on the way.
+    # The objective is that of all rows, as in memory, and no start is lost on the way.
     assert_allclose(far.history_[-1], near.history_[-1], rtol=2e-3)
     assert_allclose(far.score(rows), near.score(rows), atol=0.02)
     # Said where nobody asked for it, and not where somebody did.

@@ -1,4 +1,4 @@
-"""Structures learned from data of any kind, by themselves and inside estimators."""
+"""Structures learned from data of any type, by themselves and inside estimators."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_states_may_be_numbered_in_any_order(method: Any) -> None:
 
 @every_method
 def test_missing_cells_are_left_out_pair_by_pair(method: Any) -> None:
-    """Rows without a cell tell nothing of its column, and as much as ever of others."""
+    """Rows without a cell are not counted for its column, and are for all others."""
     alone = np.full((400, 8), -1)
     alone[:, 0] = np.arange(400) % 3
     more = np.concatenate([ROWS, alone])

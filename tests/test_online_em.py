@@ -151,7 +151,7 @@ def test_a_stream_teaches_what_its_rows_in_memory_do(sizes: list[int], monkeypat
     cuts = np.cumsum([0, *sizes])
     weighed = table.assign(weight=weights)
     batches = [weighed[a:b] for a, b in pairwise(cuts)]
-    # The start is given: numbers that are drawn are those of the order of rows.
+    # The start is given: random numbers are those of the order of rows.
     model = et.OnlineEMJunctionTree(graph, batch_size=50, passes=3, init=et.LatentNetwork.random(graph, seed=2))
     for stretch, same in ((2**24, True), (5 * 100, False)):
         monkeypatch.setattr(online_em, "STRETCH_CELLS", stretch)

@@ -117,7 +117,7 @@ def test_the_joint_of_neighbours_visits_only_what_joins_them() -> None:
     pair = np.einsum("a,ax,ab,by->xy", belief, tables["x199"], tables["h200"], tables["x200"])
     assert_allclose(network.joint(["x199", "x200"]), pair, atol=1e-12)
     assert_allclose(network.joint(["x200", "x199"]), pair.T, atol=1e-12)
-    # In another basis, what is summed out on both sides has a scale.
+    # In another basis, what is marginalised out on both sides has a scale.
     operators = regauged(network.operators, np.random.default_rng(0))
     assert_allclose(operators.joint((199, 200)), pair, atol=1e-9)
 

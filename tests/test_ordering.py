@@ -128,9 +128,9 @@ def test_the_inner_variables_of_a_tree_are_matched_by_what_occurs_together() -> 
 
 
 def test_seeds_leave_the_same_tables() -> None:
-    """On data that tell states apart, every start ends in the same optimum, and now in the same numbering.
+    """On data that identify the states, every start ends in the same optimum, and now in the same numbering.
 
-    Even where tables are not unique: at the ends of a chain, P(h0) and what x0 says of it can be traded.
+    Even where tables are not unique: at the ends of a chain, P(h0) and P(x0 | h0) can be traded.
     """
     emission = np.array([[0.85, 0.1, 0.05], [0.05, 0.15, 0.8]])
     network = homogeneous([0.6, 0.4], np.array([[0.85, 0.15], [0.3, 0.7]]), emission, 5)

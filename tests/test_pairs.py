@@ -1,4 +1,4 @@
-"""Counts of all pairs of columns, and what columns tell of each other, against plain loops and under splitting."""
+"""Counts of all pairs of columns, and mutual information of columns, against plain loops and under splitting."""
 
 from __future__ import annotations
 

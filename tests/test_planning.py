@@ -312,7 +312,7 @@ def test_planning_uses_one_thread_and_gives_the_others_back() -> None:
 
 
 class Draws:
-    """A search for views that is short of some edges, as often as told; None stands for an error."""
+    """A search for views that is short of some edges, as often as given; None stands for an error."""
 
     def __init__(self, shorts: list[int | None]) -> None:
         self.shorts = shorts

@@ -1,4 +1,4 @@
-"""What hidden states say about columns: against the whole joint table, in mixtures (of trees too), in chains."""
+"""Distributions of columns given states: against the whole joint table, in mixtures (of trees too), in chains."""
 
 from __future__ import annotations
 

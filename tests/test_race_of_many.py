@@ -1,4 +1,4 @@
-"""The race where rows are many, on rows that are called many here: what is made once, and who runs on all rows."""
+"""The multi-start on many rows, here on rows that count as many: what is made once, and who runs on all rows."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def course(monkeypatch: pytest.MonkeyPatch) -> Course:
 def run(
     course: Course, monkeypatch: pytest.MonkeyPatch, absent: bool = False
 ) -> tuple[list[Any], dict[str, int], Any]:
-    """Who entered where, how often a kind was made, and how the race stands after the first part.
+    """Who entered where, how often an initialiser ran, and the order after the first rung.
 
-    What moments tell is never confirmed.
+    The method-of-moments estimate is never confirmed.
     """
     monkeypatch.setattr(fields, "TOLD", -1.0)
     random = np.random.default_rng(0)
@@ -109,7 +109,7 @@ def runner(height: float, arrived: bool, gain: float = 0.0) -> Any:
 
 
 def closed(course: Course, part: int, runners: list[Any]) -> list[Any]:
-    """Who stays after a heat."""
+    """Which candidates stay after a rung."""
     field = Field(course, course.parts(np.random.default_rng(0))[part], at_once=False)
     field.runners = list(runners)
     field.closed(0, field.rounds[0])
@@ -121,7 +121,7 @@ def test_of_those_who_arrive_at_one_top_one_goes_on(course: Course) -> None:
     leader, same, other = runner(0.0, True), runner(-5e-5 * weight, True), runner(-2e-4 * weight, True)
     passing = runner(-5e-5 * weight, False, gain=1e-3 * weight)
     assert closed(course, 0, [same, leader, other, passing]) == [leader, passing, other]
-    # Who has not arrived may be at any height on his way.
+    # A candidate that has not converged may have any objective.
     leader.arrived = False
     assert closed(course, 0, [same, leader, other, passing]) == [leader, same, passing, other]
 

@@ -1,4 +1,4 @@
-"""Starts, the race of them, when climbs stop, and validation rows: laws."""
+"""Initialisers, the multi-start, stopping, and validation rows: laws."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_any_start_leads_to_a_fit_whatever_the_graph_the_gaps_and_the_weights(
     try:
         model.fit(rows, sample_weight=weights)
     except et.RankError:
-        # Some graphs tell no table by the moments of their columns.
+        # In some graphs no table follows from the moments of the columns.
         assert init == "spectral"
         return
     assert np.all(np.diff(model.history_) >= 0)
@@ -121,7 +121,7 @@ def test_a_part_of_the_rows_has_their_proportions_at_any_scale(seed: int, scale:
 @pytest.mark.parametrize("heavy", [1.0, 2.0, 3.0])
 @pytest.mark.parametrize("states", [2, 5])
 def test_the_first_part_is_drawn_from_enough_rows_for_each_parameter(heavy: float, states: int) -> None:
-    """Rows of great weight are drawn again and again, so fewer that differ are enough, at any scale of weights."""
+    """Rows of great weight are sampled repeatedly, so fewer that differ are enough, at any scale of weights."""
     graph = et.zoo.hmm(16, 1, states, 2)
     random = np.random.default_rng(0)
     codes = random.integers(0, 2, (10_000, 16))
@@ -227,7 +227,7 @@ def test_the_usual_tolerance_is_a_share_of_chance_error_only_where_many_rows_dif
 
 
 def test_what_is_called_converged_has_hardly_anything_left_to_gain() -> None:
-    """But for a saddle here and there, which no rule tells from a summit."""
+    """But for a saddle here and there, which no rule distinguishes from a local optimum."""
     left, tol = [], 1e-5
     for seed in range(10):
         graph = [et.zoo.mixture(5, 3, 3), et.zoo.hmm(5, 1, 2, 3)][seed % 2]
@@ -315,7 +315,7 @@ def test_a_spectral_start_that_cannot_be_says_why() -> None:
     graph = et.LatentGraph({"h": 3, "x": 2}, [("h", "x")], ["h"])
     with pytest.raises(et.RankError, match="there can be no spectral start"):
         et.EMJunctionTree(graph, init="spectral").fit([[0], [1], [1]])
-    # Nothing but noise: no three classes are to be told apart, whatever is missing.
+    # Nothing but noise: no three classes can be distinguished, whatever is missing.
     noise = np.random.default_rng(0).integers(-1, 2, (200, 6))
     why = r"tell no table of this graph, since \{h\} .*; init='race' tries other starts beside it, and fewer hidden"
     with pytest.raises(et.RankError, match=why):

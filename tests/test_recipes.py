@@ -1,4 +1,4 @@
-"""The recipes for other engines learn the same model to the last bit; `make recipes` installs these engines."""
+"""The recipes for other engines learn a bit-identical model; `make recipes` installs these engines."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ def test_a_recipe_counts_as_one_table(recipe: str, package: str, tmp_path: Path)
     found, wanted = et.Statistics.load(saved), et.Statistics.of(table, et.zoo.HMM(order=1, hidden_states=2))
     assert found.columns == wanted.columns
     for name, array in wanted.arrays().items():
-        if name != "columns":  # which tells what the rows came in
+        if name != "columns":  # which shows what the rows came in
             np.testing.assert_array_equal(found.arrays()[name], array, err_msg=name)

@@ -1,4 +1,4 @@
-"""Tables from spectral fits: exact on exact moments, honest where moments do not tell."""
+"""Tables from spectral fits: exact on exact moments, with a report where moments do not suffice."""
 
 from __future__ import annotations
 

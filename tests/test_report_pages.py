@@ -107,7 +107,7 @@ def chromium() -> str:
 
 
 def pages() -> dict[str, str]:
-    """Return pages of models of several kinds, small ones that have everything a page can have."""
+    """Return pages of models of several types, small ones that have everything a page can have."""
     random = np.random.default_rng(0)
     kind = random.integers(2, size=150)
     frame = pd.DataFrame(

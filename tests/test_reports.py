@@ -166,7 +166,7 @@ def test_a_model_that_is_the_rival_is_not_ahead_of_it(place: int) -> None:
 
 
 def test_no_rival_scores_rows_that_it_has_seen() -> None:
-    # Columns have nothing to do with each other: a tree that saw the rows would find them likelier all the same.
+    # Columns are independent: a tree that saw the rows would give them a higher log-likelihood all the same.
     X = np.random.default_rng(0).integers(0, 5, (60, 6))
     model = et.EMJunctionTree(et.zoo.Mixture(1), random_state=0, pseudo_counts=0.1).fit(X)
     alone, tree = likelihoods_of(given(model, X)).rivals
@@ -194,7 +194,7 @@ def test_markov_chains_are_what_they_say() -> None:
     every = given(model, [list(word) for word in itertools.product(range(3), repeat=3)])
     for score in scorers.values():
         assert np.exp(score(every)).sum() == pytest.approx(1.0)
-    # A missing cell is summed out.
+    # A missing cell is marginalised out.
     gap = given(model, [[0, None, 2]])
     filled = given(model, [[0, middle, 2] for middle in range(3)])
     for score in scorers.values():
@@ -205,7 +205,7 @@ def test_markov_chains_are_what_they_say() -> None:
         for a in range(3)
         for b in range(3)
     }
-    # What follows more often is likelier, whatever was smoothed.
+    # What follows more often is more probable, whatever was smoothed.
     first = [float(chain(given(model, [[0, b]]))[0]) for b in range(3)]
     assert int(np.argmax(first)) == max(range(3), key=lambda b: step[0, b])
 

@@ -1,4 +1,4 @@
-"""Starts near where a climb has come to."""
+"""Split-merge moves: starts near the end of an EM run."""
 
 from __future__ import annotations
 

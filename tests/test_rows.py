@@ -1,4 +1,4 @@
-"""Bad input gets an error that names the row, the column and what to do; good input of any kind is the same."""
+"""Bad input gets an error that names the row, the column and what to do; good input of any type is the same."""
 
 from __future__ import annotations
 

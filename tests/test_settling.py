@@ -1,4 +1,4 @@
-"""What a search ends with: pseudo-counts that validation rows ask for, and all rows learned from."""
+"""The end of a search: pseudo-counts chosen on validation rows, and a last step on all rows."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class OnlineEM(OfFirstColumn, et.OnlineEMJunctionTree):
     pass
 
 
-# Many checks come with measurements, which are cut into bins.
+# Many checks come with continuous columns, which are cut into bins.
 SETTINGS: dict[str, Any] = {"structure": et.zoo.Mixture(2), "numeric": "quantiles"}
 STEPS: dict[str, Any] = {"init": "random", "n_init": 1, "max_iter": 5, "pseudo_counts": 0.1, "random_state": 0}
 # One check has classes that two states cannot tell apart.
@@ -115,7 +115,7 @@ FITTED = {name: clone(model).fit(ROWS, CLASSES) for name, model in MODELS.items(
 
 
 def asked(model: Any, rows: np.ndarray) -> np.ndarray:
-    """What a fitted model says of rows."""
+    """The results of a fitted model for rows."""
     for question in ("predict_joint_log_proba", "transform", "score_samples"):
         if hasattr(model, question):
             return np.asarray(getattr(model, question)(rows))

@@ -1,4 +1,4 @@
-"""Statistics: sums of parts are the whole to the last bit, what was added can be taken away, arrays come back."""
+"""Statistics: sums of parts are bit-identical to the whole, what was added can be taken away, arrays come back."""
 
 from __future__ import annotations
 

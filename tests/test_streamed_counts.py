@@ -1,4 +1,4 @@
-"""What is learned from streams is what is learned in memory, to the last bit."""
+"""What is learned from streams is bit-identical to what is learned in memory."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def test_batches_of_any_size_order_and_library_count_alike(order: Any, cuts: Any
 
 
 def test_a_spool_holds_codes_in_the_fewest_bytes() -> None:
-    """Labels come late, more than a byte tells apart, and columns stand in another order than in the rows."""
+    """Labels come late, more than fit into a byte, and columns stand in another order than in the rows."""
     count = 2_000
     rows = pd.DataFrame({"many": [f"label {k % 700}" for k in range(count)], "few": [k % 3 for k in range(count)]})
     rows["some"] = [None if k % 5 == 0 else bool(k % 2) for k in range(count)]
@@ -270,7 +270,7 @@ def test_a_spool_holds_codes_in_the_fewest_bytes() -> None:
 
 
 def test_categories_that_a_later_batch_declares_count_too() -> None:
-    """All columns are categoricals, so the types of the first batch alone could seem to tell everything."""
+    """All columns are categoricals, so the types of the first batch alone could seem to be enough."""
     kinds = [["b", "a"], ["b", "c"], ["c", "a"]]
     parts = [pd.DataFrame({name: pd.Categorical(kind * 20, kind) for name in ("u", "v", "w")}) for kind in kinds]
     found = et.Statistics.of(iter(parts), et.zoo.Mixture(2)).columns

@@ -1,4 +1,4 @@
-"""Streams: rows in batches from files, engines and iterators, with what is wrong told by file and column."""
+"""Streams: rows in batches from files, engines and iterators, with errors that name file and column."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def test_where_all_is_observed_expected_counts_are_counts(graph: et.LatentGraph,
 def test_estimators_count_by_their_own_tables() -> None:
     model = et.EMJunctionTree(GRAPH, tol=1e-12, max_iter=20_000, pseudo_counts=0, random_state=0).fit(ROWS)
     counts = model.expected_counts(ROWS)
-    # At the summit an EM step changes nothing: tables are the relative frequencies of their counts.
+    # At the optimum an EM step changes nothing: tables are the relative frequencies of their counts.
     joint = np.asarray(counts["x3"])
     assert_allclose(joint / joint.sum(axis=1, keepdims=True), model.tables_["x3"], atol=1e-3)
     assert_allclose(counts["h"], model.posterior(ROWS)["h"].sum(axis=0), rtol=1e-10)
@@ -145,7 +145,7 @@ def test_an_impossible_row_has_no_expected_counts() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_answers_equal_those_of_hmmlearn(seed: int) -> None:
-    """On a homogeneous chain, which both can express: log-likelihood, posteriors, likeliest path and counts."""
+    """On a homogeneous chain, which both can express: log-likelihood, posteriors, most probable path and counts."""
     random = np.random.default_rng(seed)
     length, states, symbols = 40, 3, 5
     theirs = CategoricalHMM(states, implementation="log")

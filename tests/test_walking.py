@@ -1,4 +1,4 @@
-"""True probabilities: scores of spectral models add up to 1, whatever noise has left of the operators."""
+"""Normalised probabilities of spectral models, whatever noise has left of the operators."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_exact_moments_give_the_true_probability(graph: et.LatentGraph, seed: in
 
 
 def chain_rule(model: et.SpectralJunctionTree, row: np.ndarray) -> float:
-    """The probability of a row by the formula, each signed table contracted by itself, cells weighted as told."""
+    """The probability of a row by the formula, each signed table contracted by itself, cells weighted as given."""
     spectral = model.model_
     walker = spectral.fit.walker
     operators = spectral.fit.operators(spectral.shrinkage)
