@@ -98,8 +98,7 @@ def test_weights_are_repeated_rows() -> None:
     assert_array_equal(piped, weighted)
 
 
-def test_by_default_a_table_of_anything_is_filled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eigentree.models.imputer.USUAL_CLASSES", 2)
+def test_by_default_a_table_of_anything_is_filled() -> None:
     random = np.random.default_rng(0)
     frame = FRAME.assign(income=np.where(random.random(200) < 0.1, np.nan, random.normal(size=200)))
     frame = frame.iloc[:60]

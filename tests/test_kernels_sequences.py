@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 import eigentree as et
-from eigentree.engine import sequence_passes
 from eigentree.engine.sequence_passes import SequencePass
 from eigentree.engine.symbols import Symbols
 
@@ -26,7 +25,7 @@ HOLED = [[*word[:1], None, *word[1:]] for word in WORDS]
 @pytest.mark.parametrize("hidden", [2, 5])
 @pytest.mark.parametrize("data", [WORDS, HOLED, ["ABCABBACCABACAB" * 5]], ids=["words", "holes", "one long"])
 def test_a_chain_is_its_unrolled_network(data: list, hidden: int, order: int) -> None:
-    model = et.EMHMM(hidden, order=order, init="random", n_init=1, max_iter=1, random_state=0).fit(data)
+    model = et.EMHMM(hidden, order=order, init="random", restarts=1, max_iter=1, random_state=0).fit(data)
     short = [sequence[:3] for sequence in data if len(sequence) >= 3]
     network = model.to_network(3)
     codes = np.array([[-1 if cell is None else "ABC".index(cell) for cell in sequence] for sequence in short])
@@ -52,45 +51,58 @@ def test_what_windows_tell_adds_up(weights: list | None) -> None:
     assert len(model.sample(3, length=4, seed=0)) == 3
 
 
-@pytest.mark.parametrize("count", [1, 8], ids=["alone", "side by side"])
-def test_blocks_of_steps_change_nothing(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def by_hand(codes: np.ndarray, links: list[np.ndarray], emissions: list[np.ndarray]) -> list[np.ndarray]:
+    """Expected uses of the first link, the links between steps and the emissions, and the log probability."""
+    (initial, move), (shown,) = links, emissions
+    seen = np.column_stack([shown, np.ones(len(shown))])[:, codes].T
+    forward, scale = np.empty(seen.shape), np.empty(len(seen))
+    for step, line in enumerate(seen):
+        forward[step] = (forward[step - 1] @ move if step else initial) * line
+        scale[step] = forward[step].sum()
+        forward[step] /= scale[step]
+    backward = np.ones(seen.shape)
+    for step in range(len(seen) - 1, 0, -1):
+        backward[step - 1] = move @ (seen[step] * backward[step]) / scale[step]
+    posterior = forward * backward
+    between = forward[:-1].T @ (seen * backward / scale[:, None])[1:] * move
+    used = np.stack([posterior[codes == code].sum(axis=0) for code in range(shown.shape[1])], axis=1)
+    return [posterior[0], between, used, np.log(scale).sum()]
+
+
+def assert_by_hand(walk: SequencePass, codes: list[np.ndarray], links: Any, emissions: Any) -> None:
+    parts = [by_hand(each, links, emissions) for each in codes]
+    found = walk.counts(links, emissions)
+    for one, known in zip((*found.links, *found.emissions), zip(*parts, strict=True), strict=False):
+        expected = sum(weight * each for weight, each in zip(walk.weights, known, strict=True))
+        assert_allclose(one, expected, rtol=1e-10, atol=1e-12)
+    for scores in (found.log_prob, walk.log_prob(links, emissions)):
+        assert_allclose(scores, [part[-1] for part in parts], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("count", "hidden", "steps"), [(1, 64, 260), (8, 24, 130)], ids=["alone", "side by side"])
+def test_blocks_of_steps_change_nothing(count: int, hidden: int, steps: int) -> None:
+    """More steps than there is room for messages."""
     random = np.random.default_rng(0)
-    long = ["".join(random.choice(list("ABC"), 90)) for _ in range(count)]
-
-    def fitted() -> et.EMHMM:
-        return et.EMHMM(5, init="random", n_init=1, max_iter=1, random_state=0).fit(long)
-
-    whole = fitted()
-    monkeypatch.setattr(sequence_passes, "PIECE", 1)
-    monkeypatch.setattr(sequence_passes, "BLOCK_NUMBERS", 1)
-    cut = fitted()
-    assert_allclose(cut.history_, whole.history_, rtol=1e-12)
-    assert_allclose(cut.score_samples(long), whole.score_samples(long), rtol=1e-12)
+    codes = random.integers(0, 4, (count, steps)).astype(np.uint8)
+    symbols = Symbols.of(codes.reshape(-1, 1), (3,))
+    walk = SequencePass(symbols, np.arange(count + 1) * steps, 0.5 + random.random(count))
+    links = [random.dirichlet(np.ones(hidden)), random.dirichlet(np.ones(hidden), hidden)]
+    assert_by_hand(walk, list(codes), links, [random.dirichlet(np.ones(3), hidden)])
 
 
-@pytest.mark.parametrize(
-    ("hidden", "steps", "most"), [(2, 37, 1), (2, 48, 64), (5, 49, 4096), (5, 37, 64), (5, 25, 1)]
-)
-def test_pieces_of_a_long_sequence_change_nothing(
-    hidden: int, steps: int, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("hidden", "steps"), [(2, 1_000), (2, 4_200), (5, 1_013), (20, 1_001)])
+@pytest.mark.parametrize("rare", [1e-70, 1e-80])
+def test_pieces_of_a_long_sequence_change_nothing(hidden: int, steps: int, rare: float) -> None:
+    """With words of one to four symbols."""
     random = np.random.default_rng(steps)
-    symbols = Symbols.of(random.integers(0, 4, (steps, 1)).astype(np.uint8), (3,))
-    walk = SequencePass(symbols, np.array([0, steps]), np.array([1.5]))
+    codes = random.integers(0, 4, steps).astype(np.uint8)
+    walk = SequencePass(Symbols.of(codes[:, None], (3,)), np.array([0, steps]), np.array([1.5]))
     links = [random.dirichlet(np.ones(hidden)), random.dirichlet(np.ones(hidden), hidden)]
     # Nearly impossible symbols: messages have to be scaled on the way.
-    emissions = [random.dirichlet(np.ones(3), hidden) * np.array([1.0, 1e-70, 1e-30])]
-    whole, score = walk.counts(links, emissions), walk.log_prob(links, emissions)
-    for name, value in {"LONG": 10, "PIECE": 12, "WORD_NUMBERS": 16 * most, "STEPS_PER_WORD": 1}.items():
-        monkeypatch.setattr(sequence_passes, name, value)
-    cut = replace(walk)
-    for found, known in zip(cut.counts(links, emissions), whole, strict=True):
-        for one, other in zip(found, known, strict=True):
-            assert_allclose(one, other, rtol=1e-10, atol=1e-12)
-    assert_allclose(cut.log_prob(links, emissions), score, rtol=1e-12)
+    assert_by_hand(walk, [codes], links, [random.dirichlet(np.ones(3), hidden) * np.array([1.0, rare, 1e-30])])
 
 
-def test_sequences_side_by_side_are_those_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sequences_side_by_side_are_those_alone() -> None:
     """Of different lengths, some impossible, at orders that make links of different sizes."""
     random = np.random.default_rng(1)
     lengths = random.integers(1, 40, 19)
@@ -101,9 +113,11 @@ def test_sequences_side_by_side_are_those_alone(monkeypatch: pytest.MonkeyPatch)
         links = [random.dirichlet(np.ones(hidden), (hidden,) * earlier) for earlier in range(order + 1)]
         emissions = [random.dirichlet(np.ones(3), hidden)]
         together = walk.counts(links, emissions)
-        with monkeypatch.context() as patched:
-            patched.setattr(sequence_passes, "FEWEST_TOGETHER", 9)
-            alone = replace(walk).counts(links, emissions)
-        for found, known in zip(together, alone, strict=True):
-            for one, other in zip(found, known, strict=True):
-                assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+        alone = [
+            SequencePass(symbols, starts[k : k + 2], walk.weights[k : k + 1]).counts(links, emissions)
+            for k in range(len(lengths))
+        ]
+        for known in ("links", "emissions"):
+            for one, *others in zip(*(getattr(each, known) for each in (together, *alone)), strict=True):
+                assert_allclose(one, sum(others), rtol=1e-10, atol=1e-12)
+        assert_allclose(together.log_prob, np.concatenate([each.log_prob for each in alone]), rtol=1e-10)

@@ -19,9 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eigentree as et
-from eigentree.data import looking
 from eigentree.data.columns import Columns
-from eigentree.data.looking import Look
+from eigentree.data.looking import MOST_DIFFERENT, Look
 
 CODES = st.integers(0, 3)
 BIG = 2**53 + 1
@@ -169,12 +168,12 @@ def test_types_alone_tell_what_they_can(table: Any, settled: bool, with_codes: b
         assert Columns.learned(look).states == (2, 2)
 
 
-def test_too_many_different_cells_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looking, "MOST_DIFFERENT", 10)
-    numbers = [Look.of(np.arange(k, k + 8).reshape(-1, 1) / 7) for k in (0, 8)]
+def test_too_many_different_cells_are_refused_by_name() -> None:
+    half = 3 * MOST_DIFFERENT // 4
+    numbers = [Look.of(np.arange(k, k + half).reshape(-1, 1) / 7) for k in (0, half)]
     with pytest.raises(et.DataError, match=r"column 'x0' holds more than .* different cells, such as .*round"):
         Columns.learned(numbers[0] + numbers[1], numeric="quantiles")
-    texts = [Look.of(pd.DataFrame({"id": [f"row {k}" for k in range(k, k + 8)]})) for k in (0, 8)]
+    texts = [Look.of(pd.DataFrame({"id": [f"row {k}" for k in range(k, k + half)]})) for k in (0, half)]
     look = texts[0] + texts[1]
     with pytest.raises(et.DataError, match="column 'id' holds more than"):
         Columns.learned(look)

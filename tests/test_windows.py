@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from known_chains import Chain
 
-from eigentree.counting import windows as counting
+from eigentree.counting.row_sample import EVERY_HASH
 from eigentree.counting.windows import SequenceStatistics
 from eigentree.errors import DataError, ParameterError
 from eigentree.planning.blocks import Blocks
@@ -21,19 +21,19 @@ MANY = 1e9
 """Weights that stand for a population: variance scaling sees no noise."""
 
 
-def counted(chain, hidden, order, parts, weights=None, channels="independent"):
-    plan = WindowPlan.of(chain.states, hidden, order, channels)
-    return SequenceStatistics.empty(plan, chain.columns()).update(chain.sequences(parts), weights)
+def counted(chain, hidden, order, parts, weights=None, channels="independent", most_steps=None, **planned):
+    plan = WindowPlan.of(chain.states, hidden, order, channels, **planned)
+    return SequenceStatistics.empty(plan, chain.columns()).update(chain.sequences(parts), weights, most_steps)
 
 
-def population(chain, hidden, order, lengths, channels="independent"):
+def population(chain, hidden, order, lengths, channels="independent", **planned):
     """Return the exact model of a chain: all sequences of some lengths, as often as they are likely."""
     parts, weights = [], []
     for length in lengths:
         every, likely = chain.every(length)
         parts += list(every)
         weights.append(MANY * likely)
-    statistics = counted(chain, hidden, order, parts, np.concatenate(weights), channels)
+    statistics = counted(chain, hidden, order, parts, np.concatenate(weights), channels, **planned)
     return choose_windows(statistics, shrinkage=0.0).model
 
 
@@ -65,12 +65,12 @@ def test_with_exact_pooled_moments_every_sequence_has_its_exact_probability(
         np.testing.assert_allclose(model.log_prob(sequences), truth, rtol=0, atol=1e-8)
 
 
-def test_channels_that_are_not_taken_together_speak_within_a_step(monkeypatch):
+def test_channels_that_are_not_taken_together_speak_within_a_step():
     # Bonds between the channels of a step, whose rank is larger where channels depend on each other.
-    monkeypatch.setattr("eigentree.planning.blocks.MOST_JOINT", 1)
     chain = Chain.random(2, 1, (2, 2), 3, dependent=True)
-    assert [bond.rank for bond in WindowPlan.of((2, 2), 2, 1, "dependent").bonds] == [2, 4]
-    model = population(chain, 2, 1, (8,), "dependent")
+    plan = WindowPlan.of((2, 2), 2, 1, "dependent", most_joint=1)
+    assert [bond.rank for bond in plan.bonds] == [2, 4]
+    model = population(chain, 2, 1, (8,), "dependent", most_joint=1)
     drawn = chain.sample(5, 40, 1)
     sequences = chain.sequences(drawn)
     truth = [chain.log_prob(each) for each in drawn]
@@ -240,23 +240,22 @@ def same_statistics(one, other):
     assert one.sample.known_to == other.sample.known_to
 
 
-@pytest.mark.parametrize("kept", [2000, 12])
-def test_statistics_do_not_depend_on_order_or_batches(kept, monkeypatch):
-    monkeypatch.setattr(counting, "SAMPLE_ROWS", kept)
-    monkeypatch.setattr("eigentree.counting.row_sample.SAMPLE_ROWS", kept)
+@pytest.mark.parametrize("short", [0, 3_000])
+def test_statistics_do_not_depend_on_order_or_batches(short):
+    """Of few sequences, all of which are in the sample, and of many, whose windows come in several blocks."""
     chain = Chain.random(3, 1, (2, 3), 1)
-    parts = ragged(chain, 3)
+    parts = [*ragged(chain, 3), *chain.sample(short, 9, 4)]
     whole = counted(chain, 3, 1, parts)
+    assert (whole.sample.known_to < EVERY_HASH) == (short > 0)
     random = np.random.default_rng(0)
     mixed = [parts[k] for k in random.permutation(len(parts))]
     same_statistics(whole, counted(chain, 3, 1, mixed))
-    monkeypatch.setattr(counting, "MOST_STEPS", 100)
-    monkeypatch.setattr(counting, "MOST_WINDOWS", 7)
-    same_statistics(whole, counted(chain, 3, 1, mixed))
-    batches = [counted(chain, 3, 1, mixed[a : a + 11]) for a in range(0, len(mixed), 11)]
+    same_statistics(whole, counted(chain, 3, 1, mixed, most_steps=100))
+    third = len(mixed) // 3 + 1
+    batches = [counted(chain, 3, 1, mixed[a : a + third]) for a in range(0, len(mixed), third)]
     total = batches[0] + batches[1] + batches[2]
     same_statistics(whole, total)
-    if kept == 2000:
+    if not short:
         same_statistics(batches[0] + batches[2], total - batches[1])
     one, other = choose_windows(whole).model, choose_windows(total).model
     sequences = chain.sequences(parts)

@@ -152,10 +152,12 @@ class SequenceStatistics:
         return self.cells.rows
 
     @our_arithmetic
-    def update(self, sequences: Sequences, weights: NDArray[Any] | None = None) -> SequenceStatistics:
-        """Return the statistics with more sequences seen, each as often as its weight says."""
+    def update(
+        self, sequences: Sequences, weights: NDArray[Any] | None = None, most_steps: int | None = None
+    ) -> SequenceStatistics:
+        """Return the statistics with more sequences seen, each as often as its weight says, in parts."""
         found = self
-        for first, last in batches_of_steps(sequences.starts):
+        for first, last in batches_of_steps(sequences.starts, most_steps):
             begin, end = int(sequences.starts[first]), int(sequences.starts[last])
             codes = self.plan.blocks.encoded(sequences.codes[begin:end])
             pieces = Pieces.whole(codes, sequences.starts[first : last + 1] - begin)

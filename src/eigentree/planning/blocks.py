@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Booleans, Codes, Floats, Integers
 
-__all__ = ["Blocks"]
+__all__ = ["MOST_JOINT", "Blocks"]
 
 MOST_JOINT = 36
 """Most joint states of channels that are taken together."""
@@ -47,8 +47,8 @@ class Blocks:
     sizes: tuple[int, ...]
 
     @classmethod
-    def of(cls, states: Sequence[int], hidden_states: int, dependent: bool) -> Blocks:
-        """Return the blocks of some channels.
+    def of(cls, states: Sequence[int], hidden_states: int, dependent: bool, most_joint: int = MOST_JOINT) -> Blocks:
+        """Return the blocks of some channels, of at most so many joint states each if of several.
 
         Examples
         --------
@@ -61,7 +61,7 @@ class Blocks:
         for count in states:
             last = blocks[-1] if blocks else []
             joint = math.prod(last)
-            if last and joint * count <= MOST_JOINT and (dependent or min(joint, count) < hidden_states):
+            if last and joint * count <= most_joint and (dependent or min(joint, count) < hidden_states):
                 last.append(count)
             else:
                 blocks.append([count])

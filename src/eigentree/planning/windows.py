@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from eigentree.errors import ParameterError, in_short
-from eigentree.planning.blocks import Blocks
+from eigentree.planning.blocks import MOST_JOINT, Blocks
 from eigentree.structures.derived import Derived
 
 if TYPE_CHECKING:
@@ -124,8 +124,11 @@ class WindowPlan(Derived):
         order: int,
         channels: ChannelRule = "independent",
         max_rank: int | None = None,
+        most_joint: int = MOST_JOINT,
     ) -> WindowPlan:
         """Return the plan of a hidden Markov model; it depends on sizes alone, never on data.
+
+        Channels are taken together while they have at most `most_joint` joint states.
 
         Raises
         ------
@@ -139,7 +142,7 @@ class WindowPlan(Derived):
         (4, (Cell(lag=0, channel=0), Cell(lag=1, channel=0)))
         """
         composite = hidden_states**order
-        blocks = Blocks.of(states, hidden_states, channels == "dependent")
+        blocks = Blocks.of(states, hidden_states, channels == "dependent", most_joint)
         states = blocks.symbols
         if len(states) == 1:
             # Channels of one block may depend on each other: the block as a whole sees no more than the state.
