@@ -255,7 +255,7 @@ def run(numbers: Iterator[int] | range, seed: int) -> tuple[Counter[str], list[F
     return ends, failures
 
 
-def made(question: Question, strict: bool) -> tuple[str, BaseException | None]:
+def made(question: Question, strict: bool, most_seconds: float = MOST_SECONDS) -> tuple[str, BaseException | None]:
     """Make a call; return how it ended, and the failure if it is one."""
     before = question.state()
     state: dict[str, Any] = {"all": "raise"} if strict else {}
@@ -264,7 +264,7 @@ def made(question: Question, strict: bool) -> tuple[str, BaseException | None]:
         warnings.simplefilter("always")
         try:
             try:
-                with bounded_time():
+                with bounded_time(most_seconds):
                     answer = question.call()
             except (et.EigentreeError, NotFittedError):
                 end = "refused"
@@ -280,7 +280,7 @@ def made(question: Question, strict: bool) -> tuple[str, BaseException | None]:
 
 
 @contextlib.contextmanager
-def bounded_time() -> Iterator[None]:
+def bounded_time(most_seconds: float) -> Iterator[None]:
     """Stop what takes long, by the clock of the processor; kernels may have to be compiled first."""
     compiled = announced.processor_seconds
 
@@ -288,12 +288,12 @@ def bounded_time() -> Iterator[None]:
         nonlocal compiled
         if announced.compiling or announced.processor_seconds > compiled:
             compiled = announced.processor_seconds
-            signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, most_seconds)
             return
-        raise TimeoutError(f"took more than {MOST_SECONDS:g} s of processor time")
+        raise TimeoutError(f"took more than {most_seconds:g} s of processor time")
 
     earlier = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, most_seconds)
     try:
         yield
     finally:

@@ -15,7 +15,6 @@ import pytest
 from clusters import cluster_of_processes, dies, dies_once
 
 import eigentree as et
-from eigentree.data import partitions as partitions_module
 
 STRUCTURE = et.zoo.Mixture(hidden_states=3)
 
@@ -190,15 +189,15 @@ def test_what_is_no_partitioned_table_is_told() -> None:
 # The last tests here take workers away.
 
 
-def test_a_cluster_that_is_lost_is_told(client: Any, table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_is_lost_is_told(client: Any, table: pd.DataFrame) -> None:
     frame = dd.from_pandas(table, npartitions=4)
     client.cluster.scale(1)
     same(et.Statistics.of(frame, STRUCTURE), et.Statistics.of(table, STRUCTURE))
-    monkeypatch.setattr(partitions_module, "LONGEST_WITHOUT_WORKERS", 0.5)
     client.cluster.scale(0)
     while client.scheduler_info()["workers"]:
         pass
-    with pytest.raises(et.DataError, match="the cluster has had no worker for"):
+    waiting = dask.config.set({"eigentree.longest-without-workers": 0.5})
+    with waiting, pytest.raises(et.DataError, match="the cluster has had no worker for"):
         et.Statistics.of(frame, STRUCTURE)
 
 

@@ -17,7 +17,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eigentree as et
-from eigentree.engine import narrow_layout
 from eigentree.engine.layout import all_kept, flat_tree, round_tour
 from eigentree.engine.narrow_layout import Narrow
 from eigentree.engine.node_operator import NodeOperator
@@ -434,11 +433,9 @@ def test_probabilities_pass_up(seed: int, block: int) -> None:
 def test_rows_pass_narrowly_to_the_same_bits(seed: int, most: int, smallest: int, signed: bool) -> None:
     tree = Tree(seed, nodes=1 + seed % 9, smallest=smallest, signed=signed, most=most)
     codes = tree.rows(70, holes=0.2).T
-    with pytest.MonkeyPatch.context() as patch, np.errstate(divide="ignore"):
-        patch.setattr(narrow_layout, "BLOCK", 1 + seed)
-        patch.setattr(narrow_layout, "MOST_PADDING", math.inf)
-        narrow = Narrow.of(tree.nodes, tree.flat)
-        assert narrow is not None
+    narrow = Narrow.of(tree.nodes, tree.flat, most_padding=math.inf, block=1 + seed)
+    assert narrow is not None
+    with np.errstate(divide="ignore"):
         expected, expected_sign = upward_pass(tree.flat, codes)
         found, sign = upward_pass(tree.flat, codes, narrow)
     assert_array_equal(found, expected)
@@ -447,14 +444,11 @@ def test_rows_pass_narrowly_to_the_same_bits(seed: int, most: int, smallest: int
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("most", [4, 8])
-def test_a_narrow_pass_stops_where_underflow_could_matter(
-    monkeypatch: pytest.MonkeyPatch, seed: int, most: int
-) -> None:
+def test_a_narrow_pass_stops_where_underflow_could_matter(seed: int, most: int) -> None:
     """Only there: its first rows are done, and all rows of a tree without tiny numbers."""
-    monkeypatch.setattr(narrow_layout, "MOST_PADDING", math.inf)
     tree = Tree(seed, nodes=9, smallest=-500 if seed % 2 else 0, most=most)
     codes = tree.rows(40, holes=0.0)
-    narrow = Narrow.of(tree.nodes, tree.flat)
+    narrow = Narrow.of(tree.nodes, tree.flat, most_padding=math.inf)
     assert narrow is not None
     space = narrow.space(8)
     for array in space:

@@ -90,7 +90,7 @@ def test_blocks_of_steps_change_nothing(count: int, hidden: int, steps: int) -> 
     assert_by_hand(walk, list(codes), links, [random.dirichlet(np.ones(3), hidden)])
 
 
-@pytest.mark.parametrize(("hidden", "steps"), [(2, 1_000), (2, 4_200), (5, 1_013), (20, 1_001)])
+@pytest.mark.parametrize(("hidden", "steps"), [(2, 1_000), (2, 1_400), (2, 4_200), (5, 1_013), (20, 1_001)])
 @pytest.mark.parametrize("rare", [1e-70, 1e-80])
 def test_pieces_of_a_long_sequence_change_nothing(hidden: int, steps: int, rare: float) -> None:
     """With words of one to four symbols."""

@@ -187,13 +187,12 @@ def test_a_tree_may_be_given(directed: bool) -> None:
     assert_allclose(np.exp(network.log_prob(np.indices((3, 2)).reshape(2, -1).T)).sum(), 1)
 
 
-def test_the_tree_of_an_undirected_graph_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tree_of_an_undirected_graph_is_built_once() -> None:
     graph = et.LatentGraph({"a": 2, "x": 2, "y": 2}, [("a", "x"), ("a", "y")], ["a"], directed=False)
-    built = []
-    build = et.JunctionTree.build
-    monkeypatch.setattr(et.JunctionTree, "build", lambda *arguments: built.append(1) or build(*arguments))
-    et.LatentNetwork.random(graph, seed=0).log_prob([[0, 1]])
-    assert len(built) == 1
+    network = et.LatentNetwork.random(graph, seed=0)
+    network.log_prob([[0, 1]])
+    assert network.tree is et.LatentNetwork.random(graph, seed=1).tree
+    assert network.tree is et.JunctionTree.of(graph)
 
 
 def test_tables_cannot_be_changed_from_outside() -> None:

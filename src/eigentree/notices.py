@@ -113,15 +113,15 @@ def showing() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def signs_of_life(what: str, hint: str) -> Iterator[None]:
-    """Say on a terminal, every half minute, that work is still under way; of work inside work, the outer does."""
+def signs_of_life(what: str, hint: str, patience: float | None = None) -> Iterator[None]:
+    """Say on a terminal, every so many seconds, that work is under way; of work inside work, the outer does."""
     if _AT_WORK.get() or not on_terminal():
         yield
         return
     over, start = threading.Event(), time.monotonic()
 
     def tell() -> None:
-        while not over.wait(PATIENCE):
+        while not over.wait(PATIENCE if patience is None else patience):
             # What shows how far it is needs no other sign.
             if _SHOWN:
                 continue

@@ -28,7 +28,8 @@ SUMMED_AT_ONCE = 8
 """How many parts one task adds up: few, so that no worker holds many at a time."""
 
 LONGEST_WITHOUT_WORKERS = 60.0
-"""Seconds without any worker after which a cluster is taken for lost."""
+"""Seconds without any worker after which a cluster is taken for lost, unless Dask's configuration says
+`eigentree.longest-without-workers`."""
 
 LOOK_AGAIN = 0.5
 """Seconds between two looks at the workers."""
@@ -264,6 +265,7 @@ def _awaited(client: Any, futures: Sequence[Any]) -> None:
     """Wait for futures; raise `DataError` when workers die by them, or none is left."""
     from distributed import KilledWorker, wait
 
+    longest = _dask().config.get("eigentree.longest-without-workers", LONGEST_WITHOUT_WORKERS)
     alone_since: float | None = None
     while True:
         try:
@@ -275,11 +277,9 @@ def _awaited(client: Any, futures: Sequence[Any]) -> None:
             alone_since = None
             continue
         alone_since = alone_since or time.monotonic()
-        if time.monotonic() - alone_since > LONGEST_WITHOUT_WORKERS:
+        if time.monotonic() - alone_since > longest:
             client.cancel(list(futures))
-            raise DataError(
-                f"the cluster has had no worker for {LONGEST_WITHOUT_WORKERS:.0f} s; start workers, and call again"
-            )
+            raise DataError(f"the cluster has had no worker for {longest:.0f} s; start workers, and call again")
     for future in futures:
         if isinstance(future.exception(), KilledWorker):
             raise DataError(

@@ -43,15 +43,23 @@ class Narrow:
         Numbers of a message with its padding.
     slots : int
         How many messages of a row are kept at a time.
+    block : int
+        How many rows go through the tree together.
     """
 
     tree: NarrowTree
     width: int
     slots: int
+    block: int
 
     @classmethod
-    def of(cls, nodes: Sequence[NodeOperator], flat: FlatTree) -> Narrow | None:
-        """Return the layout of a tree of nodes in preorder; None where bonds are wide, or most entries are zero."""
+    def of(
+        cls, nodes: Sequence[NodeOperator], flat: FlatTree, most_padding: float = MOST_PADDING, block: int = BLOCK
+    ) -> Narrow | None:
+        """Return the layout of a tree of nodes in preorder; None where bonds are wide, or most entries are zero.
+
+        It stores at most `most_padding` times the values of the operators.
+        """
         bond = max(node.bond for node in nodes)
         if bond > max(WIDTHS):
             return None
@@ -63,7 +71,7 @@ class Narrow:
             table[:, position.ravel(), node.index[:, -1]] = node.values.T
             choices.append(met)
             tables.append(table)
-        if sum(table.size for table in tables) > MOST_PADDING * max(flat.values.size, 1):
+        if sum(table.size for table in tables) > most_padding * max(flat.values.size, 1):
             return None
         records = np.recarray(len(nodes), NARROW)
         records.slot, slots = _slots(nodes)
@@ -75,13 +83,12 @@ class Narrow:
         padded = np.zeros((int(records.stop_choice[-1]), flat.entry_child.shape[1]), np.int64)
         for met, first, stop in zip(choices, records.first_choice, records.stop_choice, strict=True):
             padded[first:stop, : met.shape[1]] = met
-        return cls(
-            NarrowTree(records, flat.child, padded, _strides(flat, tables), _end_to_end(tables)), width, slots
-        )
+        tree = NarrowTree(records, flat.child, padded, _strides(flat, tables), _end_to_end(tables))
+        return cls(tree, width, slots, block)
 
     def space(self, rows: int) -> NarrowSpace:
         """Return what a pass of so many rows writes on."""
-        block = max(1, min(rows, BLOCK, CACHE_BYTES // (8 * self.width * self.slots)))
+        block = max(1, min(rows, self.block, CACHE_BYTES // (8 * self.width * self.slots)))
         return NarrowSpace(
             messages=_aligned(self.slots * block * self.width),
             place=np.empty(block, np.int32),
