@@ -40,7 +40,6 @@ __all__ = [
     "learning_curve",
     "multistart",
     "profiles",
-    "race",
     "spectra",
     "transitions",
     "tree",
@@ -152,7 +151,7 @@ def spectra(model: SpectralJunctionTree | SpectralHMM, most: int = MOST_SPECTRA,
             f"a fitted SpectralJunctionTree or SpectralHMM has singular values to draw, not {quoted(model)}"
         )
     # Where it was not fitted, this says so.
-    assert model.columns_
+    assert model.n_features_in_
     return draw_chart(spectra_chart(model.report_.spectra, whole_number("most", most)), ax)
 
 
