@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -105,7 +106,7 @@ def test_spectra_are_those_of_the_report() -> None:
     )[: len(names)]
     least = 1e-4 * max(each.singular_values.max() for each in reports)
     for row, report in enumerate(reports):
-        assert names[row].startswith(f"{report.separator[0]} → {report.inside[0]}"[:30])
+        assert names[row].startswith(f"{report.separator[0]} above {report.inside[0]}"[:30])
         for place, value in enumerate(report.singular_values):
             dot = found[f"value {row} {place}"]
             assert dot.get_xdata()[0] == pytest.approx(max(value, least))
@@ -155,7 +156,7 @@ def test_profiles_are_drawn_as_they_are() -> None:
         assert float(text.get_text()) == pytest.approx(share, abs=0.0051)
     heads = [label.get_text() for label in ax.get_xticklabels()]
     assert heads == [f"{state}\n{share:.0%}" for state, share in enumerate(profile.shares)]
-    assert "the 10 most telling of 14 columns;\n4 are left out" in ax.get_xlabel()
+    assert "the 10 most informative of 14 columns; 4 are left out" in ax.get_xlabel()
     assert "left out" not in et.plot.profiles(profile, most=14).get_xlabel()
     rendered(ax)
 
@@ -166,14 +167,14 @@ def test_of_several_hidden_variables_one_is_drawn_and_many_states_are_left_out()
     found = et.profiles(network)
     best = max(found.values(), key=lambda each: sum(each.nats))
     ax = et.plot.profiles(network)
-    assert f"of {best.name} say" in ax.get_title()
+    assert f"states of {best.name}\n" in ax.get_title()
     assert f"{len(found) - 1} other hidden variables not shown" in ax.get_title()
     name = tree.hidden[-1]
     ax = et.plot.profiles(network, hidden=name)
-    assert f"of {name} say" in ax.get_title()
+    assert f"states of {name}\n" in ax.get_title()
     assert "not shown" not in ax.get_title()
     assert len(ax.get_xticklabels()) == 12
-    assert "the 12 largest of 15 states;\n3 are left out" in ax.get_xlabel()
+    assert "the 12 largest of 15 states; 3 are left out" in ax.get_xlabel()
     shares = sorted(found[name].shares, reverse=True)[:12]
     shown = [int(label.get_text().split("\n")[1].rstrip("%")) for label in ax.get_xticklabels()]
     assert sorted(shown, reverse=True) == [round(100 * share) for share in shares]
@@ -196,7 +197,7 @@ def test_learning_curves_are_histories() -> None:
     (beside,) = (other for other in ax.figure.axes if other is not ax)
     np.testing.assert_array_equal(beside.lines[0].get_ydata(), RACED.validation_history_)
     assert beside.lines[1].get_xdata()[0] == RACED.validation_history_.argmax()
-    assert ax.get_title().startswith(f"{len(RACED.history_) - 1} steps")
+    assert ax.get_title().startswith(f"{len(RACED.history_) - 1} iterations")
     rendered(ax)
     online = et.OnlineEMJunctionTree(MIXTURE.graph, passes=3, random_state=0).fit(ROWS)
     ax = et.plot.learning_curve(online)
@@ -206,21 +207,23 @@ def test_learning_curves_are_histories() -> None:
     np.testing.assert_array_equal(et.plot.learning_curve(HMM).lines[0].get_ydata(), HMM.history_)
 
 
-def test_races_are_drawn_heat_by_heat() -> None:
+def test_multi_starts_are_drawn_rung_by_rung() -> None:
     heats = RACED.start_.heats
-    ax = et.plot.race(RACED)
+    ax = et.plot.multistart(RACED)
     assert len(ax.get_xticklabels()) == len(heats)
-    points = np.concatenate([line.get_xydata() for line in ax.lines])
+    points = np.concatenate([line.get_xydata() for line in ax.lines if line.get_marker() != "None"])
     assert len(points) == sum(len(heat.standings) for heat in heats)
     for number, heat in enumerate(heats):
         here = points[np.abs(points[:, 0] - number) < 0.5, 1]
         behind = [heat.standings[0][1] - objective for _, objective in heat.standings]
         np.testing.assert_allclose(np.sort(here), np.sort(behind))
-    assert {line.get_label() for line in ax.lines} == {name for heat in heats for name, _ in heat.standings}
+    assert set(ax.get_legend_handles_labels()[1]) == {name for heat in heats for name, _ in heat.standings}
     assert RACED.start_.name in ax.get_title()
     rendered(ax)
-    with pytest.raises(et.ParameterError, match="no starts were raced"):
-        et.plot.race(et.OnlineEMJunctionTree(MIXTURE.graph, passes=1, random_state=0).fit(ROWS))  # type: ignore[arg-type]
+    with pytest.warns(FutureWarning, match=r"et.plot.race is called et.plot.multistart"):
+        assert et.plot.race(RACED).get_title() == ax.get_title()
+    with pytest.raises(et.ParameterError, match="no candidates to choose from"):
+        et.plot.multistart(et.OnlineEMJunctionTree(MIXTURE.graph, passes=1, random_state=0).fit(ROWS))  # type: ignore[arg-type]
 
 
 def test_transitions_are_arrows_by_their_width() -> None:
@@ -229,9 +232,9 @@ def test_transitions_are_arrows_by_their_width() -> None:
     arrows = drawn_by_id(ax.patches)
     largest = max(moves[a, b] for a in range(3) for b in range(3) if a != b)
     strong = {(a, b): moves[a, b] for a in range(3) for b in range(3) if a != b and moves[a, b] >= 0.05 * largest}
-    assert set(arrows) == {f"move {a} {b}" for a, b in strong}
+    assert set(arrows) == {f"move state {a} state {b}" for a, b in strong}
     by_share = sorted(strong, key=strong.get)  # type: ignore[arg-type]
-    widths = [arrows[f"move {a} {b}"].get_linewidth() for a, b in by_share]
+    widths = [arrows[f"move state {a} state {b}"].get_linewidth() for a, b in by_share]
     assert widths == sorted(widths)
     boxes = drawn_by_id(ax.texts)
     assert [boxes[f"state {k}"].get_text() for k in range(3)] == [
@@ -265,8 +268,23 @@ def test_decoded_states_are_drawn_line_by_line() -> None:
     assert len(many.images[0].get_array()) == 2_000
     several = et.EMHMM((2, 3), init="random", n_init=1, max_iter=2, random_state=0).fit(WORDS)
     assert et.plot.decoded(several, WORDS, chain="chain 1").images[0].get_array().shape == drawn.shape
+    assert set(drawn.ravel().tolist()) <= {-1, 0, 1, 2}
     with pytest.raises(et.DataError, match="there is no chain 'chain 7'"):
         et.plot.decoded(several, WORDS, chain="chain 7")
+
+
+def test_a_long_frame_is_drawn_as_it_is_decoded() -> None:
+    steps = [(name, step, letter) for name, word in enumerate(WORDS) for step, letter in enumerate(word)]
+    frame = pd.DataFrame(steps, columns=["who", "month", "job"]).sample(frac=1, random_state=0)
+    model = et.EMHMM(3, sequence="who", time="month", init="random", restarts=1, max_iter=8, random_state=0).fit(
+        frame
+    )
+    states = np.asarray(model.decode(frame).states)
+    drawn = et.plot.decoded(model, frame).images[0].get_array().filled(-1)
+    by_sequence = [states[(frame.who == name).to_numpy()] for name in range(len(WORDS))]
+    order = [np.argsort(frame.month[frame.who == name].to_numpy()) for name in range(len(WORDS))]
+    rows = [[*own[at], *[-1] * (drawn.shape[1] - len(own))] for own, at in zip(by_sequence, order, strict=True)]
+    assert sorted(drawn.tolist()) == sorted(map(list, rows))
 
 
 PICTURES = {
@@ -274,7 +292,7 @@ PICTURES = {
     "spectra": lambda ax: et.plot.spectra(SPECTRAL, ax=ax),
     "profiles": lambda ax: et.plot.profiles(MIXTURE, ax=ax),
     "learning_curve": lambda ax: et.plot.learning_curve(HMM, ax=ax),
-    "race": lambda ax: et.plot.race(RACED, ax=ax),
+    "multistart": lambda ax: et.plot.multistart(RACED, ax=ax),
     "transitions": lambda ax: et.plot.transitions(HMM, ax=ax),
     "decoded": lambda ax: et.plot.decoded(HMM, WORDS, ax=ax),
 }

@@ -17,6 +17,7 @@ __all__ = [
     "facts_list",
     "joined",
     "number",
+    "percent",
     "scrolling",
     "table",
     "with_error",
@@ -81,12 +82,12 @@ def number(value: float, digits: int = 3) -> str:
         return "∞" if value > 0 else "−∞"
     size = abs(value)
     if size >= 10 ** (digits - 1):
-        told = f"{size:,.0f}"
+        shown = f"{size:,.0f}"
     elif size and size < 1e-4:
-        told = f"{size:.1e}"
+        shown = f"{size:.1e}"
     else:
-        told = f"{size:.{digits}g}"
-    return f"−{told}" if value < 0 and float(told.replace(",", "")) else told
+        shown = f"{size:.{digits}g}"
+    return f"−{shown}" if value < 0 and float(shown.replace(",", "")) else shown
 
 
 def with_error(value: float, error: float) -> str:
@@ -107,8 +108,13 @@ def decimals(value: float, places: int) -> str:
     """Return a number with so many places behind the point, with a true minus sign."""
     if not math.isfinite(value):
         return number(value)
-    told = f"{abs(value):,.{places}f}"
-    return f"−{told}" if value < 0 and told.strip("0.,") else told
+    shown = f"{abs(value):,.{places}f}"
+    return f"−{shown}" if value < 0 and shown.strip("0.,") else shown
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent, with one digit behind the point."""
+    return f"{100 * share:.1f}\u00a0%"
 
 
 def table(

@@ -4,17 +4,43 @@ from __future__ import annotations
 
 from eigentree.markup.html import Html, element
 
-__all__ = ["STYLE", "fragment"]
+__all__ = ["PALETTE", "STYLE", "fragment", "state_colours"]
 
-LIGHT = """
---paper:#fcfbf8;--card:#f5f2eb;--ink:#1f262c;--muted:#545e67;--rule:#dcd7cb;--accent:#0a5688;--tint:#c9dff0;
---hidden:#fae6bb;--hidden-line:#8d5a00;--column:#ffffff;--column-line:#0a5688;--edge:#65717b;--alert:#9a2f12;
---alert-paper:#fbeae3"""
+PALETTE = {
+    "paper": ("#fcfbf8", "#14181c"),
+    "card": ("#f5f2eb", "#1c2227"),
+    "ink": ("#1f262c", "#e7e4dd"),
+    "muted": ("#545e67", "#a9b2b9"),
+    "rule": ("#dcd7cb", "#343c43"),
+    "accent": ("#0a5688", "#86c3ee"),
+    "tint": ("#c9dff0", "#1d4668"),
+    "hidden": ("#fae6bb", "#41351a"),
+    "hidden-line": ("#8d5a00", "#e2ae4f"),
+    "column": ("#ffffff", "#1a2027"),
+    "column-line": ("#0a5688", "#86c3ee"),
+    "edge": ("#65717b", "#8b97a1"),
+    "alert": ("#9a2f12", "#ff9d7c"),
+    "alert-paper": ("#fbeae3", "#33211b"),
+    "green": ("#00795a", "#4fc9a4"),
+    "pink": ("#a3477a", "#e79cc3"),
+}
+"""Every colour of pages and plots by its role, in light and in dark; plots are light."""
 
-DARK = """
---paper:#14181c;--card:#1c2227;--ink:#e7e4dd;--muted:#a9b2b9;--rule:#343c43;--accent:#86c3ee;--tint:#1d4668;
---hidden:#41351a;--hidden-line:#e2ae4f;--column:#1a2027;--column-line:#86c3ee;--edge:#8b97a1;--alert:#ff9d7c;
---alert-paper:#33211b"""
+LIGHT, DARK = (";".join(f"--{role}:{pair[shade]}" for role, pair in PALETTE.items()) for shade in (0, 1))
+
+VIRIDIS = ("440154", "414487", "2a788e", "22a884", "7ad151", "fde725")
+
+
+def state_colours(count: int) -> list[str]:
+    """Return a colour for each hidden state, from dark to light, as people with any colour-blindness see them."""
+    anchors = [[int(colour[place : place + 2], 16) for place in (0, 2, 4)] for colour in VIRIDIS]
+    found = []
+    for state in range(count):
+        low, share = divmod(state * (len(anchors) - 1) / max(count - 1, 1), 1)
+        pair = anchors[int(low)], anchors[min(int(low) + 1, len(anchors) - 1)]
+        found.append("#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in zip(*pair, strict=True)))
+    return found
+
 
 RULES = """
 .eigentree{color-scheme:light dark;LIGHT;background:var(--paper);color:var(--ink);
@@ -69,20 +95,6 @@ border-bottom:1px solid var(--rule)}
 fill:var(--ink);font-variant-numeric:tabular-nums}
 .eigentree svg>text{paint-order:stroke;stroke:var(--paper);stroke-width:4px;stroke-linejoin:round}
 .eigentree svg text.m{fill:var(--muted)}
-.eigentree svg text.a{fill:var(--accent)}
-.eigentree .grid{stroke:var(--rule);stroke-width:1}
-.eigentree .axis{stroke:var(--muted);stroke-width:1}
-.eigentree .line{stroke:var(--accent);stroke-width:2;fill:none;stroke-linejoin:round}
-.eigentree .line.second{stroke:var(--hidden-line);stroke-dasharray:5 3}
-.eigentree .dot{fill:var(--accent)}
-.eigentree .ring{fill:var(--paper);stroke:var(--muted);stroke-width:1.5}
-.eigentree .bars{fill:var(--tint)}
-.eigentree .dash{stroke:var(--alert);stroke-width:1.5;stroke-dasharray:5 3}
-.eigentree .edge{stroke:var(--edge);fill:none}
-.eigentree .arrow{fill:var(--edge)}
-.eigentree .hidden{fill:var(--hidden);stroke:var(--hidden-line);stroke-width:1.25}
-.eigentree .column{fill:var(--column);stroke:var(--column-line);stroke-width:1.25}
-.eigentree .between{fill:var(--card);stroke:var(--edge);stroke-width:1;stroke-dasharray:3 2}
 .eigentree table{border-collapse:collapse;font-size:.875rem;line-height:1.4;font-variant-numeric:tabular-nums;
 margin:.5rem 0}
 .eigentree caption{text-align:left;color:var(--muted);padding:.25rem .6rem .4rem 0;caption-side:top}
@@ -109,25 +121,25 @@ background:linear-gradient(90deg,var(--tint) var(--p),transparent var(--p))}
 .eigentree .notes{padding:0;list-style:none;margin:1rem 0}
 .eigentree .notes li{background:var(--alert-paper);border-left:3px solid var(--alert);padding:.6rem 1rem;
 margin:.5rem 0;border-radius:0 .4rem .4rem 0;max-width:44rem;font-size:.9375rem}
-.eigentree .odd{padding:0;list-style:none;display:grid;
+.eigentree .anomalies{padding:0;list-style:none;display:grid;
 grid-template-columns:repeat(auto-fill,minmax(min(26rem,100%),1fr));column-gap:2.5rem}
-.eigentree .odd>li{padding:.8rem 0;border-bottom:1px solid var(--rule)}
-.eigentree .odd h3{margin:0 0 .3rem;font-size:1.05rem}
-.eigentree .odd h3 small{font:.875rem system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","Liberation Sans",
+.eigentree .anomalies>li{padding:.8rem 0;border-bottom:1px solid var(--rule)}
+.eigentree .anomalies h3{margin:0 0 .3rem;font-size:1.05rem}
+.eigentree .anomalies h3 small{font:.875rem system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","Liberation Sans",
 sans-serif;margin-left:.4rem}
-.eigentree .odd ul{margin:.2rem 0 0;padding-left:1.1rem}
-.eigentree .odd small,.eigentree .aside{color:var(--muted);font-size:.875rem}
+.eigentree .anomalies ul{margin:.2rem 0 0;padding-left:1.1rem}
+.eigentree .anomalies small,.eigentree .aside{color:var(--muted);font-size:.875rem}
 .eigentree footer{margin-top:3rem;border-top:1px solid var(--rule);padding-top:1rem;color:var(--muted);
 font-size:.875rem}
 @media (max-width:30rem){.eigentree header{padding-top:2rem}.eigentree .facts div{grid-template-columns:1fr}
 .eigentree .glance{grid-template-columns:1fr 1fr}.eigentree .glance div{padding:.65rem .75rem}}
 @media print{.eigentree{LIGHT;background:#fff;print-color-adjust:exact;-webkit-print-color-adjust:exact}
 body.eigentree{padding:0;font-size:10pt}.eigentree nav,.eigentree .skip,.eigentree details:not([open]){display:none}
-.eigentree .scroll{max-height:none;overflow:visible}.eigentree figure,.eigentree .odd>li,.eigentree .profile tbody
-{break-inside:avoid}.eigentree h2,.eigentree h3{break-after:avoid}}
+.eigentree .scroll{max-height:none;overflow:visible}.eigentree figure,.eigentree .anomalies>li,
+.eigentree .profile tbody{break-inside:avoid}.eigentree h2,.eigentree h3{break-after:avoid}}
 """
 
-STYLE = Html(RULES.replace("LIGHT", LIGHT.strip()).replace("DARK", DARK.strip()).replace("\n", ""))
+STYLE = Html(RULES.replace("LIGHT", LIGHT).replace("DARK", DARK).replace("\n", ""))
 """The rules of all pages, each of them below the class ``eigentree``, so that nothing else is touched."""
 
 

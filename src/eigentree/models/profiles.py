@@ -1,4 +1,4 @@
-"""What hidden states stand for: what each of them says about every column."""
+"""Profiles of hidden states: P(label | state) of every column, and what sets each state apart."""
 
 from __future__ import annotations
 
@@ -6,26 +6,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from eigentree.checks import different_names, our_arithmetic, whole_number
 from eigentree.data.labeled_table import LabeledTable
-from eigentree.errors import GraphError, ParameterError, did_you_mean, quoted
+from eigentree.data.sequences import Sequences
+from eigentree.errors import DataError, GraphError, ParameterError, did_you_mean, quoted
 from eigentree.exact.pair_tables import PairTables
 from eigentree.models.dependencies import column_nats, network_of
-from eigentree.models.sequence_face import HiddenSequenceFace, SequenceFace
+from eigentree.models.sequence_face import HiddenSequenceFace, SequenceFace, telling_columns
 from eigentree.structures.discovery import mixed_tree
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
 
+    from numpy.typing import ArrayLike
+
     from eigentree.arrays import Floats, Integers
     from eigentree.exact.network import LatentNetwork
     from eigentree.models.tables_face import TablesFace
 
-__all__ = ["Profile", "Profiles", "profiles"]
+__all__ = ["Distinction", "Profile", "Profiles", "profiles"]
 
 USUAL_LENGTH = 100
 """Steps of a sequence over which shares are taken, unless the user says how many."""
@@ -63,9 +66,18 @@ class _Cells:
         return {name: place for place, name in enumerate(self.names)}
 
 
+class Distinction(NamedTuple):
+    """What a column says about a state: its most distinctive label, and how probable that is here and elsewhere."""
+
+    column: str
+    label: Hashable
+    here: float
+    others: float
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Profile:
-    """What the states of one hidden variable stand for.
+    """The profile of one hidden variable: P(label | state) of every column.
 
     Attributes
     ----------
@@ -74,14 +86,17 @@ class Profile:
     states : tuple
         Its states: 0, 1, …. In a mixture of trees each tree has states of its own, which are pairs (tree, state).
     shares : LabeledTable
-        P(state); in a model of sequences, the mean over their steps.
+        P(state); in a model of sequences, the mean over steps.
     columns : tuple of str
-        The columns, those first that the variable tells most about.
+        The columns, those with the largest mutual information first.
     nats : tuple of float
-        The mutual information of the variable and each of them: 0 where it says nothing. In a mixture of trees
-        the mean over the trees.
+        The mutual information of the variable and each of them. In a mixture of trees the mean over the trees.
     start, transitions : LabeledTable or None
         In a model of sequences, where it begins and where each state leads, as in ``tables_``.
+    basis : str
+        What shares are shares of: rows or steps of the data, or those that the model implies.
+    note : str
+        What to know before states are taken for classes; empty where there is nothing.
     """
 
     name: str
@@ -91,6 +106,8 @@ class Profile:
     nats: tuple[float, ...]
     start: LabeledTable | None = None
     transitions: LabeledTable | None = None
+    basis: str = "rows under the model"
+    note: str = ""
     _cells: _Cells = field(default_factory=lambda: _Cells((), ()))
     _given: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
@@ -109,15 +126,41 @@ class Profile:
         axes = [self.name, column if column != self.name else "cell"]
         return LabeledTable(self._given[start : start + len(labels)].T, axes, [self.states, labels])
 
+    def distinctive(self, place: int, most: int = MOST_SHOWN) -> list[Distinction]:
+        """Return what sets a state, by its place, apart from the others: columns that differ most, a label each.
+
+        Columns are ranked by the Jensen-Shannon divergence of their distribution in the state from that in all
+        other states together; of each the label is named that adds most to it among those more probable in the
+        state. Neither depends on the order of columns, labels or states.
+        """
+        others = np.where(np.arange(len(self.states)) == place, 0.0, self.shares.array)
+        found = []
+        for name in self.columns if self.shares[place] > 0 else ():
+            table = self.table(name)
+            here, rest = table.array[place], others @ np.nan_to_num(table.array)
+            rest = rest / rest.sum() if rest.sum() > 0 else here
+            mean = np.maximum((here + rest) / 2, 1e-300)
+            parts = (_nats(here, mean) + _nats(rest, mean)) / 2
+            # Rounding must not decide between what is the same.
+            *_, best = min(
+                (-round(parts[at], 9), -round(here[at], 9), str(table.states[1][at]), at)
+                for at in np.flatnonzero(here >= rest - 1e-12).tolist()
+            )
+            one = Distinction(name, table.states[1][best], float(here[best]), float(rest[best]))
+            found.append((-round(parts.sum(), 9), one))
+        return [each for _, each in sorted(found, key=lambda one: (one[0], one[1].column))[:most]]
+
     def __repr__(self) -> str:
-        lines = [f"{self.name}: {len(self.states)} states"]
-        tables = [(column, self.table(column)) for column in self.columns[:MOST_SHOWN]]
+        lines = [f"{self.name}: {len(self.states)} states" + f" ({self.note})" * bool(self.note)]
+        if self.transitions is not None:
+            lines[0] += f", with shares of {self.basis}"
+        several = int((self.shares.array > 0).sum()) > 1
         for place in np.argsort(-self.shares.array, kind="stable")[:MOST_SHOWN_STATES].tolist():
-            told = []
-            for column, table in tables:
-                row = np.nan_to_num(table[place])
-                told.append(f"{column}={table.states[1][int(row.argmax())]} {row.max():.2f}")
-            lines.append(f"  {_shown(self.states[place])} ({self.shares[place]:.1%}): {', '.join(told)}")
+            told = [
+                f"{one.column}={one.label} {one.here:.2f}" + f" (others {one.others:.2f})" * several
+                for one in self.distinctive(place)
+            ]
+            lines.append(f"  {_shown(self.states[place])} ({self.shares[place]:.1%}): {', '.join(told) or 'never'}")
         if len(self.states) > MOST_SHOWN_STATES:
             lines.append(f"  … ({len(self.states)} states in all)")
         return "\n".join(lines)
@@ -152,21 +195,30 @@ def profiles(
     model: LatentNetwork | TablesFace | HiddenSequenceFace,
     hidden: Iterable[str] | None = None,
     length: int | None = None,
+    *,
+    X: ArrayLike | Any = None,
+    lengths: ArrayLike | None = None,
 ) -> Profiles:
-    """Return what the states of each hidden variable say about every column, the most telling columns first.
+    """Return the profiles of hidden variables: P(label | state) of every column, the most informative first.
 
-    All is exact under the model, whatever cells were missing when it was learned.
+    All is exact under the model, whatever cells were missing when it was learned. Printed, each state is described
+    by what sets it apart from the others.
 
     Parameters
     ----------
     model : LatentNetwork, or a fitted EMJunctionTree, OnlineEMJunctionTree or EMHMM
         A mixture of trees (``structure="auto"``) has hidden states of its own in each tree, so those of a hidden
-        variable are pairs (tree, state); the variable that says which tree has a profile too.
+        variable are pairs (tree, state); the variable that says which tree has a profile too. Where these trees
+        are several fits that are averaged, their states are no classes, and ``note`` says so.
     hidden : iterable of str, optional
-        The hidden variables to tell about; by default all. Those of EMHMM are "state", or "chain 0", "chain 1", ….
+        The hidden variables; by default all. Those of EMHMM are "state", or "chain 0", "chain 1", ….
     length : int, optional
         Of EMHMM only, whose states come and go: shares, and all that depends on them, are means over so many steps
-        from the beginning of a sequence; 100 unless given.
+        from the beginning of a sequence, as the model implies them; 100 unless given.
+    X : sequences, optional
+        Of EMHMM only: shares are those of the steps of these sequences, by the posterior of their states.
+    lengths : array-like of int, optional
+        How many steps of `X` belong to each sequence.
 
     Raises
     ------
@@ -183,26 +235,52 @@ def profiles(
     >>> found = profiles(et.LatentNetwork(graph, {"h": [0.6, 0.4], "x": copy, "y": [[0.9, 0.1], [0.5, 0.5]]}))
     >>> found
     h: 2 states
-      0 (60.0%): x=0 1.00, y=0 0.90
-      1 (40.0%): x=1 1.00, y=0 0.50
+      0 (60.0%): x=0 1.00 (others 0.00), y=0 0.90 (others 0.50)
+      1 (40.0%): x=1 1.00 (others 0.00), y=1 0.50 (others 0.10)
     >>> found["h"].table("y")
     h     y=0     y=1
     0  0.9000  0.1000
     1  0.5000  0.5000
     """
     if isinstance(model, HiddenSequenceFace):
-        steps = USUAL_LENGTH if length is None else whole_number("length", length, most=MOST_STEPS)
-        return Profiles(_of_chains(model, steps, hidden))
+        if length is not None and X is not None:
+            raise ParameterError(
+                "length is how many steps the model is to imply, and X has steps; give one of them"
+            )
+        return Profiles(_of_chains(model, *_step_shares(model, length, X, lengths), hidden))
     if isinstance(model, SequenceFace):
         raise ParameterError("profiles are of hidden states, and a spectral model has no tables of them; EMHMM has")
     network = network_of(model)
-    if length is not None:
-        raise ParameterError("length is how many steps a sequence has; this model is not of sequences")
-    return Profiles(_of_network(network, hidden))
+    for name, given in (("length", length), ("X", X), ("lengths", lengths)):
+        if given is not None:
+            raise ParameterError(f"{name} is about steps of sequences, and this model is not of sequences")
+    search = getattr(model, "search_", None)
+    fits = 0 if search is None else len(search.shares)
+    return Profiles(_of_network(network, hidden, fits))
 
 
-def _of_network(network: LatentNetwork, hidden: Iterable[str] | None) -> Iterator[Profile]:
+def _step_shares(model: HiddenSequenceFace, length: int | None, X: Any, lengths: Any) -> tuple[Floats, str]:
+    """Return the share of each state of a chain, and what it is a share of."""
+    # Where it was not fitted, this says so.
+    assert model.tables_
+    chain = model.model_
+    if X is None:
+        steps = USUAL_LENGTH if length is None else whole_number("length", length, most=MOST_STEPS)
+        return chain.shares(steps), f"the first {_counted_steps(steps)} under the model"
+    sequences = Sequences.of(X, model.columns_.reading(model.unknown), lengths, *telling_columns(model, X))
+    posteriors = chain.smoothed(sequences).sum(axis=0)
+    if not posteriors.sum() > 0:
+        raise DataError("no step of these sequences is possible under the model, so states have no shares")
+    return posteriors / posteriors.sum(), f"{_counted_steps(sequences.steps)} of data"
+
+
+def _of_network(network: LatentNetwork, hidden: Iterable[str] | None, fits: int) -> Iterator[Profile]:
     tree, which = mixed_tree(network.graph)
+    note = ""
+    if fits > 1:
+        note = f"the average of {fits} fits, each with states of its own: these are no classes"
+    elif which is not None:
+        note = f"a mixture of {network.graph.states[which]} trees, each with states of its own"
     beside = () if which is None else (which,)
     names = _asked(hidden, (*beside, *tree.hidden))
     cells = _Cells(tree.observed, tuple(network.labels(name) for name in tree.observed))
@@ -215,7 +293,7 @@ def _of_network(network: LatentNetwork, hidden: Iterable[str] | None) -> Iterato
         ((_, table),) = PairTables(network, which).tables(tree.names[:1])
         found[which] = _one(network, cells, (which,), table.sum(axis=1))
     for name in names:
-        yield found[name]
+        yield replace(found[name], note=note)
 
 
 def _one(network: LatentNetwork, cells: _Cells, names: tuple[str, ...], tables: Floats) -> Profile:
@@ -260,7 +338,7 @@ def _profile(
 ) -> Profile:
     """Return a profile, given joint tables of shape (rows, states)."""
     given = np.divide(tables, shares, out=np.full_like(tables, np.nan), where=shares > 0)
-    # So that distributions add up to 1 to the last bit that they can.
+    # So that distributions are normalised up to rounding.
     totals = np.repeat(np.add.reduceat(given, cells.starts), [len(labels) for labels in cells.labels], axis=0)
     given /= totals
     given.flags.writeable = False
@@ -276,15 +354,14 @@ def _profile(
     )
 
 
-def _of_chains(model: HiddenSequenceFace, steps: int, hidden: Iterable[str] | None) -> Iterator[Profile]:
-    # Where it was not fitted, this says so.
-    known = model.tables_
-    chain = model.model_
+def _of_chains(
+    model: HiddenSequenceFace, shares: Floats, basis: str, hidden: Iterable[str] | None
+) -> Iterator[Profile]:
+    known, chain = model.tables_, model.model_
     columns = chain.columns
     cells = _Cells(columns.names, tuple(map(columns.labels, columns.names)))
     several = len(chain.sizes) > 1
     names = tuple(f"chain {place}" for place in range(len(chain.sizes))) if several else ("state",)
-    shares = chain.shares(steps)
     joint = np.concatenate([shares * table.T for table in chain.emissions])
     for name in _asked(hidden, names):
         place = names.index(name)
@@ -293,11 +370,11 @@ def _of_chains(model: HiddenSequenceFace, steps: int, hidden: Iterable[str] | No
             name, tuple(range(len(own))), own, cells, table, column_nats(table[:, :, None], cells.starts)
         )
         moves: Any = [known[what][name] if several else known[what] for what in ("start", "transitions")]
-        yield replace(found, start=moves[0], transitions=moves[1])
+        yield replace(found, start=moves[0], transitions=moves[1], basis=basis)
 
 
 def _asked(hidden: Iterable[str] | None, there: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the hidden variables that are asked for, once they are there."""
+    """Return the hidden variables that are wanted, or raise `GraphError`."""
     if hidden is None:
         return there
     names = different_names("hidden", hidden)
@@ -305,6 +382,16 @@ def _asked(hidden: Iterable[str] | None, there: tuple[str, ...]) -> tuple[str, .
         if name not in there:
             raise GraphError(f"there is no hidden variable {quoted(name)}{did_you_mean(name, there)}")
     return names
+
+
+def _nats(table: Floats, reference: Floats) -> Floats:
+    """Return what each entry adds to the Kullback-Leibler divergence of two distributions."""
+    ratio = np.divide(table, reference, out=np.ones_like(table), where=table > 0)
+    return np.asarray(table * np.log(ratio))
+
+
+def _counted_steps(count: int) -> str:
+    return "1 step" if count == 1 else f"{count:,} steps"
 
 
 def _shown(state: Hashable) -> str:

@@ -1,24 +1,18 @@
 """Where the variables of a graph stand in a picture: trees that grow from their middle to the left and the right.
 
-Each variable is a box of one row. Branches are moved as near to each other as they can be without a box or an edge
-of one touching a box of another.
+Each variable is a box. Ends of branches have a row each, and other variables stand in the middle of their children.
+So no box touches another, and no branch passes through one: all between two rows of a branch belongs to it, and
+stands further out.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["Box", "Layout", "laid_out"]
-
-APART = 1.25
-"""Rows from one branch to the next."""
-
-Outline: TypeAlias = dict[int, tuple[float, float]]
-"""The first and the last row that a branch fills: at 2d beside the boxes of depth d, at 2d + 1 beyond them."""
 
 
 class Box(NamedTuple):
@@ -79,153 +73,59 @@ def laid_out(edges: Iterable[tuple[str, str]], widths: Mapping[str, float], gap:
     rows = 0.0
     for name in widths:
         if name not in boxes:
-            tree = _Tree(around, _middle(around, name), widths, gap)
-            below = tree.boxes()
-            top = min(box.row for box in below.values())
-            boxes |= {each: box._replace(row=box.row - top + rows) for each, box in below.items()}
-            branches += tree.branches
+            order, parents = _outward(around, _middle(around, name))
+            branches += [(parents[each], each) for each in order[1:]]
+            part = _tree(order, parents, widths, gap)
+            boxes |= {each: box._replace(row=box.row + rows) for each, box in part.items()}
             rows = 1 + max(box.row for box in boxes.values())
     return Layout(boxes, branches, rows)
 
 
-@dataclass(frozen=True)
-class _Branch:
-    """A variable and all beyond it, the variable at row 0.
-
-    Attributes
-    ----------
-    rows : dict of str to float
-        Of its children, which carry their own.
-    outline : Outline
-    """
-
-    rows: dict[str, float]
-    outline: Outline
-
-
-class _Tree:
-    """A tree that grows from a root to both sides."""
-
-    def __init__(
-        self, around: Mapping[str, Sequence[str]], root: str, widths: Mapping[str, float], gap: float
-    ) -> None:
-        order, parents = _outward(around, root)
-        self.branches = [(parents[name], name) for name in order[1:]]
-        self._root, self._order, self._widths, self._gap = root, order, widths, gap
-        self._children: dict[str, list[str]] = {name: [] for name in order}
-        self._depths = {root: 0}
-        for parent, name in self.branches:
-            self._children[parent].append(name)
-            self._depths[name] = self._depths[parent] + 1
-        self._heights, self._ends = dict.fromkeys(order, 1), dict.fromkeys(order, 1)
-        for name in reversed(order):
-            if children := self._children[name]:
-                self._heights[name] = 1 + max(self._heights[child] for child in children)
-                self._ends[name] = sum(self._ends[child] for child in children)
-
-    def boxes(self) -> dict[str, Box]:
-        """Return where all stand, the root at row 0."""
-        found = {self._root: Box(-self._widths[self._root] / 2, self._widths[self._root] / 2, 0.0)}
-        for side, sign in zip(self._halves(), (1, -1), strict=True):
-            found |= self._side(side, sign)
-        return found
-
-    def _side(self, first: Sequence[str], sign: int) -> dict[str, Box]:
-        """Return where all stand that hang from some children of the root, the root at row 0."""
-        here = set(first)
-        for name in self._order:
-            if name in here:
-                here.update(self._children[name])
-        members = [name for name in self._order if name in here]
-        starts = self._starts(members)
-        made: dict[str, _Branch] = {}
-        for name in reversed(members):
-            children = self._around_the_largest(self._children[name])
-            made[name] = self._joined(children, made, self._depths[name], self._own(name, starts))
-        rows = dict(self._joined(self._around_the_largest(first), made, 0, {}).rows)
-        boxes = {}
-        for name in members:
-            rows |= {child: rows[name] + row for child, row in made[name].rows.items()}
-            near = starts[self._depths[name]]
-            far = near + self._widths[name]
-            boxes[name] = Box(near, far, rows[name]) if sign > 0 else Box(-far, -near, rows[name])
-        return boxes
-
-    def _starts(self, members: Sequence[str]) -> list[float]:
-        """Return where the boxes of each depth begin, counted from the middle of the root."""
-        widest = [self._widths[self._root] / 2]
-        for name in members:
-            if self._children[name]:
-                depth = self._depths[name]
-                widest += [0.0] * (depth + 1 - len(widest))
-                widest[depth] = max(widest[depth], self._widths[name])
-        starts = [0.0]
-        for width in widest:
-            starts.append(starts[-1] + width + self._gap)
-        return starts
-
-    def _own(self, name: str, starts: Sequence[float]) -> Outline:
-        """Return what the box of a variable fills; one that stands at an end may reach beyond its depth."""
-        depth = self._depths[name]
-        outline = {2 * depth: (0.0, 0.0)}
-        if self._children[name]:
-            return outline
-        end = starts[depth] + self._widths[name]
-        for beyond in range(depth + 1, len(starts)):
-            if end > starts[beyond] - self._gap:
-                outline[2 * beyond - 1] = (0.0, 0.0)
-            if end > starts[beyond]:
-                outline[2 * beyond] = (0.0, 0.0)
-        return outline
-
-    def _joined(self, children: Sequence[str], made: Mapping[str, _Branch], depth: int, own: Outline) -> _Branch:
-        """Return children below each other, as near as they can be, and their parent in the middle of them."""
-        if not children:
-            return _Branch({}, own)
+def _tree(
+    order: Sequence[str], parents: Mapping[str, str], widths: Mapping[str, float], gap: float
+) -> dict[str, Box]:
+    """Return where the variables of a tree stand, given them from its root outward."""
+    root = order[0]
+    children: dict[str, list[str]] = {name: [] for name in order}
+    for name in order[1:]:
+        children[parents[name]].append(name)
+    ends = dict.fromkeys(order, 1)
+    for name in reversed(order):
+        ends[name] = sum(ends[child] for child in children[name]) or 1
+    sides: tuple[list[str], list[str]] = ([], [])
+    # The largest branches of the root stand apart, then as many ends on both sides.
+    for name in sorted(children[root], key=lambda name: -ends[name]):
+        min(sides, key=lambda side: sum(ends[each] for each in side)).append(name)
+    heights = [sum(ends[name] for name in side) for side in sides]
+    middle = (max(heights) - 1) / 2 if children[root] else 0.0
+    boxes = {root: Box(-widths[root] / 2, widths[root] / 2, middle)}
+    for side, height, sign in zip(sides, heights, (1, -1), strict=True):
+        inner = [widths[root] / 2]
+        last = (max(heights) - height) / 2
+        # Depth first: ends take their rows one after another, and children come before their parents.
+        ahead = [(name, 1) for name in reversed(side)]
+        way: list[tuple[str, int]] = []
         rows: dict[str, float] = {}
-        filled: Outline = {}
-        height = 1
-        for name in children:
-            outline = made[name].outline
-            # Branches stand a little apart from each other, ends close together.
-            apart = 1.0 if self._heights[name] == height == 1 else APART
-            row = max(
-                (filled[at][1] - top + apart for at, (top, _) in outline.items() if at in filled), default=0.0
-            )
-            # Edges to children come in order too, however short these are.
-            rows[name] = row = max([row, *(before + apart for before in rows.values())])
-            height = self._heights[name]
-            for at, (top, bottom) in outline.items():
-                first, last = filled.get(at, (top + row, bottom + row))
-                filled[at] = min(first, top + row), max(last, bottom + row)
-        middle = (rows[children[0]] + rows[children[-1]]) / 2
-        filled = {at: (first - middle, last - middle) for at, (first, last) in filled.items()}
-        between = 2 * depth + 1
-        filled[between] = rows[children[0]] - middle, rows[children[-1]] - middle
-        return _Branch({name: row - middle for name, row in rows.items()}, filled | own)
-
-    def _around_the_largest(self, children: Sequence[str]) -> list[str]:
-        """Return children from the top: half of the ends, branches with the largest in their middle, other ends."""
-        ends = [name for name in children if self._heights[name] == 1]
-        # From the small to the large, in turn above and below.
-        rising = sorted((name for name in children if self._heights[name] > 1), key=self._ends.__getitem__)
-        half = (len(ends) + 1) // 2
-        return [*ends[:half], *rising[1::2], *rising[::2][::-1], *ends[half:]]
-
-    def _halves(self) -> tuple[list[str], list[str]]:
-        """Return the children of the root for either side: the deepest two apart, then as many ends on both."""
-        children = self._children[self._root]
-        sides: tuple[list[str], list[str]] = ([], [])
-        sizes = [0, 0]
-        for name in sorted(children, key=lambda name: (-self._heights[name], -self._ends[name])):
-            side = int(sizes[1] < sizes[0])
-            sizes[side] += self._ends[name]
-            sides[side].append(name)
-        return sides
+        while ahead:
+            name, depth = ahead.pop()
+            way.append((name, depth))
+            ahead += [(child, depth + 1) for child in reversed(children[name])]
+            if children[name]:
+                inner += [0.0] * (depth + 1 - len(inner))
+                inner[depth] = max(inner[depth], widths[name])
+            else:
+                rows[name], last = last, last + 1
+        for name, depth in reversed(way):
+            if own := children[name]:
+                rows[name] = (rows[own[0]] + rows[own[-1]]) / 2
+            near = sum(inner[:depth]) + depth * gap
+            far = near + widths[name]
+            boxes[name] = Box(near, far, rows[name]) if sign > 0 else Box(-far, -near, rows[name])
+    return boxes
 
 
 def _outward(around: Mapping[str, Sequence[str]], root: str) -> tuple[list[str], dict[str, str]]:
-    """Return what hangs together with a root, nearest first, and the neighbour by which each was reached."""
+    """Return what is connected to a root, nearest first, and the neighbour by which each was reached."""
     order, parents = [root], {root: root}
     for name in order:
         for other in around[name]:

@@ -1,12 +1,332 @@
-"""What `eigentree.plot` offers; matplotlib is loaded when something is drawn."""
+"""What `eigentree.plot` offers: figures of models on matplotlib's axes."""
 
 from __future__ import annotations
 
-from eigentree.viz.graphs import graph
-from eigentree.viz.learning import learning_curve, race
-from eigentree.viz.profiles import profiles
-from eigentree.viz.spectra import spectra
-from eigentree.viz.state_sequences import decoded, transitions
-from eigentree.viz.trees import tree
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["decoded", "graph", "learning_curve", "profiles", "race", "spectra", "transitions", "tree"]
+from eigentree.checks import whole_number
+from eigentree.data.sequences import Sequences
+from eigentree.errors import ParameterError, quoted
+from eigentree.exact.network import LatentNetwork
+from eigentree.markup.charts import MOST_SPECTRA, learning_charts, spectra_chart
+from eigentree.models.dependencies import edge_strengths
+from eigentree.models.em import EMJunctionTree
+from eigentree.models.em_hmm import EMHMM
+from eigentree.models.face import Face
+from eigentree.models.online_em import OnlineEMJunctionTree
+from eigentree.models.profiles import Profile
+from eigentree.models.profiles import profiles as profiles_of
+from eigentree.models.sequence_face import HiddenSequenceFace, telling_columns
+from eigentree.models.spectral import SpectralJunctionTree
+from eigentree.models.spectral_hmm import SpectralHMM
+from eigentree.models.tables_face import TablesFace
+from eigentree.notices import renamed
+from eigentree.structures.discovery import mixed_tree
+from eigentree.structures.graph import LatentGraph
+from eigentree.structures.junction_tree import JunctionTree
+from eigentree.viz.diagrams import edge_ranks, graph_diagram, transition_diagram, tree_diagram
+from eigentree.viz.matplotlib_renderer import FONT, checked_axes, draw_chart, draw_diagram
+from eigentree.viz.multistart_chart import multistart_chart
+from eigentree.viz.profile_grids import profile_chart
+from eigentree.viz.state_sequences import state_sequence_chart
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = [
+    "decoded",
+    "graph",
+    "learning_curve",
+    "multistart",
+    "profiles",
+    "spectra",
+    "transitions",
+    "tree",
+]
+
+MOST_COLUMNS = 10
+"""Columns of a profile that are shown unless the user says how many."""
+
+MOST_SEQUENCES = 2_000
+"""Sequences that are drawn, evenly taken from all."""
+
+
+def graph(model: LatentGraph | LatentNetwork | Face, ax: Any = None) -> Any:
+    """Return matplotlib's axes with the graph of a model: hidden variables in round boxes, columns in square ones.
+
+    A tree grows from its middle to both sides. Where tables are known, edges are the wider the larger the mutual
+    information of their ends (`eigentree.dependencies`). Arrows show directions where these matter: not in trees,
+    which mean the same whichever way their edges point. The variable of a mixture of trees, the parent of all
+    others, is left out, and the title says so.
+
+    Parameters
+    ----------
+    model : LatentGraph, LatentNetwork, or a fitted estimator
+    ax : matplotlib Axes, optional
+        Where to draw; names are made as small as its room asks for. By default a figure of its own, as large as the
+        graph needs.
+
+    Raises
+    ------
+    ParameterError
+        When there is no graph to draw, or nothing to draw on.
+    """
+    checked_axes(ax)
+    if isinstance(model, LatentGraph):
+        whole, network = model, None
+    elif isinstance(model, LatentNetwork):
+        whole, network = model.graph, model
+    elif isinstance(model, Face):
+        whole, network = model.graph_, model.network_ if isinstance(model, TablesFace) else None
+    else:
+        raise ParameterError(
+            f"a LatentGraph, a LatentNetwork or a fitted estimator has a graph to draw, not {quoted(model)}"
+        )
+    shown, which = mixed_tree(whole)
+    mixed = ""
+    if which is not None:
+        mixed = f"; a mixture of {whole.states[which]} such trees ({which!r}, the parent of all, is left out)"
+    return draw_diagram(graph_diagram(shown, {} if network is None else edge_strengths(network), mixed), ax)
+
+
+def tree(model: LatentGraph | JunctionTree | LatentNetwork | Face, ax: Any = None) -> Any:
+    """Return matplotlib's axes with the junction tree of a model: cliques, separators, and where the columns hang.
+
+    Cliques are round boxes with the names of their variables, columns square ones at the ends. On each edge stands
+    its separator with the number of its states; of a spectral model with the rank that was learned, and the edge is
+    dashed where noise could explain its smallest singular value. Cliques that were split because many meet there
+    are drawn as one.
+
+    Parameters
+    ----------
+    model : LatentGraph, JunctionTree, LatentNetwork, or a fitted estimator
+    ax : matplotlib Axes, optional
+        Where to draw; names are made as small as its room asks for. By default a figure of its own, as large as the
+        tree needs.
+
+    Raises
+    ------
+    ParameterError
+        When there is no junction tree to draw, or nothing to draw on.
+    """
+    checked_axes(ax)
+    if isinstance(model, JunctionTree):
+        found = model
+    elif isinstance(model, LatentNetwork):
+        found = model.tree
+    elif isinstance(model, LatentGraph | Face):
+        found = JunctionTree.of(model if isinstance(model, LatentGraph) else model.graph_)
+    else:
+        raise ParameterError(
+            f"a LatentGraph, a JunctionTree, a LatentNetwork or a fitted estimator has a junction tree to draw, "
+            f"not {quoted(model)}"
+        )
+    return draw_diagram(tree_diagram(found, edge_ranks(model)), ax)
+
+
+def spectra(model: SpectralJunctionTree | SpectralHMM, most: int = MOST_SPECTRA, ax: Any = None) -> Any:
+    """Return matplotlib's axes with the singular values of each separator of a spectral model.
+
+    One row for each separator, those first whose rank is nearest to the noise. Dots are the singular values that
+    were kept, a ring is the first that was not, a bar is how large singular values of pure noise would be. A dot
+    left of the bar cannot be told from noise.
+
+    Parameters
+    ----------
+    model : a fitted SpectralJunctionTree or SpectralHMM
+    most : int
+        How many separators are shown at most; a sentence below says how many were left out.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a figure of its own.
+
+    Raises
+    ------
+    ParameterError
+        When there are no singular values to draw, or nothing to draw on.
+    """
+    checked_axes(ax)
+    if not isinstance(model, SpectralJunctionTree | SpectralHMM):
+        raise ParameterError(
+            f"a fitted SpectralJunctionTree or SpectralHMM has singular values to draw, not {quoted(model)}"
+        )
+    # Where it was not fitted, this says so.
+    assert model.n_features_in_
+    return draw_chart(spectra_chart(model.report_.spectra, whole_number("most", most)), ax)
+
+
+def profiles(
+    model: LatentNetwork | TablesFace | HiddenSequenceFace | Profile,
+    hidden: str | None = None,
+    most: int = MOST_COLUMNS,
+    ax: Any = None,
+) -> Any:
+    """Return matplotlib's axes with the profiles of the states of a hidden variable: P(label | state).
+
+    One column of the figure for each state, with its share below, and a row for each label; the columns of the data
+    stand in the order of their mutual information with the variable (`eigentree.profiles`).
+
+    Parameters
+    ----------
+    model : LatentNetwork, a fitted EMJunctionTree, OnlineEMJunctionTree or EMHMM, or one of `eigentree.profiles`
+    hidden : str, optional
+        The hidden variable; by default the one with the largest sum of mutual information.
+    most : int
+        How many columns of the data are shown at most; a sentence below says how many were left out.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a figure of its own.
+
+    Raises
+    ------
+    ParameterError
+        When a model has no tables, no hidden variables, or there is nothing to draw on.
+    """
+    checked_axes(ax)
+    if isinstance(model, Profile):
+        found = [model]
+    else:
+        found = list(profiles_of(model, None if hidden is None else [hidden]).values())
+    if not found:
+        raise ParameterError("the model has no hidden variables, and so no profiles to draw")
+    profile = max(found, key=lambda each: sum(each.nats))
+    return draw_chart(profile_chart(profile, whole_number("most", most), len(found) - 1), ax)
+
+
+def learning_curve(model: EMJunctionTree | OnlineEMJunctionTree | EMHMM, ax: Any = None) -> Any:
+    """Return matplotlib's axes with the objective of a fit by EM after each iteration (`history_`).
+
+    Where validation rows chose when to stop, their mean log probability is drawn on an axis of its own at the
+    right, with a line where it was highest.
+
+    Parameters
+    ----------
+    model : a fitted EMJunctionTree, OnlineEMJunctionTree or EMHMM
+    ax : matplotlib Axes, optional
+        Where to draw; by default a figure of its own.
+
+    Raises
+    ------
+    ParameterError
+        When there is nothing to draw, or nothing to draw on.
+    """
+    checked_axes(ax)
+    fitted = _fitted_by_em(model)
+    step = "pass" if isinstance(model, OnlineEMJunctionTree) else "iteration"
+    unit = "step" if isinstance(model, EMHMM) else "row"
+    count = len(fitted.history_) - (step == "iteration")
+    ended = "converged" if fitted.converged_ else "ended before it converged"
+    more = "" if count == 1 else "es" if step == "pass" else "s"
+    charts = learning_charts(fitted.history_, getattr(fitted, "validation_history_", ()), unit, step)
+    ax = draw_chart(replace(charts[0], title=f"{count} {step}{more}; {ended}"), ax)
+    for chart in charts[1:]:
+        right = ax.twinx()
+        draw_chart(replace(chart, title="", y=chart.y._replace(grid=False)), right)
+        right.get_legend().remove()
+        ax.legend(handles=[ax.lines[0], right.lines[0]], fontsize=FONT, loc="lower right", frameon=False)
+    return ax
+
+
+def multistart(model: EMJunctionTree | EMHMM, ax: Any = None) -> Any:
+    """Return matplotlib's axes with the multi-start before a fit by EM (`start_`), rung by rung.
+
+    Each mark is a candidate, by the kind of its start; how far it stands below the best of its rung is by how much
+    less its objective was, per row.
+
+    Parameters
+    ----------
+    model : a fitted EMJunctionTree or EMHMM
+    ax : matplotlib Axes, optional
+        Where to draw; by default a figure of its own.
+
+    Raises
+    ------
+    ParameterError
+        When there were no candidates to choose from, or there is nothing to draw on.
+    """
+    checked_axes(ax)
+    start = getattr(_fitted_by_em(model), "start_", None)
+    if start is None or not start.heats:
+        raise ParameterError(
+            "this fit had no candidates to choose from; init='race' has several, where there are enough rows"
+        )
+    return draw_chart(multistart_chart(start), ax)
+
+
+def race(model: EMJunctionTree | EMHMM, ax: Any = None) -> Any:
+    """Return what `multistart` returns: its name until 0.2.0."""
+    renamed("et.plot.race", "et.plot.multistart")
+    return multistart(model, ax)
+
+
+def transitions(model: HiddenSequenceFace, chain: str | None = None, ax: Any = None) -> Any:
+    """Return matplotlib's axes with where the hidden states of a model of sequences lead.
+
+    In each state stands how probable it is to stay; arrows are the wider the more probable the transition. Those
+    far less probable than the most probable one are left out.
+
+    Parameters
+    ----------
+    model : a fitted EMHMM of order 1
+    chain : str, optional
+        Of a factorial HMM, which chain; the first unless given.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a figure of its own.
+
+    Raises
+    ------
+    ParameterError
+        When there are no transitions to draw, or nothing to draw on.
+    """
+    checked_axes(ax)
+    if not isinstance(model, HiddenSequenceFace):
+        raise ParameterError(f"a fitted EMHMM has transitions to draw, not {quoted(model)}")
+    profile = next(iter(profiles_of(model, None if chain is None else [chain]).values()))
+    return draw_diagram(transition_diagram(profile), ax)
+
+
+def decoded(
+    model: HiddenSequenceFace,
+    X: ArrayLike | Any,
+    lengths: ArrayLike | None = None,
+    chain: str | None = None,
+    ax: Any = None,
+) -> Any:
+    """Return matplotlib's axes with the most probable hidden states of sequences, one row each.
+
+    Sequences with similar states stand together.
+
+    Parameters
+    ----------
+    model : a fitted EMHMM
+    X : sequences, as for ``model.decode``
+    lengths : array-like of int, shape (sequences,), optional
+    chain : str, optional
+        Of a factorial HMM, which chain; the first unless given.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a figure of its own.
+
+    Raises
+    ------
+    ParameterError
+        When there are no states to draw, or nothing to draw on.
+    DataError
+        When the sequences cannot be read.
+    """
+    checked_axes(ax)
+    if not isinstance(model, HiddenSequenceFace):
+        raise ParameterError(f"a fitted EMHMM decodes states to draw, not {quoted(model)}")
+    # Where it was not fitted, this says so.
+    assert model.tables_
+    sequences = Sequences.of(X, model.columns_.reading(model.unknown), lengths, *telling_columns(model, X))
+    return draw_chart(state_sequence_chart(model.model_, sequences, chain, MOST_SEQUENCES), ax)
+
+
+def _fitted_by_em(model: Any) -> Any:
+    """Return the model, once it was fitted by EM; else raise."""
+    if not isinstance(model, EMJunctionTree | OnlineEMJunctionTree | EMHMM):
+        raise ParameterError(
+            f"a fitted EMJunctionTree, OnlineEMJunctionTree or EMHMM has a history to draw, not {quoted(model)}"
+        )
+    # Where it was not fitted, this says so.
+    assert model.tables_
+    return model

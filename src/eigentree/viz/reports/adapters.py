@@ -1,4 +1,4 @@
-"""What a report is about: any fitted model, with what can be asked and drawn of it."""
+"""What a report needs of any fitted model: its columns, a graph to draw, and the tables behind it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from eigentree.structures.graph import LatentGraph
 if TYPE_CHECKING:
     from eigentree.data.columns import Columns
 
-__all__ = ["Subject", "subject_of"]
+__all__ = ["ModelAdapter", "adapter_of"]
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class ModelAdapter:
     """A model that is reported on.
 
     Attributes
     ----------
-    asked : LatentNetwork, or a fitted estimator
+    model : LatentNetwork, or a fitted estimator
     columns : Columns
     graph : LatentGraph
         What is drawn: of a mixture of trees one of them, of a model of sequences some steps.
@@ -41,7 +41,7 @@ class Subject:
         How many steps of a model of sequences are drawn; 0 for one of rows.
     """
 
-    asked: Any
+    model: Any
     columns: Columns
     graph: LatentGraph
     network: LatentNetwork | None
@@ -49,18 +49,13 @@ class Subject:
     steps: int = 0
 
     @property
-    def kind(self) -> str:
-        """What it is, as its class is called."""
-        return type(self.asked).__name__
-
-    @property
     def unit(self) -> str:
-        """What it is about: rows, or sequences."""
+        """What it is a model of: rows, or sequences."""
         return "sequence" if self.steps else "row"
 
 
-def subject_of(model: object) -> Subject:
-    """Return what a report is about.
+def adapter_of(model: object) -> ModelAdapter:
+    """Return what a report needs of a model.
 
     Raises
     ------
@@ -69,56 +64,44 @@ def subject_of(model: object) -> Subject:
     NotFittedError
         When it was not fitted.
     """
-    if isinstance(model, JunctionTreeImputer) and "estimator_" in vars(model):
-        return subject_of(model.estimator_)
-    if isinstance(model, JunctionTreeClassifier) and "estimator_" in vars(model):
-        return subject_of(model.estimator_)
+    if isinstance(model, JunctionTreeImputer | JunctionTreeClassifier) and "estimator_" in vars(model):
+        return adapter_of(model.estimator_)
     if isinstance(model, JunctionTreeClassifier):
         raise ParameterError(
             "a classifier holds one model per class, and a report is about one model; report each of its "
             "estimators_ with the rows of its class, or fit with class_as='column'"
         )
-    if isinstance(model, LatentNetwork):
-        return _of_network(model, model, model.columns)
-    if isinstance(model, TablesFace):
+    if isinstance(model, LatentNetwork | TablesFace):
         # Where it was not fitted, this says so.
-        assert model.graph_
-        return _of_network(model, model.network_, model.columns_)
+        network = model if isinstance(model, LatentNetwork) else model.network_
+        columns = model.columns if isinstance(model, LatentNetwork) else model.columns_
+        tree, which = mixed_tree(network.graph)
+        return ModelAdapter(model, columns, tree, network, network.graph.states[which] if which else 0)
     if isinstance(model, Face):
         graph = model.graph_
-        return Subject(model, model.columns_, graph, None)
+        return ModelAdapter(model, model.columns_, graph, None)
     if isinstance(model, SequenceFace):
         return _of_sequences(model)
     raise ParameterError(f"a report is about a LatentNetwork or a fitted estimator, not {quoted(model)}")
 
 
-def _of_network(asked: Any, network: LatentNetwork, columns: Columns) -> Subject:
-    tree, which = mixed_tree(network.graph)
-    return Subject(asked, columns, tree, network, network.graph.states[which] if which else 0)
-
-
-def _of_sequences(model: SequenceFace) -> Subject:
+def _of_sequences(model: SequenceFace) -> ModelAdapter:
     # Whatever depends on a fit says so where there was none.
     assert model.n_features_in_
-    if isinstance(model, EMHMM):
-        steps = model.order + 2
-        network = model.to_network(steps)
-        return Subject(model, model.columns_, network.graph, network, steps=steps)
-    assert isinstance(model, SpectralHMM)
+    assert isinstance(model, EMHMM | SpectralHMM)
     steps = model.order + 2
-    return Subject(model, model.columns_, _steps_graph(model, steps), None, steps=steps)
-
-
-def _steps_graph(model: SpectralHMM, steps: int) -> LatentGraph:
-    """Return the graph of some steps of a chain, named as the networks of chains are."""
-    names, counts = model.columns_.names, model.columns_.states
+    if isinstance(model, EMHMM):
+        network = model.to_network(steps)
+        return ModelAdapter(model, model.columns_, network.graph, network, steps=steps)
+    # The graph of some steps of a chain, named as the networks of chains are.
     states: dict[str, int] = {}
     edges: list[tuple[str, str]] = []
     for step in range(steps):
         states[f"h{step}"] = model.hidden_states
         edges += [(f"h{before}", f"h{step}") for before in range(max(0, step - model.order), step)]
-        for name, count in zip(names, counts, strict=True):
-            shown = f"x{step}" if len(names) == 1 and not model.columns_.named else f"{name}_{step}"
+        for name, count in zip(model.columns_.names, model.columns_.states, strict=True):
+            shown = f"x{step}" if len(model.columns_.names) == 1 and not model.columns_.named else f"{name}_{step}"
             states[shown] = count
             edges.append((f"h{step}", shown))
-    return LatentGraph(states, edges, [f"h{step}" for step in range(steps)], directed=True)
+    graph = LatentGraph(states, edges, [f"h{step}" for step in range(steps)], directed=True)
+    return ModelAdapter(model, model.columns_, graph, None, steps=steps)

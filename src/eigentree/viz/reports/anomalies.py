@@ -1,4 +1,4 @@
-"""The rows that a model finds least likely, and which of their cells make them so."""
+"""Anomalies: the rows of lowest probability, and which of their cells make them so."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import numpy as np
 
 if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
-    from eigentree.viz.reports.given import Cells, Given
+    from eigentree.viz.reports.evaluation_data import EvaluationData, MaskedCells
 
-__all__ = ["OddCell", "OddRow", "odd_rows"]
+__all__ = ["Anomaly", "UnexpectedCell", "anomalies"]
 
 MOST_ROWS = 10
 MOST_CELLS = 4
 ROUNDING = 1e-12
 MOST_SEQUENCE_CELLS = 4_000
-"""Most cells of odd sequences that are looked at."""
+"""Most cells of anomalous sequences that are masked."""
 
 
-class OddCell(NamedTuple):
-    """A cell that the rest of its row does not lead one to expect.
+class UnexpectedCell(NamedTuple):
+    """A cell of low probability given the rest of its row.
 
     Attributes
     ----------
@@ -30,8 +30,8 @@ class OddCell(NamedTuple):
     probability : float
         That of its label, given the other cells.
     expected : str
-        The label that was likeliest.
-    likelier : float
+        The most probable label.
+    highest : float
         The probability of that.
     """
 
@@ -40,11 +40,11 @@ class OddCell(NamedTuple):
     step: int | None
     probability: float
     expected: str
-    likelier: float
+    highest: float
 
 
-class OddRow(NamedTuple):
-    """A row that the model finds unlikely.
+class Anomaly(NamedTuple):
+    """A row of low probability.
 
     Attributes
     ----------
@@ -52,8 +52,8 @@ class OddRow(NamedTuple):
         The row's own, or its number.
     log_prob : float
         Of a sequence, per step.
-    cells : tuple of OddCell
-        The least expected first.
+    cells : tuple of UnexpectedCell
+        The least probable first.
     length : int or None
         Steps of a sequence.
     like : int
@@ -62,13 +62,13 @@ class OddRow(NamedTuple):
 
     name: str
     log_prob: float
-    cells: tuple[OddCell, ...]
+    cells: tuple[UnexpectedCell, ...]
     length: int | None = None
     like: int = 0
 
 
-def odd_rows(given: Given) -> tuple[OddRow, ...]:
-    """Return the least likely rows, or sequences by the step, the least likely first; equal ones once."""
+def anomalies(given: EvaluationData) -> tuple[Anomaly, ...]:
+    """Return the rows of lowest probability, or sequences by the step, the lowest first; equal ones once."""
     scores = given.log_prob()
     lengths = None
     if given.starts is not None:
@@ -79,18 +79,18 @@ def odd_rows(given: Given) -> tuple[OddRow, ...]:
         return ()
     some = given.chosen(order)
     most = len(order) * len(given.columns.names) if lengths is None else MOST_SEQUENCE_CELLS
-    cells = some.hidden_cells(most)
+    cells = some.masked_cells(most)
     found = []
     for place, unit in enumerate(order.tolist()):
         own = np.flatnonzero(cells.unit == place)
-        least = own[np.argsort(cells.right[own], kind="stable")][:MOST_CELLS]
-        # What is likeliest itself makes no row odd.
-        odd = [at for at in least.tolist() if cells.likeliest[at] != cells.code[at]]
+        least = own[np.argsort(cells.proba[own], kind="stable")][:MOST_CELLS]
+        # What is most probable itself makes no row an anomaly.
+        wrong = [at for at in least.tolist() if cells.predicted[at] != cells.code[at]]
         found.append(
-            OddRow(
+            Anomaly(
                 str(given.names[unit]),
                 float(scores[unit]),
-                tuple(_odd_cell(given, cells, at) for at in odd),
+                tuple(_unexpected(given, cells, at) for at in wrong),
                 None if lengths is None else int(lengths[unit]),
                 copies[place],
             )
@@ -98,12 +98,12 @@ def odd_rows(given: Given) -> tuple[OddRow, ...]:
     return tuple(found)
 
 
-def _different(given: Given, scores: Floats) -> tuple[Integers, list[int]]:
-    """Return the least likely rows that differ, and how many others have the cells of each."""
+def _different(given: EvaluationData, scores: Floats) -> tuple[Integers, list[int]]:
+    """Return the rows of lowest probability that differ, and how many others have the cells of each."""
     found: dict[bytes, list[int]] = {}
     highest = -np.inf
     for unit in np.argsort(scores, kind="stable").tolist():
-        # What is likelier than all of these has other cells, up to rounding.
+        # What is more probable than all of these has other cells, up to rounding.
         full = len(found) == MOST_ROWS
         if not scores[unit] < np.inf or (full and scores[unit] > highest + ROUNDING * abs(highest)):
             break
@@ -116,14 +116,14 @@ def _different(given: Given, scores: Floats) -> tuple[Integers, list[int]]:
     return np.array([units[0] for units in found.values()], np.int64), [len(units) - 1 for units in found.values()]
 
 
-def _odd_cell(given: Given, cells: Cells, at: int) -> OddCell:
+def _unexpected(given: EvaluationData, cells: MaskedCells, at: int) -> UnexpectedCell:
     name = given.columns.names[cells.column[at]]
     labels = given.columns.labels(name)
-    return OddCell(
+    return UnexpectedCell(
         name,
         str(labels[cells.code[at]]),
         None if given.starts is None else int(cells.step[at]),
-        float(cells.right[at]),
-        str(labels[cells.likeliest[at]]),
+        float(cells.proba[at]),
+        str(labels[cells.predicted[at]]),
         float(cells.highest[at]),
     )

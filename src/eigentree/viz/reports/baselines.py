@@ -1,4 +1,4 @@
-"""Simpler models that a model has to beat: independent columns and their tree, single cells and Markov chains."""
+"""Baselines of a report: independent columns, a Chow-Liu tree; of sequences independent cells, Markov chains."""
 
 from __future__ import annotations
 
@@ -18,61 +18,61 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from eigentree.arrays import Floats, Integers
-    from eigentree.viz.reports.given import Given
+    from eigentree.viz.reports.evaluation_data import EvaluationData
 
-__all__ = ["Learner", "simpler_models"]
+__all__ = ["Learner", "baselines"]
 
-Scorer: TypeAlias = "Callable[[Given], Floats]"
-Learner: TypeAlias = "Callable[[Given], Scorer]"
-"""What learns from rows or sequences, and leaves what scores others."""
+Scorer: TypeAlias = "Callable[[EvaluationData], Floats]"
+Learner: TypeAlias = "Callable[[EvaluationData], Scorer]"
+"""What is fitted to rows or sequences, and returns what scores others."""
 
 STRENGTHS = 10.0 ** np.arange(-2, 3.5, 0.5)
-"""How many cells the distribution of a column alone may count as, beside those that were counted."""
+"""Pseudo-counts of the marginal distribution of a column, to choose from."""
 
 
-def simpler_models(given: Given) -> list[tuple[str, Learner]]:
-    """Return simpler models for rows or sequences, by name."""
+def baselines(given: EvaluationData) -> list[tuple[str, Learner]]:
+    """Return the baselines of rows or sequences, by name."""
     if given.starts is None:
         return [("independent columns", _independent), ("Chow-Liu tree of the columns", _chow_liu)]
     chains = "Markov chain" if len(given.columns.names) == 1 else "Markov chain of each channel"
-    return [("independent cells", _cells_alone), (chains, _markov_chains)]
+    return [("independent cells", _independent_cells), (chains, _markov_chains)]
 
 
-def _independent(given: Given) -> Scorer:
-    """Return what scores each cell by its column alone."""
-    alone = [_alone(_counts(given, column)) for column in range(len(given.columns.names))]
+def _independent(given: EvaluationData) -> Scorer:
+    """Return what scores each cell by the marginal of its column."""
+    marginal = [_marginal(_counts(given, column)) for column in range(len(given.columns.names))]
     # A missing cell costs nothing.
-    costs = [np.append(np.log(share), 0.0) for share in alone]
+    costs = [np.append(np.log(share), 0.0) for share in marginal]
     return lambda rows: np.asarray(sum(cost[rows.codes[:, column]] for column, cost in enumerate(costs)))
 
 
-def _chow_liu(given: Given) -> Scorer:
-    """Return what scores by the tree of columns that tell most of each other, missing cells summed out."""
+def _chow_liu(given: EvaluationData) -> Scorer:
+    """Return what scores by the Chow-Liu tree of the columns, missing cells marginalised out."""
     plain = Columns(given.columns.names, given.columns.states)
     pairs = PairCounts.empty(plain).count(Rows.of_codes(given.codes, plain), None)
     graph = learn_structure(pairs, hidden_states=None)
     tables = {}
     for name in graph.names:
         column = plain.position(name)
-        alone = _alone(_counts(given, column))
+        marginal = _marginal(_counts(given, column))
         parents = [plain.position(parent) for parent in graph.parents(name)]
-        tables[name] = _smoothed(_pair_counts(given, parents[0], column), alone) if parents else alone
+        tables[name] = _smoothed(_pair_counts(given, parents[0], column), marginal) if parents else marginal
     network = LatentNetwork(graph, tables)
     order = [plain.position(name) for name in graph.observed]
     return lambda rows: network.log_prob(np.where(rows.missing, -1, rows.codes.astype(np.int64))[:, order])
 
 
-def _cells_alone(given: Given) -> Scorer:
-    """Return what scores each cell of sequences by its channel alone."""
+def _independent_cells(given: EvaluationData) -> Scorer:
+    """Return what scores each cell of sequences by the marginal of its channel."""
     steps = _independent(given)
     return lambda more: _by_sequence(steps(more), more)
 
 
-def _markov_chains(given: Given) -> Scorer:
-    """Return what scores each channel by a Markov chain of its own, missing cells summed out."""
+def _markov_chains(given: EvaluationData) -> Scorer:
+    """Return what scores each channel by a Markov chain of its own, missing cells marginalised out."""
     chains = [_markov_chain(given, channel) for channel in range(len(given.columns.names))]
 
-    def scored(more: Given) -> Floats:
+    def scored(more: EvaluationData) -> Floats:
         total = np.zeros(more.count)
         for channel, chain in enumerate(chains):
             own = np.asfortranarray(more.codes[:, [channel]])
@@ -82,31 +82,31 @@ def _markov_chains(given: Given) -> Scorer:
     return scored
 
 
-def _markov_chain(given: Given, channel: int) -> Chain:
-    """Return the Markov chain of a channel, as a hidden one whose states are shown."""
+def _markov_chain(given: EvaluationData, channel: int) -> Chain:
+    """Return the Markov chain of a channel, as a hidden one whose states are observed."""
     states, starts = given.columns.states[channel], given.sequences.starts
     codes = given.codes[:, channel].astype(np.int64)
-    alone = _alone(_counts(given, channel))
+    marginal = _marginal(_counts(given, channel))
     begins = starts[:-1][np.diff(starts) > 0]
     first = np.bincount(codes[begins], minlength=states + 1)[:states].astype(float)
     inside = np.ones(len(codes), np.bool_)
     inside[begins] = False
     after = np.flatnonzero(inside)
     links = (
-        _smoothed(first[None], alone)[0],
-        _smoothed(_table(codes[after - 1], codes[after], states, states), alone),
+        _smoothed(first[None], marginal)[0],
+        _smoothed(_table(codes[after - 1], codes[after], states, states), marginal),
     )
     columns = Columns((given.columns.names[channel],), (states,))
     return Chain.of(columns, [links], [np.eye(states)])
 
 
-def _counts(given: Given, column: int) -> Floats:
+def _counts(given: EvaluationData, column: int) -> Floats:
     """Return how often each state of a column occurs."""
     states = given.columns.states[column]
     return np.bincount(given.codes[:, column], minlength=states + 1)[:states].astype(float)
 
 
-def _pair_counts(given: Given, one: int, other: int) -> Floats:
+def _pair_counts(given: EvaluationData, one: int, other: int) -> Floats:
     """Return how often the states of two columns occur together."""
     codes = given.codes.astype(np.int64)
     return _table(codes[:, one], codes[:, other], given.columns.states[one], given.columns.states[other])
@@ -118,13 +118,13 @@ def _table(one: Integers, other: Integers, rows: int, columns: int) -> Floats:
     return flat.reshape(rows + 1, columns + 1)[:rows, :columns].astype(float)
 
 
-def _alone(counts: Floats) -> Floats:
-    """Return the distribution of a column alone, drawn toward an even one so that nothing is impossible."""
+def _marginal(counts: Floats) -> Floats:
+    """Return the marginal distribution of a column, shrunk toward the uniform one so that nothing is impossible."""
     return np.asarray(_smoothed(counts[None], np.full(len(counts), 1.0 / len(counts)))[0])
 
 
 def _smoothed(counts: Floats, toward: Floats) -> Floats:
-    """Return the distribution of each row of counts, drawn toward one as far as makes left-out cells likeliest."""
+    """Return the distribution of each row of counts, shrunk toward one by leave-one-out likelihood."""
 
     def left_out(strength: float) -> float:
         left = np.maximum(counts - 1, 0) + strength * toward
@@ -136,7 +136,7 @@ def _smoothed(counts: Floats, toward: Floats) -> Floats:
     return tables
 
 
-def _by_sequence(steps: Floats, given: Given) -> Floats:
+def _by_sequence(steps: Floats, given: EvaluationData) -> Floats:
     """Return the sum over the steps of each sequence."""
     ends = np.concatenate([[0.0], np.cumsum(steps)])
     starts = given.sequences.starts

@@ -1,55 +1,60 @@
-"""The sections of a page that tell how a model does on rows: likelihood, predictions, odd rows, and gaps."""
+"""The sections of a page on how a model does on rows: likelihood, masked cells, anomalies, and missing cells."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from eigentree.markup.charts import Interval, intervals, reliability
-from eigentree.markup.figures import figure, note_list
-from eigentree.markup.html import Html, behind, decimals, element, facts_list, number, table
+from eigentree.markup.charts import Axis, Chart, Dots, Line, NumberTable, linear_axis
+from eigentree.markup.figures import chart_figure, note_list, numbers_table
+from eigentree.markup.html import Html, behind, decimals, element, facts_list, number, percent, table, with_error
 
 if TYPE_CHECKING:
-    from eigentree.viz.reports.anomalies import OddCell, OddRow
-    from eigentree.viz.reports.facts import Facts
-    from eigentree.viz.reports.likelihoods import Likelihoods
-    from eigentree.viz.reports.predicted import Predicted
+    from collections.abc import Sequence
 
-__all__ = ["data_section", "likelihood_section", "odd_section", "predicted_section", "share_told"]
+    from eigentree.markup.charts import Mark
+    from eigentree.viz.reports.anomalies import Anomaly, UnexpectedCell
+    from eigentree.viz.reports.facts import Facts
+    from eigentree.viz.reports.likelihoods import Baseline, Likelihoods
+    from eigentree.viz.reports.masked_cells import CalibrationBin, MaskedAccuracy
+
+__all__ = [
+    "anomaly_section",
+    "baseline_chart",
+    "calibration_chart",
+    "data_section",
+    "likelihood_section",
+    "masked_section",
+]
 
 MOST_COLUMNS = 12
 """Columns that are listed at once."""
 
-MOST_LISTED = 200
-MOST_UNSEEN = 20
-
-
-def share_told(share: float) -> str:
-    """Return a share in per cent, with one digit behind the point."""
-    return f"{100 * share:.1f}\u00a0%"
-
 
 def likelihood_section(facts: Facts, found: Likelihoods) -> list[Html | None]:
-    """Return how likely rows are, beside simpler models."""
+    """Return how probable rows are, compared with baselines."""
     unit = facts.unit
-    some = "" if found.count == found.given else f", drawn from {found.given:,} by a fixed seed"
+    some = "" if found.count == found.given else f", sampled from {found.given:,} by a fixed seed"
     how = (
-        f"Mean log probability of a {unit} in nats, over {found.count:,} {unit}s{some}. All models here add up to "
-        f"1 over everything that a {unit} could be, and missing cells are summed out. "
+        f"Mean log probability of a {unit} in nats, over {found.count:,} {unit}s{some}. All models are normalised "
+        f"over everything that a {unit} could be, and missing cells are marginalised out. "
     )
-    if found.rivals:
+    if found.held_out:
+        how += f"Baselines were fitted to {found.learned:,} training {unit}s; these {unit}s are held out."
+    elif found.baselines:
         how += (
-            f"The simpler ones were learned from {found.learned:,} training {unit}s."
-            if found.apart
-            else f"The simpler ones were learned from these {unit}s: each fifth is scored by what "
-            f"{found.learned:,} others tell."
+            f"If the model was fitted to these {unit}s, compare it with the baselines that were too (in-sample); "
+            f"if they are held out, with the cross-validated ones, which score each fifth after a fit to the "
+            f"others. With training= baselines are fitted to the model's own training data."
         )
-        how += f" Where the model has learned from the {unit}s that it scores here, its own figure is too good."
-    rows = [["this model", decimals(found.mean, 3), "", ""]]
+    groups = [(footing(found, own), own) for own in (found.baselines, found.in_sample) if own]
+    rows: list[Sequence[object]] = [("this model", "", decimals(found.mean, 3), "")]
     rows += [
-        [rival.name, decimals(rival.mean, 3), decimals(rival.ahead, 3), decimals(rival.error, 3)]
-        for rival in found.rivals
+        (one.name, where, decimals(one.mean, 3), with_error(one.ahead, one.error))
+        for where, own in groups
+        for one in own
     ]
-    header = ["model", f"log probability of a {unit}", "the model is ahead by", "standard error of that"]
+    header = ["model", "compared", f"log probability of a {unit}", "the model is ahead by"]
     notes = []
     if found.impossible:
         notes.append(
@@ -57,98 +62,138 @@ def likelihood_section(facts: Facts, found: Likelihoods) -> list[Html | None]:
             f"differences are over the others. Pseudo-counts above 0, or a floor, prevent that."
         )
     parts: list[Html | None] = [element("p", how, class_="how"), note_list(notes)]
-    listed = table("Log probabilities in nats", header, rows)
-    if found.rivals:
-        ends = [Interval(rival.name, rival.ahead, rival.error) for rival in found.rivals]
-        title = "How far the model is ahead of simpler ones"
-        chart = intervals(title, ends, f"nats per {unit}, by which the model is ahead")
-        caption = "Dots are mean differences on the same rows, lines two standard errors to both sides."
-        parts.append(figure(caption.replace("rows", f"{unit}s"), chart, listed))
-    else:
-        parts.append(listed)
+    if groups:
+        charts = [baseline_chart(own, unit, where) for where, own in groups]
+        caption = f"Dots are mean differences on the same {unit}s, lines two standard errors to both sides."
+        parts.append(chart_figure(caption, *charts))
+    parts.append(table("Log probabilities in nats", header, rows, words=(0, 1)))
     if found.absent:
         told = "; ".join(f"no {name}: {reason}" for name, reason in found.absent)
         parts.append(element("p", told, class_="aside"))
     return parts
 
 
-def predicted_section(facts: Facts, found: Predicted) -> list[Html | None]:
-    """Return how well hidden cells are predicted, and whether probabilities come true."""
+def footing(found: Likelihoods, own: Sequence[Baseline]) -> str:
+    """Return on which footing baselines are compared."""
+    if own is found.in_sample:
+        return "in-sample"
+    return "held-out" if found.held_out else "cross-validated"
+
+
+def baseline_chart(baselines: Sequence[Baseline], unit: str, where: str) -> Chart:
+    """Return by how much a model is ahead of baselines, each with two standard errors to both sides."""
+    known = [one for one in baselines if math.isfinite(one.ahead + one.error)]
+    ends = [one.ahead + sign * 2 * one.error for one in known for sign in (-1, 1)]
+    x = linear_axis(f"nats per {unit}, by which the model is ahead ({where})", [0.0, *ends])
+    high = len(baselines) - 0.5
+    marks: list[Mark] = [Line(((0.0, -0.5), (0.0, high)), "muted", width=1.0)]
+    for row, one in enumerate(baselines):
+        if one in known:
+            line = ((one.ahead - 2 * one.error, float(row)), (one.ahead + 2 * one.error, float(row)))
+            marks += [Line(line, width=2.0), Dots(((one.ahead, float(row)),))]
+    told = "; ".join(f"{one.name}: {with_error(one.ahead, one.error)}" for one in baselines)
+    y = Axis("", high, -0.5, tuple((row, one.name) for row, one in enumerate(baselines)))
+    return Chart(f"How far the model is ahead of baselines, {where}", f"{told}.", x, y, tuple(marks), (210.0, 64.0))
+
+
+def masked_section(facts: Facts, found: MaskedAccuracy) -> list[Html | None]:
+    """Return how well masked cells are predicted, and whether probabilities are calibrated."""
     unit = facts.unit
-    some = "all known cells" if found.cells == found.known else f"{found.cells:,} of {found.known:,} known cells"
-    drawn = "" if found.cells == found.known else ", drawn by a fixed seed"
+    every = found.cells == found.known
+    some = "all known cells" if every else f"{found.cells:,} of {found.known:,} known cells"
     how = (
-        f"Each cell is hidden in turn and predicted from the rest of its {unit}: {some}, in {found.units:,} "
-        f"{unit}s{drawn}. The likeliest label is right in {share_told(found.right)}; the most frequent label of "
-        f"each column would be in {share_told(found.usual)}."
+        f"Each cell is masked in turn and predicted from the rest of its {unit}: {some}, in {found.units:,} "
+        f"{unit}s{'' if every else ', sampled by a fixed seed'}. The accuracy of the most probable label is "
+        f"{percent(found.accuracy)}; that of the most frequent label of each column {percent(found.usual)}."
     )
-    bins = [
-        [
-            f"{one.low:.0%} to {one.high:.0%}",
-            f"{one.cells:,}",
-            share_told(one.predicted) if one.cells else "–",
-            share_told(one.right) if one.cells else "–",
-            share_told(one.error) if one.cells else "–",
-        ]
-        for one in found.bins
-    ]
-    header = ["said", "cells", "mean said", "came true", "standard error"]
     caption = (
-        f"Calibration: predictions by the probability of their likeliest label, and how often that was right, with "
-        f"two standard errors. On the dotted line both are the same; on the average they differ by "
-        f"{100 * found.gap:.1f} points. Bars count the cells."
+        f"Calibration: the probability of the most probable label, and how often it was correct, with two standard "
+        f"errors. On the dashed line both are the same; on the average they differ by "
+        f"{100 * found.calibration_error:.1f} points. Bars count the cells."
     )
-    chart = reliability("Calibration of predicted cells", found.bins)
     rows = [
         [
             one.column,
             f"{one.cells:,}",
-            element("span", share_told(one.right), class_="p", style=f"--p:{100 * one.right:.0f}%"),
-            share_told(one.usual),
+            element("span", percent(one.accuracy), class_="p", style=f"--p:{100 * one.accuracy:.0f}%"),
+            percent(one.usual),
             number(one.log_prob),
         ]
-        for one in found.columns[:MOST_LISTED]
+        for one in found.columns[:200]
     ]
-    heads = ["column", "cells", "right", "most frequent label", "log probability"]
-    name = "Columns, those first where the model adds most"
+    heads = ["column", "cells", "accuracy", "most frequent label", "log probability"]
     rest = rows[MOST_COLUMNS:]
     more = behind(f"Further columns ({len(rest)})", table("Further columns", heads, rest)) if rest else None
-    calibration = figure(caption, chart, numbers=table("Predictions by their probability", header, bins))
-    listed = element("div", table(name, heads, rows[:MOST_COLUMNS]), more)
-    return [element("p", how, class_="how"), element("div", calibration, listed, class_="beside uneven")]
+    listed = table("Columns, those first where the model adds most", heads, rows[:MOST_COLUMNS])
+    calibration = chart_figure(caption, calibration_chart(found.bins))
+    both = element("div", calibration, element("div", listed, more), class_="beside uneven")
+    return [element("p", how, class_="how"), both]
 
 
-def odd_section(facts: Facts) -> list[Html | None]:
-    """Return the rows that the model finds least likely, and why."""
-    how = (
-        "The least likely sequences by the step, and the cells that the rest of the sequence does not lead one to "
-        "expect. Sequences and steps are counted from 0."
-        if facts.steps
-        else "The least likely rows, and the cells that the rest of the row does not lead one to expect. Rows are "
-        "counted from 0, or called as in the index of a frame."
+def calibration_chart(bins: Sequence[CalibrationBin]) -> Chart:
+    """Return how often predictions were correct by their probability, and how many there were."""
+    marks: list[Mark] = [Line(((0.0, 0.0), (1.0, 1.0)), "muted", dashed=True, width=1.0)]
+    most = max((one.cells for one in bins), default=1) or 1
+    for one in bins:
+        if one.cells:
+            middle, top = (one.low + one.high) / 2, 0.2 * one.cells / most
+            marks.insert(0, Line(((middle, 0.0), (middle, top)), "tint", width=21.0))
+            low, high = (min(max(one.correct + sign * 2 * one.error, 0.0), 1.0) for sign in (-1, 1))
+            marks.append(Line(((one.predicted, low), (one.predicted, high)), width=2.0))
+            marks.append(Dots(((one.predicted, one.correct),)))
+    told = "; ".join(
+        f"probability {one.predicted:.0%}, correct {one.correct:.0%} of {one.cells:,}" for one in bins if one.cells
     )
-    return [element("p", how, class_="how"), element("ol", *(_odd(facts, row) for row in facts.odd), class_="odd")]
+    rows = tuple(
+        (
+            f"{one.low:.0%} to {one.high:.0%}",
+            f"{one.cells:,}",
+            *(percent(value) if one.cells else "–" for value in (one.predicted, one.correct, one.error)),
+        )
+        for one in bins
+    )
+    header = ("probability", "cells", "mean probability", "correct", "standard error")
+    ticks = tuple((tick / 4, f"{tick / 4:.0%}") for tick in range(5))
+    return Chart(
+        "Calibration of masked cells",
+        f"{told}.",
+        Axis("predicted probability", 0.0, 1.0, ticks, grid=False),
+        Axis("share correct", 0.0, 1.0, ticks),
+        tuple(marks),
+        (250.0, 250.0),
+        NumberTable("Predictions by their probability", header, rows),
+    )
 
 
-def _odd(facts: Facts, row: OddRow) -> Html:
+def anomaly_section(facts: Facts) -> list[Html | None]:
+    """Return the rows of lowest probability, and why."""
+    how = (
+        "The sequences of lowest probability by the step, and their cells of low probability given the rest of the "
+        "sequence. Sequences and steps are counted from 0."
+        if facts.steps
+        else "The rows of lowest probability, and their cells of low probability given the rest of the row. Rows "
+        "are counted from 0, or called as in the index of a frame."
+    )
+    found = (_anomaly(facts, row) for row in facts.anomalies)
+    return [element("p", how, class_="how"), element("ol", *found, class_="anomalies")]
+
+
+def _anomaly(facts: Facts, row: Anomaly) -> Html:
     per = f" nats a step, {row.length:,} steps" if row.length is not None else " nats"
     others = f", and {row.like:,} like it" if row.like else ""
     head = element("h3", f"{facts.unit} {row.name} ", element("small", f"{number(row.log_prob, 4)}{per}{others}"))
     if not row.cells:
-        return element("li", head, element("small", "No cell by itself is odd; together they are."))
+        return element("li", head, element("small", "No cell by itself is unexpected; together they are."))
     return element("li", head, element("ul", *(element("li", *_cell(cell)) for cell in row.cells)))
 
 
-def _cell(cell: OddCell) -> list[object]:
+def _cell(cell: UnexpectedCell) -> list[object]:
     at = "" if cell.step is None else f" at step {cell.step}"
+    more = f"{cell.expected} was expected with {number(cell.highest, 2)}"
     return [
         f"{cell.column}{at} is ",
         element("strong", cell.label),
-        element(
-            "small",
-            f" (probability {number(cell.probability, 2)}; {cell.expected} was expected with "
-            f"{number(cell.likelier, 2)})",
-        ),
+        element("small", f" (probability {number(cell.probability, 2)}; {more})"),
     ]
 
 
@@ -161,19 +206,17 @@ def data_section(facts: Facts, source: str | None) -> list[Html | None]:
     if data.steps is not None:
         told.append(("steps", f"{data.steps:,}"))
     share = data.missing / data.cells if data.cells else 0.0
-    told.append(("missing cells", f"{data.missing:,} of {data.cells:,} ({share_told(share)})"))
-    unseen = sum(one.cells for one in data.unseen)
-    if unseen:
+    told.append(("missing cells", f"{data.missing:,} of {data.cells:,} ({percent(share)})"))
+    if unseen := sum(one.cells for one in data.unseen):
         told.append(("labels that the model never saw", f"{unseen:,} cells, taken as missing"))
     parts: list[Html | None] = [facts_list(told)]
     if data.unseen:
-        rows = [[one.column, one.label, f"{one.cells:,}"] for one in data.unseen[:MOST_UNSEEN]]
-        more = f" (the first {MOST_UNSEEN} of {len(data.unseen):,})" if len(data.unseen) > MOST_UNSEEN else ""
-        caption = f"Labels that the model never saw{more}"
-        parts.append(table(caption, ["column", "label", "cells"], rows, words=(0, 1)))
+        labels = tuple((one.column, one.label, f"{one.cells:,}") for one in data.unseen)
+        header = ("column", "label", "cells")
+        parts.append(numbers_table(NumberTable("Labels that the model never saw", header, labels, (0, 1))))
     if data.by_column:
         each = max(data.cells // max(len(facts.columns), 1), 1)
-        cells = [[name, f"{count:,}", share_told(count / each)] for name, count in data.by_column[:MOST_LISTED]]
-        listed = table("Missing cells by column", ["column", "missing", "share"], cells)
+        cells = tuple((name, f"{count:,}", percent(count / each)) for name, count in data.by_column)
+        listed = numbers_table(NumberTable("Missing cells by column", ("column", "missing", "share"), cells))
         parts.append(behind(f"Columns with missing cells ({len(data.by_column)})", listed))
     return parts

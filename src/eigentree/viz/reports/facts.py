@@ -6,24 +6,37 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import eigentree
+from eigentree.errors import EigentreeError
 from eigentree.exact.network import LatentNetwork
+from eigentree.models.dependencies import dependencies, edge_strengths
 from eigentree.models.profiles import profiles
-from eigentree.viz.reports.anomalies import odd_rows
+from eigentree.structures.junction_tree import JunctionTree
+from eigentree.viz.diagrams import edge_ranks, graph_diagram, tree_diagram
+from eigentree.viz.reports.anomalies import anomalies
 from eigentree.viz.reports.likelihoods import likelihoods_of
-from eigentree.viz.reports.predicted import predicted_cells
-from eigentree.viz.reports.structure import structure_of
+from eigentree.viz.reports.masked_cells import masked_accuracy
+from eigentree.viz.state_sequences import state_sequence_chart
 
 if TYPE_CHECKING:
-    from eigentree.markup.figures import Spectrum
-    from eigentree.models.profiles import Profile
-    from eigentree.viz.reports.adapters import Subject
-    from eigentree.viz.reports.anomalies import OddRow
-    from eigentree.viz.reports.given import Given, Unseen
-    from eigentree.viz.reports.likelihoods import Likelihoods
-    from eigentree.viz.reports.predicted import Predicted
-    from eigentree.viz.reports.structure import Structure
+    from collections.abc import Mapping
 
-__all__ = ["DataFacts", "Facts", "Learned", "facts_of"]
+    from eigentree.markup.charts import Chart
+    from eigentree.models.dependencies import Link
+    from eigentree.models.profiles import Profile
+    from eigentree.viz.diagrams import Diagram
+    from eigentree.viz.reports.adapters import ModelAdapter
+    from eigentree.viz.reports.anomalies import Anomaly
+    from eigentree.viz.reports.evaluation_data import EvaluationData, UnseenLabel
+    from eigentree.viz.reports.likelihoods import Likelihoods
+    from eigentree.viz.reports.masked_cells import MaskedAccuracy
+
+__all__ = ["DataFacts", "Facts", "facts_of"]
+
+MOST_PAIRED = 400
+"""Most columns all pairs of which are looked at."""
+
+MOST_SEQUENCES = 200
+"""Sequences whose states are drawn."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +53,7 @@ class DataFacts:
         All cells, and those that are missing, unseen labels among them.
     by_column : tuple of (str, int)
         Missing cells of each column that has some, most first.
-    unseen : tuple of Unseen
+    unseen : tuple of UnseenLabel
         Labels that the model never saw.
     """
 
@@ -49,39 +62,7 @@ class DataFacts:
     cells: int
     missing: int
     by_column: tuple[tuple[str, int], ...]
-    unseen: tuple[Unseen, ...]
-
-
-@dataclass(frozen=True)
-class Learned:
-    """How a model was learned, as far as it tells.
-
-    Attributes
-    ----------
-    facts : tuple of (str, str)
-        Whatever is known, by name, in words.
-    warnings : tuple of str
-    parameters : int or None
-        Free parameters, where they are known.
-    spectra : tuple of Spectrum
-        Of separators, of a spectral model.
-    history, validation_history : tuple of float
-        Of a climb.
-    unit : str
-        What was learned from.
-    start, search : object or None
-        Which start won, and which sizes were tried.
-    """
-
-    facts: tuple[tuple[str, str], ...]
-    warnings: tuple[str, ...] = ()
-    parameters: int | None = None
-    spectra: tuple[Spectrum, ...] = ()
-    history: tuple[float, ...] = ()
-    validation_history: tuple[float, ...] = ()
-    unit: str = "row"
-    start: Any = None
-    search: Any = None
+    unseen: tuple[UnseenLabel, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,15 +76,23 @@ class Facts:
     unit : {"row", "sequence"}
     columns : tuple of (str, int)
         The columns, or channels, and how many states each has.
+    hidden : mapping of str to int
+        Hidden variables of what is drawn, and how many states each has.
     mixed : int
         How many trees are mixed; 0 where none are.
     steps : int
         How many steps of a model of sequences are drawn; 0 for one of rows.
-    structure : Structure
+    graph, tree : Diagram
+        The graph and its junction tree.
+    pairs : tuple of Link
+        Columns with the largest mutual information, where tables are known; the largest first.
     profiles : tuple of Profile
-        Of hidden variables, where tables are known; those first that tell most.
-    learned : Learned
-    data, likelihoods, predicted, odd
+        Of hidden variables, where tables are known; the most informative first.
+    fit : object or None
+        The estimator's ``report_``.
+    parameters : int or None
+        Free parameters, where they are known.
+    data, likelihoods, masked, anomalies, states
         What is known from rows; None, or empty, without any.
     version : str
         That of the package.
@@ -112,73 +101,79 @@ class Facts:
     kind: str
     unit: str
     columns: tuple[tuple[str, int], ...]
+    hidden: Mapping[str, int]
     mixed: int
     steps: int
-    structure: Structure
+    graph: Diagram
+    tree: Diagram
+    pairs: tuple[Link, ...]
     profiles: tuple[Profile, ...]
-    learned: Learned
+    fit: Any
+    parameters: int | None
     data: DataFacts | None
     likelihoods: Likelihoods | None
-    predicted: Predicted | None
-    odd: tuple[OddRow, ...]
+    masked: MaskedAccuracy | None
+    anomalies: tuple[Anomaly, ...]
+    states: Chart | None
     version: str
 
 
-def facts_of(subject: Subject, given: Given | None, training: Given | None) -> Facts:
+def facts_of(adapter: ModelAdapter, given: EvaluationData | None, training: EvaluationData | None) -> Facts:
     """Return all facts of a report.
 
     Parameters
     ----------
-    subject : Subject
-    given : Given or None
-        The rows that the model is looked at with.
-    training : Given or None
-        Rows that simpler models learn from.
+    adapter : ModelAdapter
+    given : EvaluationData or None
+        The rows that the model is evaluated on.
+    training : EvaluationData or None
+        Rows that baselines are fitted to.
     """
-    columns = subject.columns
+    model, network, graph = adapter.model, adapter.network, adapter.graph
+    paired = network is not None and not adapter.steps and 1 < len(graph.observed) <= MOST_PAIRED
+    fit = None if isinstance(model, LatentNetwork) else model.report_
+    found = () if network is None else _profiles(adapter, given)
     return Facts(
-        kind=subject.kind,
-        unit=subject.unit,
-        columns=tuple(zip(columns.names, columns.states, strict=True)),
-        mixed=subject.mixed,
-        steps=subject.steps,
-        structure=structure_of(subject),
-        profiles=_profiles(subject),
-        learned=_learned(subject),
+        kind=type(model).__name__,
+        unit=adapter.unit,
+        columns=tuple(zip(adapter.columns.names, adapter.columns.states, strict=True)),
+        hidden={name: graph.states[name] for name in graph.hidden},
+        mixed=adapter.mixed,
+        steps=adapter.steps,
+        graph=graph_diagram(graph, {} if network is None else edge_strengths(network)),
+        tree=tree_diagram(JunctionTree.of(graph), edge_ranks(model)),
+        pairs=tuple(dependencies(network).columns[:10]) if paired and network is not None else (),
+        profiles=tuple(sorted(found, key=lambda profile: -sum(profile.nats))),
+        fit=fit,
+        parameters=model.n_parameters if fit is None else getattr(fit, "parameters", None),
         data=None if given is None else _data(given),
         likelihoods=None if given is None else likelihoods_of(given, training),
-        predicted=None if given is None else predicted_cells(given),
-        odd=() if given is None else odd_rows(given),
+        masked=None if given is None else masked_accuracy(given),
+        anomalies=() if given is None else anomalies(given),
+        states=_states(adapter, given) if found and given is not None and adapter.steps else None,
         version=eigentree.__version__,
     )
 
 
-def _profiles(subject: Subject) -> tuple[Profile, ...]:
-    if subject.network is None:
-        return ()
-    found = profiles(subject.asked).values()
-    return tuple(sorted(found, key=lambda profile: -sum(profile.nats)))
+def _profiles(adapter: ModelAdapter, given: EvaluationData | None) -> tuple[Profile, ...]:
+    if given is None or not adapter.steps:
+        return tuple(profiles(adapter.model).values())
+    try:
+        return tuple(profiles(adapter.model, X=given.sequences).values())
+    except EigentreeError:
+        # No sequence is possible under the model, so what it implies has to do.
+        return tuple(profiles(adapter.model).values())
 
 
-def _learned(subject: Subject) -> Learned:
-    asked = subject.asked
-    if isinstance(asked, LatentNetwork):
-        return Learned((("free parameters", f"{asked.n_parameters:,}"),), parameters=asked.n_parameters)
-    report = asked.report_
-    return Learned(
-        facts=tuple(report.facts()),
-        warnings=report.warnings,
-        parameters=getattr(report, "parameters", None),
-        spectra=getattr(report, "spectra", ()),
-        history=getattr(report, "history", ()),
-        validation_history=getattr(report, "validation_history", ()),
-        unit=getattr(report, "unit", "row"),
-        start=getattr(report, "start", None),
-        search=getattr(report, "search", None),
+def _states(adapter: ModelAdapter, given: EvaluationData) -> Chart | None:
+    return (
+        state_sequence_chart(adapter.model.model_, given.sequences, None, MOST_SEQUENCES)
+        if len(given.codes)
+        else None
     )
 
 
-def _data(given: Given) -> DataFacts:
+def _data(given: EvaluationData) -> DataFacts:
     missing = given.missing
     counts = missing.sum(axis=0).tolist()
     by_column = [(name, count) for name, count in zip(given.columns.names, counts, strict=True) if count]

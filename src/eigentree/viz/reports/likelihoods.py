@@ -1,4 +1,4 @@
-"""How likely rows are under a model, beside simpler models that were learned from other rows."""
+"""How probable rows are under a model, compared with baselines on the same footing: held-out, or in-sample."""
 
 from __future__ import annotations
 
@@ -10,29 +10,26 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from eigentree.errors import DataError, EigentreeError
-from eigentree.viz.reports.baselines import simpler_models
-from eigentree.viz.reports.given import drawn
+from eigentree.viz.reports.baselines import baselines
+from eigentree.viz.reports.evaluation_data import sampled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
-    from eigentree.arrays import Floats, Integers
+    from eigentree.arrays import Floats
     from eigentree.viz.reports.baselines import Learner
-    from eigentree.viz.reports.given import Given
+    from eigentree.viz.reports.evaluation_data import EvaluationData
 
-__all__ = ["Likelihoods", "Rival", "likelihoods_of"]
+__all__ = ["Baseline", "Likelihoods", "likelihoods_of"]
 
 MOST_COMPARED = 20_000
 """Most rows or sequences on which models are compared."""
 
-FOLDS = 5
-"""Parts of the rows, each of which is scored by simpler models that were learned from the others."""
-
-SEED = 0
+FOLDS, SEED = 5, 0
 
 
-class Rival(NamedTuple):
-    """A simpler model on the same rows.
+class Baseline(NamedTuple):
+    """A baseline on the same rows.
 
     Attributes
     ----------
@@ -53,7 +50,7 @@ class Rival(NamedTuple):
 
 @dataclass(frozen=True)
 class Likelihoods:
-    """How likely rows are.
+    """How probable rows are.
 
     Attributes
     ----------
@@ -61,68 +58,77 @@ class Likelihoods:
         How many rows or sequences were scored, and how many were given.
     mean, error : float
         The mean log probability, and its standard error.
-    per_cell : float
-        The mean log probability of a known cell.
     impossible : int
         How many rows are impossible under the model.
-    rivals : tuple of Rival
+    baselines : tuple of Baseline
+        Those that have not seen the rows that they score: fitted to the training data, or cross-validated.
+    in_sample : tuple of Baseline
+        Those that were fitted to the very rows that they score, as the model may have been; empty where training
+        data were given, since then these rows are held out.
     learned : int
-        How many rows each of the simpler models learned from.
-    apart : bool
-        Whether these are other rows, which were given for it; else they are parts of the rows that are scored.
+        How many rows each of `baselines` was fitted to.
+    held_out : bool
+        Whether training data were given.
     absent : tuple of (str, str)
-        Simpler models that could not be learned, with the reason.
+        Baselines that could not be fitted, with the reason.
     """
 
     count: int
     given: int
     mean: float
     error: float
-    per_cell: float
     impossible: int
-    rivals: tuple[Rival, ...]
+    baselines: tuple[Baseline, ...]
+    in_sample: tuple[Baseline, ...]
     learned: int
-    apart: bool
+    held_out: bool
     absent: tuple[tuple[str, str], ...] = ()
 
 
-def likelihoods_of(given: Given, training: Given | None = None) -> Likelihoods:
-    """Return how likely rows are under the model, and under simpler ones.
-
-    These are learned from the training rows where there are some, else from each four fifths of the rows for the
-    last fifth, so that none scores what it has seen.
+def likelihoods_of(given: EvaluationData, training: EvaluationData | None = None) -> Likelihoods:
+    """Return how probable rows are under the model and under baselines.
 
     Parameters
     ----------
-    given : Given
+    given : EvaluationData
         The rows that are scored.
-    training : Given, optional
+    training : EvaluationData, optional
+        What baselines are fitted to; without it they are cross-validated on the rows, and fitted to them all.
     """
-    some = given.chosen(drawn(given.count, MOST_COMPARED, SEED))
+    some = given.chosen(sampled(given.count, MOST_COMPARED, SEED))
     own = some.log_prob()
-    rivals, absent, learned = [], [], 0
-    for name, learn in simpler_models(some):
-        try:
-            scores, learned = _scored(learn, some, training)
-        except EigentreeError as error:
-            absent.append((name, str(error)))
-            continue
-        both = np.isfinite(own) & np.isfinite(scores)
-        rivals.append(
-            Rival(name, float(scores.mean()), *_mean_and_error((own - np.where(both, scores, 0.0))[both]))
-        )
-    known = int((~some.missing).sum())
+    known = None if training is None else training.chosen(sampled(training.count, MOST_COMPARED, SEED))
+    absent: dict[str, str] = {}
+
+    def compared(score: Callable[[Learner], Floats]) -> tuple[Baseline, ...]:
+        found = []
+        for name, learn in baselines(some):
+            try:
+                with warnings.catch_warnings():
+                    # These would be about fits that nobody asked for.
+                    warnings.simplefilter("ignore")
+                    scores = score(learn)
+            except EigentreeError as error:
+                absent[name] = str(error)
+                continue
+            both = np.isfinite(own) & np.isfinite(scores)
+            ahead = _mean_and_error(own[both] - scores[both])
+            found.append(Baseline(name, float(scores.mean()), *ahead))
+        return tuple(found)
+
+    unseen = compared(lambda learn: _cross_validated(learn, some) if known is None else learn(known)(some))
+    mean, error = _mean_and_error(own)
     return Likelihoods(
         count=some.count,
         given=given.count,
-        mean=_mean_and_error(own)[0],
-        error=_mean_and_error(own)[1],
-        per_cell=float(own.sum() / known) if known else math.nan,
+        mean=mean,
+        error=error,
         impossible=int(np.isneginf(own).sum()),
-        rivals=tuple(rivals),
-        learned=learned,
-        apart=training is not None,
-        absent=tuple(absent),
+        baselines=unseen,
+        in_sample=compared(lambda learn: learn(some)(some)) if known is None else (),
+        learned=some.count - math.ceil(some.count / FOLDS) if known is None else known.count,
+        held_out=training is not None,
+        absent=tuple(absent.items()),
     )
 
 
@@ -135,26 +141,13 @@ def _mean_and_error(values: Floats) -> tuple[float, float]:
     return float(values.mean()), error
 
 
-def _scored(learn: Learner, given: Given, training: Given | None) -> tuple[Floats, int]:
-    """Return how likely each row is under a simpler model that has not seen it, and from how many that learned."""
-    with warnings.catch_warnings():
-        # They speak of fits that nobody asked for.
-        warnings.simplefilter("ignore")
-        if training is not None:
-            some = training.chosen(drawn(training.count, MOST_COMPARED, SEED))
-            return learn(some)(given), some.count
-        scores, learned = np.empty(given.count), 0
-        for rest, part in _folds(given.count):
-            scores[part] = learn(given.chosen(rest))(given.chosen(part))
-            learned = len(rest)
-        return scores, learned
-
-
-def _folds(count: int) -> Iterator[tuple[Integers, Integers]]:
-    """Yield what is learned from and what is scored, in turn."""
-    if count < 2:
+def _cross_validated(learn: Learner, given: EvaluationData) -> Floats:
+    """Return how probable each row is under a baseline that was fitted to other parts of the rows."""
+    if given.count < 2:
         raise DataError("there is one row only, and none other to learn from")
-    order = np.random.default_rng(SEED).permutation(count)
-    for part in np.array_split(order, min(FOLDS, count)):
+    order = np.random.default_rng(SEED).permutation(given.count)
+    scores = np.empty(given.count)
+    for part in np.array_split(order, min(FOLDS, given.count)):
         rest = np.setdiff1d(order, part)
-        yield rest, np.sort(part)
+        scores[np.sort(part)] = learn(given.chosen(rest))(given.chosen(np.sort(part)))
+    return scores

@@ -1,171 +1,128 @@
-"""The sections of a page that tell of the model itself: its structure, its hidden states, how it was learned."""
+"""The sections of a page about the model itself: its structure, its hidden states, how it was learned."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eigentree.markup.figures import figure, learning_figure, note_list, spectra_figure
-from eigentree.markup.html import Html, behind, element, facts_list, number, scrolling, table
-from eigentree.viz.reports.drawing import MOST_DRAWN, draw_graph, draw_junction_tree, ranks_told
-from eigentree.viz.reports.states import profile_blocks
+from eigentree.markup.charts import NumberTable
+from eigentree.markup.figures import chart_figure, learning_figure, note_list, numbers_table, spectra_figure
+from eigentree.markup.html import Html, behind, element, facts_list, number, table
+from eigentree.viz.multistart_chart import multistart_chart
+from eigentree.viz.reports.diagram_figures import diagram_figure, is_narrow
+from eigentree.viz.reports.profile_tables import profile_blocks
 
 if TYPE_CHECKING:
-    from eigentree.viz.reports.drawing import Drawn
     from eigentree.viz.reports.facts import Facts
 
 __all__ = ["learning_section", "spectra_section", "states_section", "structure_section"]
 
-MOST_LISTED = 200
-"""Most lines of a table behind a picture."""
-
-NARROW = 460
-"""Pixels of pictures that fit beside each other."""
-
-MOST_TRIED = 60
-
 
 def structure_section(facts: Facts) -> list[Html | None]:
-    """Return the graph and its junction tree as pictures, and the columns that tell most of each other."""
-    if (centre := facts.structure.centre) is not None:
-        told = (
-            f"The junction tree says no more than this: each clique is {', '.join(centre.members)} and one column, "
-            f"and all meet in {', '.join(centre.members)} ({ranks_told(centre.ranks)})."
-        )
-        drawing = draw_graph(facts.structure)
-        picture = element("div", _graph(facts, drawing), element("p", told, class_="aside"))
-        narrow = drawing is not None and drawing.width <= NARROW
-        beside = element("div", picture, _pairs(facts), class_="beside" if narrow else None)
-        return [element("p", _told_structure(facts), class_="how"), beside]
-    drawn = draw_graph(facts.structure), draw_junction_tree(facts.structure)
-    narrow = all(one is not None and one.width <= NARROW for one in drawn)
-    figures = _graph(facts, drawn[0]), _tree(facts, drawn[1])
-    pictures = element("div", *figures, class_="beside" if narrow else None)
-    return [element("p", _told_structure(facts), class_="how"), pictures, _pairs(facts)]
-
-
-def _told_structure(facts: Facts) -> str:
+    """Return the graph and its junction tree as diagrams, and the pairs of columns with most mutual information."""
+    how = "Which variables depend on each other directly, and how strongly."
     if facts.steps:
-        return f"{facts.steps} steps of the chain are drawn; all have the same tables."
-    if facts.mixed:
-        return (
+        how = f"{facts.steps} steps of the chain are drawn; all have the same tables."
+    elif facts.mixed:
+        how = (
             f"The model mixes {facts.mixed:,} trees of the same form, each with tables of its own; one is drawn, "
-            f"and strengths are means over all."
+            f"and mutual information is the mean over all."
         )
-    return "Which variables stand beside each other, and how much they have to do with each other."
-
-
-def _graph(facts: Facts, drawn: Drawn | None) -> Html:
-    structure = facts.structure
-    known = any(edge.nats is not None for edge in structure.edges)
+    known = any(nats != "–" for *_, nats in facts.graph.numbers.rows)
     caption = "Hidden variables stand in round boxes, columns in square ones. " + (
-        "Lines are the wider the more both ends tell of each other (mutual information under the model)."
+        "Edges are the wider the larger the mutual information of their ends under the model."
         if known
-        else "A spectral model has no tables of hidden variables, so all lines are of one width."
+        else "A spectral model has no tables of hidden variables, so all edges have one width."
     )
-    rows = [
-        [edge.one, edge.other, "–" if edge.nats is None else number(edge.nats)]
-        for edge in structure.edges[:MOST_LISTED]
+    graph = diagram_figure(caption, facts.graph)
+    cliques = [text for key, text in facts.tree.texts.items() if key not in facts.tree.columns]
+    if len(cliques) == 1:
+        ((_, _, _, rank),) = facts.tree.numbers.rows or [("", 0, "", "1")]
+        told = (
+            f"The junction tree is a star: each clique is {cliques[0]} and one column, and {cliques[0]} is the "
+            f"separator of all (rank {rank})."
+        )
+        first = element("div", graph, element("p", told, class_="aside"))
+        beside = element("div", first, _pairs(facts), class_="beside" if is_narrow(facts.graph) else None)
+        return [element("p", how, class_="how"), beside]
+    tree = diagram_figure(
+        "The junction tree: cliques in round boxes, columns in square ones, and on each edge its separator.",
+        facts.tree,
+    )
+    narrow = is_narrow(facts.graph) and is_narrow(facts.tree)
+    return [
+        element("p", how, class_="how"),
+        element("div", graph, tree, class_="beside" if narrow else None),
+        _pairs(facts),
     ]
-    more = _first(len(structure.edges))
-    numbers = table(f"Edges of the graph{more}", ["from", "to", "nats"], rows, words=(0, 1)) if rows else None
-    if drawn is None:
-        return figure(_too_large(len(structure.states), "variables"), numbers=numbers)
-    return figure(caption, scrolling(drawn.picture, "Graph of the model"), numbers=numbers)
-
-
-def _tree(facts: Facts, drawn: Drawn | None) -> Html:
-    structure = facts.structure
-    rows = [
-        [", ".join(one.members), len(one.cliques), f"{one.states:,}", ranks_told(one.ranks).removeprefix("rank ")]
-        for one in structure.separators[:MOST_LISTED]
-    ]
-    header = ["separator", "cliques", "joint states", "rank"]
-    more = _first(len(structure.separators))
-    numbers = table(f"Separators of the junction tree{more}", header, rows) if rows else None
-    caption = (
-        f"The junction tree: cliques in square boxes, and between them, dashed, what they share and its rank. "
-        f"Treewidth {structure.width}."
-    )
-    if drawn is None:
-        return figure(_too_large(len(structure.cliques), "cliques"), numbers=numbers)
-    return figure(caption, scrolling(drawn.picture, "Junction tree of the model"), numbers=numbers)
-
-
-def _too_large(count: int, what: str) -> str:
-    return (
-        f"{count:,} {what} are too many for a picture (the limit is {MOST_DRAWN}); the table has the first of them."
-    )
 
 
 def _pairs(facts: Facts) -> Html | None:
-    pairs = facts.structure.pairs
-    if not pairs:
+    if not facts.pairs:
         return None
-    most = max(link.nats for link in pairs) or 1.0
+    most = max(link.nats for link in facts.pairs) or 1.0
     rows = [
         [
             link.one,
             link.other,
             element("span", number(link.nats), class_="p", style=f"--p:{100 * link.nats / most:.0f}%"),
         ]
-        for link in pairs
+        for link in facts.pairs
     ]
-    return table("Columns that tell most of each other, in nats", ["column", "and", "nats"], rows, words=(0, 1))
+    return table("Columns with most mutual information, in nats", ["column", "and", "nats"], rows, words=(0, 1))
 
 
 def states_section(facts: Facts) -> list[Html | None]:
-    """Return what hidden states say about columns."""
+    """Return the profiles of hidden states, and the states of sequences."""
     how = (
-        "What each hidden state says about each column: bars are probabilities in per cent, and a dot is less than "
-        "half of one. Columns stand in the order of how much the hidden variable tells about them, and states are "
-        "numbered by size."
+        "P(label | state) of each column: bars are probabilities in per cent, and a dot is less than half of one. "
+        "Columns stand in the order of their mutual information with the hidden variable, and states are numbered "
+        "by size."
     )
-    return [element("p", how, class_="how"), profile_blocks(facts.profiles)]
+    notes = sorted({f"Hidden states: {profile.note}." for profile in facts.profiles if profile.note})
+    parts = [element("p", how, class_="how"), note_list(notes), profile_blocks(facts.profiles)]
+    if facts.states is not None:
+        caption = "The most probable states of sequences (Viterbi), a row each; those with the same end together."
+        parts.append(chart_figure(caption, facts.states))
+    return parts
 
 
 def spectra_section(facts: Facts) -> list[Html | None]:
     """Return the spectra of separators."""
     how = (
         "A separator passes on as many numbers as its rank. Where the last singular value that was kept is clear "
-        "of the noise, the rows support that rank; below it, shrinkage has to damp what is not known."
+        "of the noise, the data support that rank; below it, shrinkage damps what is not known."
     )
-    return [element("p", how, class_="how"), spectra_figure(facts.learned.spectra)]
+    return [element("p", how, class_="how"), spectra_figure(facts.fit.spectra)]
 
 
 def learning_section(facts: Facts) -> list[Html | None]:
-    """Return how the model was learned: what was clipped, started, searched and climbed."""
-    learned = facts.learned
-    parts: list[Html | None] = [note_list(learned.warnings), facts_list(learned.facts)]
-    if len(learned.history) > 1:
-        parts.append(learning_figure(learned.history, learned.validation_history, learned.unit))
-    if learned.search is not None:
-        rows = [
-            [
+    """Return how the model was learned: facts of the fit, its objective, sizes and starts that were tried."""
+    fit = facts.fit
+    if fit is None:
+        return [facts_list([("free parameters", f"{facts.parameters:,}")])]
+    parts: list[Html | None] = [note_list(fit.warnings), facts_list(fit.facts())]
+    if len(getattr(fit, "history", ())) > 1:
+        parts.append(learning_figure(fit.history, fit.validation_history, fit.unit))
+    if (search := getattr(fit, "search", None)) is not None:
+        rows = tuple(
+            (
                 str(trial.size),
                 trial.start,
                 f"{trial.parameters:,}",
                 f"{trial.passes:,}",
                 number(trial.log_likelihood, 5),
                 number(trial.validation, 5),
-            ]
-            for trial in learned.search.trials[:MOST_TRIED]
-        ]
-        header = ["size", "start", "parameters", "passes", "rows learned from", "validation rows"]
+            )
+            for trial in search.trials
+        )
+        header = ("size", "start", "parameters", "passes", "training rows", "validation rows")
         caption = "Sizes that were tried, and the mean log probability of rows"
-        parts.append(behind("The search over sizes", table(caption, header, rows, words=(0, 1))))
-    if learned.start is not None and learned.start.heats:
-        rows = [
-            [name, f"{heat.rows:,}", f"{heat.steps:,}", number(objective, 6)]
-            for heat in learned.start.heats
-            for name, objective in heat.standings
-        ][:MOST_LISTED]
-        header = ["start", f"{learned.unit}s that differ", "steps", f"objective per {learned.unit}"]
-        parts.append(behind("The race of starts", table("Starts that were raced", header, rows)))
-    if learned.start is not None and learned.start.absent:
-        told = "; ".join(f"no {name} start: {reason}" for name, reason in learned.start.absent)
+        parts.append(behind("The search over sizes", numbers_table(NumberTable(caption, header, rows, (0, 1)))))
+    start = getattr(fit, "start", None)
+    if start is not None and start.heats:
+        caption = "By how much each candidate was behind the best, after each rung."
+        parts.append(behind("The multi-start", chart_figure(caption, multistart_chart(start))))
+    if start is not None and start.absent:
+        told = "; ".join(f"no {name} start: {reason}" for name, reason in start.absent)
         parts.append(element("p", told, class_="aside"))
     return parts
-
-
-def _first(count: int) -> str:
-    return f" (the first {MOST_LISTED} of {count:,})" if count > MOST_LISTED else ""

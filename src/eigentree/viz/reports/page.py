@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from eigentree.markup.html import Html, decimals, element, joined, with_error
+from eigentree.markup.html import Html, decimals, element, joined, percent, with_error
 from eigentree.markup.style import STYLE
-from eigentree.viz.reports.data_sections import (
-    data_section,
-    likelihood_section,
-    odd_section,
-    predicted_section,
-    share_told,
-)
+from eigentree.viz.reports.data_sections import anomaly_section, data_section, likelihood_section, masked_section
 from eigentree.viz.reports.model_sections import (
     learning_section,
     spectra_section,
@@ -24,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eigentree.viz.reports.facts import Facts
+    from eigentree.viz.reports.likelihoods import Baseline
 
 __all__ = ["headline", "page"]
 
@@ -49,13 +44,13 @@ def page(facts: Facts, title: str, date: str, source: str | None) -> str:
     """
     sections = _sections(facts, source)
     links = [element("li", element("a", each.heading, href=f"#{each.key}")) for each in sections]
-    told = [facts.kind, *([source] if source else []), date, f"eigentree {facts.version}"]
+    texts = [facts.kind, *([source] if source else []), date, f"eigentree {facts.version}"]
     body = element(
         "body",
         element("a", "Skip to the report", href="#report", class_="skip"),
         element(
             "header",
-            element("p", *_apart(told), class_="kicker"),
+            element("p", *_apart(texts), class_="kicker"),
             element("h1", title),
             element("p", findings(facts)),
             glance(facts),
@@ -76,15 +71,15 @@ def page(facts: Facts, title: str, date: str, source: str | None) -> str:
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
 
 
-def _apart(told: Sequence[str]) -> list[object]:
+def _apart(texts: Sequence[str]) -> list[object]:
     """Return texts with dots between them, each in one line."""
-    first, *rest = (element("span", text) for text in told)
+    first, *rest = (element("span", text) for text in texts)
     return [first, *(part for text in rest for part in (" · ", text))]
 
 
 def headline(facts: Facts) -> str:
     """Return what the model is, in a few words."""
-    hidden, columns = facts.structure.hidden, len(facts.columns)
+    columns = len(facts.columns)
     if facts.steps:
         channels = f"{columns} channels" if columns > 1 else "one channel"
         states = " × ".join(str(len(profile.states)) for profile in facts.profiles)
@@ -93,76 +88,72 @@ def headline(facts: Facts) -> str:
     above = f"{columns} columns" if columns != 1 else "one column"
     if facts.mixed:
         return f"A mixture of {facts.mixed:,} trees above {above}"
-    if not hidden:
+    if not facts.hidden:
         return f"A model of {above}, without hidden variables"
-    if len(hidden) == 1:
-        return f"One hidden variable with {facts.structure.states[hidden[0]]} states above {above}"
-    return f"{len(hidden)} hidden variables above {above}"
+    if len(facts.hidden) == 1:
+        return f"One hidden variable with {next(iter(facts.hidden.values()))} states above {above}"
+    return f"{len(facts.hidden)} hidden variables above {above}"
 
 
 def findings(facts: Facts) -> str:
-    """Return what matters most, in a few sentences."""
-    said = []
-    if facts.likelihoods is not None:
-        for rival in facts.likelihoods.rivals:
-            if rival.ahead != rival.ahead:
-                continue
-            clear = abs(rival.ahead) > 2 * rival.error
-            which = "likelier" if rival.ahead > 0 else "less likely"
-            name = f"than {'a ' if 'chain' in rival.name or 'tree' in rival.name else ''}{rival.name}"
-            size = f"{with_error(abs(rival.ahead), rival.error)} nats"
-            said.append(
-                f"{size} {which} {name} would" if clear else f"as likely as {name.removeprefix('than ')} would"
-            )
-    text = f"The model finds a {facts.unit} {', and '.join(said)}. " if said else ""
-    if facts.predicted is not None:
+    """Return what matters most, in a few sentences; models are compared on the same footing."""
+    text, found, unit = "", facts.likelihoods, facts.unit
+    if found is not None:
+        footing = (
+            (f"On held-out {unit}s", "", found.baselines)
+            if found.held_out
+            else (f"If it was fitted to these {unit}s", ", fitted to them too (in-sample)", found.in_sample),
+            (
+                f"If these {unit}s are held out",
+                ", cross-validated on them",
+                () if found.held_out else found.baselines,
+            ),
+        )
+        for condition, how, baselines in footing:
+            if compared := [_compared(one) for one in baselines if one.ahead == one.ahead]:
+                text += f"{condition}, the log probability of a {unit} is {', and '.join(compared)}{how}. "
+    if facts.masked is not None:
         text += (
-            f"Of cells that are hidden from it, it gets {share_told(facts.predicted.right)} right; the most "
-            f"frequent labels would be right in {share_told(facts.predicted.usual)}. "
+            f"Its accuracy on masked cells is {percent(facts.masked.accuracy)}; that of the most frequent labels "
+            f"{percent(facts.masked.usual)}. "
         )
     if facts.data is None:
-        text += (
-            f"No {facts.unit}s were given, so likelihoods, predictions, calibration and odd {facts.unit}s are left "
-            f"out. "
-        )
+        text += f"No {unit}s were given, so likelihoods, masked cells, calibration and anomalies are left out. "
     return text.strip()
+
+
+def _compared(one: Baseline) -> str:
+    name = f"{'a ' if 'chain' in one.name or 'tree' in one.name else ''}{one.name}"
+    # A difference without an error, of one row, is no finding.
+    if not abs(one.ahead) > 2 * one.error:
+        return f"about that of {name}"
+    size = f"{with_error(abs(one.ahead), one.error)} nats"
+    return f"{size} {'above' if one.ahead > 0 else 'below'} that of {name}"
 
 
 def glance(facts: Facts) -> Html:
     """Return the figures that matter most."""
     cards: list[tuple[str, str, str]] = [("channels" if facts.steps else "columns", f"{len(facts.columns):,}", "")]
     if not facts.steps:
-        states = sorted({facts.structure.states[name] for name in facts.structure.hidden})
-        told = (
-            f"{states[0]} to {states[-1]} states"
-            if len(states) > 1
-            else f"{states[0]} states each"
-            if states
-            else ""
-        )
-        told = told.removesuffix(" each") if len(facts.structure.hidden) == 1 else told
-        cards.append(("hidden variables", f"{len(facts.structure.hidden):,}", told))
+        sizes = sorted(set(facts.hidden.values()))
+        states = f"{sizes[0]} to {sizes[-1]} states" if len(sizes) > 1 else f"{sizes[0]} states" if sizes else ""
+        each = " each" if len(sizes) == 1 < len(facts.hidden) else ""
+        cards.append(("hidden variables", f"{len(facts.hidden):,}", states + each))
     elif facts.profiles:
         cards.append(("hidden states", " × ".join(str(len(profile.states)) for profile in facts.profiles), ""))
-    if facts.learned.parameters is not None:
-        cards.append(("free parameters", f"{facts.learned.parameters:,}", ""))
+    if facts.parameters is not None:
+        cards.append(("free parameters", f"{facts.parameters:,}", ""))
     if facts.data is not None:
         steps = "" if facts.data.steps is None else f"{facts.data.steps:,} steps"
         cards.append((f"{facts.unit}s given", f"{facts.data.count:,}", steps))
-        share = facts.data.missing / max(facts.data.cells, 1)
-        cards.append(("missing cells", share_told(share), ""))
+        cards.append(("missing cells", percent(facts.data.missing / max(facts.data.cells, 1)), ""))
     if facts.likelihoods is not None:
-        told = f"nats; ± {decimals(2 * facts.likelihoods.error, 2)} (two standard errors)"
-        cards.append((f"log probability of a {facts.unit}", decimals(facts.likelihoods.mean, 2), told))
-    if facts.predicted is not None:
-        cards.append(
-            (
-                "hidden cells right",
-                share_told(facts.predicted.right),
-                f"{share_told(facts.predicted.usual)} by most frequent labels",
-            )
-        )
-        cards.append(("calibration gap", f"{100 * facts.predicted.gap:.1f}", "points, on the average"))
+        more = f"nats; ± {decimals(2 * facts.likelihoods.error, 2)} (two standard errors)"
+        cards.append((f"log probability of a {facts.unit}", decimals(facts.likelihoods.mean, 2), more))
+    if facts.masked is not None:
+        more = f"{percent(facts.masked.usual)} by most frequent labels"
+        cards.append(("accuracy on masked cells", percent(facts.masked.accuracy), more))
+        cards.append(("calibration error", f"{100 * facts.masked.calibration_error:.1f}", "points, on the average"))
     made = [
         element(
             "div",
@@ -178,14 +169,14 @@ def _sections(facts: Facts, source: str | None) -> list[Section]:
     found = [Section("structure", "Structure", structure_section(facts))]
     if facts.profiles:
         found.append(Section("states", "Hidden states", states_section(facts)))
-    if facts.learned.spectra:
+    if getattr(facts.fit, "spectra", ()):
         found.append(Section("spectra", "Spectra", spectra_section(facts)))
     if facts.likelihoods is not None:
         found.append(Section("likelihood", "Likelihood", likelihood_section(facts, facts.likelihoods)))
-    if facts.predicted is not None:
-        found.append(Section("predictions", "Predictions", predicted_section(facts, facts.predicted)))
-    if facts.odd:
-        found.append(Section("surprising", f"Surprising {facts.unit}s", odd_section(facts)))
+    if facts.masked is not None:
+        found.append(Section("masked", "Masked cells", masked_section(facts, facts.masked)))
+    if facts.anomalies:
+        found.append(Section("anomalies", "Anomalies", anomaly_section(facts)))
     if facts.data is not None:
         found.append(Section("data", "Data", data_section(facts, source)))
     found.append(Section("learning", "How it was learned", learning_section(facts)))

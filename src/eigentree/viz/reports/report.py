@@ -13,9 +13,9 @@ from eigentree.checks import our_arithmetic
 from eigentree.data.whole_files import write_whole
 from eigentree.errors import FileError, ParameterError, quoted
 from eigentree.kernels.compiling import announced
-from eigentree.viz.reports.adapters import subject_of
+from eigentree.viz.reports.adapters import adapter_of
+from eigentree.viz.reports.evaluation_data import evaluation_data
 from eigentree.viz.reports.facts import Facts, facts_of
-from eigentree.viz.reports.given import given_to
 from eigentree.viz.reports.page import headline, page
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Report:
     Attributes
     ----------
     facts : Facts
-        All that is told, as values.
+        All that is on the page, as values.
     title : str
     date : str
     source : str or None
@@ -69,9 +69,9 @@ class Report:
         write_whole(path, lambda file: file.write(self.html.encode()))
 
     def __repr__(self) -> str:
-        told = self.title if self.source is None else f"{self.title}, {self.source}"
+        title = self.title if self.source is None else f"{self.title}, {self.source}"
         size = len(self.html.encode()) / 1000
-        return f"<Report: {told}, {size:,.0f} kB; save it, or show it in a notebook>"
+        return f"<Report: {title}, {size:,.0f} kB; save it, or show it in a notebook>"
 
     def _repr_html_(self) -> str:
         # A document of its own, so that neither the notebook's style nor this one's touches the other.
@@ -97,18 +97,19 @@ def report(
 ) -> Report:
     """Return a page about a model: its structure, its hidden states, how it was learned, and how it does on rows.
 
-    Rows, or sequences, should be others than those that were learned from. Labels among them that the model never
-    saw are missing cells, and are told. Where there are many rows, some are drawn by a fixed seed, and the page
-    says how many; so the same model and rows give the same page.
+    Rows, or sequences, are best held out from the fit; then give the model's training data too. Labels among them
+    that the model never saw are missing cells, and are listed. Where there are many rows, some are sampled by a
+    fixed seed, and the page says how many; so the same model and rows give the same page.
 
     Parameters
     ----------
     model : LatentNetwork, or a fitted estimator of rows or sequences
     X : array-like, a data frame, rows of letters, or sequences as `fit` takes them, optional
-        Without any, likelihoods, predictions, calibration and odd rows are left out.
+        Without any, likelihoods, masked cells, calibration and anomalies are left out.
     training : of the same kind as X, optional
-        What simpler models (independent columns, a Chow-Liu tree; of sequences independent cells, Markov chains)
-        are learned from; by default from each four fifths of `X` for the last fifth.
+        What baselines (independent columns, a Chow-Liu tree; of sequences independent cells, Markov chains) are
+        fitted to. Without it they are compared on both footings: fitted to `X` as the model may have been
+        (in-sample), and cross-validated on `X`.
     lengths, training_lengths : array-like of int, optional
         How many steps of `X`, and of `training`, belong to each sequence.
     names : sequence, optional
@@ -140,11 +141,11 @@ def report(
     if X is None:
         for name, value in (("training", training), ("lengths", lengths), ("names", names)):
             if value is not None:
-                raise ParameterError(f"{name} is about rows that are looked at, so it needs X; give X too")
-    subject = subject_of(model)
-    given = None if X is None else given_to(subject, X, lengths, names)
-    known = None if training is None else given_to(subject, training, training_lengths)
-    facts = facts_of(subject, given, known)
+                raise ParameterError(f"{name} is about rows to evaluate, so it needs X; give X too")
+    adapter = adapter_of(model)
+    given = None if X is None else evaluation_data(adapter, X, lengths, names)
+    known = None if training is None else evaluation_data(adapter, training, training_lengths)
+    facts = facts_of(adapter, given, known)
     day = datetime.date.today() if date is None else date
     return Report(facts, title or headline(facts), day if isinstance(day, str) else day.isoformat(), source)
 

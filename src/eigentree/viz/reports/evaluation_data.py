@@ -1,4 +1,4 @@
-"""The rows or sequences that a report looks at: their cells, what is missing, labels that the model never saw."""
+"""The rows or sequences that a report evaluates a model on: codes, missing cells, unseen labels, masked cells."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from eigentree.data.columns import Columns
     from eigentree.data.labels import Meaning
     from eigentree.data.table import Table
-    from eigentree.viz.reports.adapters import Subject
+    from eigentree.viz.reports.adapters import ModelAdapter
 
-__all__ = ["Cells", "Given", "Unseen", "drawn", "given_to"]
+__all__ = ["EvaluationData", "MaskedCells", "UnseenLabel", "evaluation_data", "sampled"]
 
 MOST_SCORED = 2_000_000
 """Most steps that are scored to predict cells of sequences."""
 
 
-class Unseen(NamedTuple):
+class UnseenLabel(NamedTuple):
     """A label that the model never saw.
 
     Attributes
@@ -50,8 +50,8 @@ class Unseen(NamedTuple):
     cells: int
 
 
-class Cells(NamedTuple):
-    """Known cells that were hidden, and what the model says of each from the other cells.
+class MaskedCells(NamedTuple):
+    """Known cells that were masked, and what the model predicts for each from the other cells.
 
     Attributes
     ----------
@@ -60,43 +60,43 @@ class Cells(NamedTuple):
     step : array of int
         Which of its steps; 0 in rows.
     column, code : array of int
-    likeliest : array of int
-        The code that the model finds likeliest.
-    right, highest : array of float
-        The probability of the cell's own code, and of the likeliest.
+    predicted : array of int
+        The most probable code.
+    proba, highest : array of float
+        The probability of the cell's own code, and of the most probable one.
     """
 
     unit: Integers
     step: Integers
     column: Integers
     code: Integers
-    likeliest: Integers
-    right: Floats
+    predicted: Integers
+    proba: Floats
     highest: Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class EvaluationData:
     """Rows, or sequences, as codes of a model's columns; labels that it never saw are missing cells.
 
     Attributes
     ----------
-    subject : Subject
+    adapter : ModelAdapter
     columns : Columns
     codes : array of int, shape (rows, columns), or (steps, channels)
     starts : array of int or None
         Where sequences begin; None for rows.
     names : sequence
-        What the rows are called, by which people find them.
-    unseen : tuple of Unseen
+        What the rows or sequences are called.
+    unseen : tuple of UnseenLabel
     """
 
-    subject: Subject
+    adapter: ModelAdapter
     columns: Columns
     codes: Codes
     starts: Integers | None
     names: Sequence[Any]
-    unseen: tuple[Unseen, ...]
+    unseen: tuple[UnseenLabel, ...]
 
     @property
     def count(self) -> int:
@@ -115,7 +115,7 @@ class Given:
         assert self.starts is not None
         return Sequences(self.columns, self.codes, self.starts)
 
-    def chosen(self, units: Integers) -> Given:
+    def chosen(self, units: Integers) -> EvaluationData:
         """Return some of the rows or sequences, by their numbers."""
         names = [self.names[unit] for unit in units.tolist()]
         if self.starts is None:
@@ -124,29 +124,34 @@ class Given:
         return replace(self, codes=some.codes, starts=some.starts, names=names)
 
     def log_prob(self) -> Floats:
-        """Return the log probability of each row or sequence, missing cells summed out."""
-        asked = self.subject.asked
+        """Return the log probability of each row or sequence, missing cells marginalised out."""
         if self.starts is not None:
-            found: Floats = asked.model_.log_prob(self.sequences)
+            found: Floats = self._model.log_prob(self.sequences)
             return found
-        scores: Floats = _row_model(asked).log_prob(Rows.of_codes(self.codes, self.columns))[0]
+        scores: Floats = self._model.log_prob(Rows.of_codes(self.codes, self.columns))[0]
         return scores
 
-    def hidden_cells(self, most: int, seed: int = 0) -> Cells:
-        """Return what the model says of known cells when they are hidden, each from all others of its row.
+    @property
+    def _model(self) -> Any:
+        """What answers queries about codes."""
+        model = self.adapter.model
+        return model.model_ if hasattr(model, "model_") else model.model
+
+    def masked_cells(self, most: int, seed: int = 0) -> MaskedCells:
+        """Return what the model predicts for known cells, each masked in turn, from all others of its row.
 
         Parameters
         ----------
         most : int
-            How many cells at most: whole rows, and single cells of sequences, which are drawn.
+            How many cells at most: whole rows, and single cells of sequences, which are sampled.
         seed : int
         """
         return self._of_rows(most, seed) if self.starts is None else self._of_sequences(most, seed)
 
-    def _of_rows(self, most: int, seed: int) -> Cells:
-        units = drawn(self.count, max(1, most // len(self.columns.names)), seed)
+    def _of_rows(self, most: int, seed: int) -> MaskedCells:
+        units = sampled(self.count, max(1, most // len(self.columns.names)), seed)
         codes = np.asfortranarray(self.codes[units])
-        tables = _row_model(self.subject.asked).distributions(codes, range(codes.shape[1]))
+        tables = self._model.distributions(codes, range(codes.shape[1]))
         parts = []
         for column, (proba, _) in enumerate(tables):
             known = np.flatnonzero(codes[:, column] < self.columns.states[column])
@@ -154,15 +159,15 @@ class Given:
             parts.append(_cells(units[known], np.zeros(len(known), np.int64), column, own, proba[known]))
         return _merged(parts)
 
-    def _of_sequences(self, most: int, seed: int) -> Cells:
+    def _of_sequences(self, most: int, seed: int) -> MaskedCells:
         sequences = self.sequences
         steps, channels = np.nonzero(~self.missing)
         numbers = np.repeat(np.arange(self.count), sequences.lengths)
-        picked = drawn(len(steps), most, seed)
+        picked = sampled(len(steps), most, seed)
         # Each state of a cell is a sequence of its own, scored whole.
         work = sequences.lengths[numbers[steps[picked]]] * np.array(self.columns.states)[channels[picked]]
         if work.sum() > MOST_SCORED:
-            picked = drawn(len(steps), max(1, int(MOST_SCORED / work.mean())), seed)
+            picked = sampled(len(steps), max(1, int(MOST_SCORED / work.mean())), seed)
         steps, channels = steps[picked], channels[picked]
         parts = []
         for channel, states in enumerate(self.columns.states):
@@ -176,25 +181,27 @@ class Given:
             codes = trial.codes.copy(order="F")
             for state in range(states):
                 codes[trial.starts[:-1] + own, channel] = state
-                log_prob[:, state] = self.subject.asked.model_.log_prob(replace(trial, codes=codes))
+                log_prob[:, state] = self._model.log_prob(replace(trial, codes=codes))
             code = self.codes[at, channel].astype(np.int64)
             parts.append(_cells(units, own, channel, code, _normalised(log_prob)))
         return _merged(parts)
 
 
-def drawn(count: int, most: int, seed: int) -> Integers:
-    """Return the numbers of all that there are, or of as many as that, drawn at random, in their order."""
+def sampled(count: int, most: int, seed: int) -> Integers:
+    """Return the numbers of all that there are, or of a random sample of so many, in their order."""
     if count <= most:
         return np.arange(count)
     return np.sort(np.random.default_rng(seed).choice(count, most, replace=False))
 
 
-def given_to(subject: Subject, X: Any, lengths: Any = None, names: Sequence[Any] | None = None) -> Given:
-    """Return the rows or sequences that are given, as the model reads them.
+def evaluation_data(
+    adapter: ModelAdapter, X: Any, lengths: Any = None, names: Sequence[Any] | None = None
+) -> EvaluationData:
+    """Return rows or sequences as the model reads them.
 
     Parameters
     ----------
-    subject : Subject
+    adapter : ModelAdapter
     X : rows or sequences, as its estimator takes them
     lengths : array-like of int, optional
     names : sequence, optional
@@ -206,13 +213,13 @@ def given_to(subject: Subject, X: Any, lengths: Any = None, names: Sequence[Any]
         When they do not fit its columns, or come in batches.
     """
     if is_stream(X):
-        raise DataError("a report looks at rows in memory, not at a stream; read some of them first")
-    columns = subject.columns.reading("missing")
+        raise DataError("a report evaluates rows in memory, not a stream; read some of them first")
+    columns = adapter.columns.reading("missing")
     starts: Integers | None = None
-    unseen: tuple[Unseen, ...] = ()
+    unseen: tuple[UnseenLabel, ...] = ()
     called: Sequence[Any]
-    if subject.steps:
-        telling = telling_columns(subject.asked, X)
+    if adapter.steps:
+        telling = telling_columns(adapter.model, X)
         sequences = Sequences.of(X, columns, lengths, *telling)
         codes, starts, called = sequences.codes, sequences.starts, range(sequences.count)
         if not isinstance(X, Sequences):
@@ -224,10 +231,10 @@ def given_to(subject: Subject, X: Any, lengths: Any = None, names: Sequence[Any]
         called = row_labels(X, len(codes))
         if not isinstance(X, Rows):
             unseen = _unseen(table_of(X), columns)
-    given = Given(subject, columns, codes, starts, called if names is None else _listed(names), unseen)
-    if len(given.names) != given.count:
-        raise DataError(f"there are {len(given.names)} names, but {given.count} {subject.unit}s; name each of them")
-    return given
+    data = EvaluationData(adapter, columns, codes, starts, called if names is None else _listed(names), unseen)
+    if len(data.names) != data.count:
+        raise DataError(f"there are {len(data.names)} names, but {data.count} {adapter.unit}s; name each of them")
+    return data
 
 
 def _listed(names: Any) -> list[Any]:
@@ -237,14 +244,9 @@ def _listed(names: Any) -> list[Any]:
         raise ParameterError(f"names are what rows or sequences are called, not {quoted(names)}") from None
 
 
-def _row_model(asked: Any) -> Any:
-    """Return what answers about rows of codes."""
-    return asked.model_ if hasattr(asked, "model_") else asked.model
-
-
-def _unseen(table: Table, columns: Columns) -> tuple[Unseen, ...]:
+def _unseen(table: Table, columns: Columns) -> tuple[UnseenLabel, ...]:
     """Return the labels that columns do not have, with how many cells hold each, in the order of the columns."""
-    found: list[Unseen] = []
+    found: list[UnseenLabel] = []
     described = zip(columns.names, columns.meanings, columns.states, strict=True)
     for place, (name, meaning, states) in zip(
         table.places(columns.names, None, columns.named), described, strict=True
@@ -253,7 +255,7 @@ def _unseen(table: Table, columns: Columns) -> tuple[Unseen, ...]:
         if isinstance(cells, Written):
             cells = read_as(cells, meaning)
         counted = Counter(_unknown(cells, meaning, states))
-        found += [Unseen(name, label, count) for label, count in sorted(counted.items())]
+        found += [UnseenLabel(name, label, count) for label, count in sorted(counted.items())]
     return tuple(found)
 
 
@@ -274,22 +276,22 @@ def _unknown(cells: Any, meaning: Meaning | None, states: int) -> list[str]:
     return [str(cell) for cell in cells[odd].tolist()]
 
 
-def _cells(units: Integers, steps: Integers, column: int, codes: Integers, proba: Floats) -> Cells:
+def _cells(units: Integers, steps: Integers, column: int, codes: Integers, proba: Floats) -> MaskedCells:
     places = np.arange(len(codes))
-    likeliest = proba.argmax(axis=1) if len(codes) else np.empty(0, np.int64)
+    best = proba.argmax(axis=1) if len(codes) else np.empty(0, np.int64)
     which = np.full(len(codes), column)
-    return Cells(units, steps, which, codes, likeliest, proba[places, codes], proba[places, likeliest])
+    return MaskedCells(units, steps, which, codes, best, proba[places, codes], proba[places, best])
 
 
-def _merged(parts: Sequence[Cells]) -> Cells:
+def _merged(parts: Sequence[MaskedCells]) -> MaskedCells:
     if not parts:
         empty, none = np.empty(0, np.int64), np.empty(0)
-        return Cells(empty, empty, empty, empty, empty, none, none)
-    return Cells(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+        return MaskedCells(empty, empty, empty, empty, empty, none, none)
+    return MaskedCells(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
 def _normalised(log_prob: Floats) -> Floats:
-    """Return distributions in proportion to probabilities; even ones where all are impossible."""
+    """Return distributions in proportion to probabilities; uniform ones where all are impossible."""
     peak = log_prob.max(axis=1, keepdims=True)
     lost = np.isneginf(peak)
     table = np.exp(np.where(lost, 0.0, log_prob) - np.where(lost, 0.0, peak))

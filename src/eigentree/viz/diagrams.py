@@ -1,0 +1,372 @@
+"""Graphs, junction trees and transitions as boxes and the edges between them: described once, then placed.
+
+Lengths are those of a letter's size (em) until a renderer says how large that is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import permutations
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from eigentree.errors import ParameterError
+from eigentree.markup.charts import Curve, NumberTable, Scene, TextBox, counted, shown_name
+from eigentree.markup.html import number
+from eigentree.models.spectral import SpectralJunctionTree
+from eigentree.viz.layout import Box, Layout, laid_out
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from eigentree.markup.charts import XY
+    from eigentree.models.profiles import Profile
+    from eigentree.structures.graph import LatentGraph
+    from eigentree.structures.junction_tree import JunctionTree
+
+__all__ = [
+    "ROW",
+    "Diagram",
+    "Edge",
+    "EdgeRank",
+    "edge_ranks",
+    "graph_diagram",
+    "laid_out_diagram",
+    "placed_scene",
+    "transition_diagram",
+    "tree_diagram",
+]
+
+ROW, PADDING, BEND = 2.1, 0.45, 3.2
+"""Between two rows, around a text in its box, and for the bend of an edge."""
+
+SMALL = 0.875
+"""Letters on edges are smaller than those in boxes."""
+
+BOW = 0.14
+"""How far an edge that is no branch of a tree bends aside, as a share of its length."""
+
+THIN, THICK = 0.075, 0.6
+"""Width of an edge without strength, and of the strongest."""
+
+MOST_STATES = 12
+"""States of a diagram of transitions; more are a tangle."""
+
+FAINTEST = 0.05
+"""Transitions less probable than this share of the most probable one are left out."""
+
+
+class Edge(NamedTuple):
+    """An edge: its ends, its share of the largest width, a text on it, and whether it is dashed."""
+
+    one: str
+    other: str
+    share: float = 0.1
+    text: str = ""
+    dashed: bool = False
+
+
+class EdgeRank(NamedTuple):
+    """What a spectral model has learned of an edge: its rank, and whether noise alone reaches as far."""
+
+    rank: int
+    weak: bool
+
+
+@dataclass(frozen=True)
+class Diagram:
+    """Boxes, and edges between them.
+
+    Attributes
+    ----------
+    title, description : str
+    texts : mapping of str to str
+        What stands in each box, by its key.
+    columns : frozenset of str
+        The boxes that are columns; the others are hidden.
+    edges : tuple of Edge
+    numbers : NumberTable
+    arrows : bool
+        Whether edges have a direction that matters.
+    ring : bool
+        Whether boxes stand in a ring, else as a tree from its middle.
+    legend : tuple of (str, str or float)
+        Names of roles of boxes, and of widths of edges.
+    """
+
+    title: str
+    description: str
+    texts: Mapping[str, str]
+    columns: frozenset[str]
+    edges: tuple[Edge, ...]
+    numbers: NumberTable
+    arrows: bool = False
+    ring: bool = False
+    legend: tuple[tuple[str, str | float], ...] = ()
+
+
+def graph_diagram(graph: LatentGraph, strengths: Mapping[tuple[str, str], float], mixed: str = "") -> Diagram:
+    """Return the graph of a model, edges the wider the more their ends share of each other.
+
+    Parameters
+    ----------
+    graph : LatentGraph
+    strengths : mapping of (str, str) to float
+        Mutual information of both ends of each edge; empty where it is not known.
+    mixed : str
+        What the title says of a mixture of such graphs.
+    """
+    largest = max(strengths.values(), default=0.0)
+    ranked = sorted(graph.edges, key=lambda edge: -strengths.get(edge, 0.0))
+    known = [(one, other, number(strengths[one, other]) if strengths else "–") for one, other in ranked]
+    title = f"{counted(len(graph.observed), 'column')}, {counted(len(graph.hidden), 'hidden variable')}{mixed}"
+    strongest = "; ".join(f"{one} and {other}, {nats} nats" for one, other, nats in known[:5] if largest > 0)
+    kinds = [("column", "column"), ("hidden variable", "hidden")][: 2 if graph.hidden else 1]
+    widths = [(f"{share * largest:.2g} nats", share) for share in (1.0, 0.25) if largest > 0]
+    return Diagram(
+        title=title,
+        description=f"{title}, {counted(len(ranked), 'edge')}." + f" Strongest: {strongest}." * bool(strongest),
+        texts={name: shown_name(name) for name in graph.names},
+        columns=frozenset(graph.observed),
+        edges=tuple(Edge(*edge, share=strengths[edge] / largest if largest > 0 else 0.1) for edge in graph.edges),
+        numbers=NumberTable("Edges of the graph", ("from", "to", "nats"), tuple(known), (0, 1)),
+        arrows=graph.directed and any(len(graph.parents(name)) > 1 for name in graph.names),
+        legend=(*kinds, *widths),
+    )
+
+
+def tree_diagram(tree: JunctionTree, bonds: Mapping[frozenset[str], EdgeRank]) -> Diagram:
+    """Return a junction tree: cliques, columns at the ends, and separators on the edges.
+
+    Parameters
+    ----------
+    tree : JunctionTree
+    bonds : mapping of frozenset of str to EdgeRank
+        What was learned of edges, by the columns beyond each.
+    """
+    nodes, states = tree.nodes, tree.graph.states
+    of = list(range(len(nodes)))
+    for place, node in enumerate(nodes):
+        # Cliques that were split because many meet there are one; parents stand before their children.
+        if node.parent >= 0 and node.observed is None and set(node.clique) == set(nodes[node.parent].clique):
+            of[place] = of[node.parent]
+    texts, columns, edges = {}, set(), []
+    ranks: dict[tuple[str, ...], list[int]] = {}
+    for place, node in enumerate(nodes):
+        if of[place] != place:
+            continue
+        key = node.observed if node.observed is not None else f"clique {place}"
+        # Parts of a graph that are independent meet at an empty clique.
+        texts[key] = shown_name(node.observed or ", ".join(node.clique) or "∅")
+        if node.observed is not None:
+            columns.add(key)
+        if node.parent >= 0:
+            bond = bonds.get(frozenset(tree.inside(place)))
+            size = math.prod(states[name] for name in node.separator)
+            ranks.setdefault(node.separator, []).append(size if bond is None else bond.rank)
+            names = shown_name(", ".join(node.separator), 36) if node.separator else "independent"
+            told = f": {counted(size, 'state')}" if bond is None else f": rank {bond.rank} of {size}"
+            weak = bond is not None and bond.weak
+            edges.append(Edge(f"clique {of[node.parent]}", key, 0.12, names + told * bool(node.separator), weak))
+    cliques = len(texts) - len(columns)
+    largest = max(math.prod(states[name] for name in node.clique) for node in nodes)
+    rows = [
+        (", ".join(names), len(found), f"{math.prod(states[name] for name in names):,}", _between(found))
+        for names, found in ranks.items()
+        if names
+    ]
+    title = (
+        f"junction tree: {counted(cliques, 'clique')} above {counted(len(columns), 'column')}, "
+        f"at most {counted(largest, 'joint state')}"
+    )
+    return Diagram(
+        title=title,
+        description=f"{title}, treewidth {tree.width}.",
+        texts=texts,
+        columns=frozenset(columns),
+        edges=tuple(edges),
+        numbers=NumberTable(
+            "Separators of the junction tree", ("separator", "edges", "joint states", "rank"), tuple(rows)
+        ),
+        legend=(("column", "column"), ("clique", "hidden"))[: 2 if cliques else 1],
+    )
+
+
+def edge_ranks(model: object) -> dict[frozenset[str], EdgeRank]:
+    """Return what a spectral model has learned of each edge, by the columns beyond it; of others nothing."""
+    if not isinstance(model, SpectralJunctionTree):
+        return {}
+    # Where it was not fitted, this says so.
+    assert model.graph_
+    nodes = model.plan_.nodes
+    beyond: list[set[str]] = [set() if node.observed is None else {node.observed} for node in nodes]
+    for place in reversed(range(len(nodes))):
+        if nodes[place].parent >= 0:
+            beyond[nodes[place].parent] |= beyond[place]
+    edges = [place for place, node in enumerate(nodes) if node.parent >= 0]
+    return {
+        frozenset(beyond[place]): EdgeRank(report.rank, report.weak)
+        for place, report in zip(edges, model.report_.separators, strict=True)
+    }
+
+
+def transition_diagram(profile: Profile) -> Diagram:
+    """Return where the states of a chain of order 1 lead.
+
+    Raises
+    ------
+    ParameterError
+        When the order is higher, or there are too many states.
+    """
+    assert profile.transitions is not None
+    moves = profile.transitions.array
+    count = len(moves)
+    if moves.ndim > 2:
+        raise ParameterError(
+            "transitions are drawn of order 1; those of a higher one are in tables_['transitions']"
+        )
+    if count > MOST_STATES:
+        raise ParameterError(f"transitions are drawn of at most {MOST_STATES} states, not of {count}")
+    pairs = [pair for pair in permutations(range(count), 2) if moves[pair] > 0]
+    largest = max((moves[pair] for pair in pairs), default=0.0)
+    kept = [pair for pair in pairs if moves[pair] >= FAINTEST * largest]
+    which = "states" if profile.name == "state" else f"the states of {profile.name}"
+    rarer = f"; {counted(len(pairs) - len(kept), 'rarer one')} left out" if len(kept) < len(pairs) else ""
+    rows = [(f"after {state}", *(f"{share:.3f}" for share in moves[state])) for state in range(count)]
+    return Diagram(
+        title=f"transitions of {which}, by step{rarer}",
+        description="; ".join(f"from {one} to {other} {moves[one, other]:.2g}" for one, other in kept) or "None.",
+        texts={f"state {k}": f"state {k}\nstays {moves[k, k]:.2f}" for k in range(count)},
+        columns=frozenset(),
+        edges=tuple(
+            Edge(f"state {one}", f"state {other}", float(moves[one, other] / largest), _told(moves[one, other]))
+            for one, other in kept
+        ),
+        numbers=NumberTable("Transition probabilities", ("", *(f"to {k}" for k in range(count))), tuple(rows)),
+        arrows=True,
+        ring=True,
+    )
+
+
+def laid_out_diagram(diagram: Diagram, width: Callable[[str], float]) -> Layout:
+    """Return where the boxes of a diagram stand, given how wide texts are (em)."""
+    widths = {key: width(text) + 2 * PADDING for key, text in diagram.texts.items()}
+    if not diagram.ring:
+        gap = BEND + max((width(edge.text) * SMALL + 1.0 for edge in diagram.edges if edge.text), default=0.0)
+        return laid_out(((edge.one, edge.other) for edge in diagram.edges), widths, gap)
+    radius = max(3.0, 0.9 * len(widths)) if len(widths) > 1 else 0.0
+    boxes = {}
+    for place, (key, wide) in enumerate(widths.items()):
+        angle = math.pi / 2 - 2 * math.pi * place / len(widths)
+        middle = 1.35 * ROW * radius * math.cos(angle)
+        boxes[key] = Box(middle - wide / 2, middle + wide / 2, 0.5 + radius * (1 - math.sin(angle)))
+    return Layout(boxes, [], 2 * radius + 2)
+
+
+def placed_scene(
+    diagram: Diagram, layout: Layout, width: Callable[[str], float], scale: tuple[float, float], font: float
+) -> Scene:
+    """Return the boxes and curves of a diagram as they are drawn.
+
+    Parameters
+    ----------
+    diagram : Diagram
+    layout : Layout
+    width : callable
+        How wide texts are (em).
+    scale : (float, float)
+        How large an em is between boxes, across and down.
+    font : float
+        How large it is in texts.
+    """
+    roles = "hidden", "column"
+    boxes = {
+        key: _placed(TextBox(key, text, roles[key in diagram.columns], *layout.boxes[key]), scale, font)
+        for key, text in diagram.texts.items()
+    }
+    branches = set(layout.branches)
+    curves = []
+    for edge in diagram.edges:
+        one, other = boxes[edge.one], boxes[edge.other]
+        tail = (width(edge.text) * SMALL + 1.0) * font if edge.text else 0.0
+        if (edge.one, edge.other) in branches:
+            points, at = _branch(one, other, BEND * scale[0], tail)
+        elif (edge.other, edge.one) in branches:
+            points, at = _branch(other, one, BEND * scale[0], tail)
+            points = points[::-1]
+        else:
+            points, at = _arc(one, other, font)
+        wide = (THIN + (THICK - THIN) * edge.share) * font
+        key = f"{edge.one} {edge.other}"
+        curves.append(Curve(key, tuple(points), wide, edge.dashed, diagram.arrows, edge.text, at))
+    return Scene(tuple(boxes.values()), tuple(curves), font)
+
+
+def _placed(box: TextBox, scale: tuple[float, float], font: float) -> TextBox:
+    """Return a box moved apart from others, and just as large as its text asks for."""
+    wide = (box.right - box.left) * font
+    # The end that is nearer to the middle of the picture stays where it is.
+    start = box.left * scale[0] if box.left >= 0 else box.right * scale[0] - wide
+    if box.left < 0 < box.right:
+        start = (box.left + box.right) / 2 * scale[0] - wide / 2
+    return box._replace(left=start, right=start + wide, y=(box.y + 0.5) * ROW * scale[1])
+
+
+def _branch(inner: TextBox, outer: TextBox, bend: float, tail: float) -> tuple[list[XY], XY]:
+    """Return a line along the row of a box, a bend, and a line along the row of the next, where a text stands."""
+    begin, end = (inner.right, outer.left) if inner.right <= outer.left else (inner.left, outer.right)
+    side = 1.0 if end >= begin else -1.0
+    last = end - side * min(tail, abs(end - begin) * 0.8)
+    first = last - side * min(bend, abs(last - begin))
+    turn = (first + last) / 2
+    points = [(begin + (first - begin) * step / 3, inner.y) for step in range(4)]
+    points += [(turn, inner.y), (turn, outer.y), (last, outer.y)]
+    if tail:
+        points += [(last + (end - last) * step / 3, outer.y) for step in range(1, 4)]
+    return points, ((last + end) / 2, outer.y)
+
+
+def _arc(one: TextBox, other: TextBox, font: float) -> tuple[list[XY], XY]:
+    """Return a curve from box to box that bends aside, so that an edge and its return stand apart."""
+    start, end = (np.array([(box.left + box.right) / 2, box.y]) for box in (one, other))
+    along = end - start
+    aside = BOW * np.array([along[1], -along[0]])
+    pull = np.array([start, start + along / 3 + 4 / 3 * aside, end - along / 3 + 4 / 3 * aside, end])
+
+    def at(*t: float) -> np.ndarray:
+        """Return a point of the curve (three equal numbers), or one that pulls a part of it (its blossom)."""
+        points = pull
+        for share in t:
+            points = (1 - share) * points[:-1] + share * points[1:]
+        return np.asarray(points[0])
+
+    steps = np.linspace(0, 1, 81)
+    way = np.array([at(t, t, t) for t in steps])
+    inside = [_inside(box, way, font) for box in (one, other)]
+    first = steps[np.flatnonzero(inside[0]).max(initial=0)]
+    last = steps[np.flatnonzero(np.append(inside[1], True)).min(initial=80)] if inside[1].any() else 1.0
+    first, last = (first, last) if first < last else (0.0, 1.0)
+    parts = [(first, first, first), (first, first, last), (first, last, last), (last, last, last)]
+    middle = (first + last) / 2
+    points = [at(*part) for part in (*parts, (middle, middle, middle))]
+    *curve, label = [(float(x), float(y)) for x, y in points]
+    return curve, label
+
+
+def _inside(box: TextBox, points: np.ndarray, font: float) -> np.ndarray:
+    """Return which points are in a box, or just beside it."""
+    high = (ROW * 0.42 + 0.62 * box.text.count("\n")) * font
+    beside = 0.25 * font
+    across = (points[:, 0] > box.left - beside) & (points[:, 0] < box.right + beside)
+    return np.asarray(across & (abs(points[:, 1] - box.y) < high + beside))
+
+
+def _between(ranks: Sequence[int]) -> str:
+    low, high = min(ranks), max(ranks)
+    return f"{low:,}" if low == high else f"{low:,}–{high:,}"
+
+
+def _told(share: float) -> str:
+    return f"{share:.2g}" if share >= 0.01 else f"{share:.1g}"
