@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from eigentree.arrays import Floats
-    from eigentree.em.climbing import Problem
+    from eigentree.em.tree_objective import TreeObjective
     from eigentree.structures.graph import LatentGraph
 
 __all__ = ["Batches", "Pass", "Schedule", "annealed", "own_counts"]
@@ -59,16 +59,16 @@ class Batches:
 
     Attributes
     ----------
-    problem : Problem
+    problem : TreeObjective
     parts : tuple of CodedRows
         A row that would weigh more than a batch is in each of them, with its share.
     """
 
-    problem: Problem
+    problem: TreeObjective
     parts: tuple[CodedRows, ...]
 
     @classmethod
-    def of(cls, problem: Problem, size: int, random: np.random.Generator) -> Batches:
+    def of(cls, problem: TreeObjective, size: int, random: np.random.Generator) -> Batches:
         """Return batches of about so many rows that differ."""
         rows = problem.rows
         count = max(1, round(len(rows.weights) / size))

@@ -10,7 +10,7 @@ import numpy as np
 
 from eigentree.em.chain_resettling import resettled
 from eigentree.em.chain_starts import start_of
-from eigentree.em.climbing import climbed
+from eigentree.em.optimize.run import em_run
 from eigentree.em.standing import Heat
 from eigentree.engine.sequence_passes import SequencePass
 from eigentree.engine.symbols import Symbols
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats
     from eigentree.em.chain_starts import ChainKind
-    from eigentree.em.chains import ChainProblem
-    from eigentree.em.climbing import Climb, Stopping
+    from eigentree.em.chains import ChainObjective
+    from eigentree.em.optimize.run import EMRun
+    from eigentree.em.optimize.stopping import Stopping
 
 __all__ = ["ChainCourse", "ChainStanding", "chain_climbs"]
 
@@ -44,7 +45,7 @@ ENTRANTS: tuple[tuple[ChainKind, int], ...] = (
 """How many starts of each kind are raced: those that are dear and end in few places are few."""
 
 HEATS = ((10, 0.5), (20, 0.6), (40, 0.6), (100, 0.0))
-"""Steps of each heat, and which share goes on after it, or as many as are climbed from to the end.
+"""Steps of each heat, and which share goes on after it, or as many as are run from to the end.
 
 Where states are hardly told apart, who will be highest shows late; where they are, climbs have ended by then.
 """
@@ -52,26 +53,26 @@ Where states are hardly told apart, who will be highest shows late; where they a
 
 @dataclass(frozen=True, eq=False)
 class ChainCourse:
-    """What is climbed on, and how.
+    """What is run on, and how.
 
     Attributes
     ----------
-    problem : ChainProblem
+    problem : ChainObjective
     stopping : Stopping
     max_iter : int
     accelerate : bool
-    validation : ChainProblem, optional
+    validation : ChainObjective, optional
     """
 
-    problem: ChainProblem
+    problem: ChainObjective
     stopping: Stopping
     max_iter: int
     accelerate: bool
-    validation: ChainProblem | None = None
+    validation: ChainObjective | None = None
 
-    def climbed(self, start: Floats) -> Iterator[Climb]:
+    def climbed(self, start: Floats) -> Iterator[EMRun]:
         """Yield a climb on all sequences."""
-        return climbed(self.problem, start, self.stopping, self.max_iter, self.accelerate, self.validation)
+        return em_run(self.problem, start, self.stopping, self.max_iter, self.accelerate, self.validation)
 
 
 class ChainStanding(NamedTuple):
@@ -79,19 +80,19 @@ class ChainStanding(NamedTuple):
 
     Attributes
     ----------
-    climbs : tuple of (str, Climb)
+    climbs : tuple of (str, EMRun)
         The kind of start and the climb on all sequences, of each so far.
     heats : tuple of Heat
     absent : tuple of (str, str)
         The kinds of which there could be no start, with the reason.
     """
 
-    climbs: tuple[tuple[str, Climb], ...]
+    climbs: tuple[tuple[str, EMRun], ...]
     heats: tuple[Heat, ...] = ()
     absent: tuple[tuple[str, str], ...] = ()
 
     @property
-    def best(self) -> tuple[str, Climb]:
+    def best(self) -> tuple[str, EMRun]:
         """The kind and the climb that came highest."""
         return max(self.climbs, key=lambda each: each[1].score)
 
@@ -111,7 +112,7 @@ def chain_climbs(
     course : ChainCourse
     init : parameters to start from, "race", or a kind of start
     restarts : int
-        How many starts are climbed from to the end.
+        How many starts are run from to the end.
     random : Generator
     """
     if not isinstance(init, str):
@@ -142,7 +143,7 @@ WITHOUT = {
 
 def _raced(
     course: ChainCourse,
-    part: ChainProblem,
+    part: ChainObjective,
     entrants: Sequence[tuple[str, Floats]],
     restarts: int,
     heats: list[Heat],
@@ -150,10 +151,10 @@ def _raced(
 ) -> list[tuple[str, Floats]]:
     """Return the starts that did best, the leader first; what each heat showed is added to a list."""
 
-    def climbs_from(start: Floats, steps: int) -> Iterator[Climb]:
-        return climbed(part, start, course.stopping, steps, course.accelerate)
+    def climbs_from(start: Floats, steps: int) -> Iterator[EMRun]:
+        return em_run(part, start, course.stopping, steps, course.accelerate)
 
-    def reached(start: Floats, steps: int) -> Climb:
+    def reached(start: Floats, steps: int) -> EMRun:
         *_, climb = climbs_from(start, steps)
         return climb
 
@@ -172,18 +173,18 @@ def _raced(
     if _is_small(course.problem):
         return [(entrant.kind, entrant.climb.parameters) for entrant in field]
     # What part of the sequences rules out, others may show.
-    return [(entrant.kind, part.layout.softened(entrant.climb.parameters, SOFTENED)) for entrant in field]
+    return [(entrant.kind, part.layout.mixed(entrant.climb.parameters, SOFTENED)) for entrant in field]
 
 
 class _Entrant(NamedTuple):
     """A start of a race: its kind, how far it has come, and how it goes on, with all that its climb remembers."""
 
     kind: str
-    climb: Climb
-    onward: Iterator[Climb]
+    climb: EMRun
+    onward: Iterator[EMRun]
 
     @classmethod
-    def of(cls, kind: str, climbs: Iterator[Climb]) -> _Entrant:
+    def of(cls, kind: str, climbs: Iterator[EMRun]) -> _Entrant:
         return cls(kind, next(climbs), climbs)
 
     def further(self, steps: int) -> _Entrant:
@@ -196,7 +197,7 @@ class _Entrant(NamedTuple):
         return self.climb.history[-1]
 
 
-def _ordered(entrants: Sequence[_Entrant], part: ChainProblem, done: int, heats: list[Heat]) -> list[_Entrant]:
+def _ordered(entrants: Sequence[_Entrant], part: ChainObjective, done: int, heats: list[Heat]) -> list[_Entrant]:
     """Return who is where after a heat, the leader first, those that have met once; the heat is added to a list."""
     ends = sorted(entrants, key=lambda end: -end.objective)
     rows = int((part.walk.weights > 0).sum())
@@ -212,7 +213,7 @@ RESETTLED = 2
 """How many of the leaders move their states."""
 
 SOFTENED = 1e-3
-"""The share of even distributions in the starts that are climbed from to the end."""
+"""The share of even distributions in the starts that are run from to the end."""
 
 SAME = 1e-7
 """Starts whose objectives per step differ by less have met."""
@@ -228,12 +229,12 @@ def _to_the_end(
             yield standing
 
 
-def _is_small(problem: ChainProblem) -> bool:
+def _is_small(problem: ChainObjective) -> bool:
     """Return whether all sequences that differ are raced on."""
     return int(np.diff(problem.walk.starts)[problem.walk.weights > 0].sum()) <= WHOLE_STEPS
 
 
-def _part(problem: ChainProblem, random: np.random.Generator) -> ChainProblem:
+def _part(problem: ChainObjective, random: np.random.Generator) -> ChainObjective:
     """Return a problem of part of the sequences, whole or in pieces; the same problem where they are few."""
     walk = problem.walk
     order = walk.order if walk.order is not None else np.arange(len(walk.weights))

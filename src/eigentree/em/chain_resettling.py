@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats, Integers
     from eigentree.em.chains import ChainLayout
-    from eigentree.em.climbing import Climb
+    from eigentree.em.optimize.run import EMRun
 
 __all__ = ["resettled"]
 
@@ -34,17 +34,17 @@ GAIN = 1e-6
 
 def resettled(
     layout: ChainLayout,
-    best: Climb,
-    climb: Callable[[Floats, int], Climb],
+    best: EMRun,
+    climb: Callable[[Floats, int], EMRun],
     weight: float,
     random: np.random.Generator,
-) -> Climb:
+) -> EMRun:
     """Return the climb that is reached by moving states, or the same where no move leads higher.
 
     Parameters
     ----------
     layout : ChainLayout
-    best : Climb
+    best : EMRun
     climb : callable
         A climb from parameters, of so many steps.
     weight : float
@@ -83,7 +83,7 @@ def _given_away(
     layout: ChainLayout, vector: Floats, random: np.random.Generator, channel: int, symbol: int, to: int
 ) -> Floats:
     """Return parameters by which a cell is shown by one state above all."""
-    links, emissions = layout.tables(layout.softened(vector, 1e-2))
+    links, emissions = layout.tables(layout.mixed(vector, 1e-2))
     table = emissions[channel].copy()
     table[to, symbol] = table[:, symbol].max()
     table[np.arange(layout.states) != to, symbol] *= 0.01
@@ -95,7 +95,7 @@ def _swapped(
     layout: ChainLayout, vector: Floats, random: np.random.Generator, channel: int, one: int, other: int
 ) -> Floats:
     """Return parameters by which each of two cells is shown by the states that showed the other."""
-    links, emissions = layout.tables(layout.softened(vector, 1e-2))
+    links, emissions = layout.tables(layout.mixed(vector, 1e-2))
     table = emissions[channel].copy()
     sums = table.sum(axis=0)
     table[:, one], table[:, other] = (
@@ -108,7 +108,7 @@ def _swapped(
 
 def _split(layout: ChainLayout, vector: Floats, random: np.random.Generator, gone: int, split: int) -> Floats:
     """Return parameters without a state, and with two states in place of another."""
-    links, emissions = layout.tables(layout.softened(vector, 1e-3))
+    links, emissions = layout.tables(layout.mixed(vector, 1e-3))
     places: Integers = np.arange(layout.states)
     places[gone] = split
     moved = []

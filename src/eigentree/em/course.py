@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eigentree.em.climbing import Climb, Problem, Stopping, climbed
-from eigentree.em.curvature import Curvature
 from eigentree.em.distinct import DistinctRows
+from eigentree.em.optimize.information import Information
+from eigentree.em.optimize.run import EMRun, em_run
+from eigentree.em.tree_objective import TreeObjective
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from eigentree.arrays import Floats
+    from eigentree.em.optimize.stopping import Stopping
     from eigentree.structures.graph import LatentGraph
 
 __all__ = ["Course", "Part", "part_of"]
@@ -53,7 +55,7 @@ class Course:
         Most steps of a climb on all rows.
     accelerate : bool
     threads : int
-    validation : Problem, optional
+    validation : TreeObjective, optional
     """
 
     graph: LatentGraph
@@ -64,23 +66,23 @@ class Course:
     max_iter: int
     accelerate: bool = True
     threads: int = 1
-    validation: Problem | None = None
+    validation: TreeObjective | None = None
 
     @cached_property
-    def whole(self) -> Problem:
+    def whole(self) -> TreeObjective:
         """The problem of all rows."""
         return self.problem(self.rows, self.threads)
 
-    def problem(self, rows: DistinctRows, threads: int) -> Problem:
+    def problem(self, rows: DistinctRows, threads: int) -> TreeObjective:
         """Return the problem of some rows."""
-        return Problem.of(self.graph, rows, self.gaps, self.pseudo_counts, threads)
+        return TreeObjective.of(self.graph, rows, self.gaps, self.pseudo_counts, threads)
 
-    def climbed(self, start: Floats, curvature: Curvature | None = None) -> Iterator[Climb]:
+    def climbed(self, start: Floats, curvature: Information | None = None) -> Iterator[EMRun]:
         """Return a climb to the end on all rows, given what a part of them told of the curvature."""
         most, accelerate, validation, stopping = self.max_iter, self.accelerate, self.validation, self.stopping
         if curvature is not None:
             stopping = stopping.eased(self.rows, self.whole.layout.learned_count)
-        return climbed(self.whole, start, stopping, most, accelerate, validation, curvature=curvature)
+        return em_run(self.whole, start, stopping, most, accelerate, validation, information=curvature)
 
     @property
     def has_many_rows(self) -> bool:
@@ -91,7 +93,7 @@ class Course:
     def is_curved(self) -> bool:
         """Whether parts of the rows tell how the log-likelihood of all of them bends."""
         parts = self.has_many_rows and self._has_part(self._first_size)
-        return parts and self.accelerate and Curvature.pays(self.whole.layout)
+        return parts and self.accelerate and Information.pays(self.whole.layout)
 
     @property
     def has_one_part(self) -> bool:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from eigentree.counting.counts import Counts
-from eigentree.em.climbing import Problem, Stopping, climbed
 from eigentree.em.frozen import completed
+from eigentree.em.optimize.run import em_run
+from eigentree.em.optimize.stopping import Stopping
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.starts import Classes, Start, carried, class_graph, most_classes, random_start, seeded
+from eigentree.em.tree_objective import TreeObjective
 from eigentree.errors import RankError
 from eigentree.planning.views import ViewPlan
 from eigentree.recovery.recovery import recovered
@@ -62,7 +64,7 @@ NOISES = (0.3, 0.1, 0.6)
 """How much of a hidden variable is not a copy of the class, in turn."""
 
 SEEDINGS, SEEDING_STEPS, CLASS_STEPS = 3, 10, 30
-"""A copy start's classes: so many seedings are climbed for so many steps, and the best of them goes on."""
+"""A copy start's classes: so many seedings are run for so many steps, and the best of them goes on."""
 
 CLASS_PSEUDO_COUNTS = 0.01
 CLASS_STOPPING = Stopping("gain", 1e-5)
@@ -160,7 +162,7 @@ class Office:
         return Start("mixture", carried(self._layout, classes, noise, random))
 
     def _copy(self, number: int, random: np.random.Generator, rows: DistinctRows) -> Start:
-        """Return classes that were climbed to, of which each hidden variable is a noisy copy."""
+        """Return classes of a fitted mixture, of which each hidden variable is a noisy copy."""
         if not self.graph.hidden:
             return self._random(number, random, rows)
         noise = NOISES[number % len(NOISES)]
@@ -168,22 +170,22 @@ class Office:
 
     def _classes(self, rows: DistinctRows, random: np.random.Generator) -> Classes:
         graph = class_graph(self.graph, most_classes(self.graph))
-        problem = Problem.of(graph, rows, self.gaps, CLASS_PSEUDO_COUNTS, 1)
+        problem = TreeObjective.of(graph, rows, self.gaps, CLASS_PSEUDO_COUNTS, 1)
         ends = []
         for number in range(SEEDINGS):
             sharpness = SHARPNESS[number % len(SHARPNESS)]
             classes = seeded(self.graph, rows, most_classes(self.graph), sharpness, random)
             start = carried(problem.layout, classes, 0.0)
-            *_, end = climbed(problem, start, CLASS_STOPPING, SEEDING_STEPS, True)
+            *_, end = em_run(problem, start, CLASS_STOPPING, SEEDING_STEPS, True)
             ends.append(end)
         best = max(ends, key=lambda end: end.history[-1])
-        *_, end = climbed(problem, best.here.parameters, CLASS_STOPPING, CLASS_STEPS, True)
+        *_, end = em_run(problem, best.here.parameters, CLASS_STOPPING, CLASS_STEPS, True)
         tables = problem.layout.network(end.here.parameters).tables
         return Classes(tables[graph.hidden[0]], {name: tables[name] for name in self.graph.observed})
 
     def _spectral(self, number: int, random: np.random.Generator, rows: DistinctRows) -> Start:
         """Return the tables that a spectral fit tells, and the others as they are found beside them."""
-        problem = Problem.of(self.graph, rows, self.gaps, CLASS_PSEUDO_COUNTS, 1)
+        problem = TreeObjective.of(self.graph, rows, self.gaps, CLASS_PSEUDO_COUNTS, 1)
         return Start("spectral", completed(problem, self._known, random))
 
     @cached_property

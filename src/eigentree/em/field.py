@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eigentree.em.climbing import Stopping, climbed
-from eigentree.em.curvature import Curvature
 from eigentree.em.entrants import FEW_ROWS
-from eigentree.em.frozen import softened
+from eigentree.em.optimize.information import Information
+from eigentree.em.optimize.run import em_run
+from eigentree.em.optimize.stopping import Stopping
 from eigentree.em.resettling import can_resettle, resettled
 from eigentree.em.rounds import rounds_of
 from eigentree.em.standing import Heat, Standing
@@ -21,8 +21,8 @@ from eigentree.em.starts import Start
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from eigentree.em.climbing import Climb
     from eigentree.em.course import Course, Part
+    from eigentree.em.optimize.run import EMRun
     from eigentree.em.rounds import Round
 
 __all__ = ["Field"]
@@ -82,7 +82,7 @@ class _Runner:
     Attributes
     ----------
     name : str
-    climb : Climb
+    climb : EMRun
     arrived : bool
     first : float
         The objective of its start.
@@ -90,11 +90,11 @@ class _Runner:
         What it gained in the last heat.
     is_out : bool
         Whether it entered late and was no match for those before it.
-    curvature : Curvature, optional
+    curvature : Information, optional
         By which it steps.
     """
 
-    def __init__(self, name: str, steps: Iterator[Climb], curvature: Curvature | None = None) -> None:
+    def __init__(self, name: str, steps: Iterator[EMRun], curvature: Information | None = None) -> None:
         self.name = name
         self._steps = steps
         self.climb = next(steps)
@@ -109,13 +109,13 @@ class _Runner:
         """The objective that it has come to."""
         return self.climb.history[-1]
 
-    def turn(self, steps: Iterator[Climb]) -> None:
+    def turn(self, steps: Iterator[EMRun]) -> None:
         """Go on by another climb, which begins where this one has come to."""
         self._steps = steps
         next(steps)
 
     def advance(self, steps: int) -> None:
-        """Climb so many steps, or to the end."""
+        """EMRun so many steps, or to the end."""
         before, taken = self.height, 0
         for climb in islice(self._steps, steps):
             self.climb = climb
@@ -220,16 +220,16 @@ class Field:
     def run(self, runner: _Runner, heat: Round) -> None:
         """Let a start run a heat."""
         if heat.curved:
-            runner.curvature = Curvature.of(self._problem, runner.climb.here)
+            runner.curvature = Information.of(self._problem, runner.climb.here)
             runner.turn(self._climbed(self._start(runner)))
         runner.advance(heat.steps)
 
-    def _climbed(self, start: Start) -> Iterator[Climb]:
+    def _climbed(self, start: Start) -> Iterator[EMRun]:
         """Return a climb on these rows: to the end if they are all, or to what chance leaves of it on a part."""
         if self.is_last:
             return self._course.climbed(start.parameters, start.curvature)
         most, stopping = self._course.max_iter, self._good_enough()
-        return climbed(self._problem, start.parameters, stopping, most, True, curvature=start.curvature)
+        return em_run(self._problem, start.parameters, stopping, most, True, information=start.curvature)
 
     def _has_hope(self, runner: _Runner, heat: Round, highest: float) -> bool:
         """Return whether a start might get ahead of the leader, by as much as it gained in a heat or a multiple."""
@@ -349,9 +349,9 @@ class Field:
             for runner in self.runners:
                 # A climb that has not arrived may be on a plateau, where the curvature says little of the way on.
                 is_near = self._is_curved or runner.arrived
-                runner.curvature = Curvature.of(self._problem, runner.climb.here) if is_near else None
+                runner.curvature = Information.of(self._problem, runner.climb.here) if is_near else None
         return [self._start(runner) for runner in self.runners]
 
     def _start(self, runner: _Runner) -> Start:
-        parameters = softened(self._problem.layout, runner.climb.here.parameters, SOFTENED)
+        parameters = self._problem.layout.mixed(runner.climb.here.parameters, SOFTENED)
         return Start(runner.name, parameters, runner.curvature)

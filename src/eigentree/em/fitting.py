@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from eigentree.em.climbing import Climb
     from eigentree.em.course import Course
     from eigentree.em.entrants import Kind
+    from eigentree.em.optimize.run import EMRun
 
 __all__ = ["fitted"]
 
@@ -49,7 +49,7 @@ def fitted(
 
 def _each(course: Course, starts: Sequence[Start]) -> Iterator[Standing]:
     """Yield how climbs from some starts stand, one after the other, each to the end."""
-    climbs: list[tuple[str, Climb]] = []
+    climbs: list[tuple[str, EMRun]] = []
     for number, start in enumerate(starts):
         for climb in course.climbed(start.parameters):
             climbs[number:] = [(start.name, climb)]

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from eigentree.em.climbing import Objective, Stopping, climbed
 from eigentree.em.expectation import Expectation
 from eigentree.em.fitting import fitted
-from eigentree.em.frozen import softened
-from eigentree.em.parted import PartedProblem
+from eigentree.em.optimize.run import em_run
+from eigentree.em.parted import PartedObjective
 from eigentree.em.standing import Standing
 from eigentree.em.starts import Start
 from eigentree.exact.network import LatentNetwork
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
     from eigentree.em.course import Course
     from eigentree.em.distinct import DistinctRows
     from eigentree.em.entrants import Kind
+    from eigentree.em.optimize.objective import Objective
+    from eigentree.em.optimize.stopping import Stopping
     from eigentree.em.parameters import ParameterLayout
     from eigentree.em.parted import Parts
 
@@ -129,14 +130,14 @@ class LastCourse:
 
     Attributes
     ----------
-    whole : Objective
+    whole : PartedObjective
     count : int
         How many rows it has.
     pseudo_counts : float
     validation : Objective, optional
     """
 
-    whole: Objective
+    whole: PartedObjective
     count: int
     pseudo_counts: float
     validation: Objective | None = None
@@ -147,7 +148,7 @@ class LastCourse:
         count = rows.count if numbers is None else len(numbers)
         expectation = Expectation.of(race.graph, race.gaps, count)
         parts = rows.parts(expectation, numbers, race.threads)
-        whole = PartedProblem.of(expectation, parts, rows.margins, race.pseudo_counts, numbers)
+        whole = PartedObjective.of(expectation, parts, rows.margins, race.pseudo_counts, numbers)
         return cls(whole, count, race.pseudo_counts, race.validation)
 
 
@@ -195,7 +196,7 @@ def standings(
     start = _start(last.whole.layout, init, standing)
     heats, absent = (standing.heats, standing.absent) if standing else ((), {})
     most, accelerate = course.max_iter, course.accelerate
-    for climb in climbed(last.whole, start.parameters, finish.stopping, most, accelerate, last.validation):
+    for climb in em_run(last.whole, start.parameters, finish.stopping, most, accelerate, last.validation):
         yield last, Standing(start, heats, ((start.name, climb),), absent, len(climb.history) - 1)
 
 
@@ -205,4 +206,4 @@ def _start(layout: ParameterLayout, init: object, race: Standing | None) -> Star
         return Start("given", layout.vector(init))
     assert race is not None
     name, best = max(race.climbs, key=lambda end: end[1].score)
-    return Start(name, softened(layout, best.parameters, SOFTENED))
+    return Start(name, layout.mixed(best.parameters, SOFTENED))

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eigentree.em.frozen import softened
-
 if TYPE_CHECKING:
     from eigentree.arrays import Floats
-    from eigentree.em.climbing import Evaluation
+    from eigentree.em.optimize.objective import Evaluation
     from eigentree.em.parameters import ParameterLayout
 
 __all__ = ["can_resettle", "resettled"]
@@ -71,7 +69,7 @@ def resettled(layout: ParameterLayout, here: Evaluation, random: np.random.Gener
             else:
                 drawn = random.dirichlet(np.ones(_length(layout, key)), (2, table[0].size // _length(layout, key)))
                 _inherit(table, gone, host, parted, sizes, drawn)
-    return softened(layout, moved, FLOOR)
+    return layout.mixed(moved, FLOOR)
 
 
 def _length(layout: ParameterLayout, key: tuple[str, ...]) -> int:
@@ -83,7 +81,7 @@ def _sizes(layout: ParameterLayout, here: Evaluation, name: str) -> Floats:
     """Return the share of the rows that is in each state of a hidden variable."""
     key = next(key for key in layout.axes if name in key)
     place = slice(layout.starts[key], layout.starts[key] + math.prod(layout.shapes[key]))
-    counts = (here.following * here.totals)[place].reshape(layout.shapes[key])
+    counts = (here.update * here.totals)[place].reshape(layout.shapes[key])
     others = tuple(axis for axis, each in enumerate(layout.axes[key]) if each != name)
     shares: Floats = counts.sum(axis=others) / counts.sum()
     return shares

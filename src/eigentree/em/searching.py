@@ -20,10 +20,12 @@ import numpy as np
 
 from eigentree.em.annealing import Batches, Schedule, annealed
 from eigentree.em.averaging import averaged, fitted_average
-from eigentree.em.climbing import Problem, Stopping, climbed
+from eigentree.em.optimize.run import em_run
+from eigentree.em.optimize.stopping import Stopping
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.sizes import CLASSES, COLUMNS, Kind, Size, Trial
 from eigentree.em.starts import carried, most_classes, random_start, seeded
+from eigentree.em.tree_objective import TreeObjective
 from eigentree.errors import DataError
 from eigentree.structures.discovery import mixture_of_trees
 
@@ -141,11 +143,11 @@ class Ground:
     most_states: int
     members: int
 
-    def problems(self, size: Size, fold: Fold) -> tuple[Problem, Problem]:
+    def problems(self, size: Size, fold: Fold) -> tuple[TreeObjective, TreeObjective]:
         """Return the problems of the rows and of the validation rows of a fold with a model of some size."""
         graph = mixture_of_trees(self.tree(size.hidden_states), size.trees)
-        problem = Problem.of(graph, fold.rows, self.gaps, self.pseudo_counts, self.threads, single=True)
-        return problem, Problem.of(graph, fold.validation, self.gaps, 0.0, self.threads, single=True)
+        problem = TreeObjective.of(graph, fold.rows, self.gaps, self.pseudo_counts, self.threads, single=True)
+        return problem, TreeObjective.of(graph, fold.validation, self.gaps, 0.0, self.threads, single=True)
 
 
 class Ascent(NamedTuple):
@@ -189,7 +191,7 @@ class Fit:
     held: DistinctRows
 
     @classmethod
-    def of(cls, problem: Problem, ascent: Ascent, held: Problem, validation: DistinctRows) -> Fit:
+    def of(cls, problem: TreeObjective, ascent: Ascent, held: TreeObjective, validation: DistinctRows) -> Fit:
         """Return the model at the end of an ascent, and its likelihoods in double precision."""
         told, score = (replace(each, single=False).log_likelihood(ascent.parameters) for each in (problem, held))
         network = problem.layout.network(ascent.parameters)
@@ -426,7 +428,7 @@ class _Course:
     schedule: Schedule
 
     @classmethod
-    def of(cls, problem: Problem, random: np.random.Generator) -> _Course:
+    def of(cls, problem: TreeObjective, random: np.random.Generator) -> _Course:
         batches = Batches.of(problem, max(1, min(BATCH, len(problem.rows.weights) // FEWEST_BATCHES)), random)
         passes = max(PASSES, -(-FEWEST_STEPS // len(batches.parts)))
         return cls(batches, Schedule(passes, *WEIGHT_OF_BATCH))
@@ -436,7 +438,7 @@ class _Course:
         """How often it goes through the rows at most; mostly far fewer steps are left to gain by."""
         return self.schedule.passes + 1 + FINISHING
 
-    def climbed(self, start: Floats, held: Problem, random: np.random.Generator) -> Iterator[Ascent]:
+    def climbed(self, start: Floats, held: TreeObjective, random: np.random.Generator) -> Iterator[Ascent]:
         """Yield how far the model has come, again and again, until it has arrived."""
         problem = self.batches.problem
         ascent = Ascent(start, -math.inf, (), ())
@@ -448,7 +450,7 @@ class _Course:
                 ascent = ascent._replace(parameters=parameters, score=score)
             ascent = ascent._replace(history=history, validation=validation)
             yield ascent
-        for climb in climbed(problem, ascent.parameters, FINISHED, FINISHING, True, held, PATIENCE):
+        for climb in em_run(problem, ascent.parameters, FINISHED, FINISHING, True, held, PATIENCE):
             ascent = Ascent(
                 climb.parameters,
                 climb.score,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from eigentree.em.averaging import averaged, fitted_average
-from eigentree.em.climbing import Problem
 from eigentree.em.sizes import SizeSearch
+from eigentree.em.tree_objective import TreeObjective
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,9 +75,9 @@ def settled(standing: Searched, ground: Ground) -> Settled:
     networks = [chosen.fits[place].network for place in places]
     if ground.whole is not None:
         layout = pairs[0][0].layout
-        whole = Problem.of(layout.graph, ground.whole, ground.gaps, chosen.pseudo_counts, ground.threads)
+        whole = TreeObjective.of(layout.graph, ground.whole, ground.gaps, chosen.pseudo_counts, ground.threads)
         parameters = [chosen.fits[place].ascent.parameters for place in places]
-        networks = [layout.network(whole.evaluated(own).following) for own in parameters]
+        networks = [layout.network(whole.evaluated(own).update) for own in parameters]
     search = SizeSearch(
         trials=tuple(member.trial for member in standing.members),
         size=size,
@@ -90,7 +90,7 @@ def settled(standing: Searched, ground: Ground) -> Settled:
     return Settled(network, search, chosen.pseudo_counts)
 
 
-def _with_fewer(usual: _Choice, pairs: Sequence[tuple[Problem, Problem]]) -> _Choice:
+def _with_fewer(usual: _Choice, pairs: Sequence[tuple[TreeObjective, TreeObjective]]) -> _Choice:
     """Return the models with as few pseudo-counts as the rows ask for that choose; each is counted once."""
     problems, held = ([replace(each, single=False) for each in side] for side in zip(*pairs, strict=True))
     own = [fit.ascent.parameters for fit in usual.fits]
@@ -110,7 +110,7 @@ def _with_fewer(usual: _Choice, pairs: Sequence[tuple[Problem, Problem]]) -> _Ch
     return chosen
 
 
-def _moved(fit: Fit, problem: Problem, held: Problem, parameters: Floats) -> Fit:
+def _moved(fit: Fit, problem: TreeObjective, held: TreeObjective, parameters: Floats) -> Fit:
     """Return a model with other parameters; how likely it finds the rows that it was learned from is not asked."""
     ascent = fit.ascent._replace(parameters=parameters, score=held.log_likelihood(parameters))
     return replace(fit, network=problem.layout.network(parameters), ascent=ascent, log_likelihood=math.nan)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from eigentree.em.climbing import Stopping, climbed
 from eigentree.em.course import part_of
 from eigentree.em.fitting import fitted
-from eigentree.em.frozen import softened
+from eigentree.em.optimize.run import em_run
+from eigentree.em.optimize.stopping import Stopping
 from eigentree.em.progress import shown_progress
 
 if TYPE_CHECKING:
@@ -135,8 +135,8 @@ def _tried(
     scores = []
     for strength in STRENGTHS:
         problem = replace(learning, pseudo_counts=strength).problem(rest, course.threads)
-        here = softened(problem.layout, here, SOFTENED)
-        for climb in climbed(problem, here, Stopping("gain", GOOD_ENOUGH), STEPS, accelerate=True):
+        here = problem.layout.mixed(here, SOFTENED)
+        for climb in em_run(problem, here, Stopping("gain", GOOD_ENOUGH), STEPS, accelerate=True):
             here = climb.here.parameters
             report(climb.here.objective)
         scores.append(problem.layout.network(here).model.score(held.codes)[0])

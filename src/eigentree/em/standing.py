@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from eigentree.em.climbing import Climb
+from eigentree.em.optimize.run import EMRun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from eigentree.em.climbing import Objective
+    from eigentree.em.optimize.objective import Objective
     from eigentree.em.starts import Start
 
 __all__ = ["Heat", "Standing"]
@@ -50,7 +50,7 @@ class Standing(NamedTuple):
     leader : Start
         With the parameters that it has come to.
     heats : tuple of Heat
-    climbs : tuple of (str, Climb)
+    climbs : tuple of (str, EMRun)
         The climbs on all rows, as far as they have come, by the kind of their start.
     absent : mapping of str to str
         The kinds of which there can be no start, with the reason.
@@ -60,7 +60,7 @@ class Standing(NamedTuple):
 
     leader: Start
     heats: tuple[Heat, ...]
-    climbs: tuple[tuple[str, Climb], ...]
+    climbs: tuple[tuple[str, EMRun], ...]
     absent: Mapping[str, str]
     steps: int
 
@@ -74,4 +74,4 @@ class Standing(NamedTuple):
         if self.climbs:
             return self
         here = course.whole.evaluated(self.leader.parameters)
-        return self._replace(climbs=((self.leader.name, Climb(here, (here.objective,))),))
+        return self._replace(climbs=((self.leader.name, EMRun(here, (here.objective,))),))

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eigentree.em.frozen import softened
 from eigentree.exact.network import LatentNetwork
 from eigentree.structures.graph import LatentGraph
 
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eigentree.arrays import Codes, Floats, Integers
-    from eigentree.em.curvature import Curvature
     from eigentree.em.distinct import DistinctRows
+    from eigentree.em.optimize.information import Information
     from eigentree.em.parameters import ParameterLayout
 
 __all__ = [
@@ -59,13 +58,13 @@ class Start(NamedTuple):
     name : str
         Which kind of start.
     parameters : (parameters,)
-    curvature : Curvature, optional
+    curvature : Information, optional
         What rows told of the curvature around them.
     """
 
     name: str
     parameters: Floats
-    curvature: Curvature | None = None
+    curvature: Information | None = None
 
 
 class Classes(NamedTuple):
@@ -188,7 +187,7 @@ def carried(
     if random is not None:
         counts = counts * random.uniform(1.0 - JITTER, 1.0 + JITTER, layout.size)
     uniform = 1.0 / np.repeat(layout.lengths, layout.lengths)
-    return softened(layout, layout.normalised(counts, uniform), FLOOR)
+    return layout.mixed(layout.normalised(counts, uniform), FLOOR)
 
 
 def _copies(classes: int, states: int, noise: float) -> Floats:

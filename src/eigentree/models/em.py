@@ -16,17 +16,18 @@ from eigentree.counting.resolving import resolved_rows
 from eigentree.data.looked import any_rows_and_columns
 from eigentree.data.rows import Rows
 from eigentree.data.streamed import Encoded
-from eigentree.em.climbing import USUAL_TOLERANCES, Problem, Stopping
 from eigentree.em.course import Course
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.entrants import KINDS
 from eigentree.em.large import Finish, LastCourse, standings
+from eigentree.em.optimize.stopping import USUAL_TOLERANCES, Stopping
 from eigentree.em.outcome import StartOutcome
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.progress import shown_progress, shown_search
 from eigentree.em.searching import Fold, Ground, folds_of, searched
 from eigentree.em.settling import settled
 from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, chosen_pseudo_counts
+from eigentree.em.tree_objective import TreeObjective
 from eigentree.errors import DataError, NetworkError, ParameterError, quoted
 from eigentree.exact.network import LatentNetwork
 from eigentree.models.near_rows import check_finish_rows, far_rows, near_rows, searched_rows, some_of
@@ -41,9 +42,9 @@ if TYPE_CHECKING:
     from eigentree.checks import Seed
     from eigentree.data.columns import Columns
     from eigentree.data.states import Categories, NumericRule, UnknownRule
-    from eigentree.em.climbing import Rule
     from eigentree.em.entrants import Kind
     from eigentree.em.large import FarRows
+    from eigentree.em.optimize.stopping import Rule
     from eigentree.em.searching import Searched
     from eigentree.em.sizes import SizeSearch
     from eigentree.em.standing import Standing
@@ -450,10 +451,10 @@ class EMJunctionTree(StepsFace):
         rows = DistinctRows.of(codes, states, weights)
         gaps = columns_with_gaps(rows.codes, graph)
         pseudo_counts = self._few_pseudo_counts
-        checked: Problem | None = None
+        checked: TreeObjective | None = None
         if held is not None:
             gaps |= columns_with_gaps(held.codes, graph)
-            checked = Problem.of(graph, held, gaps, 0.0, self.n_jobs)
+            checked = TreeObjective.of(graph, held, gaps, 0.0, self.n_jobs)
         parameters = ParameterLayout.of(graph).learned_count
         stopping = self._stopping(len(rows.weights), float(rows.weights.sum()), parameters)
         return Course(

@@ -23,8 +23,8 @@ from eigentree.data.states import check_rules
 from eigentree.data.weights import positive_weights, warn_of_few
 from eigentree.em.chain_racing import ChainCourse, ChainStanding, chain_climbs
 from eigentree.em.chain_starts import KINDS
-from eigentree.em.chains import ChainLayout, ChainProblem
-from eigentree.em.climbing import USUAL_TOLERANCES, Stopping
+from eigentree.em.chains import ChainLayout, ChainObjective
+from eigentree.em.optimize.stopping import USUAL_TOLERANCES, Stopping
 from eigentree.em.outcome import StartOutcome
 from eigentree.em.progress import shown_progress
 from eigentree.em.report import EMReport
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from eigentree.data.columns import Columns
     from eigentree.data.states import Categories, NumericRule, UnknownRule
     from eigentree.em.chain_starts import ChainKind
-    from eigentree.em.climbing import Rule
+    from eigentree.em.optimize.stopping import Rule
 
 __all__ = ["EMHMM"]
 
@@ -286,7 +286,7 @@ class EMHMM(HiddenSequenceFace):
                 "model_": chain,
                 "columns_": sequences.columns,
                 "form_": sequences.form,
-                "n_parameters_": layout.n_parameters,
+                "n_parameters_": layout.free_count,
                 "start_": StartOutcome(
                     name, best.history[-1] / weight, lead, standing.heats, standing.absent, "step"
                 ),
@@ -310,7 +310,7 @@ class EMHMM(HiddenSequenceFace):
         symbols = Symbols.of(sequences.codes, sequences.columns.states)
         if not weights @ sequences.lengths > 0:
             raise DataError("no sequence that counts has a step; there is nothing to learn from")
-        validation: ChainProblem | None = None
+        validation: ChainObjective | None = None
         learned = weights
         if self.validation_fraction:
             order = random.permutation(sequences.count)
@@ -324,9 +324,9 @@ class EMHMM(HiddenSequenceFace):
                     f"to learn from, or none to validate by; give more sequences or another share"
                 )
             walk = SequencePass.of_distinct(symbols, sequences.starts, held, self.n_jobs)
-            validation = ChainProblem(layout, walk, layout.prior(0.0, 0.0))
+            validation = ChainObjective(layout, walk, layout.prior(0.0, 0.0))
         walk = SequencePass.of_distinct(symbols, sequences.starts, learned, self.n_jobs)
-        problem = ChainProblem(layout, walk, layout.prior(float(self.pseudo_counts), float(self.sticky)))
+        problem = ChainObjective(layout, walk, layout.prior(float(self.pseudo_counts), float(self.sticky)))
         tol = self.tol
         if tol is None:
             tol = GAIN_TOLERANCE if self.stopping == "gain" else USUAL_TOLERANCES["paper"]
@@ -361,7 +361,7 @@ class EMHMM(HiddenSequenceFace):
         given = _of_each("transitions", self.transitions, len(sizes))
         return tuple(_may_follow(own, size) for own, size in zip(given, sizes, strict=True))
 
-    def _given(self, problem: ChainProblem) -> Floats:
+    def _given(self, problem: ChainObjective) -> Floats:
         """Return the parameters of tables that the user gave to start from."""
         layout = problem.layout
         given = self.init

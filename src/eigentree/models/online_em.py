@@ -12,8 +12,8 @@ from eigentree.data.spool import Spool
 from eigentree.data.streamed import StreamedRows
 from eigentree.data.streams import is_stream
 from eigentree.data.weights import NO_WEIGHT
-from eigentree.em.climbing import has_converged
 from eigentree.em.online import Learner
+from eigentree.em.optimize.stopping import has_converged
 from eigentree.em.progress import shown_progress
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.exact.network import LatentNetwork
