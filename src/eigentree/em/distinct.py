@@ -74,6 +74,23 @@ class DistinctRows(NamedTuple):
         weights: Floats = copies + (self.weights - whole) * rest
         return weights
 
+    def sampled(self, size: int, random: np.random.Generator) -> tuple[DistinctRows, float]:
+        """Return about so many rows that differ, with their share of the weight, and as how many rows drawn they count.
+
+        Rows are drawn in proportion to their weight, as evenly as can be (systematic sampling): one of twice the
+        weight is drawn twice as often, give or take one.
+        """
+        shares = self.weights / self.weights.sum()
+        draws = float(size)
+        for _ in range(30):
+            # Rows that are drawn anyway leave draws to others.
+            draws *= size / np.minimum(draws * shares, 1.0).sum()
+        counts = np.diff(np.floor(np.cumsum(draws * shares) + random.random()), prepend=0.0)
+        kept = np.flatnonzero(counts)
+        weights = counts[kept] / counts.sum() * self.weights.sum() * size / len(self.weights)
+        drawn = DistinctRows(np.asfortranarray(self.codes[kept]), weights, self.first[kept])
+        return drawn, float(counts.sum())
+
     def weighing(self, weights: Floats) -> DistinctRows:
         """Return the rows with other weights, without those of none."""
         kept = np.flatnonzero(weights > 0)

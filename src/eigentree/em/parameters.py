@@ -97,11 +97,14 @@ class ParameterLayout(SimplexVector):
 
     def network(self, parameters: Floats) -> LatentNetwork:
         """Return the network that has these parameters."""
-        tables = {
+        return LatentNetwork(self.graph, self.tables(parameters))
+
+    def tables(self, parameters: Floats) -> dict[TableKey, Floats]:
+        """Return the tables of a vector of parameters, as views of it."""
+        return {
             key: parameters[start : start + math.prod(self.shapes[key])].reshape(self.shapes[key])
             for key, start in self.starts.items()
         }
-        return LatentNetwork(self.graph, tables)
 
 
 def _layout(graph: LatentGraph) -> ParameterLayout:

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from eigentree.em.course import part_of
-from eigentree.em.fitting import fitted
 from eigentree.em.optimize.run import em_run
 from eigentree.em.optimize.stopping import Stopping
 from eigentree.em.progress import shown_progress
@@ -23,9 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from eigentree.arrays import Floats
-    from eigentree.em.course import Course
     from eigentree.em.distinct import DistinctRows
-    from eigentree.em.entrants import Kind
+    from eigentree.em.init.trees import Kind
     from eigentree.exact.network import LatentNetwork
 
 __all__ = ["FEW_PSEUDO_COUNTS", "chosen_pseudo_counts"]

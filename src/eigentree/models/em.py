@@ -16,23 +16,30 @@ from eigentree.counting.resolving import resolved_rows
 from eigentree.data.looked import any_rows_and_columns
 from eigentree.data.rows import Rows
 from eigentree.data.streamed import Encoded
-from eigentree.em.course import Course
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
-from eigentree.em.entrants import KINDS
-from eigentree.em.large import Finish, LastCourse, standings
+from eigentree.em.init.trees import KINDS
+from eigentree.em.large import Finish, fit_large
 from eigentree.em.optimize.stopping import USUAL_TOLERANCES, Stopping
-from eigentree.em.outcome import StartOutcome
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.progress import shown_progress, shown_search
 from eigentree.em.searching import Fold, Ground, folds_of, searched
 from eigentree.em.settling import settled
+from eigentree.em.start_report import StartReport
 from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, chosen_pseudo_counts
+from eigentree.em.tree_fit import TreeFit, fit_tree
 from eigentree.em.tree_objective import TreeObjective
 from eigentree.errors import DataError, NetworkError, ParameterError, quoted
 from eigentree.exact.network import LatentNetwork
 from eigentree.models.near_rows import check_finish_rows, far_rows, near_rows, searched_rows, some_of
 from eigentree.models.parameters import learns
-from eigentree.models.steps_face import StepsFace, checked_init, encoded, warn_interrupted
+from eigentree.models.steps_face import (
+    StepsFace,
+    checked_init,
+    encoded,
+    present_init,
+    warn_interrupted,
+    warn_not_converged,
+)
 from eigentree.structures.learned_templates import open_template
 
 if TYPE_CHECKING:
@@ -42,12 +49,13 @@ if TYPE_CHECKING:
     from eigentree.checks import Seed
     from eigentree.data.columns import Columns
     from eigentree.data.states import Categories, NumericRule, UnknownRule
-    from eigentree.em.entrants import Kind
+    from eigentree.em.init.trees import Kind
     from eigentree.em.large import FarRows
+    from eigentree.em.multistart import Multistart
+    from eigentree.em.optimize.objective import Objective
     from eigentree.em.optimize.stopping import Rule
     from eigentree.em.searching import Searched
     from eigentree.em.sizes import SizeSearch
-    from eigentree.em.standing import Standing
     from eigentree.structures.graph import LatentGraph
     from eigentree.structures.learned_templates import HiddenChowLiu
     from eigentree.structures.templates import Template
@@ -123,7 +131,7 @@ class EMJunctionTree(StepsFace):
     tables_ : dict of LabeledTable
         The same with names; `n_parameters_` is how many of their entries are free.
     graph_ : LatentGraph
-    start_ : StartOutcome
+    start_ : StartReport
         Which start won, by how much, and what was raced.
     pseudo_counts_ : float
         The pseudo-counts that were used.
@@ -168,7 +176,7 @@ class EMJunctionTree(StepsFace):
 
     _pseudo_count_rules = ("auto",)
 
-    start_: StartOutcome
+    start_: StartReport
     pseudo_counts_: float
     validation_history_: Floats
     objectives_: Floats
@@ -178,11 +186,11 @@ class EMJunctionTree(StepsFace):
     def __init__(
         self,
         structure: LatentGraph | Template | Any,
-        restarts: int = 5,
+        n_init: int = 5,
         tol: float | None = None,
         max_iter: int = 1000,
         *,
-        init: LatentNetwork | Literal["race"] | Kind = "race",
+        init: LatentNetwork | Literal["multistart"] | Kind = "multistart",
         stopping: Rule = "gain",
         pseudo_counts: float | Literal["auto"] = "auto",
         accelerate: bool = True,
@@ -196,7 +204,7 @@ class EMJunctionTree(StepsFace):
         numeric: NumericRule = "error",
     ) -> None:
         self.structure = structure
-        self.restarts = restarts
+        self.n_init = n_init
         self.tol = tol
         self.max_iter = max_iter
         self.init = init
@@ -278,31 +286,38 @@ class EMJunctionTree(StepsFace):
         finish: Finish | None = None,
     ) -> Self:
         """Return the estimator after a fit to rows, or after a race on them that is finished elsewhere."""
-        course = self._course(graph, columns, rows, sample_weight, validation, random)
+        fit = self._tree_fit(graph, columns, rows, sample_weight, validation, random)
         if finish is not None:
-            gaps = course.gaps | finish.rows.gaps()
-            usual = Stopping.usual(self.stopping, course.rows, ParameterLayout.of(graph).learned_count)
-            course = replace(course, gaps=gaps, stopping=usual)
-        init = checked_init(self.init, graph) if isinstance(self.init, LatentNetwork) else self.init
-        most = self.max_iter * (self.restarts if init == "random" else 1)
+            usual = Stopping.usual(self.stopping, fit.rows, ParameterLayout.of(graph).learned_count)
+            fit = replace(fit, gaps=fit.gaps | finish.rows.gaps(), stopping=usual)
+        init = checked_init(self.init, graph) if isinstance(self.init, LatentNetwork) else present_init(self.init)
+        most = self.max_iter * (self.n_init if init == "random" else 1)
         # Draws of their own, made in any case, so that the same number given leads to the same fit.
         (draws,) = random.spawn(1)
         if self.pseudo_counts == "auto":
             total = finish.rows.count if finish else None
-            course = replace(course, pseudo_counts=chosen_pseudo_counts(course, init, draws, self.verbose, total))
-        last: tuple[Course | LastCourse, Standing] | None = None
+            fit = replace(fit, pseudo_counts=chosen_pseudo_counts(fit, init, draws, self.verbose, total))
+        state: Multistart | None = None
+        objective: Objective = fit.whole
         try:
             with shown_progress(self.verbose, "EM", most) as report:
-                for last in standings(course, finish, init, self.restarts, random):
-                    report(last[1].steps, last[1].objective)
-                assert last is not None
-                report(most, last[1].objective)
+                if finish is None:
+                    for state in fit_tree(fit, init, self.n_init, random):
+                        report(state.iterations, state.objective)
+                else:
+                    for objective, state in fit_large(fit, finish, init, self.n_init, random):
+                        report(state.iterations, state.objective)
         except KeyboardInterrupt:
-            if last is None:
+            if state is None:
                 raise
-            last = (last[0], last[1].rescued(last[0]))
-            warn_interrupted(f"{last[1].steps} steps on all rows")
-        return self._published(*last, columns, last[0].count if isinstance(last[0], LastCourse) else count)
+            state = state.rescued(objective)
+            warn_interrupted(f"{state.iterations} iterations on all rows")
+        else:
+            assert state is not None
+            warn_not_converged(state.best[1].converged, self.max_iter)
+        if finish is not None and objective is not fit.whole:
+            count = finish.count
+        return self._published(fit, objective.weight, state, columns, count)
 
     def _fit_sizes(
         self,
@@ -312,7 +327,7 @@ class EMJunctionTree(StepsFace):
         validation: ArrayLike | Any | None,
     ) -> Self:
         """Return the estimator after a search over the sizes of a learned tree."""
-        if self.init != "race":
+        if present_init(self.init) != "multistart":
             raise ParameterError(
                 f"structure={quoted(self.structure)} searches for a size and starts of its own; leave init out"
             )
@@ -347,7 +362,7 @@ class EMJunctionTree(StepsFace):
                 "network_": network,
                 "pseudo_counts_": pseudo_counts,
                 "search_": search,
-                "start_": StartOutcome(trial.start, trial.log_likelihood, math.nan),
+                "start_": StartReport(trial.start, trial.log_likelihood, math.nan),
                 "history_": np.array(fits[0].ascent.history),
                 "validation_history_": np.array(fits[0].ascent.validation),
                 "objectives_": np.array([fit.log_likelihood for member in standing.members for fit in member.fits]),
@@ -395,38 +410,38 @@ class EMJunctionTree(StepsFace):
             hidden_states=hidden_states,
             trees=trees,
             most_states=template.most_states,
-            members=self.restarts,
+            members=self.n_init,
         )
 
     def _published(
-        self, course: Course | LastCourse, standing: Standing, columns: Columns, finish_rows: int
+        self, fit: TreeFit, weight: float, state: Multistart, columns: Columns, finish_rows: int
     ) -> Self:
-        best = max((climb for _, climb in standing.climbs), key=lambda climb: climb.score)
-        network = self._in_order(course.whole.layout.network(best.parameters)).with_columns(columns)
-        held = course.validation.weight if course.validation else 1.0
+        best = state.best[1]
+        network = self._in_order(fit.whole.layout.network(best.parameters)).with_columns(columns)
+        held = fit.validation.weight if fit.validation else 1.0
         return self._become(
             {
                 "model_": network.model,
                 "columns_": columns,
                 "network_": network,
-                "pseudo_counts_": course.pseudo_counts,
-                "start_": StartOutcome.of(standing, course.whole.weight),
+                "pseudo_counts_": fit.pseudo_counts,
+                "start_": StartReport.of(state, weight),
                 "history_": np.array(best.history),
                 "validation_history_": np.array(best.validation) / held,
-                "objectives_": np.array([climb.history[-1] for _, climb in standing.climbs]),
-                "n_iter_": len(best.history) - 1,
+                "objectives_": np.array([run.objective for _, run in state.runs]),
+                "n_iter_": best.iterations,
                 "converged_": best.converged,
                 "finish_rows_": finish_rows,
             }
         )
 
     def _check_arguments(self, validation: object) -> None:
-        whole_number("restarts", self.restarts)
+        whole_number("n_init", self.n_init)
         whole_number("max_iter", self.max_iter)
         flag("accelerate", self.accelerate)
         one_of("stopping", self.stopping, tuple(USUAL_TOLERANCES))
         if not isinstance(self.init, LatentNetwork):
-            one_of("init", self.init, ("race", *KINDS), NetworkError)
+            one_of("init", present_init(self.init), ("multistart", *KINDS))
         if not finite_number("validation_fraction", self.validation_fraction, 0.0) < 1:
             raise ParameterError(f"validation_fraction is less than 1, not {quoted(self.validation_fraction)}")
         if validation is not None and self.validation_fraction:
@@ -436,7 +451,7 @@ class EMJunctionTree(StepsFace):
         check_finish_rows(self.finish_rows)
         self._check_shared()
 
-    def _course(
+    def _tree_fit(
         self,
         graph: LatentGraph,
         columns: Columns,
@@ -444,7 +459,7 @@ class EMJunctionTree(StepsFace):
         sample_weight: ArrayLike | None,
         validation: ArrayLike | Any | None,
         random: np.random.Generator,
-    ) -> Course:
+    ) -> TreeFit:
         """Return the rows to climb on, with those to validate by, and how to climb."""
         codes, states, weights = encoded(X, columns, sample_weight)
         weights, held = self._held_out(codes, columns, weights, validation, random)
@@ -457,7 +472,7 @@ class EMJunctionTree(StepsFace):
             checked = TreeObjective.of(graph, held, gaps, 0.0, self.n_jobs)
         parameters = ParameterLayout.of(graph).learned_count
         stopping = self._stopping(len(rows.weights), float(rows.weights.sum()), parameters)
-        return Course(
+        return TreeFit(
             graph, rows, gaps, pseudo_counts, stopping, self.max_iter, self.accelerate, self.n_jobs, checked
         )
 

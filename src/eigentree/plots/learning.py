@@ -103,18 +103,18 @@ def race(model: EMJunctionTree | EMHMM, ax: Any = None) -> Any:
         When nothing was raced, or there is nothing to draw on.
     """
     outcome: Any = getattr(_fitted(model), "start_", None)
-    heats = outcome.heats if outcome is not None else ()
+    heats = outcome.rungs if outcome is not None else ()
     checked_axes(ax)
     if not heats:
         raise ParameterError(
-            "no starts were raced in this fit; init='race' races them, where there are enough rows"
+            "no starts were raced in this fit; init='multistart' compares them, where there are enough rows"
         )
     ax = axes_of(ax, 1.8 + 1.1 * max(len(heats), 3), 3.6)
-    kinds = sorted({name for heat in heats for name, _ in heat.standings})
+    kinds = sorted({name for heat in heats for name, _ in heat.objectives})
     for place, kind in enumerate(kinds):
         points: list[tuple[float, float]] = []
         for number, heat in enumerate(heats):
-            behind = [heat.standings[0][1] - objective for name, objective in heat.standings if name == kind]
+            behind = [heat.objectives[0][1] - objective for name, objective in heat.objectives if name == kind]
             # Starts that are level stand beside each other.
             aside = (place + (np.arange(len(behind)) + 1.0) / (len(behind) + 1)) / len(kinds)
             points += zip(number - 0.4 + 0.8 * aside, behind, strict=True)
@@ -133,7 +133,7 @@ def race(model: EMJunctionTree | EMHMM, ax: Any = None) -> Any:
         np.arange(1, len(heats)) - 0.5, 0, 1, transform=ax.get_xaxis_transform(), color="#dddddd", linewidth=0.8
     )
     ax.set_xlim(-0.5, len(heats) - 0.5)
-    ax.set_xticks(range(len(heats)), [f"{heat.rows:,} rows\n{heat.steps} steps" for heat in heats], fontsize=FONT)
+    ax.set_xticks(range(len(heats)), [f"{heat.rows:,} rows\n{heat.iterations} steps" for heat in heats], fontsize=FONT)
     ax.set_ylabel(f"nats per {outcome.unit} behind the leader", fontsize=FONT)
     ax.tick_params(axis="y", labelsize=FONT)
     ax.grid(axis="y", **GRID)

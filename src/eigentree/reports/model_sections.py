@@ -153,11 +153,11 @@ def learning_section(facts: Facts) -> list[Html | None]:
         header = ["size", "start", "parameters", "passes", "rows learned from", "validation rows"]
         caption = "Sizes that were tried, and the mean log probability of rows"
         parts.append(behind("The search over sizes", table(caption, header, rows, words=(0, 1))))
-    if learned.start is not None and learned.start.heats:
+    if learned.start is not None and learned.start.rungs:
         rows = [
-            [name, f"{heat.rows:,}", f"{heat.steps:,}", number(objective, 6)]
-            for heat in learned.start.heats
-            for name, objective in heat.standings
+            [name, f"{rung.rows:,}", f"{rung.iterations:,}", number(objective, 6)]
+            for rung in learned.start.rungs
+            for name, objective in rung.objectives
         ][:MOST_LISTED]
         header = ["start", f"{learned.unit}s that differ", "steps", f"objective per {learned.unit}"]
         parts.append(behind("The race of starts", table("Starts that were raced", header, rows)))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from eigentree.em.distinct import DistinctRows
 
-__all__ = ["USUAL_TOLERANCES", "Rule", "Stopping", "has_converged", "remaining_gain"]
+__all__ = ["SHORTEST_STRETCH", "USUAL_TOLERANCES", "Rule", "Stopping", "has_converged", "remaining_gain"]
 
 Rule: TypeAlias = Literal["gain", "paper"]
 

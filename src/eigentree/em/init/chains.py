@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from eigentree.em.chain_merging import exchanged, merged
+from eigentree.em.init.symbol_clustering import exchanged, merged
 from eigentree.engine.threads import one_thread
+from eigentree.errors import RankError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,9 +43,25 @@ FLOOR = 0.02
 """What is mixed into tables that are only guessed, so that nothing is ruled out."""
 
 
-def start_of(kind: ChainKind, problem: ChainObjective, random: np.random.Generator) -> Floats | None:
-    """Return parameters to start from, or None where sequences tell none of this kind."""
-    return KINDS[kind](problem, random)
+WITHOUT = {
+    "moments": "symbols are too few or too many for moments to tell the states apart",
+    "merged": "symbols and pairs of them are not more than states, or too many to be merged",
+}
+"""Why an initialiser may not be able to make a start."""
+
+
+def start_of(kind: ChainKind, problem: ChainObjective, random: np.random.Generator) -> Floats:
+    """Return parameters to start from.
+
+    Raises
+    ------
+    RankError
+        When the sequences do not allow a start by this initialiser.
+    """
+    start = KINDS[kind](problem, random)
+    if start is None:
+        raise RankError(WITHOUT[kind])
+    return start
 
 
 def _random(problem: ChainObjective, random: np.random.Generator) -> Floats:

@@ -21,12 +21,10 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Codes, Floats, Integers
     from eigentree.em.distinct import DistinctRows
-    from eigentree.em.optimize.information import Information
     from eigentree.em.parameters import ParameterLayout
 
 __all__ = [
     "Classes",
-    "Start",
     "carried",
     "class_graph",
     "most_classes",
@@ -48,23 +46,6 @@ JITTER = 0.1
 
 FLOOR = 1e-3
 """The share of every carried distribution that is uniform: nothing is ruled out at the start."""
-
-
-class Start(NamedTuple):
-    """Parameters to climb from.
-
-    Attributes
-    ----------
-    name : str
-        Which kind of start.
-    parameters : (parameters,)
-    curvature : Information, optional
-        What rows told of the curvature around them.
-    """
-
-    name: str
-    parameters: Floats
-    curvature: Information | None = None
 
 
 class Classes(NamedTuple):
@@ -186,8 +167,7 @@ def carried(
     counts = np.concatenate(parts)
     if random is not None:
         counts = counts * random.uniform(1.0 - JITTER, 1.0 + JITTER, layout.size)
-    uniform = 1.0 / np.repeat(layout.lengths, layout.lengths)
-    return layout.mixed(layout.normalised(counts, uniform), FLOOR)
+    return layout.mixed(layout.normalised(counts, layout.uniform), FLOOR)
 
 
 def _copies(classes: int, states: int, noise: float) -> Floats:
