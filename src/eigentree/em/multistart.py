@@ -26,7 +26,17 @@ if TYPE_CHECKING:
     from eigentree.em.optimize.objective import Objective
     from eigentree.em.optimize.stopping import Stopping
 
-__all__ = ["ETA", "MIXED", "ROWS_PER_PARAMETER", "Candidate", "Multistart", "Rung", "Sample", "multistart", "run_each"]
+__all__ = [
+    "ETA",
+    "MIXED",
+    "ROWS_PER_PARAMETER",
+    "Candidate",
+    "Multistart",
+    "Rung",
+    "Sample",
+    "multistart",
+    "run_each",
+]
 
 STARTS = 20
 """The most candidates: an optimum that one start in seven reaches is missed by one search in twenty."""
@@ -205,9 +215,7 @@ class _Search:
             except EigentreeError as error:
                 self.absent[name] = str(error)
                 continue
-            yield _Run(
-                name, em_run(sample.objective, start, self.stopping, self.max_iter, accelerate, validation)
-            )
+            yield _Run(name, em_run(sample.objective, start, self.stopping, self.max_iter, accelerate, validation))
 
     def rung(
         self, sample: Sample, pool: Iterator[Candidate], known: Sequence[_Run], keep: int, agree: int, is_last: bool

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from eigentree.em.searching import Searched
+    from eigentree.em.size_search import SearchState
 
 __all__ = ["shown_progress", "shown_search"]
 
@@ -27,7 +27,7 @@ def shown_progress(verbose: int, title: str, total: int) -> Iterator[Callable[[i
 
 
 @contextmanager
-def shown_search(verbose: int) -> Iterator[Callable[[Searched], None]]:
+def shown_search(verbose: int) -> Iterator[Callable[[SearchState], None]]:
     """Yield a function of how a search stands that shows it, with the time to come if no larger size does."""
     # The time that the bar itself would tell is that of one fit of many.
     with _bar(verbose, ["{task.description}"]) as bar:
@@ -37,7 +37,7 @@ def shown_search(verbose: int) -> Iterator[Callable[[Searched], None]]:
         task = bar.add_task("sizes", total=None)
         clock = _Clock()
 
-        def show(standing: Searched) -> None:
+        def show(standing: SearchState) -> None:
             best = f": best {standing.best.trial.validation:.5g}" if standing.members else ""
             left = clock.left(standing)
             time_to_come = "" if left is None else f", at most {left:.0f} s if no larger comes"
@@ -60,7 +60,7 @@ class _Clock:
         self._passes, self._first, self._began = 0, 0, 0.0
         self._pace: float | None = None
 
-    def left(self, standing: Searched) -> float | None:
+    def left(self, standing: SearchState) -> float | None:
         """Return the seconds that this model and all others of its size will take; None where nothing tells."""
         now, passes = time.monotonic(), standing.passes
         # A model that is learned stands at the most passes there are, whatever it took: that tells no pace.

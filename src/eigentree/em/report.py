@@ -10,8 +10,8 @@ from eigentree.markup.html import behind, element, facts_list, number, scrolling
 from eigentree.markup.style import fragment
 
 if TYPE_CHECKING:
-    from eigentree.em.start_report import StartReport
     from eigentree.em.sizes import SizeSearch
+    from eigentree.em.start_report import StartReport
 
 __all__ = ["EMReport"]
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from eigentree.data.documents import Section, UnknownEntryError, number, plain, texts, whole
 from eigentree.em.multistart import Rung
-from eigentree.em.online import Learner
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.sizes import Kind, Size, SizeSearch, Trial
 from eigentree.em.start_report import StartReport
+from eigentree.em.stepwise import Learner
 from eigentree.errors import FileError, quoted
 from eigentree.structures.elimination import check_families
 
@@ -160,13 +160,13 @@ def read_learner(reader: Reader, content: Any) -> Learner:
     learner = Learner(
         graph,
         stepsize,
+        reader.floats("parameters", size),
+        reader.floats("average", size),
+        batches,
         batch_size,
         pseudo_counts,
         threads,
-        reader.floats("parameters", size),
-        reader.floats("average", size),
         frozenset(entry.texts("missing")),
-        batches,
         rows,
     )
     if not 0.5 < stepsize <= 1 or not 0 <= pseudo_counts < float("inf") or min(batch_size, threads) < 1:

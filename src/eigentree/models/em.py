@@ -17,18 +17,18 @@ from eigentree.data.looked import any_rows_and_columns
 from eigentree.data.rows import Rows
 from eigentree.data.streamed import Encoded
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
+from eigentree.em.holdout import Fold, check_split, folds_of, held_out
 from eigentree.em.init.trees import KINDS
 from eigentree.em.large import Finish, fit_large
 from eigentree.em.optimize.stopping import USUAL_TOLERANCES, Stopping
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.progress import shown_progress, shown_search
-from eigentree.em.searching import Fold, Ground, folds_of, searched
-from eigentree.em.settling import settled
-from eigentree.em.start_report import StartReport
+from eigentree.em.size_search import SizeProblem, average, search
 from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, chosen_pseudo_counts
+from eigentree.em.start_report import StartReport
 from eigentree.em.tree_fit import TreeFit, fit_tree
 from eigentree.em.tree_objective import TreeObjective
-from eigentree.errors import DataError, NetworkError, ParameterError, quoted
+from eigentree.errors import ParameterError, quoted
 from eigentree.exact.network import LatentNetwork
 from eigentree.models.near_rows import check_finish_rows, far_rows, near_rows, searched_rows, some_of
 from eigentree.models.parameters import learns
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from eigentree.em.multistart import Multistart
     from eigentree.em.optimize.objective import Objective
     from eigentree.em.optimize.stopping import Rule
-    from eigentree.em.searching import Searched
+    from eigentree.em.size_search import SearchState
     from eigentree.em.sizes import SizeSearch
     from eigentree.structures.graph import LatentGraph
     from eigentree.structures.learned_templates import HiddenChowLiu
@@ -341,11 +341,11 @@ class EMJunctionTree(StepsFace):
         else:
             count = found.count
         ground = self._ground(template, found, columns, sample_weight, validation, random, pairs)
-        standing: Searched | None = None
+        standing: SearchState | None = None
         converged = True
         try:
             with shown_search(self.verbose) as report:
-                for standing in searched(ground, random):
+                for standing in search(ground, random):
                     report(standing)
         except KeyboardInterrupt:
             if standing is None or not standing.members:
@@ -353,20 +353,20 @@ class EMJunctionTree(StepsFace):
             converged = False
             warn_interrupted(f"the search over sizes, at {standing.size}")
         assert standing is not None
-        network, search, pseudo_counts = settled(standing, ground)
+        network, sizes = average(ground, standing)
         network, (trial, fits) = self._in_order(network).with_columns(columns), standing.best
         return self._become(
             {
                 "model_": network.model,
                 "columns_": columns,
                 "network_": network,
-                "pseudo_counts_": pseudo_counts,
-                "search_": search,
+                "pseudo_counts_": ground.pseudo_counts,
+                "search_": sizes,
                 "start_": StartReport(trial.start, trial.log_likelihood, math.nan),
-                "history_": np.array(fits[0].ascent.history),
-                "validation_history_": np.array(fits[0].ascent.validation),
+                "history_": np.array(fits[0].history),
+                "validation_history_": np.array(fits[0].validation),
                 "objectives_": np.array([fit.log_likelihood for member in standing.members for fit in member.fits]),
-                "n_iter_": len(fits[0].ascent.history),
+                "n_iter_": len(fits[0].history),
                 "converged_": converged,
                 "finish_rows_": count,
             }
@@ -381,7 +381,7 @@ class EMJunctionTree(StepsFace):
         validation: ArrayLike | Any | None,
         random: np.random.Generator,
         every: PairCounts | None = None,
-    ) -> Ground:
+    ) -> SizeProblem:
         """Return what sizes are tried on: the tree that rows tell, and who learns from which of them."""
         known = DistinctRows.of(*encoded(rows, columns, sample_weight)).by_name(columns.names)
         hidden_states, trees = (
@@ -399,18 +399,17 @@ class EMJunctionTree(StepsFace):
             pairs = every if validation is not None else every - _pairs(columns, folds[0].validation)
         tree = cache(partial(template.candidate, pairs))
         parts = [part for fold in folds for part in fold]
-        return Ground(
+        return SizeProblem(
             tree=tree,
             folds=folds,
             gaps=frozenset().union(*(columns_with_gaps(part.codes, tree(1)) for part in parts)),
             pseudo_counts=self._few_pseudo_counts,
-            has_fewer=isinstance(self.pseudo_counts, str),
             whole=known if validation is None and len(folds) == 1 else None,
             threads=self.n_jobs,
             hidden_states=hidden_states,
             trees=trees,
             most_states=template.most_states,
-            members=self.n_init,
+            fits=self.n_init,
         )
 
     def _published(
@@ -500,16 +499,9 @@ class EMJunctionTree(StepsFace):
         share = self.validation_fraction
         if not share:
             return weights, None
-        order = random.permutation(len(codes))
-        kept, out = np.split(order, [len(codes) - round(share * len(codes))])
-        if not weights[kept].any() or not weights[out].any():
-            raise DataError(
-                f"validation_fraction={share!r} of {len(codes)} rows leaves none to learn from, or none to "
-                f"validate by; give more rows or another share"
-            )
-        learned = weights.copy()
-        learned[out] = 0.0
-        return learned, DistinctRows.of(codes[out], columns.states, weights[out])
+        held = held_out(weights, share, random)
+        check_split(float((weights - held).sum()), float(held.sum()), share, len(codes))
+        return weights - held, DistinctRows.of(codes, columns.states, held)
 
 
 def _pairs(columns: Columns, rows: DistinctRows) -> PairCounts:

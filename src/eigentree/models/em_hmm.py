@@ -23,11 +23,11 @@ from eigentree.data.states import check_rules
 from eigentree.data.weights import positive_weights, warn_of_few
 from eigentree.em.chain_fit import ChainFit, fit_chain
 from eigentree.em.chains import ChainLayout, ChainObjective
-from eigentree.em.optimize.stopping import USUAL_TOLERANCES, Stopping
 from eigentree.em.init.chains import KINDS
-from eigentree.em.start_report import StartReport
+from eigentree.em.optimize.stopping import USUAL_TOLERANCES, Stopping
 from eigentree.em.progress import shown_progress
 from eigentree.em.report import EMReport
+from eigentree.em.start_report import StartReport
 from eigentree.engine.parallel_chains import apart
 from eigentree.engine.sequence_passes import SequencePass
 from eigentree.engine.symbols import Symbols
