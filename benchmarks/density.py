@@ -24,7 +24,7 @@ import eigentree as et
 from benchmarks import shared
 from benchmarks.circuits import CIRCUITS, LEARNERS
 from benchmarks.measure import ROOT, show_note, show_table
-from eigentree.experiments.baselines import IndependentColumns
+from benchmarks.paper.baselines import IndependentColumns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

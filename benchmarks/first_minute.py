@@ -29,7 +29,7 @@ model.predict_proba(rows[:50], "x7")
 marks["predict_proba"] = spent()
 model.sample(50, seed=0)
 marks["sample"] = spent()
-et.EMJunctionTree(graph, restarts=1, max_iter=2, random_state=0).fit(rows)
+et.EMJunctionTree(graph, n_init=1, max_iter=2, random_state=0).fit(rows)
 marks["EM"] = spent()
 print(json.dumps(marks))
 """

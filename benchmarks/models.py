@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.measure import afresh, seconds
+from benchmarks.paper.baselines import IndependentColumns
 from eigentree import LatentNetwork, SpectralJunctionTree, zoo
-from eigentree.experiments.baselines import IndependentColumns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,9 +14,9 @@ import numpy as np
 
 from benchmarks import shared
 from benchmarks.measure import afresh, show_note, show_table
+from benchmarks.paper.baselines import IndependentColumns
 from benchmarks.shared import Crowd, Split, Table
 from eigentree import EMJunctionTree, LatentNetwork, SpectralJunctionTree, zoo
-from eigentree.experiments.baselines import IndependentColumns
 
 if TYPE_CHECKING:
     from eigentree.zoo import Template
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from eigentree import LatentGraph
 
 INDEPENDENT, SPECTRAL, RACE, RANDOM = "independent", "spectral", "EM", "ten random"
-TEN_RANDOM: dict[str, Any] = {"init": "random", "restarts": 10}
+TEN_RANDOM: dict[str, Any] = {"init": "random", "n_init": 10}
 FEW = 0.1
 """Pseudo-counts of the random starts, where a test row could have probability zero otherwise."""
 
@@ -337,7 +337,7 @@ def _show_notes() -> None:
     show_note(
         "independent: columns apart, add-1/2 smoothing; spectral: SpectralJunctionTree as it comes; EM:"
         " EMJunctionTree as it comes (the race, pseudo-counts chosen: prior); ten random: init='random',"
-        f" restarts=10, pseudo_counts={FEW:g}, the best on the training rows"
+        f" n_init=10, pseudo_counts={FEW:g}, the best on the training rows"
     )
     show_note(
         "EM - random: difference of the medians; worst: the worst seed of EM less the best of the random starts;"

@@ -282,7 +282,7 @@ def random_states(cases: list[Case], seeds: int, starts: int) -> None:
     """Print where the default ends for several seeds, beside the best of many random starts of ours."""
     table = []
     for case in cases:
-        random = reached(case, 1, init="random", restarts=starts)
+        random = reached(case, 1, init="random", n_init=starts)
         default = reached(case, seeds)
         best = max(random.ends)
         table.append(

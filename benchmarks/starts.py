@@ -47,7 +47,7 @@ def _show_races(names: list[str], structures: list[str]) -> None:
         for title in structures:
             graph = STRUCTURES[title].build([2] * train.shape[1])
             race, spent = _fitted(graph, train)
-            best, others = _fitted(graph, train, init="random", restarts=RANDOM_STARTS)
+            best, others = _fitted(graph, train, init="random", n_init=RANDOM_STARTS)
             ours, theirs = (float(model.network_.log_prob(test).mean()) for model in (race, best))
             table.append(
                 [

@@ -1,7 +1,7 @@
 """What a search costs that averages nothing, where it is as good as the design's prototype.
 
 The prototype (``../shared/DESIGN.md``, section 7) made one tree of hidden variables of each data set, in 45 to 70 s
-where it took long. Here `restarts` is 1: sizes are tried as always, and the best fit is the model. A whole search
+where it took long. Here `n_init` is 1: sizes are tried as always, and the best fit is the model. A whole search
 ends well above the prototype on most sets, so one up to fewer states is shown too: the first that is level with it.
 """
 
@@ -42,7 +42,7 @@ def run(quick: bool) -> None:
     header = ["data", "prototype", "test", "s", "up to", "test there", "s there", "a third of 45 s", "of 70 s"]
     show_table("one fit of each size, none averaged: mean log probability of a test row", header, lines)
     show_note(
-        f"EMJunctionTree('auto', restarts=1), seed {SEED}, chosen by validation rows; then the same with the "
+        f"EMJunctionTree('auto', n_init=1), seed {SEED}, chosen by validation rows; then the same with the "
         f"smallest most_states of {', '.join(map(str, MOST_STATES))} whose test figure is at least the prototype's "
         "(found by test rows: a price, and no claim of a likelihood); processor seconds of whole searches, 1 "
         "thread; the prototype's times are of another day"
@@ -64,6 +64,6 @@ def _line(name: str) -> list[Any]:
 def _searched(rows: Rows, test: Any, structure: Any) -> tuple[float, float]:
     """Return the score of test rows, and the processor seconds of the search."""
     start = time.process_time()
-    model = et.EMJunctionTree(structure, restarts=1, random_state=SEED, categories=BOTH)
+    model = et.EMJunctionTree(structure, n_init=1, random_state=SEED, categories=BOTH)
     model.fit(rows.train, validation=rows.validation)
     return model.score(test), time.process_time() - start

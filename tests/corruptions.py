@@ -244,10 +244,12 @@ def saved_files(folder: Path) -> tuple[list[bytes], np.ndarray]:
             et.Statistics.of(rows, graph),
             et.JunctionTreeClassifier(et.SpectralJunctionTree(et.zoo.HMM()), class_as="column").fit(rows, labels),
             et.JunctionTreeImputer(et.SpectralJunctionTree(graph)).fit(rows),
-            et.EMHMM(2, 2, init="random", restarts=1, max_iter=3, random_state=0).fit(rows),
+            et.EMHMM(2, 2, init="random", n_init=1, max_iter=3, random_state=0).fit(rows),
             et.SpectralHMM(2, order=2).fit(rows),
-            et.JunctionTreeClassifier(et.EMHMM(2, init="random", restarts=1, max_iter=3)).fit(rows, labels),
-            et.SpectralJunctionTree(et.zoo.Mixture(), numeric="quantiles", unknown="missing").fit(labelled(rows)),
+            et.JunctionTreeClassifier(et.EMHMM(2, init="random", n_init=1, max_iter=3)).fit(rows, labels),
+            et.SpectralJunctionTree(et.zoo.Mixture(), numeric="quantiles", handle_unknown="missing").fit(
+                labelled(rows)
+            ),
         ]
     files = []
     for k, thing in enumerate(things):

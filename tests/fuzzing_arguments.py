@@ -50,7 +50,7 @@ class Pool:
         made: dict[str, list[Any]] = {}
         for name, settings in (
             ("SpectralJunctionTree", {}),
-            ("EMJunctionTree", {"init": "random", "restarts": 1, "max_iter": 3, "random_state": 0}),
+            ("EMJunctionTree", {"init": "random", "n_init": 1, "max_iter": 3, "random_state": 0}),
             ("OnlineEMJunctionTree", {"batch_size": 10, "passes": 2, "random_state": 0}),
         ):
             kind = getattr(et, name)
@@ -62,11 +62,9 @@ class Pool:
         ]
         words = ["abab", "aab", "bb", "b"]
         made["EMHMM"] = [
-            et.EMHMM(2, init="random", restarts=1, max_iter=3, random_state=0).fit(words),
-            et.EMHMM(3, 2, init="random", restarts=1, max_iter=3, random_state=0).fit(
-                [list(word) for word in words]
-            ),
-            et.EMHMM((2, 3), init="random", restarts=1, max_iter=3, random_state=0).fit(words),
+            et.EMHMM(2, init="random", n_init=1, max_iter=3, random_state=0).fit(words),
+            et.EMHMM(3, 2, init="random", n_init=1, max_iter=3, random_state=0).fit([list(word) for word in words]),
+            et.EMHMM((2, 3), init="random", n_init=1, max_iter=3, random_state=0).fit(words),
             et.EMHMM(2),
         ]
         made["SpectralHMM"] = [
@@ -280,7 +278,7 @@ def array(draw: Draw) -> Any:
 
 LABELS: dict[str, Kind] = {
     "categories": of(None, None, None, {"x0": [0, 1, 2]}, {"x0": ["a", "b"]}),
-    "unknown": of("error", "missing"),
+    "handle_unknown": of("error", "missing"),
     "numeric": of("error", "quantiles"),
 }
 
@@ -306,7 +304,7 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
     },
     "EMJunctionTree": SHARED
     | {
-        "restarts": of(1, 2),
+        "n_init": of(1, 2),
         "tol": of(None, 1e-3),
         "max_iter": of(1, 3),
         "stopping": of("gain", "paper"),
@@ -329,7 +327,7 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
     | {
         "hidden_states": of(1, 2, 3, 10**6, (2, 2), [2, 3], (2, 1), ()),
         "order": of(1, 2, 40),
-        "restarts": of(1, 2),
+        "n_init": of(1, 2),
         "tol": of(None, 1e-3),
         "max_iter": of(1, 3),
         "init": lambda draw: draw.choice(
@@ -370,10 +368,10 @@ def settings(draw: Draw, kind: str) -> dict[str, Any]:
     drawn = {name: one(draw) for name, one in PARAMETERS[kind].items()}
     chosen = {name: value for name, value in drawn.items() if name == "structure" or draw.random.random() < 0.5}
     if kind == "EMHMM":
-        chosen = {"init": "random", "restarts": 1, "max_iter": 3} | chosen
+        chosen = {"init": "random", "n_init": 1, "max_iter": 3} | chosen
     if kind == "EMJunctionTree":
         # A whole race, and a choice of pseudo-counts, would take a second.
-        chosen = {"init": "random", "restarts": 1, "max_iter": 3, "pseudo_counts": 0.1} | chosen
+        chosen = {"init": "random", "n_init": 1, "max_iter": 3, "pseudo_counts": 0.1} | chosen
     for name in chosen:
         if draw.random.random() < 0.04:
             chosen[name] = _not_endless(hostile_values.junk(draw.random))
@@ -390,10 +388,10 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "score": {"X": data, "y": of(None)},
     "log_prob": {"X": data},
     "predict_proba": {"X": data, "target": lambda draw: draw.choice(*draw.graph.names)},
-    "impute": {"X": data, "method": of("mode", "sample"), "seed": seed},
+    "impute": {"X": data, "method": of("mode", "sample"), "random_state": seed},
     "sample": {
         "n": of(1, 5, 20, 10**12),
-        "seed": seed,
+        "random_state": seed,
         "given": lambda draw: draw.choice(None, given(draw)),
         "partitions": of(None),
     },
@@ -401,7 +399,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "conditional": {"names": names, "given": given},
     "posterior": {"X": data, "names": hidden_names},
     "decode": {"X": data},
-    "sample_hidden": {"X": data, "seed": seed},
+    "sample_hidden": {"X": data, "random_state": seed},
     "expected_counts": {"X": data, "sample_weight": weights},
     "bic": {"X": data, "sample_weight": weights},
     "aic": {"X": data, "sample_weight": weights},
@@ -426,12 +424,12 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "predict_next_proba": {"target": of(None, "x0", "x9"), "steps": of(1, 3, 0)},
             "filter": {},
             "decode": {},
-            "impute": {"method": of("mode", "sample"), "seed": seed},
+            "impute": {"method": of("mode", "sample"), "random_state": seed},
             "bic": {"sample_weight": weights},
             "aic": {"sample_weight": weights},
         }.items()
     },
-    "EMHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "seed": seed},
+    "EMHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed},
     "EMHMM.to_network": {"length": of(1, 3)},
     "SpectralHMM": PARAMETERS["SpectralHMM"],
     **{
@@ -445,10 +443,10 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "filter": {"target": of(None, "x0", "x9", "state")},
             "predict_proba": {"target": of("state", "x0")},
             "decode": {},
-            "impute": {"method": of("mode", "sample"), "seed": seed},
+            "impute": {"method": of("mode", "sample"), "random_state": seed},
         }.items()
     },
-    "SpectralHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "seed": seed},
+    "SpectralHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed},
     "SpectralHMM.to_network": {"length": of(1, 3)},
     "SpectralHMM.fit_statistics": {
         "statistics": pooled(lambda: [one.statistics_ for one in POOL.fitted["SpectralHMM"][:2]])
@@ -458,7 +456,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         "hidden_states": of((1, 2), [1], 3, ()),
         "orders": of((1,), [1, 2]),
         "criterion": of("bic", "aic", "validation"),
-        "estimator": lambda draw: et.EMHMM(init="random", restarts=1, max_iter=2, random_state=0),
+        "estimator": lambda draw: et.EMHMM(init="random", n_init=1, max_iter=2, random_state=0),
         "lengths": of(None),
         "sample_weight": weights,
     },
@@ -565,7 +563,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "random": {
         "graph": pooled(lambda: POOL.graphs),
         "concentration": of(1.0, 0.01, 1e-299, 1e300),
-        "seed": seed,
+        "random_state": seed,
         "tree": lambda d: d.choice(None, _tree(d)),
     },
     "relabelled": {"orders": lambda d: {name: d.choice([1, 0], [0, 1], [0, 0]) for name in d.some(d.graph.names)}},

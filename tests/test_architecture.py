@@ -135,8 +135,6 @@ def test_modules_and_functions_are_short(path: Path) -> None:
 @every_file
 def test_what_a_structure_gives_is_not_kept_in_modules(path: Path) -> None:
     """Caches hang on the objects that they belong to; only what belongs to the process may stay in a module."""
-    if room_of(path) == "experiments":
-        return
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.FunctionDef):
             decorators = {ast.unparse(each).split("(")[0].split(".")[-1] for each in node.decorator_list}

@@ -27,7 +27,7 @@ NETWORK = planted_network(random_tree(8, 3, 3, seed=3), seed=3)
 ROWS, HELD, TEST = (NETWORK.sample(count, seed=seed) for seed, count in enumerate((2_500, 500, 2_000)))
 LABELS = np.array(["no", "perhaps", "yes"])
 FRAME = pd.DataFrame(LABELS[ROWS], columns=[f"q{place}" for place in range(8)])
-auto = partial(et.EMJunctionTree, "auto", restarts=2, random_state=0)
+auto = partial(et.EMJunctionTree, "auto", n_init=2, random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -108,10 +108,10 @@ def test_few_rows_choose_in_turn() -> None:
 
 
 def test_a_share_of_many_rows_chooses() -> None:
-    search = auto(restarts=1).fit(ROWS).search_
+    search = auto(n_init=1).fit(ROWS).search_
     assert search.validation_rows == pytest.approx(250, abs=75)
     assert search.rows + search.validation_rows == 2_500
-    assert auto(restarts=1, validation_fraction=0.4).fit(ROWS).search_.validation_rows == pytest.approx(
+    assert auto(n_init=1, validation_fraction=0.4).fit(ROWS).search_.validation_rows == pytest.approx(
         1_000, abs=125
     )
 
@@ -124,14 +124,14 @@ def test_neither_the_order_of_rows_nor_copies_of_them_matter() -> None:
 
 
 def test_sizes_that_are_given_stay() -> None:
-    one = et.EMJunctionTree(et.zoo.HiddenChowLiu("auto", trees=1), restarts=2, random_state=0).fit(ROWS)
+    one = et.EMJunctionTree(et.zoo.HiddenChowLiu("auto", trees=1), n_init=2, random_state=0).fit(ROWS)
     assert "tree" not in one.graph_.hidden
     assert len(one.search_.shares) == 1
-    four = et.EMJunctionTree(et.zoo.HiddenChowLiu(3, trees="auto"), restarts=2, random_state=0).fit(ROWS)
+    four = et.EMJunctionTree(et.zoo.HiddenChowLiu(3, trees="auto"), n_init=2, random_state=0).fit(ROWS)
     assert {trial.size.hidden_states for trial in four.search_.trials} == {3}
-    capped = et.EMJunctionTree(et.zoo.HiddenChowLiu("auto", most_states=2), restarts=1, random_state=0).fit(ROWS)
+    capped = et.EMJunctionTree(et.zoo.HiddenChowLiu("auto", most_states=2), n_init=1, random_state=0).fit(ROWS)
     assert {trial.size for trial in capped.search_.trials} == {Size(2, 1)}
-    fixed = et.EMJunctionTree(et.zoo.HiddenChowLiu(2, trees=3), restarts=1, max_iter=3, random_state=0).fit(ROWS)
+    fixed = et.EMJunctionTree(et.zoo.HiddenChowLiu(2, trees=3), n_init=1, max_iter=3, random_state=0).fit(ROWS)
     assert fixed.graph_.states["tree"] == 3
     assert not hasattr(fixed, "search_")
 
@@ -139,7 +139,7 @@ def test_sizes_that_are_given_stay() -> None:
 def test_missing_cells_and_odd_columns_are_no_trouble() -> None:
     odd = FRAME.head(400).assign(constant="a", copy=FRAME["q0"], rare=["b"] + ["a"] * 399)
     odd = odd.mask(np.random.default_rng(0).random(odd.shape) < 0.1)
-    model = auto(restarts=1).fit(odd)
+    model = auto(n_init=1).fit(odd)
     filled = model.impute(odd)
     assert not filled.isna().any().any()
     both = odd["q0"].isna() & odd["copy"].notna()
@@ -150,7 +150,7 @@ def test_missing_cells_and_odd_columns_are_no_trouble() -> None:
 
 @pytest.mark.parametrize("width", [1, 2, 3])
 def test_a_table_may_be_narrow(width: int) -> None:
-    model = auto(restarts=1).fit(ROWS[:, :width], validation=HELD[:, :width])
+    model = auto(n_init=1).fit(ROWS[:, :width], validation=HELD[:, :width])
     cells = np.stack(np.meshgrid(*[range(3)] * width), axis=-1).reshape(-1, width)
     assert np.exp(model.score_samples(cells)).sum() == pytest.approx(1.0, abs=1e-9)
 
@@ -165,11 +165,11 @@ def test_a_table_that_tells_nothing_is_learned_at_once(rows: np.ndarray) -> None
 
 
 def test_as_many_fits_are_averaged_as_were_asked_for() -> None:
-    assert len(auto(restarts=1).fit(ROWS[:400], validation=HELD).search_.shares) == 1
+    assert len(auto(n_init=1).fit(ROWS[:400], validation=HELD).search_.shares) == 1
 
 
 def test_the_history_is_that_of_the_likelihood_alone() -> None:
-    model = auto(restarts=1, pseudo_counts=20.0).fit(ROWS[:500], validation=HELD)
+    model = auto(n_init=1, pseudo_counts=20.0).fit(ROWS[:500], validation=HELD)
     assert np.abs(np.diff(model.history_[5:])).max() < 0.1 * abs(model.history_[-1])
 
 
@@ -197,7 +197,7 @@ def test_hidden_variables_speak(model: et.EMJunctionTree) -> None:
 @pytest.mark.parametrize("class_as", ["models", "column"])
 @pytest.mark.parametrize("kind", ["em", "spectral"])
 def test_classes_are_told_apart(class_as: Any, kind: str, tmp_path: Path) -> None:
-    estimator = auto(restarts=1) if kind == "em" else et.SpectralJunctionTree("auto")
+    estimator = auto(n_init=1) if kind == "em" else et.SpectralJunctionTree("auto")
     classifier = et.JunctionTreeClassifier(estimator, class_as=class_as)
     others, classes = FRAME.drop(columns="q0"), FRAME["q0"]
     test, expected = others.tail(800), classes.tail(800)
@@ -228,7 +228,7 @@ def test_a_spectral_model_is_as_large_as_held_out_rows_ask_for() -> None:
 
 def test_the_imputer_learns_all_by_itself() -> None:
     frame = FRAME.head(300).mask(np.random.default_rng(0).random((300, 8)) < 0.1)
-    filled = et.JunctionTreeImputer(auto(restarts=1)).fit_transform(frame)
+    filled = et.JunctionTreeImputer(auto(n_init=1)).fit_transform(frame)
     assert not pd.DataFrame(filled).isna().any().any()
 
 
@@ -242,7 +242,7 @@ def test_what_was_searched_for_is_kept_in_files(model: et.EMJunctionTree, tmp_pa
 
 
 def test_the_structure_is_a_parameter_as_any_other() -> None:
-    search = GridSearchCV(auto(restarts=1), {"structure": ["auto", et.zoo.Mixture(1)]}, cv=2).fit(ROWS[:120])
+    search = GridSearchCV(auto(n_init=1), {"structure": ["auto", et.zoo.Mixture(1)]}, cv=2).fit(ROWS[:120])
     assert search.best_params_["structure"] == "auto"
     template = et.zoo.HiddenChowLiu("auto", trees=1)
     assert template.changed(hidden_states=4) == et.zoo.HiddenChowLiu(4, trees=1)
@@ -303,7 +303,7 @@ def test_columns_that_depend_on_each_other_alone_are_their_own_tree(tmp_path: Pa
     # What comes next depends on five states of the last column, which few hidden states cannot tell.
     graph = et.LatentGraph({f"x{t}": 5 for t in range(4)}, [(f"x{t}", f"x{t + 1}") for t in range(3)])
     truth = et.LatentNetwork.random(graph, seed=1, concentration=0.3)
-    model = auto(restarts=4).fit(truth.sample(3_000, seed=2))
+    model = auto(n_init=4).fit(truth.sample(3_000, seed=2))
     assert model.search_.size == Size(0, 1)
     assert (str(model.search_.size), model.search_.shares, model.graph_.hidden) == ("Chow-Liu tree", (1.0,), ())
     assert {frozenset(edge) for edge in model.graph_.edges} == {frozenset(edge) for edge in graph.edges}
@@ -321,7 +321,7 @@ def test_columns_that_depend_on_each_other_alone_are_their_own_tree(tmp_path: Pa
 def test_columns_of_classes_are_told_as_classes() -> None:
     truth = et.LatentNetwork.random(et.zoo.mixture(10, 16, 4), seed=0, concentration=0.2)
     small = et.zoo.HiddenChowLiu("auto", trees="auto", most_states=4)
-    model = et.EMJunctionTree(small, restarts=1, random_state=0)
+    model = et.EMJunctionTree(small, n_init=1, random_state=0)
     model.fit(truth.sample(2_500, seed=1), validation=truth.sample(500, seed=2))
     assert model.search_.size.hidden_states == 1
     assert str(model.search_.size) == f"{model.search_.size.trees} classes"
@@ -333,7 +333,7 @@ def test_columns_of_classes_are_told_as_classes() -> None:
 
 def test_sizes_that_are_given_leave_no_other_kind_of_model() -> None:
     for template in (et.zoo.HiddenChowLiu("auto", trees=1), et.zoo.HiddenChowLiu(2, trees="auto")):
-        search = et.EMJunctionTree(template, restarts=1, random_state=0).fit(ROWS[:300]).search_
+        search = et.EMJunctionTree(template, n_init=1, random_state=0).fit(ROWS[:300]).search_
         assert min(trial.size.hidden_states for trial in search.trials) == 2
 
 
@@ -350,7 +350,7 @@ def test_no_more_fits_are_averaged_than_add_anything(monkeypatch: pytest.MonkeyP
     found = {}
     for enough in (0.0, 1e9):
         monkeypatch.setattr(searching, "ENOUGH", enough)
-        search = auto(restarts=4).fit(ROWS, validation=HELD).search_
+        search = auto(n_init=4).fit(ROWS, validation=HELD).search_
         found[enough] = [trial for trial in search.trials if trial.size == search.size]
     # What one adds is told by two.
     assert (len(found[0.0]), len(found[1e9])) == (4, 2)

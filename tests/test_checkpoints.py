@@ -150,7 +150,7 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
     held = path.read_bytes()
     for settings_, message in [
         ({"sample_weight": None}, "of another sample_weight, \"'weight'\""),
-        ({"sample_weight": "weight", "unknown": "missing"}, "of another unknown, 'error'"),
+        ({"sample_weight": "weight", "handle_unknown": "missing"}, "of another unknown, 'error'"),
         ({"sample_weight": "weight", "categories": {"c0": ["low"]}}, r"of another categories, \{\}"),
         ({"sample_weight": "weight", "views": 1}, "for another structure, views or max_rank"),
     ]:

@@ -29,7 +29,7 @@ TEST = np.concatenate([X[:30], np.full((1, 4), -1)])
 
 
 def em(structure: object) -> et.EMJunctionTree:
-    return et.EMJunctionTree(structure, init="random", restarts=1, max_iter=15, pseudo_counts=0.1, random_state=0)
+    return et.EMJunctionTree(structure, init="random", n_init=1, max_iter=15, pseudo_counts=0.1, random_state=0)
 
 
 EM = em(et.zoo.Mixture(3))
@@ -288,7 +288,7 @@ def test_weights_are_repeated_rows() -> None:
 
 def test_an_impossible_row_gets_the_prior() -> None:
     estimator = et.EMJunctionTree(
-        et.zoo.mixture(3, 2, [3, 3, 2]), init="random", restarts=1, max_iter=5, pseudo_counts=0, random_state=0
+        et.zoo.mixture(3, 2, [3, 3, 2]), init="random", n_init=1, max_iter=5, pseudo_counts=0, random_state=0
     )
     rows, labels = np.array([[0, 0], [1, 1], [0, 1]] * 20), np.array([0, 1, 1] * 20)
     model = column(estimator).fit(rows, labels)
@@ -305,7 +305,8 @@ def test_labels_that_the_columns_do_not_have() -> None:
     odd[0, 0] = "z"
     with pytest.raises(et.DataError, match="row 0, column 'x0' holds 'z'"):
         model.predict(odd)
-    lenient = column(et.SpectralJunctionTree(et.zoo.Mixture(3), shrinkage=1.0, unknown="missing")).fit(cells, Y)
+    spectral = et.SpectralJunctionTree(et.zoo.Mixture(3), shrinkage=1.0, handle_unknown="missing")
+    lenient = column(spectral).fit(cells, Y)
     holed = odd.copy()
     holed[0, 0] = None
     assert_array_equal(lenient.predict_proba(odd), model.predict_proba(holed))

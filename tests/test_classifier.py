@@ -21,10 +21,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
 import eigentree as et
+from benchmarks.paper.baselines import IndependentColumns
 from eigentree.counting import row_sample
 from eigentree.counting.row_sample import RowSample
 from eigentree.counting.statistics import Statistics
-from eigentree.experiments.baselines import IndependentColumns
 from eigentree.planning.views import ViewPlan
 from eigentree.spectral import shrinkage
 from eigentree.spectral.shrinkage import CLASS_FOLDS, CLASS_GRID, choose_class_shrinkage
@@ -64,7 +64,7 @@ def quietly(action):
 ESTIMATORS = {
     "spectral": et.SpectralJunctionTree(GRAPH, shrinkage=2.5),
     "independent": et.SpectralJunctionTree(GRAPH, shrinkage=math.inf),
-    "em": et.EMJunctionTree(GRAPH, init="random", restarts=1, max_iter=20, random_state=0),
+    "em": et.EMJunctionTree(GRAPH, init="random", n_init=1, max_iter=20, random_state=0),
     "online": et.OnlineEMJunctionTree(GRAPH, passes=2, random_state=0),
 }
 
@@ -118,7 +118,7 @@ def test_a_row_without_any_known_cell_gets_the_prior() -> None:
 
 def test_a_row_that_is_impossible_in_all_classes_gets_the_prior() -> None:
     X, y = labelled(100, 50)
-    estimator = et.EMJunctionTree(GRAPH, init="random", restarts=1, pseudo_counts=0, random_state=0)
+    estimator = et.EMJunctionTree(GRAPH, init="random", n_init=1, pseudo_counts=0, random_state=0)
     model = et.JunctionTreeClassifier(estimator).fit(X % 2, y)
     unseen = np.full((1, 6), 2)
     with pytest.warns(RuntimeWarning, match="class [01]: 1 of 1 rows have probability zero"):
@@ -233,7 +233,7 @@ def test_columns_may_have_more_states_than_a_small_integer_holds() -> None:
     own = quietly(lambda: et.SpectralJunctionTree(graph, shrinkage=20).fit(X[y == 1]))
     expected = quietly(lambda: own.score_samples(X)) + math.log(3 / 7)
     assert_allclose(quietly(lambda: model.predict_joint_log_proba(X))[:, 1], expected)
-    em = et.EMJunctionTree(graph, restarts=1, max_iter=3, random_state=0, pseudo_counts=1.0)
+    em = et.EMJunctionTree(graph, n_init=1, max_iter=3, random_state=0, pseudo_counts=1.0)
     learned = et.JunctionTreeClassifier(em).fit(X, y)
     expected = clone(em).fit(X[y == 1]).score_samples(X) + math.log(3 / 7)
     assert_allclose(learned.predict_joint_log_proba(X)[:, 1], expected)
@@ -396,7 +396,7 @@ def test_it_is_a_classifier_that_is_cloned_set_pickled_and_cross_validated() -> 
 def test_a_second_fit_leaves_nothing_of_the_first() -> None:
     X, y = labelled(80, 60)
     model = classifier().fit(X, y)
-    model.set_params(estimator=et.EMJunctionTree(GRAPH, restarts=1, max_iter=5, random_state=0)).fit(X, y)
+    model.set_params(estimator=et.EMJunctionTree(GRAPH, n_init=1, max_iter=5, random_state=0)).fit(X, y)
     assert not hasattr(model, "shrinkage_")
     assert not hasattr(model, "tried_")
 

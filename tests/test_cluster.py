@@ -116,8 +116,8 @@ def test_labels_of_one_partition_count(client: Any, table: pd.DataFrame) -> None
     known = {"crime": ["n", "y"]}
     with pytest.raises(et.DataError, match=r"^partition 5: row \d+, column 'crime' holds 'abstained'"):
         et.Statistics.of(frame, STRUCTURE, categories=known)
-    lenient = et.Statistics.of(frame, STRUCTURE, categories=known, unknown="missing")
-    same(lenient, et.Statistics.of(odd, STRUCTURE, categories=known, unknown="missing"))
+    lenient = et.Statistics.of(frame, STRUCTURE, categories=known, handle_unknown="missing")
+    same(lenient, et.Statistics.of(odd, STRUCTURE, categories=known, handle_unknown="missing"))
 
 
 def test_a_column_that_one_partition_lacks_is_named(client: Any, table: pd.DataFrame, tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_a_race_on_a_sample_leads_to_a_climb_in_all_partitions(
     rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     little_memory(monkeypatch)
-    settings = {"init": "mixture", "restarts": 1, "random_state": 0, "pseudo_counts": 0.1, "max_iter": 5}
+    settings = {"init": "mixture", "n_init": 1, "random_state": 0, "pseudo_counts": 0.1, "max_iter": 5}
     table = in_parts(frame(rows), [700, 800])
     raced = et.EMJunctionTree(GRAPH, **settings, finish_rows=None).fit(table)
     assert raced.finish_rows_ == len(rows)

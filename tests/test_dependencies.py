@@ -141,7 +141,7 @@ def test_a_hidden_variable_tells_most_about_its_own_columns() -> None:
 
 def test_estimators_with_tables_are_taken_and_others_told_what_to_do() -> None:
     rows = MIXTURE.sample(200, seed=0)
-    model = et.EMJunctionTree(TREE, init="random", restarts=1, max_iter=3, random_state=0)
+    model = et.EMJunctionTree(TREE, init="random", n_init=1, max_iter=3, random_state=0)
     with pytest.raises(NotFittedError):
         et.dependencies(model)
     assert et.dependencies(model.fit(rows)) == et.dependencies(model.network_)

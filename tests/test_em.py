@@ -67,7 +67,7 @@ def test_the_objective_never_falls_and_is_that_of_the_network(
     network, rows, weights = problem
     model = et.EMJunctionTree(
         network.graph,
-        restarts=1,
+        n_init=1,
         tol=0,
         max_iter=25,
         pseudo_counts=pseudo_counts,
@@ -197,7 +197,7 @@ def test_equal_rows_may_be_merged_and_rows_reordered(
 def test_threads_climb_to_the_same_place(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = et.zoo.hmm(8, 1, 2, 3)
     rows = all_rows(graph)
-    model = et.EMJunctionTree(graph, restarts=1, max_iter=3, init="random", random_state=0, **PLAIN)
+    model = et.EMJunctionTree(graph, n_init=1, max_iter=3, init="random", random_state=0, **PLAIN)
     one = clone(model).fit(rows)
     parts = []
     original = passing.expected
@@ -230,13 +230,13 @@ def test_acceleration_climbs_at_least_as_high_in_fewer_steps() -> None:
 def test_the_stopping_rule_is_that_of_the_paper() -> None:
     graph = et.zoo.hmm(6, 1, 2, 3)
     rows = et.LatentNetwork.random(graph, seed=0).sample(500, seed=1)
-    model = et.EMJunctionTree(graph, restarts=1, tol=1e-5, random_state=0, **PAPER).fit(rows)
+    model = et.EMJunctionTree(graph, n_init=1, tol=1e-5, random_state=0, **PAPER).fit(rows)
     f = np.abs(model.history_)
     change = np.abs(np.diff(model.history_)) / ((f[1:] + f[:-1]) / 2)
     assert model.converged_
     assert change[-1] <= 1e-5
     assert np.all(change[:-1] > 1e-5)
-    stopped = et.EMJunctionTree(graph, restarts=1, tol=1e-5, max_iter=3, random_state=0, **PAPER).fit(rows)
+    stopped = et.EMJunctionTree(graph, n_init=1, tol=1e-5, max_iter=3, random_state=0, **PAPER).fit(rows)
     assert not stopped.converged_
     assert stopped.n_iter_ == 3
     assert_allclose(stopped.history_, model.history_[:4], rtol=1e-12)
@@ -356,7 +356,7 @@ def test_parameters_survive_a_clone_and_fits_repeat(kind: type) -> None:
 def test_an_interrupted_fit_keeps_the_best_so_far(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = et.zoo.hmm(5, 1, 2, 3)
     rows = et.LatentNetwork.random(graph, seed=0).sample(200, seed=1)
-    whole = et.EMJunctionTree(graph, restarts=3, max_iter=8, init="random", random_state=0, **PLAIN)
+    whole = et.EMJunctionTree(graph, n_init=3, max_iter=8, init="random", random_state=0, **PLAIN)
     calls = 0
     original = Expectation.__call__
 
@@ -460,7 +460,7 @@ def test_progress_shows_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> N
     graph = et.zoo.mixture(3, 2, 3)
     rows = et.LatentNetwork.random(graph, seed=0).sample(50, seed=1)
     model = et.EMJunctionTree(
-        graph, restarts=2, max_iter=5, tol=0, init="random", verbose=1, random_state=0, pseudo_counts=0.1
+        graph, n_init=2, max_iter=5, tol=0, init="random", verbose=1, random_state=0, pseudo_counts=0.1
     )
     model.fit(rows)
     assert not shown
@@ -471,7 +471,7 @@ def test_progress_shows_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> N
     done = [step for step, _ in shown]
     assert done == sorted(done)
     assert done[-1] == 10
-    et.EMJunctionTree(graph, restarts=1, max_iter=2).fit(rows)
+    et.EMJunctionTree(graph, n_init=1, max_iter=2).fit(rows)
     assert done == [step for step, _ in shown]
     monkeypatch.setitem(sys.modules, "rich.progress", None)
     model.fit(rows)
@@ -484,13 +484,13 @@ GRAPH = et.zoo.mixture(2, 2, 2)
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (et.EMJunctionTree(GRAPH, restarts=0), "restarts is a whole number of at least 1, not 0"),
+        (et.EMJunctionTree(GRAPH, n_init=0), "n_init is a whole number of at least 1, not 0"),
         (et.EMJunctionTree(GRAPH, max_iter=2.5), "max_iter is a whole number"),
         (et.EMJunctionTree(GRAPH, n_jobs=True), "n_jobs is a whole number"),
         (et.EMJunctionTree(GRAPH, tol=-1), "tol is a finite number of at least 0, not -1"),
         (et.EMJunctionTree(GRAPH, tol=float("nan")), "tol is a finite number"),
         (et.EMJunctionTree(GRAPH, pseudo_counts="some"), "pseudo_counts is"),
-        (et.EMJunctionTree(GRAPH, restarts=True), "restarts is a whole number"),
+        (et.EMJunctionTree(GRAPH, n_init=True), "n_init is a whole number"),
         (et.EMJunctionTree(GRAPH, tol=np.bool_(True)), "tol is a finite number"),
         (et.EMJunctionTree(GRAPH, pseudo_counts=np.inf), "pseudo_counts is"),
     ],
@@ -541,5 +541,5 @@ def test_a_hidden_variable_may_have_thousands_of_states() -> None:
         {"h0": 5_000, "h1": 2, "x0": 2, "x1": 2}, [("h0", "h1"), ("h0", "x0"), ("h1", "x1")], ["h0", "h1"]
     )
     rows = np.random.default_rng(0).integers(0, 2, (20, 2))
-    model = et.EMJunctionTree(graph, init="random", restarts=1, max_iter=2, random_state=0).fit(rows)
+    model = et.EMJunctionTree(graph, init="random", n_init=1, max_iter=2, random_state=0).fit(rows)
     assert_allclose(np.exp(model.score_samples(list(np.ndindex(2, 2)))).sum(), 1.0)

@@ -219,7 +219,7 @@ def test_from_the_same_start_the_tables_are_those_of_hmmlearn() -> None:
 def test_the_fit_does_not_depend_on_the_order_or_the_copies_of_sequences() -> None:
     truth = chain_of(1, 3, (4,), seed=10)
     sequences = ragged(truth, [6, 9, 4, 6, 12, 3, 8] * 6, seed=11)
-    settings: dict[str, Any] = {"hidden_states": 3, "random_state": 0, "restarts": 2}
+    settings: dict[str, Any] = {"hidden_states": 3, "random_state": 0, "n_init": 2}
     known = et.EMHMM(**settings).fit(sequences)
     order = np.random.default_rng(1).permutation(sequences.count)
     other = et.EMHMM(**settings).fit(sequences.chosen(order))
@@ -236,7 +236,7 @@ def test_the_fit_does_not_depend_on_the_order_or_the_copies_of_sequences() -> No
 def test_climbs_never_descend_and_arrive(accelerate: bool) -> None:
     truth = chain_of(2, 2, (3, 2), seed=12)
     sequences = ragged(truth, [20] * 30, seed=13)
-    model = et.EMHMM(2, 2, init="random", restarts=1, random_state=0, accelerate=accelerate).fit(sequences)
+    model = et.EMHMM(2, 2, init="random", n_init=1, random_state=0, accelerate=accelerate).fit(sequences)
     assert (np.diff(model.history_) > 0).all()
     assert model.n_parameters_ == 1 + 2 + 4 + 2 * (2 + 1)
     layout = ChainLayout((2,), 2, (3, 2), (np.ones((2, 2), bool),))
@@ -270,7 +270,7 @@ def test_the_race_finds_what_random_starts_miss() -> None:
 @pytest.mark.parametrize("kind", ["moments", "windows", "merged", "position", "random"])
 def test_every_kind_of_start_leads_to_a_model(kind: str) -> None:
     truth = chain_of(1, 2, (4,), seed=16)
-    model = et.EMHMM(2, init=kind, restarts=2, random_state=0).fit(ragged(truth, [15] * 40, seed=17))
+    model = et.EMHMM(2, init=kind, n_init=2, random_state=0).fit(ragged(truth, [15] * 40, seed=17))
     assert len(model.objectives_) == 2
     assert model.start_.name == kind
 
@@ -377,7 +377,7 @@ def test_states_are_numbered_by_size_and_named_where_given() -> None:
     assert tables["emissions"].names == ("state", "c0")
     again = et.EMHMM(3, init=tables).fit(sequences)
     assert_allclose(again.tables_["emissions"], tables["emissions"], atol=1e-3)
-    second = et.EMHMM(2, 2, random_state=0, restarts=1, init="windows").fit(sequences).tables_
+    second = et.EMHMM(2, 2, random_state=0, n_init=1, init="windows").fit(sequences).tables_
     assert second["start"].names == ("state 0", "state 1")
     assert_allclose(second["start"].sum(), 1.0)
     assert second["transitions"].names == ("state 2 before", "state before", "state")
@@ -387,25 +387,25 @@ def test_structure_of_transitions_is_kept() -> None:
     truth = chain_of(1, 3, (4,), seed=23)
     sequences = ragged(truth, [10] * 30, seed=24)
     first = et.EMHMM(
-        3, transitions="left-to-right", start=[1, 0, 0], random_state=0, restarts=2, init="position"
+        3, transitions="left-to-right", start=[1, 0, 0], random_state=0, n_init=2, init="position"
     ).fit(sequences)
     assert_array_equal(first.tables_["start"], [1, 0, 0])
     assert_array_equal(first.tables_["transitions"][np.tril_indices(3, -1)], 0)
     assert first.n_parameters_ == 2 + 1 + 3 * 3
     mask = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]])
     for order in (1, 2):
-        given = et.EMHMM(3, order, transitions=mask, random_state=0, restarts=2, init="random").fit(sequences)
+        given = et.EMHMM(3, order, transitions=mask, random_state=0, n_init=2, init="random").fit(sequences)
         moves = np.asarray(given.tables_["transitions"])
         assert_array_equal(moves[..., mask == 0], 0)
-    loose = et.EMHMM(2, random_state=0, restarts=2, init="random").fit(sequences)
-    sticky = et.EMHMM(2, sticky=1000.0, random_state=0, restarts=2, init="random").fit(sequences)
+    loose = et.EMHMM(2, random_state=0, n_init=2, init="random").fit(sequences)
+    sticky = et.EMHMM(2, sticky=1000.0, random_state=0, n_init=2, init="random").fit(sequences)
     assert np.trace(sticky.tables_["transitions"]) > max(1.8, np.trace(loose.tables_["transitions"]))
 
 
 def test_validation_sequences_say_when_to_stop() -> None:
     truth = chain_of(1, 2, (4,), seed=25)
     sequences = ragged(truth, [8] * 40, seed=26)
-    settings: dict[str, Any] = {"init": "random", "restarts": 1, "random_state": 0, "pseudo_counts": 0.01}
+    settings: dict[str, Any] = {"init": "random", "n_init": 1, "random_state": 0, "pseudo_counts": 0.01}
     model = et.EMHMM(6, validation_fraction=0.3, **settings).fit(sequences)
     assert len(model.validation_history_) == len(model.history_)
     assert model.converged_
@@ -415,7 +415,7 @@ def test_validation_sequences_say_when_to_stop() -> None:
 
 def test_missing_cells_are_filled_by_what_is_likeliest_and_drawn_as_likely() -> None:
     chain = chain_of(1, 2, (3, 2), seed=27)
-    model = et.EMHMM(2, restarts=1, max_iter=2, random_state=0).fit(ragged(chain, [6] * 30, seed=28))
+    model = et.EMHMM(2, n_init=1, max_iter=2, random_state=0).fit(ragged(chain, [6] * 30, seed=28))
     vars(model)["model_"] = chain
     row: list[list[Any]] = [[0, 1], [None, 0], [2, None], [None, None]]
     filled = model.impute([row])[0]
@@ -434,7 +434,7 @@ def test_missing_cells_are_filled_by_what_is_likeliest_and_drawn_as_likely() -> 
 def test_drawn_sequences_are_as_likely_as_the_model_says() -> None:
     for order in (1, 2):
         chain = chain_of(order, 2, (2,), seed=29)
-        model = et.EMHMM(2, order, restarts=1, max_iter=1, random_state=0).fit([[0, 1, 0], [1, 1]])
+        model = et.EMHMM(2, order, n_init=1, max_iter=1, random_state=0).fit([[0, 1, 0], [1, 1]])
         vars(model)["model_"] = Chain(model.columns_, chain.links, chain.emissions)
         drawn = np.array(model.sample(20_000, length=3, seed=0))
         every = list(product(range(2), repeat=3))
@@ -445,7 +445,7 @@ def test_drawn_sequences_are_as_likely_as_the_model_says() -> None:
 
 
 def test_answers_come_back_in_the_form_of_the_question() -> None:
-    model = et.EMHMM(2, random_state=0, restarts=1).fit(["aabb", "ab", "bbaa"] * 5)
+    model = et.EMHMM(2, random_state=0, n_init=1).fit(["aabb", "ab", "bbaa"] * 5)
     assert [each.shape for each in model.filter(["ab", "b"])] == [(2, 2), (1, 2)]
     assert model.predict_proba(np.array(["a", "b", "b"]), lengths=[1, 2]).shape == (3, 2)
     frame = pandas.DataFrame([["a", "b", None], ["a", "a", "b"]])
@@ -458,7 +458,7 @@ def test_answers_come_back_in_the_form_of_the_question() -> None:
     by_symbol = model.score_samples(["aab", "b"], per_symbol=True)
     assert_allclose(by_symbol, model.score_samples(["aab", "b"]) / [3, 1])
     assert model.score(["aab", "b"]) == pytest.approx(model.score_samples(["aab", "b"]).mean())
-    many = et.EMHMM(2, random_state=0, restarts=1, sequence="id").fit(
+    many = et.EMHMM(2, random_state=0, n_init=1, sequence="id").fit(
         pandas.DataFrame({"id": [1, 1, 2, 2], "p": ["a", "b", "b", "a"], "q": [0, 1, 1, 0]})
     )
     assert set(many.tables_["emissions"]) == {"p", "q"}
@@ -469,7 +469,7 @@ def test_answers_come_back_in_the_form_of_the_question() -> None:
 
 
 def test_the_unrolled_network_has_the_names_of_its_steps() -> None:
-    model = et.EMHMM(2, random_state=0, restarts=1).fit(["aabb", "ab"])
+    model = et.EMHMM(2, random_state=0, n_init=1).fit(["aabb", "ab"])
     network = model.to_network(3)
     assert set(network.graph.observed) == {"x0", "x1", "x2"}
     columns = [network.graph.observed.index(f"x{step}") for step in range(3)]
@@ -494,7 +494,7 @@ def test_impossible_sequences_are_told_apart() -> None:
 def test_a_saved_model_gives_the_same_answers(tmp_path: Path) -> None:
     frame = pandas.DataFrame({"id": [1, 1, 2, 2, 2], "t": [0, 1, 2, 1, 0], "x": ["a", "b", None, "b", "a"]})
     model = et.EMHMM(
-        2, 2, random_state=0, restarts=1, sequence="id", time="t", transitions=np.ones((2, 2)), pseudo_counts=0.5
+        2, 2, random_state=0, n_init=1, sequence="id", time="t", transitions=np.ones((2, 2)), pseudo_counts=0.5
     ).fit(frame)
     model.save(tmp_path / "hmm.eigentree")
     again = et.load(tmp_path / "hmm.eigentree")
@@ -505,7 +505,7 @@ def test_a_saved_model_gives_the_same_answers(tmp_path: Path) -> None:
     assert again.n_parameters_ == model.n_parameters_
     assert_array_equal(again.history_, model.history_)
     assert_array_equal(clone(again).fit(frame).history_, model.history_)
-    given = et.EMHMM(2, init=et.EMHMM(2, random_state=0, restarts=1).fit(["ab", "ba"]).tables_)
+    given = et.EMHMM(2, init=et.EMHMM(2, random_state=0, n_init=1).fit(["ab", "ba"]).tables_)
     given.save(tmp_path / "given.eigentree")
     assert_allclose(et.load(tmp_path / "given.eigentree").init["start"], given.init["start"])
 
@@ -516,7 +516,7 @@ def test_classes_of_sequences_are_told_apart(tmp_path: Path) -> None:
     X = [codes[:, 0].tolist() for part in parts for codes in np.split(part.codes, part.starts[1:-1])]
     X = [[None if cell == 4 else cell for cell in word] for word in X]
     y = np.repeat(["one", "two"], 40)
-    model = et.JunctionTreeClassifier(et.EMHMM(2, random_state=0, restarts=1, init="windows")).fit(X, y)
+    model = et.JunctionTreeClassifier(et.EMHMM(2, random_state=0, n_init=1, init="windows")).fit(X, y)
     assert model.score(X, y) > 0.8
     proba = model.predict_proba(X[:5])
     joint = np.stack([each.score_samples(X[:5]) for each in model.estimators_], axis=1) + np.log([0.5, 0.5])
@@ -532,7 +532,7 @@ def test_sizes_are_chosen_by_criteria() -> None:
         (np.array([[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]]),),
     )
     sequences = ragged(truth, [30] * 60, seed=33)
-    settings = et.EMHMM(random_state=0, restarts=1, init="windows")
+    settings = et.EMHMM(random_state=0, n_init=1, init="windows")
     for criterion in ("bic", "validation"):
         selected = et.select_hmm(sequences, (1, 2, 3), (1,), criterion, settings)
         assert selected.model.hidden_states == 2
@@ -567,14 +567,14 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"tol": -1}, "tol is a finite number"),
     ({"validation_fraction": 1.0}, "less than 1"),
     ({"n_jobs": 0}, "n_jobs is a whole number"),
-    ({"unknown": "odd"}, "unknown is 'error' or 'missing'"),
+    ({"handle_unknown": "odd"}, "handle_unknown is 'error' or 'missing'"),
 ]
 
 
 @pytest.mark.parametrize(("settings", "message"), BAD, ids=[message for _, message in BAD])
 def test_bad_parameters_are_told(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
-        et.EMHMM(**{"hidden_states": 2, "restarts": 1, **settings}).fit(["abab", "ba"])
+        et.EMHMM(**{"hidden_states": 2, "n_init": 1, **settings}).fit(["abab", "ba"])
 
 
 def test_an_estimator_that_was_not_fitted_says_so() -> None:
@@ -584,7 +584,7 @@ def test_an_estimator_that_was_not_fitted_says_so() -> None:
 
 
 def test_the_first_step_is_what_comes_next_where_nothing_was() -> None:
-    model = et.EMHMM(2, random_state=0, restarts=1, max_iter=5).fit(["ABAB", "BBA", "A"])
+    model = et.EMHMM(2, random_state=0, n_init=1, max_iter=5).fit(["ABAB", "BBA", "A"])
     first = np.exp(model.score_samples(["A", "B"]))
     assert np.allclose(np.asarray(model.predict_next_proba([""])), first)
     assert np.allclose(np.asarray(model.predict_next_proba([[]])), first)
@@ -595,12 +595,12 @@ def test_the_first_step_is_what_comes_next_where_nothing_was() -> None:
 
 def test_a_column_of_steps_is_told_to_be_many_sequences() -> None:
     with pytest.warns(RuntimeWarning, match="3 sequences of one step.*lengths="):
-        et.EMHMM(2, random_state=0, restarts=1, max_iter=2).fit(np.array([[0], [1], [1]]))
+        et.EMHMM(2, random_state=0, n_init=1, max_iter=2).fit(np.array([[0], [1], [1]]))
 
 
 @pytest.mark.parametrize("X", [np.array([[0], [1], [1], [0]]), np.array([0, 1, 1, 0])], ids=["column", "flat"])
 def test_lengths_in_the_place_of_y_are_told(X: np.ndarray[Any, Any]) -> None:
-    model = et.EMHMM(2, random_state=0, restarts=1, max_iter=2).fit(X, lengths=[3, 1])
+    model = et.EMHMM(2, random_state=0, n_init=1, max_iter=2).fit(X, lengths=[3, 1])
     spectral = et.SpectralHMM(2, shrinkage=1.0).fit([[0, 1, 1, 0, 1, 0, 0, 1]] * 9)
     for ask in (model.score, clone(model).fit, spectral.score, clone(spectral).fit, spectral.partial_fit):
         for given in ([3, 1], np.array([3, 1])):
@@ -624,8 +624,8 @@ def test_what_does_not_count_may_be_impossible_where_sizes_are_chosen() -> None:
 
 def test_weights_of_zero_leave_sequences_out() -> None:
     words = ["aabb", "abab", "bbbb", "aaab"]
-    left = et.EMHMM(2, random_state=0, restarts=1).fit(words, sample_weight=[1, 1, 0, 1])
-    short = et.EMHMM(2, random_state=0, restarts=1, categories="ab").fit([words[0], words[1], words[3]])
+    left = et.EMHMM(2, random_state=0, n_init=1).fit(words, sample_weight=[1, 1, 0, 1])
+    short = et.EMHMM(2, random_state=0, n_init=1, categories="ab").fit([words[0], words[1], words[3]])
     assert_allclose(left.tables_["emissions"], short.tables_["emissions"], atol=1e-9)
     with pytest.raises(DataError, match="nothing to learn"):
         et.EMHMM(2).fit(["a", ""], sample_weight=[0, 1])

@@ -80,7 +80,7 @@ def test_parameters_are_kept_cloned_and_set(structure: object) -> None:
         "when_short": "warn",
         "floor": "auto",
         "categories": None,
-        "unknown": "error",
+        "handle_unknown": "error",
         "numeric": "error",
     }
     model = et.SpectralJunctionTree(**given)

@@ -6,7 +6,6 @@ import csv
 import io
 import itertools
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,15 +16,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import eigentree as et
-from eigentree.commands import main as cli
-from eigentree.commands import reproduce
+from benchmarks.paper import __main__ as paper
+from benchmarks.paper import figure3, figure4, methods, runner
+from benchmarks.paper.baselines import IndependentColumns, MarkovChain
+from benchmarks.paper.runner import Journal
+from benchmarks.paper.tables import Point, error_table, points, ratio_table, reach_table
 from eigentree.datasets import load_splice
-from eigentree.experiments import figure3, figure4, methods, runner
-from eigentree.experiments import reproduce as reproducing
-from eigentree.experiments.baselines import IndependentColumns, MarkovChain
-from eigentree.experiments.journal import Journal
-from eigentree.experiments.progress import progress
-from eigentree.experiments.tables import Point, error_table, points, ratio_table, reach_table
 
 STATES = (2, 3, 2, 2)
 
@@ -112,7 +108,7 @@ def test_what_rounding_leaves_goes_to_the_largest_remainders() -> None:
     assert classes[part].tolist() == [0, 0, 1]
 
 
-# The journal and the forecast
+# The journal
 
 
 def record(number: int) -> dict[str, object]:
@@ -151,27 +147,15 @@ def cell3(samples: int, method: str = "ours") -> figure3.Figure3Cell:
     return figure3.Figure3Cell("hmm2", True, 1.0, 0, samples, 10, method)
 
 
-def test_the_forecast_promises_nothing_before_every_kind_was_met() -> None:
-    forecast = runner.Forecast(jobs=2)
-    assert forecast.remaining([]) == 0.0
-    assert forecast.remaining([cell3(100)]) is None
-    forecast.learn(cell3(100), 3.0)
-    forecast.learn(cell3(100), 5.0)
-    assert forecast.remaining([cell3(100)]) == 2.0
-    assert forecast.remaining([cell3(1_000)]) == 20.0, "ten times the rows may take ten times as long"
-    assert forecast.remaining([cell3(10)]) == 2.0, "what a smaller cell saves is not promised"
-    assert forecast.remaining([cell3(100), cell3(100, "em")]) is None
-
-
 def test_a_method_that_fails_is_recorded_and_tried_again(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.jsonl")
     # Real data have no truth to start from.
     cells = figure4.cells(1, [100], ["independent", "floor"], columns=12)
     for worked in (2, 1):
-        outcome = runner.run(cells, figure4.measure, journal, 1, lambda done, total, remaining: None)
+        outcome = runner.run(cells, figure4.measure, journal, 1)
         assert outcome.worked == worked
         assert len(outcome.failures) == 1
-        assert "ParameterError: the converged MLE is climbed to from the truth" in outcome.failures[0]
+        assert "ParameterError: the converged MLE is reached by EM from the truth" in outcome.failures[0]
     assert journal.find(cells[0].describe())["result"]["error"] < 0.5
 
 
@@ -221,7 +205,7 @@ def test_points_are_means_with_the_standard_error_of_the_mean(tmp_path: Path) ->
     for cell, error in zip(cells, errors, strict=False):
         journal.append({"cell": cell.describe(), "result": {"error": error, **common}})
     journal.append({"cell": cells[4].describe(), "result": {"failure": "no"}})
-    (found,) = points(cells, journal, lambda cell: "panel", lambda cell: "100")
+    (found,) = points(cells, journal, "panel")
     assert (found.count, found.failures, found.samples, found.impossible) == (5, 1, 100, 2.0)
     assert_allclose([found.error, found.median_error], [0.25, 0.25])
     assert_allclose(found.standard_error, np.std(errors, ddof=1) / 2)
@@ -236,30 +220,12 @@ def test_the_floor_is_reached_within_a_tenth_or_never(tmp_path: Path) -> None:
     for cell in cells:
         result = {"error": errors[cell.method][cell.model], "cpu_seconds": float(cell.model)}
         journal.append({"cell": cell.describe(), "result": result})
-    row = reach_table(cells, journal, lambda cell: "100").splitlines()[-1]
+    row = reach_table(cells, journal).splitlines()[-1]
     shown = [cell.strip() for cell in row.split("|")[1:-1]]
     assert shown == ["100", "1.5 s (2 of 3)", "1 s (3 of 3)", "never (0 of 3)", "1 s (3 of 3)"]
 
 
 # What people see
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
-def test_progress_says_how_far_and_how_long(monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO]) -> None:
-    shown = stream()
-    monkeypatch.setattr(sys, "stderr", shown)
-    monkeypatch.setenv("COLUMNS", "200")
-    with progress("Figure 3") as display:
-        display(0, 7, None)
-        display(3, 7, 4000.0)
-        display(7, 7, 0.0)
-    assert "Figure 3" in shown.getvalue()
-    assert "about 0 s left" in shown.getvalue()
 
 
 def point(method: str, error: float, seconds: float) -> Point:
@@ -280,64 +246,50 @@ def test_the_lowest_error_is_bold_and_the_floor_does_not_compete() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ("", "name a command"),
-        ("reprodce fig3", "there is no command 'reprodce'; did you mean 'reproduce'"),
-        ("reproduce fig5", "there is no command 'fig5'; did you mean 'fig4'"),
-        ("reproduce fig3 --models ten", "'ten' is not a whole number of at least 1"),
-        ("reproduce fig3 --jobs 0", "'0' is not a whole number of at least 1"),
-        ("reproduce fig3 --structure hmm22", "there is no structure 'hmm22'; did you mean 'hmm2'"),
-        ("reproduce fig3 --methods onlin", "there is no method 'onlin'; did you mean 'online'"),
-        ("reproduce fig3 --concentration -1", "'-1' is not a number above 0"),
-        ("reproduce fig4 --sample", "there is no option --sample; did you mean --samples?"),
-        ("reproduce fig4 --samples", "--samples needs a value"),
-        ("reproduce fig4 --structure hmm2", "there is no option --structure"),
+        ("", "required: figure"),
+        ("fig5", "invalid choice: 'fig5'"),
+        ("fig3 --models ten", "'ten' is not a whole number of at least 1"),
+        ("fig3 --jobs 0", "'0' is not a whole number of at least 1"),
+        ("fig3 --structure hmm22", "invalid choice: 'hmm22'"),
+        ("fig3 --methods markov", "invalid choice: 'markov'"),
+        ("fig3 --concentration 0", "'0' is not a number above 0"),
+        ("fig4 --structure hmm2", "unrecognized arguments: --structure"),
     ],
 )
-def test_a_mistake_gets_one_sentence(arguments: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(arguments.split()) == 2
-    shown = capsys.readouterr()
-    assert sentence in shown.err
-    assert shown.err.count("\n") == 1
-    assert not shown.out
-
-
-def test_the_command_knows_the_structures_without_loading_them() -> None:
-    assert tuple(figure3.STRUCTURES) == reproduce.STRUCTURES
-
-
-def test_without_matplotlib_the_extra_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(reproduce, "find_spec", lambda name: None)
-    assert cli.main(["reproduce", "fig3", "--quick"]) == 2
-    assert "pip install 'eigentree[experiments]'" in capsys.readouterr().err
+def test_wrong_arguments_are_named(arguments: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        paper.main(arguments.split())
+    assert ended.value.code == 2
+    assert sentence in capsys.readouterr().err
 
 
 def test_a_damaged_journal_is_one_sentence_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "journal.jsonl").write_text("rubbish\n")
-    assert cli.main(["reproduce", "fig4", "--quick", "--out", str(tmp_path)]) == 1
+    assert paper.main(["fig4", "--quick", "--out", str(tmp_path)]) == 1
     assert "line 1 of" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("failures", "code"), [((), 0), (("a cell: no",), 1)])
 def test_the_command_runs_what_is_asked_for_and_says_what_failed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], failures: tuple[str, ...], code: int
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    failures: tuple[str, ...],
+    code: int,
 ) -> None:
     asked: list[figure4.Figure4Cell] = []
 
-    def reproduced(cells: list[figure4.Figure4Cell], jobs: int, out: Path) -> reproducing.Report:
+    def run(cells: list[figure4.Figure4Cell], *_: object) -> runner.Outcome:
         asked.extend(cells)
-        return reproducing.Report(runner.Outcome(len(cells), failures), "the tables", (out / "figure4.csv",))
+        return runner.Outcome(len(cells), failures)
 
-    monkeypatch.setattr(reproducing, "reproduce_figure4", reproduced)
-    command = "reproduce fig4 --splits 2 --samples 200 100 200 --methods markov ours markov --drop-ambiguous"
-    assert cli.main(command.split()) == code
+    monkeypatch.setattr(paper, "run", run)
+    command = "fig4 --splits 2 --samples 200 100 200 --methods markov ours markov --drop-ambiguous --out"
+    assert paper.main([*command.split(), str(tmp_path)]) == code
     order = [(cell.split, cell.samples, cell.method) for cell in asked]
     assert order == list(itertools.product((0, 1), (200, 100), ("ours", "markov")))
     assert {(cell.ambiguous, cell.columns) for cell in asked} == {("drop", 60)}
-    shown = capsys.readouterr()
-    assert "the tables" in shown.out
-    assert shown.err == "".join(f"failed: {failure}\n" for failure in failures)
+    assert capsys.readouterr().err == "".join(f"failed: {failure}\n" for failure in failures)
 
 
 # The whole path
@@ -351,8 +303,8 @@ def read(path: Path) -> list[dict[str, str]]:
 def check_files_and_resumption(
     figure: list[str], out: Path, names: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["reproduce", *figure, "--quick", "--jobs", "1", "--out", str(out)]
-    assert cli.main(command) == 0
+    command = [*figure, "--quick", "--jobs", "1", "--out", str(out)]
+    assert paper.main(command) == 0
     text = capsys.readouterr().out
     for name in names:
         assert str(out / name) in text
@@ -365,12 +317,12 @@ def check_files_and_resumption(
     journal, values = out / "journal.jsonl", out / names[0]
     lines, table = journal.read_bytes(), values.read_bytes()
 
-    assert cli.main(command) == 0
+    assert paper.main(command) == 0
     assert capsys.readouterr().out == text
     assert journal.read_bytes() == lines, "a second run has nothing to do"
 
     journal.write_bytes(lines[:-30])
-    assert cli.main(command) == 0
+    assert paper.main(command) == 0
     assert len(journal.read_bytes().splitlines()) == len(lines.splitlines())
     kept = lines[: lines[:-1].rfind(b"\n") + 1]
     assert journal.read_bytes().startswith(kept), "only the half-written cell was run again"

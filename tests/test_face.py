@@ -30,7 +30,7 @@ ROWS = TRUTH.sample(400, seed=1)
 
 ESTIMATORS = [
     et.SpectralJunctionTree(GRAPH),
-    et.EMJunctionTree(GRAPH, restarts=1, max_iter=5, random_state=0),
+    et.EMJunctionTree(GRAPH, n_init=1, max_iter=5, random_state=0),
     et.OnlineEMJunctionTree(GRAPH, passes=1, random_state=0),
 ]
 # Rows of two networks, and which one each is from.
@@ -285,7 +285,7 @@ def test_a_truth_value_is_no_rank(rank: object) -> None:
 
 def test_a_score_tells_of_impossible_rows_once() -> None:
     model = et.EMJunctionTree(
-        et.zoo.mixture(2, 2, 3), init="random", restarts=1, max_iter=3, pseudo_counts=0, random_state=0
+        et.zoo.mixture(2, 2, 3), init="random", n_init=1, max_iter=3, pseudo_counts=0, random_state=0
     ).fit([[0, 0], [1, 1]] * 20)
     for ask in (model.score, model.score_samples):
         with pytest.warns(RuntimeWarning, match="1 of 2 rows have probability zero") as told:
@@ -296,17 +296,18 @@ def test_a_score_tells_of_impossible_rows_once() -> None:
 
 @pytest.mark.parametrize("rule", ["bogus", None, np.array(["error"])], ids=["bogus", "none", "array"])
 def test_a_rule_for_unknown_labels_that_is_none_is_refused_after_a_fit_too(estimator: Face, rule: object) -> None:
-    model = estimator.fit(ROWS).set_params(unknown=rule)
+    model = estimator.fit(ROWS).set_params(handle_unknown=rule)
     for ask in (model.score, model.score_samples, model.impute):
-        with pytest.raises(et.ParameterError, match="unknown is 'error' or 'missing', not"):
+        with pytest.raises(et.ParameterError, match="handle_unknown is 'error' or 'missing', not"):
             ask(ROWS)
-    assert model.set_params(unknown="missing").score(ROWS) == model.set_params(unknown="error").score(ROWS)
+    lenient = model.set_params(handle_unknown="missing").score(ROWS)
+    assert lenient == model.set_params(handle_unknown="error").score(ROWS)
 
 
 def test_what_a_classifier_was_told_since_its_fit_is_checked() -> None:
     model = et.JunctionTreeClassifier(et.SpectralJunctionTree(GRAPH)).fit(MIXED, LABELS)
-    with pytest.raises(et.ParameterError, match="unknown is 'error' or 'missing', not 'bogus'"):
-        model.set_params(estimator__unknown="bogus").predict(MIXED)
+    with pytest.raises(et.ParameterError, match="handle_unknown is 'error' or 'missing', not 'bogus'"):
+        model.set_params(estimator__handle_unknown="bogus").predict(MIXED)
     with pytest.raises(et.ParameterError, match=r"estimator is a SpectralJunctionTree, .* not None"):
         model.set_params(estimator=None).predict(MIXED)
 
@@ -329,7 +330,7 @@ def test_a_class_of_thousands_of_digits_is_named_in_short(class_as: str) -> None
 
 def test_an_impossible_row_names_a_class_of_thousands_of_digits_in_short() -> None:
     estimator = et.EMJunctionTree(
-        et.zoo.mixture(2, 2, 3), init="random", restarts=1, max_iter=3, pseudo_counts=0, random_state=0
+        et.zoo.mixture(2, 2, 3), init="random", n_init=1, max_iter=3, pseudo_counts=0, random_state=0
     )
     model = et.JunctionTreeClassifier(estimator).fit([[0, 0], [1, 1]] * 20, [1, 10**5000] * 20)
     with pytest.warns(RuntimeWarning, match="class a whole number of about 5000 digits: 1 of 1 rows"):
@@ -352,7 +353,7 @@ def test_a_fit_imports_no_scikit_learn() -> None:
         "graph = et.zoo.hmm(4, 1, 2, 3)\n"
         "rows = et.LatentNetwork.random(graph, seed=0).sample(50, seed=1)\n"
         "et.SpectralJunctionTree(graph, shrinkage=1.0).fit(rows)\n"
-        "et.EMJunctionTree(graph, restarts=1, max_iter=2).fit(rows).score(rows)\n"
+        "et.EMJunctionTree(graph, n_init=1, max_iter=2).fit(rows).score(rows)\n"
         "et.JunctionTreeClassifier(et.SpectralJunctionTree(graph)).fit(rows, rows[:, 0] > 0).predict(rows)\n"
         "et.JunctionTreeImputer(et.SpectralJunctionTree(graph, shrinkage=1.0)).fit_transform(rows)\n"
         "print([name for name in ('sklearn', 'pandas', 'scipy.stats', 'networkx') if name in sys.modules])"

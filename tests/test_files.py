@@ -134,7 +134,7 @@ ESTIMATORS = {
         graph, views=1, scaling=None, shrinkage=0, when_short="warn", floor=0.01
     ),
     "EM": lambda graph: et.EMJunctionTree(
-        graph, init="random", restarts=2, random_state=0, max_iter=4, pseudo_counts=0.1, validation_fraction=0.2
+        graph, init="random", n_init=2, random_state=0, max_iter=4, pseudo_counts=0.1, validation_fraction=0.2
     ),
     "EM from a network": lambda graph: et.EMJunctionTree(
         graph, init=et.LatentNetwork.random(graph, seed=7), max_iter=4, pseudo_counts=0.1
@@ -208,7 +208,7 @@ def test_labels_bins_and_frames_are_saved_with_the_model(library: str, tmp_path:
         "pyarrow": lambda: pa.table(TABLE),
     }
     frame = frames[library]()
-    settings = {"numeric": "quantiles", "unknown": "missing", "categories": {"size": np.array([9, 5, 1, 7])}}
+    settings = {"numeric": "quantiles", "handle_unknown": "missing", "categories": {"size": np.array([9, 5, 1, 7])}}
     for estimator in (
         et.SpectralJunctionTree(et.zoo.Mixture(), **settings),
         et.OnlineEMJunctionTree(et.zoo.Mixture(), passes=1, random_state=0, **settings),
@@ -314,7 +314,7 @@ def test_classes_keep_their_labels(labels: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "estimator",
     [
-        et.EMJunctionTree(et.zoo.HMM(), init="random", restarts=1, max_iter=3, pseudo_counts=1, random_state=0),
+        et.EMJunctionTree(et.zoo.HMM(), init="random", n_init=1, max_iter=3, pseudo_counts=1, random_state=0),
         et.OnlineEMJunctionTree(CHAIN, passes=1, random_state=0),
     ],
     ids=lambda each: type(each).__name__,
@@ -332,7 +332,7 @@ def test_classifiers_of_other_estimators(estimator: Any, tmp_path: Path) -> None
     "estimator",
     [
         et.SpectralJunctionTree(et.zoo.HMM()),
-        et.EMJunctionTree(CHAIN, init="random", restarts=1, max_iter=3, pseudo_counts=1, random_state=0),
+        et.EMJunctionTree(CHAIN, init="random", n_init=1, max_iter=3, pseudo_counts=1, random_state=0),
     ],
     ids=lambda each: type(each).__name__,
 )
@@ -414,9 +414,7 @@ def test_parameters_come_back_as_they_were(tmp_path: Path) -> None:
 
 def test_a_generator_is_dropped(tmp_path: Path) -> None:
     for source in (np.random.default_rng(0), np.random.RandomState(0)):
-        model = et.EMJunctionTree(
-            CHAIN, init="random", restarts=1, random_state=source, max_iter=2, pseudo_counts=0
-        )
+        model = et.EMJunctionTree(CHAIN, init="random", n_init=1, random_state=source, max_iter=2, pseudo_counts=0)
         assert reloaded(fitted(model, rows_of(CHAIN)), tmp_path).random_state is None
 
 

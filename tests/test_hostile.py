@@ -27,7 +27,7 @@ SPECTRAL = et.SpectralJunctionTree(GRAPH).fit(ROWS)
 TENSOR = et.LabeledTensor(np.eye(2), ["A", "B"])
 HUGE = 10**5000
 
-QUICK = {"init": "random", "restarts": 1, "max_iter": 2, "pseudo_counts": 0.1, "random_state": 0}
+QUICK = {"init": "random", "n_init": 1, "max_iter": 2, "pseudo_counts": 0.1, "random_state": 0}
 
 
 def estimators() -> list[Any]:
@@ -330,7 +330,7 @@ def test_arithmetic_is_ours_whatever_the_caller_has_set() -> None:
         found += [network.posterior(rows, ["h3"]), network.sample(5, seed=0), network.ordered().tables["h0"]]
         for model in (
             et.SpectralJunctionTree(long.graph, max_rank=2),
-            et.EMJunctionTree(long.graph, init="random", restarts=1, max_iter=3, pseudo_counts=0, random_state=0),
+            et.EMJunctionTree(long.graph, init="random", n_init=1, max_iter=3, pseudo_counts=0, random_state=0),
             et.OnlineEMJunctionTree(long.graph, passes=1, random_state=0),
         ):
             model.fit(rows)

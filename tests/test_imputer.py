@@ -31,7 +31,7 @@ CLASSES = np.array(["no", "yes"])[CODES[:, 3]]
 LABELS = (("blue", "green", "red"), ("no", "yes"), ("l", "m", "s"), (5, 9))
 LISTS = [[None if code < 0 else LABELS[place][code] for place, code in enumerate(row)] for row in HOLED.tolist()]
 FRAME = pd.DataFrame(LISTS, columns=["colour", "happy", "size", "age"], index=np.arange(200) * 3)
-EM = et.EMJunctionTree(et.zoo.Mixture(2), init="random", restarts=1, max_iter=10, pseudo_counts=0.1, random_state=0)
+EM = et.EMJunctionTree(et.zoo.Mixture(2), init="random", n_init=1, max_iter=10, pseudo_counts=0.1, random_state=0)
 ESTIMATORS = [
     et.SpectralJunctionTree(et.zoo.Mixture(2)),
     EM,
@@ -81,7 +81,7 @@ def test_frames_come_back_as_frames_in_the_order_of_the_fit(frame: Any) -> None:
 
 def test_words_are_filled() -> None:
     words = ["ACGT", "ACGA", "TCGT", "TTTT"] * 10
-    made = et.JunctionTreeImputer(clone(EM).set_params(unknown="missing")).fit(words)
+    made = et.JunctionTreeImputer(clone(EM).set_params(handle_unknown="missing")).fit(words)
     filled = made.transform(["AC?T", "????"])
     assert [len(set(word) - set("ACGT")) for word in filled] == [0, 0]
     shown = made.set_output(transform="pandas").transform(["AC?T"])
@@ -164,7 +164,7 @@ def test_output_is_set(library: str, kind: str) -> None:
 @pytest.mark.parametrize("rows", [FRAME, np.array(LISTS, object)], ids=["frame", "array"])
 def test_before_an_encoder_and_a_classifier(rows: Any, encoder: Any) -> None:
     # A fold may have labels that the others do not have.
-    lenient = et.JunctionTreeImputer(clone(EM).set_params(unknown="missing"))
+    lenient = et.JunctionTreeImputer(clone(EM).set_params(handle_unknown="missing"))
     piped = make_pipeline(lenient, encoder, LogisticRegression())
     assert cross_val_score(piped, rows, CLASSES, cv=3).mean() > 0.8
     search = GridSearchCV(

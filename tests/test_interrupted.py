@@ -32,7 +32,7 @@ def graph() -> et.LatentGraph:
 
 
 def em(structure: et.LatentGraph, **settings: Any) -> Any:
-    quick = {"init": "random", "restarts": 2, "max_iter": 3, "pseudo_counts": 0.1, "random_state": 0}
+    quick = {"init": "random", "n_init": 2, "max_iter": 3, "pseudo_counts": 0.1, "random_state": 0}
     return et.EMJunctionTree(structure, **(quick | settings))
 
 
@@ -41,7 +41,7 @@ MAKERS: dict[str, Callable[[et.LatentGraph], Any]] = {
     "em": em,
     "online": lambda structure: et.OnlineEMJunctionTree(structure, batch_size=20, passes=2, random_state=0),
     "classifier": lambda structure: et.JunctionTreeClassifier(et.SpectralJunctionTree(structure, shrinkage=1.0)),
-    "em classifier": lambda structure: et.JunctionTreeClassifier(em(structure, restarts=1)),
+    "em classifier": lambda structure: et.JunctionTreeClassifier(em(structure, n_init=1)),
 }
 EVERY = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 

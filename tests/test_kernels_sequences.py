@@ -26,7 +26,7 @@ HOLED = [[*word[:1], None, *word[1:]] for word in WORDS]
 @pytest.mark.parametrize("hidden", [2, 5])
 @pytest.mark.parametrize("data", [WORDS, HOLED, ["ABCABBACCABACAB" * 5]], ids=["words", "holes", "one long"])
 def test_a_chain_is_its_unrolled_network(data: list, hidden: int, order: int) -> None:
-    model = et.EMHMM(hidden, order=order, init="random", restarts=1, max_iter=1, random_state=0).fit(data)
+    model = et.EMHMM(hidden, order=order, init="random", n_init=1, max_iter=1, random_state=0).fit(data)
     short = [sequence[:3] for sequence in data if len(sequence) >= 3]
     network = model.to_network(3)
     codes = np.array([[-1 if cell is None else "ABC".index(cell) for cell in sequence] for sequence in short])
@@ -58,7 +58,7 @@ def test_blocks_of_steps_change_nothing(count: int, monkeypatch: pytest.MonkeyPa
     long = ["".join(random.choice(list("ABC"), 90)) for _ in range(count)]
 
     def fitted() -> et.EMHMM:
-        return et.EMHMM(5, init="random", restarts=1, max_iter=1, random_state=0).fit(long)
+        return et.EMHMM(5, init="random", n_init=1, max_iter=1, random_state=0).fit(long)
 
     whole = fitted()
     monkeypatch.setattr(sequence_passes, "PIECE", 1)

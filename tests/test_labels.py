@@ -185,7 +185,7 @@ def test_letters_have_one_alphabet_and_come_back_as_words() -> None:
             model = et.SpectralJunctionTree(structure).fit(X)
             assert_array_equal(model.score_samples(X), plain.score_samples(codes))
             assert model.sample(3, seed=0) == ["".join(letters[row]) for row in plain.sample(3, seed=0)]
-    lenient = et.SpectralJunctionTree(graph, unknown="missing").fit(words, sample_weight=np.ones(200))
+    lenient = et.SpectralJunctionTree(graph, handle_unknown="missing").fit(words, sample_weight=np.ones(200))
     holed = codes[:4].copy()
     holed[:, 2] = -1
     marked = [word[:2] + "N" + word[3:] for word in words[:4]]
@@ -230,10 +230,10 @@ def test_a_fold_may_miss_a_state() -> None:
     with pytest.raises(et.DataError, match="holds 'c', but 'x0' has the labels 'a', 'b'; fit with all of them as"):
         strict.score(rows)
     # Also after the fit.
-    assert math.isfinite(strict.set_params(unknown="missing").score(rows))
+    assert math.isfinite(strict.set_params(handle_unknown="missing").score(rows))
     wide = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0, max_iter=5, categories={"x0": "abc"})
     assert np.isfinite(cross_val_score(wide, np.array(rows, object), cv=3)).all()
-    lenient = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0, max_iter=5, unknown="missing")
+    lenient = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0, max_iter=5, handle_unknown="missing")
     assert np.isfinite(cross_val_score(lenient, np.array(rows, object), cv=3)).all()
 
 
@@ -250,7 +250,7 @@ def test_more_rows_have_the_labels_of_the_first(estimator: Any) -> None:
         .partial_fit(LISTS[100:])
         .score_samples(LISTS),
     )
-    model.set_params(unknown="missing").partial_fit([["pink", "no", True, 1]])
+    model.set_params(handle_unknown="missing").partial_fit([["pink", "no", True, 1]])
 
 
 def test_statistics_of_labels_add_up() -> None:
@@ -412,7 +412,7 @@ def test_negative_numbers() -> None:
         (LISTS, {"categories": 3}, "categories are labels for all columns"),
         (LISTS, {"categories": {"x0": [None]}}, "hold None or NaN"),
         (LISTS, {"categories": {"x0": [math.nan]}}, "hold None or NaN"),
-        (LISTS, {"unknown": "ignore"}, "unknown is 'error' or 'missing', not 'ignore'"),
+        (LISTS, {"handle_unknown": "ignore"}, "handle_unknown is 'error' or 'missing', not 'ignore'"),
         (LISTS, {"numeric": "bins"}, "numeric is 'error' or 'quantiles', not 'bins'"),
         (LISTS, {"categories": {"x0": ["red", "blue"]}}, "row 1[0-9]*, column 'x0' holds 'green'|holds 'green'"),
         ([[{}, 0], [1, 1]], {}, r"column 'x0' holds \{\}, a dict, which is no state"),

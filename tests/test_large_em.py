@@ -285,7 +285,7 @@ def same_fit(one: et.EMJunctionTree, other: et.EMJunctionTree) -> None:
 def test_rows_that_fit_into_memory_are_learned_as_if_they_were_there(tmp_path: Path) -> None:
     network, rows = hmm_rows(3_000)
     folder = parquet(tmp_path, rows, network.graph, [1_000, 1_001])
-    settings = {"random_state": 3, "init": "random", "restarts": 1, "max_iter": 10, "pseudo_counts": 0.1}
+    settings = {"random_state": 3, "init": "random", "n_init": 1, "max_iter": 10, "pseudo_counts": 0.1}
     for more in ({}, {"validation_fraction": 0.2}, {"finish_rows": 700}, {"finish_rows": 10_000}):
         model = et.EMJunctionTree(network.graph, **settings, **more)
         other = et.EMJunctionTree(network.graph, **settings, **more).fit(rows)
@@ -331,7 +331,7 @@ def test_steps_on_a_stream_are_those_in_memory(tmp_path: Path, monkeypatch: pyte
 def test_a_race_on_a_sample_leads_to_a_climb_on_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     network, rows = hmm_rows(6_000)
     folder = parquet(tmp_path, rows, network.graph, [1_000, 2_200])
-    settings = {"random_state": 0, "init": "mixture", "restarts": 1, "pseudo_counts": 0.1, "tol": 1e-5}
+    settings = {"random_state": 0, "init": "mixture", "n_init": 1, "pseudo_counts": 0.1, "tol": 1e-5}
     near = et.EMJunctionTree(network.graph, **settings).fit(rows)
     small_memory(monkeypatch)
     far = et.EMJunctionTree(network.graph, **settings, finish_rows=None).fit(folder)
@@ -376,7 +376,7 @@ def test_sizes_are_tried_on_a_sample_and_the_tree_is_that_of_all_rows(
     truth = et.LatentNetwork.random(et.zoo.latent_tree(depth=2, hidden_states=2, observed_states=3), seed=2)
     rows = truth.sample(4_000, seed=1)
     folder = parquet(tmp_path, rows, truth.graph, [1_500])
-    settings = {"random_state": 0, "restarts": 1}
+    settings = {"random_state": 0, "n_init": 1}
     same_fit(et.EMJunctionTree("auto", **settings).fit(folder), et.EMJunctionTree("auto", **settings).fit(rows))
     monkeypatch.setattr("eigentree.em.spooled.FEW_CELLS", 64)
     monkeypatch.setattr("eigentree.models.near_rows.SEARCH_ROWS", 600)
@@ -409,7 +409,7 @@ def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rows_that_are_none_or_weigh_nothing_are_told() -> None:
     network, rows = hmm_rows(50)
     table = pd.DataFrame(rows, columns=list(network.graph.observed))
-    model = et.EMJunctionTree(network.graph, init="random", restarts=1, max_iter=1)
+    model = et.EMJunctionTree(network.graph, init="random", n_init=1, max_iter=1)
     with pytest.raises(et.DataError, match="no rows"):
         model.fit(iter([table[:0]]))
     with pytest.raises(et.DataError, match="weight of all rows is zero"):

@@ -21,7 +21,7 @@ METHODS = ("chow-liu", "neighbour-joining")
 TEMPLATE = et.zoo.HiddenChowLiu(hidden_states=2)
 NETWORK = planted_network(random_tree(8, 2, 3, seed=3), seed=3)
 ROWS = NETWORK.sample(1_500, seed=0)
-QUICK: dict[str, Any] = {"init": "random", "restarts": 1, "max_iter": 3, "pseudo_counts": 0.1, "random_state": 0}
+QUICK: dict[str, Any] = {"init": "random", "n_init": 1, "max_iter": 3, "pseudo_counts": 0.1, "random_state": 0}
 
 every_method = pytest.mark.parametrize("method", METHODS)
 

@@ -153,7 +153,7 @@ def test_the_slope_that_accelerated_steps_follow_is_that_of_the_objective() -> N
 
 def test_a_single_chain_in_a_tuple_is_the_plain_model_bit_by_bit() -> None:
     sequences = ragged(chains_of(1, (2, 2), (4,), seed=9), [12] * 25, seed=10)
-    settings: dict[str, Any] = {"random_state": 0, "restarts": 2, "max_iter": 30}
+    settings: dict[str, Any] = {"random_state": 0, "n_init": 2, "max_iter": 30}
     plain, one = (et.EMHMM(states, **settings).fit(sequences) for states in (3, (3,)))
     assert_array_equal(plain.history_, one.history_)
     for name in ("start", "transitions", "emissions"):
@@ -165,7 +165,7 @@ def test_a_single_chain_in_a_tuple_is_the_plain_model_bit_by_bit() -> None:
 @pytest.mark.parametrize("order", [1, 2])
 def test_climbs_never_descend(order: int, accelerate: bool) -> None:
     sequences = ragged(chains_of(1, (2, 3), (4, 2), seed=11), [15] * 20, seed=12)
-    settings: dict[str, Any] = {"init": "random", "restarts": 2, "random_state": 0, "sticky": 0.5}
+    settings: dict[str, Any] = {"init": "random", "n_init": 2, "random_state": 0, "sticky": 0.5}
     model = et.EMHMM((2, 3), order, accelerate=accelerate, max_iter=60, **settings).fit(sequences)
     assert (np.diff(model.history_) > 0).all()
     links = (1 + 2 * 1) + (2 + 3 * 2) if order == 1 else (1 + 2 + 4) + (2 + 6 + 18)
@@ -195,7 +195,7 @@ def test_the_race_finds_the_chains_and_fewer_parameters_win(two_switches: tuple[
     assert model.history_[-1] > known.history_[-1] - 0.01
     moves = sorted(np.trace(table) for table in model.tables_["transitions"].values())
     assert_allclose(moves, [0.3, 1.92], atol=0.1)
-    plain = et.EMHMM(4, random_state=0, restarts=2).fit(sequences)
+    plain = et.EMHMM(4, random_state=0, n_init=2).fit(sequences)
     assert model.n_parameters_ == 2 * 3 + 12
     assert plain.n_parameters_ == 3 + 12 + 12
     assert model.bic(sequences) < plain.bic(sequences)
@@ -203,7 +203,7 @@ def test_the_race_finds_the_chains_and_fewer_parameters_win(two_switches: tuple[
 
 def test_answers_name_the_chains(two_switches: tuple[Chain, Sequences]) -> None:
     _, sequences = two_switches
-    model = et.EMHMM((2, 3), random_state=0, restarts=1, init="random", max_iter=20).fit(sequences)
+    model = et.EMHMM((2, 3), random_state=0, n_init=1, init="random", max_iter=20).fit(sequences)
     tables = model.tables_
     assert tables["start"]["chain 1"].names == ("state",)
     assert tables["transitions"]["chain 1"].shape == (3, 3)
@@ -227,7 +227,7 @@ def test_answers_name_the_chains(two_switches: tuple[Chain, Sequences]) -> None:
 
 def test_structure_and_starts_are_those_of_each_chain(two_switches: tuple[Chain, Sequences]) -> None:
     _, sequences = two_switches
-    settings: dict[str, Any] = {"random_state": 0, "restarts": 1, "init": "random", "max_iter": 10}
+    settings: dict[str, Any] = {"random_state": 0, "n_init": 1, "init": "random", "max_iter": 10}
     ordered = et.EMHMM((2, 3), transitions="left-to-right", start=[[1, 0], [0.5, 0.5, 0]], **settings)
     tables = ordered.fit(sequences).tables_
     for table in tables["transitions"].values():
@@ -242,13 +242,13 @@ def test_structure_and_starts_are_those_of_each_chain(two_switches: tuple[Chain,
 @pytest.mark.parametrize("kind", ["race", "moments", "windows", "merged", "position"])
 def test_every_kind_of_start_leads_to_a_model(kind: Any, two_switches: tuple[Chain, Sequences]) -> None:
     _, sequences = two_switches
-    model = et.EMHMM((2, 2), init=kind, restarts=1, max_iter=5, random_state=0).fit(sequences.chosen(np.arange(10)))
+    model = et.EMHMM((2, 2), init=kind, n_init=1, max_iter=5, random_state=0).fit(sequences.chosen(np.arange(10)))
     assert (np.diff(model.history_) > 0).all()
 
 
 def test_a_saved_model_gives_the_same_answers(tmp_path: Path) -> None:
     words = ["abcab", "bca", "aabbcc", "c", "cab"]
-    model = et.EMHMM((2, 2), 2, transitions=[np.ones((2, 2)), np.eye(2) + 1], random_state=0, restarts=1).fit(words)
+    model = et.EMHMM((2, 2), 2, transitions=[np.ones((2, 2)), np.eye(2) + 1], random_state=0, n_init=1).fit(words)
     model.save(tmp_path / "chains.eigentree")
     again = et.load(tmp_path / "chains.eigentree")
     assert again.hidden_states == (2, 2)
@@ -256,7 +256,7 @@ def test_a_saved_model_gives_the_same_answers(tmp_path: Path) -> None:
     for name, table in model.tables_["transitions"].items():
         assert_array_equal(again.tables_["transitions"][name], table)
     assert_array_equal(clone(again).fit(words).history_, model.history_)
-    classes = et.JunctionTreeClassifier(et.EMHMM((2, 2), init="random", restarts=1, max_iter=5, random_state=0))
+    classes = et.JunctionTreeClassifier(et.EMHMM((2, 2), init="random", n_init=1, max_iter=5, random_state=0))
     assert classes.fit(words, [0, 1, 0, 1, 0]).predict_proba(words).shape == (5, 2)
 
 
@@ -289,11 +289,11 @@ BAD: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("settings", "message"), BAD)
 def test_bad_parameters_are_told(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
-        et.EMHMM(**{"hidden_states": (2, 2), "restarts": 1, **settings}).fit(["abab", "ba"])
+        et.EMHMM(**{"hidden_states": (2, 2), "n_init": 1, **settings}).fit(["abab", "ba"])
 
 
 def test_a_network_of_endless_length_is_refused() -> None:
-    model = et.EMHMM((2, 2), init="random", restarts=1, max_iter=1, random_state=0).fit(["abab", "ba"])
+    model = et.EMHMM((2, 2), init="random", n_init=1, max_iter=1, random_state=0).fit(["abab", "ba"])
     with pytest.raises(GraphError, match="variables"):
         model.to_network(10**12)
 

@@ -22,8 +22,8 @@ MIXTURE = et.LatentNetwork.random(et.zoo.mixture(14, 3, [2, 3, 9] + [2] * 11), c
 ROWS = MIXTURE.sample(400, seed=0)
 WORDS = ["AABBBA", "ABBBC", "BBBAAAA", "AAACABB", "ABBA", "CCAB"] * 3
 SPECTRAL = et.SpectralJunctionTree(MIXTURE.graph).fit(ROWS)
-RACED = et.EMJunctionTree(MIXTURE.graph, random_state=0, max_iter=8, restarts=2, validation_fraction=0.2).fit(ROWS)
-HMM = et.EMHMM(3, init="random", restarts=1, max_iter=8, random_state=0).fit(WORDS)
+RACED = et.EMJunctionTree(MIXTURE.graph, random_state=0, max_iter=8, n_init=2, validation_fraction=0.2).fit(ROWS)
+HMM = et.EMHMM(3, init="random", n_init=1, max_iter=8, random_state=0).fit(WORDS)
 
 
 def drawn_by_id(artists: Any) -> dict[str, Any]:
@@ -238,12 +238,12 @@ def test_transitions_are_arrows_by_their_width() -> None:
         f"state {k}\nstays {moves[k, k]:.2f}" for k in range(3)
     ]
     rendered(ax)
-    several = et.EMHMM((2, 3), init="random", restarts=1, max_iter=2, random_state=0).fit(WORDS)
+    several = et.EMHMM((2, 3), init="random", n_init=1, max_iter=2, random_state=0).fit(WORDS)
     assert len(drawn_by_id(et.plot.transitions(several, chain="chain 1").texts)) == 3
     with pytest.raises(et.ParameterError, match="transitions are drawn of order 1"):
-        et.plot.transitions(et.EMHMM(2, 2, init="random", restarts=1, max_iter=2, random_state=0).fit(WORDS))
+        et.plot.transitions(et.EMHMM(2, 2, init="random", n_init=1, max_iter=2, random_state=0).fit(WORDS))
     with pytest.raises(et.ParameterError, match="at most 12 states, not of 13"):
-        et.plot.transitions(et.EMHMM(13, init="random", restarts=1, max_iter=1, random_state=0).fit(WORDS))
+        et.plot.transitions(et.EMHMM(13, init="random", n_init=1, max_iter=1, random_state=0).fit(WORDS))
 
 
 def test_decoded_states_are_drawn_line_by_line() -> None:
@@ -254,7 +254,7 @@ def test_decoded_states_are_drawn_line_by_line() -> None:
     drawn = ax.images[0].get_array().filled(-1)
     assert sorted(drawn.tolist()) == rows
     codes = np.concatenate([["ABC".index(letter) for letter in word] for word in WORDS])
-    same = et.EMHMM(3, init="random", restarts=1, max_iter=8, random_state=0)
+    same = et.EMHMM(3, init="random", n_init=1, max_iter=8, random_state=0)
     lengths = list(map(len, WORDS))
     same.fit(codes, lengths=lengths)
     flat = et.plot.decoded(same, codes, lengths=lengths).images[0].get_array()
@@ -263,7 +263,7 @@ def test_decoded_states_are_drawn_line_by_line() -> None:
     many = et.plot.decoded(HMM, ["AB", "BA"] * 1_100)
     assert "the 2000 evenly taken of 2200 sequences; 200 are left out" in many.get_xlabel()
     assert len(many.images[0].get_array()) == 2_000
-    several = et.EMHMM((2, 3), init="random", restarts=1, max_iter=2, random_state=0).fit(WORDS)
+    several = et.EMHMM((2, 3), init="random", n_init=1, max_iter=2, random_state=0).fit(WORDS)
     assert et.plot.decoded(several, WORDS, chain="chain 1").images[0].get_array().shape == drawn.shape
     with pytest.raises(et.DataError, match="there is no chain 'chain 7'"):
         et.plot.decoded(several, WORDS, chain="chain 7")

@@ -210,7 +210,7 @@ def test_names_are_shown_as_they_are_but_for_their_length() -> None:
 def test_fitted_estimators_are_drawn_and_others_told_so() -> None:
     graph = et.zoo.mixture(4, 2, 2)
     rows = et.LatentNetwork.random(graph, seed=0).sample(100, seed=0)
-    em = et.EMJunctionTree(graph, init="random", restarts=1, max_iter=2, random_state=0)
+    em = et.EMJunctionTree(graph, init="random", n_init=1, max_iter=2, random_state=0)
     with pytest.raises(NotFittedError):
         et.plot.graph(em)
     widths = [

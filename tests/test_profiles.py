@@ -55,7 +55,7 @@ def test_profiles_are_those_of_the_whole_table(graph: et.LatentGraph, seed: int)
 def test_mixtures_say_what_their_tables_say() -> None:
     votes, party = et.datasets.load_votes(return_X_y=True, as_frame=True)
     table = votes.assign(party=party)
-    model = et.EMJunctionTree(et.zoo.Mixture(3), init="random", restarts=1, max_iter=20, random_state=0).fit(table)
+    model = et.EMJunctionTree(et.zoo.Mixture(3), init="random", n_init=1, max_iter=20, random_state=0).fit(table)
     (profile,) = et.profiles(model).values()
     np.testing.assert_allclose(profile.shares, model.tables_["h"], atol=1e-12)
     for column in table.columns:
@@ -112,7 +112,7 @@ def test_numbers_of_hidden_states_play_no_part_in_order() -> None:
 @pytest.mark.parametrize(("sizes", "order"), [(2, 1), (3, 2), ((2, 3), 1), ((2, 2), 2)])
 def test_sequences_are_told_over_their_steps(sizes: int | tuple[int, int], order: int) -> None:
     """As the network of as many steps has it, step by step."""
-    model = et.EMHMM(sizes, order, init="random", restarts=1, max_iter=4, random_state=0).fit(WORDS)
+    model = et.EMHMM(sizes, order, init="random", n_init=1, max_iter=4, random_state=0).fit(WORDS)
     network = model.to_network(5)
     found = et.profiles(model, length=5)
     several = isinstance(sizes, tuple)

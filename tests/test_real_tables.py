@@ -84,7 +84,7 @@ def test_a_file_is_fitted_scored_and_filled_the_same_by_every_library(source: So
     answers = []
     for read in (pandas_table, polars_table, arrow_table):
         X = read(source)
-        model = et.EMJunctionTree(source.structure, init="random", restarts=1, max_iter=4, random_state=0).fit(X)
+        model = et.EMJunctionTree(source.structure, init="random", n_init=1, max_iter=4, random_state=0).fit(X)
         spectral = et.SpectralJunctionTree(source.structure, shrinkage=1.0, when_short="warn").fit(X)
         head = X.slice(0, 60) if isinstance(X, pa.Table | pl.DataFrame) else X.head(60)
         answers.append(
@@ -113,7 +113,7 @@ def test_a_column_is_classified_by_the_others(name: str) -> None:
     frame = pandas_table(source).dropna(subset=[source.target])[::3]
     X, y = frame.drop(columns=source.target), frame[source.target]
     held = np.arange(len(X)) % 3 == 0
-    estimator = et.SpectralJunctionTree(source.structure, when_short="warn", unknown="missing")
+    estimator = et.SpectralJunctionTree(source.structure, when_short="warn", handle_unknown="missing")
     model = et.JunctionTreeClassifier(estimator).fit(X[~held], y[~held])
     commonest = (y[held] == y[~held].mode()[0]).mean()
     # The answers of gss82 say next to nothing of its target: two standard errors are left to chance.
@@ -138,7 +138,7 @@ def test_splice_junctions_are_words() -> None:
         "letters": pd.DataFrame([list(word) for word in by_pandas["sequence"]]),
     }
     classes = {"pandas": by_pandas, "polars": by_polars, "pyarrow": by_arrow, "letters": by_pandas}
-    estimator = et.SpectralJunctionTree(et.zoo.HMM(), categories="ACGT", unknown="missing", shrinkage=25.6)
+    estimator = et.SpectralJunctionTree(et.zoo.HMM(), categories="ACGT", handle_unknown="missing", shrinkage=25.6)
     answers = []
     for library, rows in words.items():
         model = et.JunctionTreeClassifier(estimator).fit(rows[::2], classes[library]["class"][::2])

@@ -120,9 +120,9 @@ def pages() -> dict[str, str]:
     frame.iloc[::11, 2] = None
     held = frame[100:].copy()
     held.iloc[0, 3] = "</style><script>alert('unseen')</script>"
-    mixture = et.EMJunctionTree(et.zoo.Mixture(3), restarts=1, random_state=0, pseudo_counts=0.1).fit(frame[:100])
+    mixture = et.EMJunctionTree(et.zoo.Mixture(3), n_init=1, random_state=0, pseudo_counts=0.1).fit(frame[:100])
     words = ["".join(random.choice(list("abc"), size=6)) for _ in range(30)]
-    hmm = et.EMHMM(3, restarts=1, random_state=0).fit(words)
+    hmm = et.EMHMM(3, n_init=1, random_state=0).fit(words)
     spectral = et.SpectralJunctionTree(et.zoo.Mixture(2)).fit(frame[:100])
     wide = et.LatentNetwork.random(et.zoo.mixture(columns=110, hidden_states=12, observed_states=2), seed=0)
     return {

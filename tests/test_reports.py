@@ -377,9 +377,7 @@ def test_a_report_of_em_tells_what_was_fitted(mixture: et.EMJunctionTree, hmm: e
 
 
 def test_what_did_not_converge_says_so(labelled: pd.DataFrame) -> None:
-    model = et.EMJunctionTree(et.zoo.Mixture(2), init="random", max_iter=1, restarts=1, random_state=0).fit(
-        labelled
-    )
+    model = et.EMJunctionTree(et.zoo.Mixture(2), init="random", max_iter=1, n_init=1, random_state=0).fit(labelled)
     (said,) = model.report_.warnings
     assert "before it had converged" in said
     assert said in et.report(model).html
@@ -410,7 +408,7 @@ def test_notebooks_show_reports_of_fits(mixture: et.EMJunctionTree, hmm: et.EMHM
 
 
 def models(words: list[str], labelled: pd.DataFrame) -> dict[str, tuple[Any, Any]]:
-    rows = {"restarts": 1, "random_state": 0, "pseudo_counts": 0.1}
+    rows = {"n_init": 1, "random_state": 0, "pseudo_counts": 0.1}
     chain = et.LatentNetwork.random(et.zoo.hmm(5, order=2, hidden_states=2, observed_states=3), seed=0)
     undirected = et.LatentGraph(
         {"h": 2, "g": 2, "a": 2, "b": 2, "c": 3},
@@ -534,7 +532,7 @@ def test_mistakes_are_told(
 
 
 def test_a_classifier_is_several_models(labelled: pd.DataFrame) -> None:
-    estimator = et.EMJunctionTree(et.zoo.Mixture(2), restarts=1, random_state=0, pseudo_counts=0.1)
+    estimator = et.EMJunctionTree(et.zoo.Mixture(2), n_init=1, random_state=0, pseudo_counts=0.1)
     y = np.array(["one", "other"])[np.arange(120) % 2]
     with pytest.raises(ParameterError, match="one model per class"):
         et.report(et.JunctionTreeClassifier(estimator).fit(labelled, y))

@@ -84,7 +84,7 @@ def test_what_was_given_stays(monkeypatch: pytest.MonkeyPatch) -> None:
         return settled(standing, ground)
 
     monkeypatch.setattr("eigentree.models.em.settled", spy)
-    fit = partial(et.EMJunctionTree, "auto", restarts=1, random_state=0)
+    fit = partial(et.EMJunctionTree, "auto", n_init=1, random_state=0)
     fit(validation_fraction=0.2).fit(ROWS)
     assert fit(pseudo_counts=0.1).fit(ROWS, validation=ROWS[:50]).pseudo_counts_ == 0.1
     assert [ground.has_fewer for ground in seen] == [True, False]

@@ -47,7 +47,7 @@ class OnlineEM(OfFirstColumn, et.OnlineEMJunctionTree):
 
 # Many checks come with measurements, which are cut into bins.
 SETTINGS: dict[str, Any] = {"structure": et.zoo.Mixture(2), "numeric": "quantiles"}
-STEPS: dict[str, Any] = {"init": "random", "restarts": 1, "max_iter": 5, "pseudo_counts": 0.1, "random_state": 0}
+STEPS: dict[str, Any] = {"init": "random", "n_init": 1, "max_iter": 5, "pseudo_counts": 0.1, "random_state": 0}
 # One check has classes that two states cannot tell apart.
 WIDE = SETTINGS | {"structure": et.zoo.Mixture(6)}
 CHECKED = {

@@ -27,7 +27,7 @@ def chosen(classes: list[list[float]]) -> list[float]:
     graph = et.zoo.mixture(8, 2, 3)
     tables = {graph.hidden[0]: [0.5, 0.5]} | dict.fromkeys(graph.observed, classes)
     rows = [et.LatentNetwork(graph, tables).sample(150, seed=seed) for seed in range(3)]
-    model = et.EMJunctionTree(graph, init="mixture", restarts=1, random_state=0)
+    model = et.EMJunctionTree(graph, init="mixture", n_init=1, random_state=0)
     return [model.fit(some).pseudo_counts_ for some in rows]
 
 
@@ -63,7 +63,7 @@ def test_the_order_of_the_columns_of_a_frame_does_not_matter(seed: int) -> None:
     codes = random.random((300, 5)) < np.where(random.random((300, 1)) < 0.5, 0.85, 0.15)
     frame = pd.DataFrame(np.where(codes, "y", "n"), columns=["a", "b", "c", "d", "long"])
     frame = frame.mask(random.random((300, 5)) < 0.1)
-    model = et.EMJunctionTree(et.zoo.Mixture(2), init="random", restarts=1, random_state=0)
+    model = et.EMJunctionTree(et.zoo.Mixture(2), init="random", n_init=1, random_state=0)
     found, scores = model.fit(frame).pseudo_counts_, model.score_samples(frame)
     for columns in (["long", "d", "c", "b", "a"], ["c", "long", "a", "d", "b"]):
         turned = frame[columns]
@@ -76,7 +76,7 @@ def test_held_out_rows_are_likelier_than_with_next_to_no_pseudo_counts() -> None
     for seed in range(3):
         network = et.LatentNetwork.random(GRAPH, seed=seed)
         rows, test = network.sample(80, seed=1), network.sample(2_000, seed=2)
-        settings = {"init": "random", "restarts": 1}
+        settings = {"init": "random", "n_init": 1}
         few = fitted(rows, pseudo_counts=FEW_PSEUDO_COUNTS, **settings)
         gains.append(fitted(rows, **settings).score(test) - few.score(test))
     assert np.mean(gains) > 0.05
@@ -119,6 +119,6 @@ def test_the_choice_shows_progress_at_every_step(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(smoothing, "shown_progress", shown)
     rows = et.LatentNetwork.random(et.zoo.mixture(5, 2, 3), seed=0).sample(60, seed=1)
-    et.EMJunctionTree(et.zoo.Mixture(2), init="random", restarts=1, max_iter=3, verbose=3, random_state=0).fit(rows)
+    et.EMJunctionTree(et.zoo.Mixture(2), init="random", n_init=1, max_iter=3, verbose=3, random_state=0).fit(rows)
     assert [done for done, _ in told] == list(range(1, len(told) + 1))
     assert len(smoothing.STRENGTHS) < len(told) <= told[0][1]

@@ -180,7 +180,7 @@ def test_what_cannot_be_learned_from_says_why():
 
 
 def test_unknown_letters_can_be_missing_cells():
-    model = et.SpectralHMM(2, unknown="missing").fit(WORDS)
+    model = et.SpectralHMM(2, handle_unknown="missing").fit(WORDS)
     assert np.isfinite(model.score_samples(["ABZAB", "ZZZ"])).all()
     assert model.score_samples(["ZZZ"])[0] == pytest.approx(0, abs=1e-12)
 

@@ -203,7 +203,7 @@ def test_a_label_that_is_not_given_is_told_with_file_and_row(tmp_path: Path) -> 
     )
     with pytest.raises(et.DataError, match=message):
         et.Statistics.of(tmp_path, STRUCTURE, categories=given)
-    assert et.Statistics.of(tmp_path, STRUCTURE, categories=given, unknown="missing").rows == len(X)
+    assert et.Statistics.of(tmp_path, STRUCTURE, categories=given, handle_unknown="missing").rows == len(X)
     with pytest.raises(et.DataError, match=r"batch 1: row 20, column 'step 0' holds 'new'"):
         et.Statistics.of((odd[k : k + 100] for k in range(0, len(odd), 100)), STRUCTURE, categories=given)
     codes = np.zeros((10, 6), np.int64)

@@ -41,7 +41,7 @@ def test_a_table_that_is_not_there_is_told_with_those_that_are() -> None:
     with pytest.raises(KeyError, match=r"there is no table of 7; there are 'h', 'x0', 'x1', 'x2', 'x3', 'x4'$"):
         tables[7]
     assert tables.get("X2") is None
-    chain = et.EMHMM(2, init="random", restarts=1, max_iter=1, random_state=0).fit(["abba", "baab"]).tables_
+    chain = et.EMHMM(2, init="random", n_init=1, max_iter=1, random_state=0).fit(["abba", "baab"]).tables_
     with pytest.raises(KeyError, match="there is no table of 'transition'; did you mean 'transitions'"):
         chain["transition"]
 
@@ -185,7 +185,7 @@ def test_the_textbook_data_have_three_classes(name: str, best: float) -> None:
 
     def fitted(classes: int, seed: int) -> et.EMJunctionTree:
         model = et.EMJunctionTree(
-            et.zoo.Mixture(classes), restarts=10, tol=1e-8, pseudo_counts=0, accelerate=True, random_state=seed
+            et.zoo.Mixture(classes), n_init=10, tol=1e-8, pseudo_counts=0, accelerate=True, random_state=seed
         )
         return model.fit(rows)
 

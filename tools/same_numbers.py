@@ -6,7 +6,7 @@ Usage, with OLD a checkout of the version to compare with::
     PYTHONPATH=src python tools/same_numbers.py take new.npz
     python tools/same_numbers.py compare old.npz new.npz
 
-And, after ``eigentree reproduce fig3 --quick --out FOLDER`` (or fig4) with each version::
+And, after ``python -m benchmarks.paper fig3 --quick --out FOLDER`` (or fig4) with each version::
 
     python tools/same_numbers.py journals OLD_FOLDER NEW_FOLDER
 

@@ -27,7 +27,7 @@ COPIED += ("ARCHITECTURE.md", "CITATION.cff", "LICENSE")
 
 TESTS = ("test_readme.py", "test_commands.py", "shared_files.py")
 
-EXTRAS = "experiments,plots,streams,dask"
+EXTRAS = "plots,streams,dask"
 
 BESIDE = ("pandas", "polars", "networkx", "duckdb", "pgmpy", "hmmlearn", "stepmix", "pytest")
 """What pages import beside the package and its extras, and what runs them."""
@@ -54,11 +54,10 @@ eigentree count mushrooms.csv --missing '?' --like first.eigentree -o second.eig
 eigentree merge first.eigentree second.eigentree -o all.eigentree
 eigentree fit all.eigentree --structure mixture --hidden 2 --method spectral -o twice.eigentree
 eigentree completion bash > completion.bash
-eigentree reproduce fig4 --help
 eigentree warm-up --help
 eigentree --help
 """
-"""Every command; other tests run `warm-up` and `reproduce`, which take minutes."""
+"""Every command; other tests run `warm-up`, which takes minutes."""
 
 
 def main() -> None:

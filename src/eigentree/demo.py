@@ -69,7 +69,7 @@ def _learn(codes: Codes, classes: NDArray[np.str_]) -> et.JunctionTreeClassifier
         with _busy("scoring and predicting"):
             model.estimators_[0].predict_proba(codes[:2], "x0")
         with _busy("drawing"):
-            model.estimators_[0].sample(2, seed=0)
+            model.estimators_[0].sample(2, random_state=0)
     print()
     with _busy("learning from all rows"):
         model.fit(codes, classes)
@@ -127,7 +127,7 @@ def _show_imputed(donors: et.SpectralJunctionTree, tests: Codes) -> None:
 def _show_drawn(donors: et.SpectralJunctionTree) -> None:
     print("\n6. Draw new donors from the same model (nearly all introns begin with GT):\n")
     with _quiet():
-        for row in donors.sample(3, seed=1):
+        for row in donors.sample(3, random_state=1):
             print(f"   {_text(row)}")
 
 

@@ -14,10 +14,12 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from eigentree.errors import ParameterError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["kept_notices", "notice", "on_terminal", "renamed", "renamed_argument", "showing", "signs_of_life"]
+__all__ = ["kept_notices", "notice", "on_terminal", "renamed", "renamed_arguments", "showing", "signs_of_life"]
 
 PATIENCE = 30.0
 """Seconds after which, and then again and again, long work says that it is under way."""
@@ -62,21 +64,32 @@ def kept_notices() -> Iterator[list[str]]:
 
 def renamed(old: str, new: str) -> None:
     """Warn that an old name still works; a `FutureWarning`, which users see wherever their call stands."""
-    notice(f"{old} is called {new} since 0.2.0; the old name will go", FutureWarning)
+    notice(f"{old} is called {new} now; the old name will go", FutureWarning)
 
 
-def renamed_argument(old: str, new: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator that takes an argument under its old name too, and says what it is called now."""
+def renamed_arguments(warn: bool = True, /, **names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator that takes arguments under old names too (old="new"), with a warning unless told not to.
+
+    Raises
+    ------
+    ParameterError
+        By the decorated function, when an argument is given under both names.
+    """
 
     def decorated(function: Callable[P, R]) -> Callable[P, R]:
+        known = inspect.signature(function)
+
         @wraps(function)
         def taking_both(*arguments: P.args, **named: P.kwargs) -> R:
-            if old in named:
-                renamed(f"the argument {old}", new)
-                given: dict[str, Any] = {new: named.pop(old)}
-                # Both at once are refused by the function itself, as any argument that is given twice.
-                return function(*arguments, **given, **named)
-            return function(*arguments, **named)
+            given: dict[str, Any] = dict(named)
+            for old in given.keys() & names.keys():
+                new, value = names[old], given.pop(old)
+                if new in given or new in known.bind_partial(*arguments).arguments:
+                    raise ParameterError(f"{old} is the old name of {new}, which is given too; leave {old} out")
+                if warn:
+                    renamed(f"the argument {old}", new)
+                given[new] = value
+            return function(*arguments, **given)
 
         return taking_both
 

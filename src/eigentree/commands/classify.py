@@ -109,7 +109,7 @@ def apply(
     from eigentree.commands.tables import read_table
 
     asked = loaded(classifier, ("JunctionTreeClassifier",), "a classifier; eigentree predict asks a model")
-    asked.estimator.unknown = unknown
+    asked.estimator.handle_unknown = unknown
     if of_sequences(asked.estimator, reading):
         _apply_sequences(asked, data, reading, output, json)
         return
@@ -167,7 +167,7 @@ def _apply_sequences(asked: Any, data: str, reading: Reading, output: str, as_js
 
     column = reading.sequence or asked.estimator.sequence
     long = long_table(read_table(data, reading), column, asked.columns_)
-    sequences = Sequences.of(long.table, asked.columns_.reading(asked.estimator.unknown), long.lengths)
+    sequences = Sequences.of(long.table, asked.columns_.reading(asked.estimator.handle_unknown), long.lengths)
     proba = np.asarray(asked.predict_proba(sequences))
     labels = asked.classes_.tolist()
     names = [column, "class", *(f"class={label}" for label in labels)]

@@ -90,7 +90,7 @@ def tried(entry: Entry, training: "Given", held_out: "Given", scored: int | None
     except EigentreeError as error:
         return Trial(name, float("nan"), float("nan"), None, _worked() - begin, str(error))
     seconds = _worked() - begin
-    model.unknown = "missing"
+    model.handle_unknown = "missing"
     parameters = getattr(model, "n_parameters_", None)
     score = model.score(training)
     bic = aic = None
@@ -160,6 +160,6 @@ class _OfSequences:
         return getattr(self.model, "n_parameters_", None)
 
     def score(self, table: "Given") -> float:
-        self.model.unknown = self.unknown
+        self.model.handle_unknown = self.unknown
         own = self.training if table is self.training.table else self.held_out
         return float(self.model.score(table, lengths=own.lengths))

@@ -90,7 +90,7 @@ def _filled(
     random = generator(seed)
     for table in given_blocks(data, reading):
         rows = rows_for(asked, table)
-        yield table, rows, np.asarray(asked.impute(rows, method=by, seed=random))
+        yield table, rows, np.asarray(asked.impute(rows, method=by, random_state=random))
 
 
 def _completed(table: "Given", rows: "Given", filled: Any) -> tuple[list[list[Any]], int]:

@@ -52,7 +52,6 @@ COMMANDS = (
     Command("merge", "Count", "add up what was counted"),
     Command("dataset", "More", "write a table to try things on"),
     Command("warm-up", "More", "compile all kernels now (once per installation)"),
-    Command("reproduce", "More", "run an experiment of the paper", ("fig3", "fig4")),
     Command("completion", "More", "completion of commands and options for your shell"),
 )
 
@@ -142,6 +141,10 @@ def _drop_output() -> None:
 def _called(tokens: Sequence[str]) -> int:
     if not tokens:
         raise UsageError("name a command, such as eigentree fit; eigentree --help lists them")
+    if tokens[0] == "reproduce":
+        raise UsageError(
+            "reproduce is now python -m benchmarks.paper, in a checkout of the repository: see --help there"
+        )
     command = next((command for command in COMMANDS if command.name == tokens[0]), None)
     if command is not None and command.below and len(tokens) == 1:
         name = command.name

@@ -122,8 +122,8 @@ def loaded(path: str, kinds: Sequence[str], wanted: str) -> Any:
 def loaded_model(path: str, unknown: Unknown = "error") -> Any:
     """Return the model of a file, which answers questions about rows."""
     model = loaded(path, LIKE_MODELS, "a model")
-    if hasattr(model, "unknown"):
-        model.unknown = unknown
+    if hasattr(model, "handle_unknown"):
+        model.handle_unknown = unknown
     return model
 
 

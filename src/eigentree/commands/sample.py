@@ -70,7 +70,7 @@ def sample(
     known = {
         required(name, columns.names, repr(model)): label_of(columns, name, text) for name, text in pairs.items()
     }
-    drawn = asked.sample(n, seed=seed, given=known or None)
+    drawn = asked.sample(n, random_state=seed, given=known or None)
     # Rows come as those did that were learned from, which may have been a frame, or words.
     table = table_of(drawn)
     cells = [table.cells(place) for place in range(table.width)]

@@ -201,7 +201,7 @@ def decode_sequences(model: Any, data: str, reading: Reading, output: str, as_js
 def impute_sequences(model: Any, data: str, reading: Reading, by: str, seed: int) -> tuple[Given, Given, Any]:
     """Return the rows as they came, the channels, and the cells of these filled, in the order of the rows."""
     long, table, _ = sequences_for(model, data, reading)
-    filled = np.asarray(model.impute(long.table, lengths=long.lengths, method=by, seed=seed), object)
+    filled = np.asarray(model.impute(long.table, lengths=long.lengths, method=by, random_state=seed), object)
     return table, long.table, long.back(filled)
 
 
@@ -210,7 +210,7 @@ def sample_sequences(model: Any, count: int, length: int, seed: int) -> tuple[li
     from eigentree.commands.models import fitted_columns
 
     names = list(fitted_columns(model).names)
-    drawn = model.sample(count, length=length, seed=seed)
+    drawn = model.sample(count, length=length, random_state=seed)
     steps = np.concatenate([np.asarray(one, object).reshape(length, -1) for one in drawn])
     return [model.sequence or "sequence", *names], [np.repeat(np.arange(count), length), *steps.T]
 

@@ -10,7 +10,7 @@ SAID_OTHERWISE = (
         "cut it into bins with --numeric quantiles, or leave it out with --drop",
     ),
     (
-        r"fit with all of them as categories=, or take what is unknown as missing with unknown='missing'",
+        r"fit with all of them as categories=, or take what is unknown as missing with handle_unknown='missing'",
         "take what is unknown as missing with --unknown missing, or say what marks a missing cell, as in "
         "--missing '?'",
     ),

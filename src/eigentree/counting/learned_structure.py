@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from eigentree.checks import one_of, our_arithmetic, whole_number
 from eigentree.counting.pairs import PairCounts
 from eigentree.errors import DataError, GraphError, ParameterError
+from eigentree.notices import renamed_arguments
 from eigentree.structures.discovery import chow_liu
 from eigentree.structures.learned_templates import HiddenChowLiu, Method
 
@@ -20,6 +21,7 @@ __all__ = ["learn_structure"]
 
 
 @our_arithmetic
+@renamed_arguments(unknown="handle_unknown")
 def learn_structure(
     X: ArrayLike | PairCounts | Any,
     method: Method = "chow-liu",
@@ -27,7 +29,7 @@ def learn_structure(
     sample_weight: ArrayLike | str | None = None,
     *,
     categories: Categories | None = None,
-    unknown: UnknownRule = "error",
+    handle_unknown: UnknownRule = "error",
     numeric: NumericRule = "error",
 ) -> LatentGraph:
     """Return a tree of hidden variables above the columns of some data, learned from them.
@@ -48,7 +50,7 @@ def learn_structure(
         Of each hidden variable. None: the Chow-Liu tree of the columns themselves, without hidden variables.
     sample_weight : array-like of shape (rows,), or the name of a column of a stream, optional
         How often each row counts; may be fractional.
-    categories, unknown, numeric
+    categories, handle_unknown, numeric
         How rows are read, as those of an estimator.
 
     Raises
@@ -82,7 +84,8 @@ def learn_structure(
             raise DataError("rows that were counted already have their weights; leave sample_weight out")
         pairs = X
     else:
-        pairs = PairCounts.of(X, sample_weight, categories=categories, unknown=unknown, numeric=numeric)
+        reading: dict[str, Any] = {"categories": categories, "handle_unknown": handle_unknown, "numeric": numeric}
+        pairs = PairCounts.of(X, sample_weight, **reading)
     if not pairs.rows > 0:
         raise DataError("no rows were counted, or the weight of all is zero; there is nothing to learn from")
     if template is None:

@@ -23,6 +23,7 @@ from eigentree.data.weights import MOST_WEIGHT, warn_of_few
 from eigentree.errors import DataError, quoted
 from eigentree.kernels.bits import add_common_bits
 from eigentree.kernels.counting import count_pairs
+from eigentree.notices import renamed_arguments
 
 if TYPE_CHECKING:
     import os
@@ -82,13 +83,14 @@ class PairCounts:
         self.complete.flags.writeable = False
 
     @classmethod
+    @renamed_arguments(unknown="handle_unknown")
     def of(
         cls,
         X: ArrayLike | Any,
         sample_weight: ArrayLike | str | None = None,
         *,
         categories: Categories | None = None,
-        unknown: UnknownRule = "error",
+        handle_unknown: UnknownRule = "error",
         numeric: NumericRule = "error",
     ) -> PairCounts:
         """Return the pair counts of rows.
@@ -99,7 +101,7 @@ class PairCounts:
             Labels or codes; None, NaN, null or -1 for a missing cell.
         sample_weight : array-like of shape (rows,), or the name of a column of a stream, optional
             How often each row counts; may be fractional.
-        categories, unknown, numeric
+        categories, handle_unknown, numeric
             As those of an estimator; counts add up only where their columns have the same labels, so give these
             where not all labels occur in all parts, or go on with `update`.
 
@@ -108,7 +110,7 @@ class PairCounts:
         DataError
             When the table of all pairs would not fit into memory.
         """
-        rows, columns = any_rows_and_columns(X, categories, numeric, unknown, sample_weight)
+        rows, columns = any_rows_and_columns(X, categories, numeric, handle_unknown, sample_weight)
         return cls.empty(columns).update(rows, sample_weight)
 
     @classmethod

@@ -19,6 +19,7 @@ from eigentree.counting.row_sample import RowSample
 from eigentree.data.streamed import Encoded, StreamedRows, any_rows, segments
 from eigentree.data.weights import MOST_WEIGHT, warn_of_few
 from eigentree.errors import DataError, quoted
+from eigentree.notices import renamed_arguments
 from eigentree.planning.search import Wishes
 from eigentree.planning.views import ViewPlan
 
@@ -68,6 +69,7 @@ class Statistics:
     sample: RowSample
 
     @classmethod
+    @renamed_arguments(unknown="handle_unknown")
     def of(
         cls,
         X: ArrayLike | Any,
@@ -78,7 +80,7 @@ class Statistics:
         *,
         sample_weight: ArrayLike | str | None = None,
         categories: Categories | None = None,
-        unknown: UnknownRule = "error",
+        handle_unknown: UnknownRule = "error",
         numeric: NumericRule = "error",
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> Statistics:
@@ -94,7 +96,7 @@ class Statistics:
             As those of the estimator that is to learn from them: they decide which columns are counted together.
         sample_weight : array-like of shape (rows,), optional
             How often each row counts; may be fractional. Of a stream, the name of the column that tells.
-        categories, unknown, numeric
+        categories, handle_unknown, numeric
             As those of the estimator; statistics add up only where their columns have the same labels, so give
             these where not all labels occur in all parts.
         checkpoint : str or PathLike, optional
@@ -112,10 +114,10 @@ class Statistics:
                 lambda graph: ViewPlan.build(graph, views, max_rank, when_short),
                 categories,
                 numeric,
-                unknown,
+                handle_unknown,
                 sample_weight,
             )
-        graph, columns, rows = resolved_rows(structure, X, categories, numeric, unknown, sample_weight)
+        graph, columns, rows = resolved_rows(structure, X, categories, numeric, handle_unknown, sample_weight)
         plan = ViewPlan.build(graph, views, max_rank, when_short)
         return cls.empty(plan, columns).update(rows, sample_weight)
 

@@ -184,7 +184,7 @@ def _in_one_piece(cells: NDArray[Any] | None, columns: Columns) -> bool:
     return cells.dtype.kind in "iu" and cells.dtype != np.uint64 and cells.flags.c_contiguous
 
 
-_WIDEN = "fit with all of them as categories=, or take what is unknown as missing with unknown='missing'"
+_WIDEN = "fit with all of them as categories=, or take what is unknown as missing with handle_unknown='missing'"
 
 
 def _numbers(cells: Cells, states: int, name: str, lenient: bool, first: int) -> NDArray[Any]:

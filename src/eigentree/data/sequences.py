@@ -285,5 +285,5 @@ def _unknown_cell(channel: _Channel, step: int, starts: Integers, kept: Integers
         known = channel.meaning.told()
     return DataError(
         f"step {step - int(starts[number])} of sequence {number} holds {cell!r}, but {name!r} has {known}; fit "
-        f"with all of them as categories=, or take what is unknown as missing with unknown='missing'"
+        f"with all of them as categories=, or take what is unknown as missing with handle_unknown='missing'"
     )

@@ -54,7 +54,7 @@ Categories: TypeAlias = "Mapping[str, Iterable[Label]] | Iterable[Label]"
 
 def check_rules(unknown: Any, numeric: Any = "error") -> None:
     """Raise `ParameterError` unless these are rules by which cells are read."""
-    one_of("unknown", unknown, UNKNOWN_RULES)
+    one_of("handle_unknown", unknown, UNKNOWN_RULES)
     one_of("numeric", numeric, NUMERIC_RULES)
 
 

@@ -148,25 +148,28 @@ class Finish:
 
 def fit_large(
     fit: TreeFit,
-    finish: Finish,
+    finish: Finish | None,
     init: LatentNetwork | Literal["multistart"] | Kind,
     n_init: int,
     random: np.random.Generator,
 ) -> Iterator[tuple[Objective, Multistart]]:
-    """Yield the state of a fit whose last run is on rows that are not in memory, and the objective it is on.
+    """Yield the objective that a fit is on, and its state; its last run may be on rows that are not in memory.
 
     Parameters
     ----------
     fit : TreeFit
         Over a sample in memory.
-    finish : Finish
+    finish : Finish, optional
+        Where it ends, if that is not in memory.
     init, n_init, random
         As `fit_tree` takes them. From a network the last run starts at once.
     """
     state: Multistart | None = None
-    if not isinstance(init, LatentNetwork):
+    if finish is None or not isinstance(init, LatentNetwork):
         for state in fit_tree(fit, init, n_init, random):
             yield fit.whole, state
+    if finish is None:
+        return
     whole = finish.objective(fit)
     if isinstance(init, LatentNetwork):
         name, start = "given", whole.layout.vector(init)

@@ -14,7 +14,7 @@ from eigentree.data.rows import Rows
 from eigentree.data.streams import is_stream
 from eigentree.engine.lazily import drawn_lazily, filled_lazily, predicted_lazily
 from eigentree.errors import DataError, quoted
-from eigentree.notices import notice
+from eigentree.notices import notice, renamed_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -66,11 +66,12 @@ class Answers(ABC):
         warn_helped(undefined, f"rows {self._model.undefined}; their column's marginal was used")
         return by_row(X, proba, [target], [self._columns.labels(target)])
 
+    @renamed_arguments(False, seed="random_state")
     def impute(
         self,
         X: ArrayLike | Any,
         method: Literal["mode", "sample"] = "mode",
-        seed: Seed = None,
+        random_state: Seed = None,
     ) -> Any:
         """Return the rows with their missing cells filled, by the likeliest state or by a joint draw.
 
@@ -84,21 +85,22 @@ class Answers(ABC):
         method : {"mode", "sample"}
             "mode" puts the likeliest state of each missing cell given the known cells of its row; "sample" draws
             all missing cells of a row together.
-        seed : int or Generator, optional
+        random_state : int, Generator or None
             For "sample".
         """
         if is_dask_frame(X):
-            return filled_lazily(self, X, method, seed)
+            return filled_lazily(self, X, method, random_state)
         self._check_in_memory(X, "impute")
-        rows, random = self._rows(X), generator(seed)
+        rows, random = self._rows(X), generator(random_state)
         filled, undefined = self._model.impute(rows, method, random)
         warn_helped(undefined, f"missing cells {self._model.undefined}; their column's marginal was used")
         return filled_rows(X, rows, self._columns, filled, random if method == "sample" else None)
 
+    @renamed_arguments(False, seed="random_state")
     def sample(
         self,
         n: int = 1,
-        seed: Seed = None,
+        random_state: Seed = None,
         given: Mapping[str, Any] | None = None,
         *,
         partitions: int | None = None,
@@ -111,7 +113,7 @@ class Answers(ABC):
         Parameters
         ----------
         n : int
-        seed : int or Generator, optional
+        random_state : int, Generator or None
         given : mapping of str to label, optional
             The states of some observed variables; the others are drawn given these.
         partitions : int, optional
@@ -119,8 +121,8 @@ class Answers(ABC):
         """
         known = None if given is None else self._codes(given)
         if partitions is not None:
-            return drawn_lazily(self, self._columns, n, seed, given, partitions)
-        random = generator(seed)
+            return drawn_lazily(self, self._columns, n, random_state, given, partitions)
+        random = generator(random_state)
         codes = self._model.draw(n, random, known)[0]
         return drawn_rows(self._columns, codes, random)
 

@@ -21,6 +21,7 @@ from eigentree.engine.answers import Answers, by_row, warn_helped
 from eigentree.engine.lazily import predicted_lazily
 from eigentree.errors import DataError, GraphError
 from eigentree.exact.decoding import Decoded
+from eigentree.notices import renamed_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -181,15 +182,16 @@ class HiddenAnswers(Answers):
         framed = frame_like(X, dict(zip(hidden, states.T, strict=True)))
         return Decoded(states if framed is None else framed, log_prob)
 
+    @renamed_arguments(False, seed="random_state")
     @our_arithmetic
-    def sample_hidden(self, X: ArrayLike | Any, seed: Seed = None) -> Any:
+    def sample_hidden(self, X: ArrayLike | Any, random_state: Seed = None) -> Any:
         """Return one joint draw of all hidden variables given each row, shape (rows, hidden variables).
 
         For a frame it is a frame of the same library.
         """
         revealed = self._tables.reveal(self._hidden_names(self._model.graph.hidden))
         rows = self._rows(X)
-        random = generator(seed)
+        random = generator(random_state)
         drawn = np.empty((rows.count, len(revealed.names)), np.int64)
         undefined = 0
         for start, codes in rows.chunks(rows_at_a_time(len(revealed.model.columns.names))):

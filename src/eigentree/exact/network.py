@@ -31,6 +31,7 @@ from eigentree.exact.given_tables import (
 from eigentree.exact.hidden import HiddenAnswers, Revealed
 from eigentree.exact.model import NetworkModel
 from eigentree.exact.ordering import canonical_orders
+from eigentree.notices import renamed_arguments
 from eigentree.structures.graph import LatentGraph
 from eigentree.structures.junction_tree import JunctionTree, TreeNode
 
@@ -200,12 +201,13 @@ class LatentNetwork(HiddenAnswers):
         return self.relabelled(canonical_orders(self))
 
     @classmethod
+    @renamed_arguments(False, seed="random_state")
     @our_arithmetic
     def random(
         cls,
         graph: LatentGraph,
         concentration: float = 1.0,
-        seed: Seed = None,
+        random_state: Seed = None,
         tree: JunctionTree | None = None,
     ) -> LatentNetwork:
         """Return a network whose conditional distributions are drawn from a symmetric Dirichlet.
@@ -215,7 +217,7 @@ class LatentNetwork(HiddenAnswers):
         graph : LatentGraph
         concentration : float
             1 draws uniformly over distributions, smaller values draw peaked ones.
-        seed : int or Generator, optional
+        random_state : int, Generator or None
         tree : JunctionTree, optional
             As in the constructor.
         """
@@ -223,7 +225,7 @@ class LatentNetwork(HiddenAnswers):
         if not 1e-300 < as_float(concentration) < math.inf:
             raise NetworkError(f"concentration must be a positive, finite number, not {quoted(concentration)}")
         tree = checked_tree(graph, tree)
-        random = generator(seed)
+        random = generator(random_state)
         tables: dict[tuple[str, ...], Floats] = {}
         for key, axes in table_axes(graph, tree).items():
             shape = [graph.states[name] for name in axes]

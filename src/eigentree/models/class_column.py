@@ -98,7 +98,7 @@ def column_of_class(
         column of the data is.
     """
     classes, called = targets.classes, targets.name
-    reading = (settings.categories, settings.numeric, settings.unknown, sample_weight)
+    reading = (settings.categories, settings.numeric, settings.handle_unknown, sample_weight)
     structure = open_template(settings.structure) or settings.structure
     require_structure(structure)
     if not isinstance(structure, LatentGraph | Template):

@@ -68,7 +68,7 @@ class ClassStream:
         if y not in names:
             hint = did_you_mean(y, names) or ("" if names else "; the columns have no names")
             raise DataError(f"y names {y!r}, which is no column{hint}")
-        reading = (estimator.categories, estimator.numeric, estimator.unknown)
+        reading = (estimator.categories, estimator.numeric, estimator.handle_unknown)
         looked = Looked.at(stream, *reading, sample_weight)
         own = estimator.structure
         others = own.observed if isinstance(own, LatentGraph) else _without(y, looked.look.names or ())

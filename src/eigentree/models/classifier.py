@@ -127,8 +127,8 @@ class JunctionTreeClassifier(Features):
         self._require_fit()
         if not isinstance(self.estimator, SequenceFace):
             require_face(self.estimator)
-        check_rules(self.estimator.unknown)
-        return self.columns_.reading(self.estimator.unknown)
+        check_rules(self.estimator.handle_unknown)
+        return self.columns_.reading(self.estimator.handle_unknown)
 
     @learns
     def fit(self, X: ArrayLike | Any, y: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -154,7 +154,7 @@ class JunctionTreeClassifier(Features):
         if self.class_as == "column":
             return self._fit_column(X, y, sample_weight)
         settings = self.estimator
-        reading = (settings.categories, settings.numeric, settings.unknown, sample_weight)
+        reading = (settings.categories, settings.numeric, settings.handle_unknown, sample_weight)
         structure: LatentGraph | HiddenChowLiu | None = open_template(settings.structure)
         if structure is None:
             structure, columns = resolved(settings.structure, X, *reading)
@@ -202,7 +202,7 @@ class JunctionTreeClassifier(Features):
         """Return the classifier after fitting a model of sequences to those of each class."""
         one_of("class_as", self.class_as, ("models",))
         settings: Any = self.estimator
-        reading = (settings.categories, settings.numeric, settings.unknown)
+        reading = (settings.categories, settings.numeric, settings.handle_unknown)
         sequences = Sequences.learned(X, None, settings.sequence, settings.time, *reading)
         weights = checked_weights(sample_weight, sequences.count)
         warn_of_few(weights)

@@ -26,7 +26,7 @@ from eigentree.em.progress import shown_progress, shown_search
 from eigentree.em.size_search import SizeProblem, average, search
 from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, chosen_pseudo_counts
 from eigentree.em.start_report import StartReport
-from eigentree.em.tree_fit import TreeFit, fit_tree
+from eigentree.em.tree_fit import TreeFit
 from eigentree.em.tree_objective import TreeObjective
 from eigentree.errors import ParameterError, quoted
 from eigentree.exact.network import LatentNetwork
@@ -73,7 +73,7 @@ class EMJunctionTree(StepsFace):
         tree of hidden variables learned from the rows (`zoo.HiddenChowLiu`), as large as validation rows ask for,
         and the average of several fits of it; classes, or the Chow-Liu tree of the columns themselves, where these
         rows are likelier so.
-    restarts : int
+    n_init : int
         How many starts to climb from, where `init` names their kind; the best end is kept. In a race, how many may
         be climbed to the end. With "auto", how many fits are averaged at most; up to 2,000 rows it is one of each
         five parts of the rows, whatever this says.
@@ -118,7 +118,7 @@ class EMJunctionTree(StepsFace):
         Show progress if positive, where rich is installed and stderr is a terminal.
     categories : mapping of str to sequence of labels, or one sequence, optional
         All labels of some columns by name, or those of every column; by default those that occur or are declared.
-    unknown : {"error", "missing"}
+    handle_unknown : {"error", "missing"}
         What a label is that its column does not have: a mistake, or a missing cell.
     numeric : {"error", "quantiles"}
         What a column of measurements is: a mistake, or cut into bins with about equally many rows.
@@ -158,7 +158,7 @@ class EMJunctionTree(StepsFace):
 
     Notes
     -----
-    Figure 3's protocol is ``init="random", restarts=5, stopping="paper", tol=1e-4, accelerate=False,
+    Figure 3's protocol is ``init="random", n_init=5, stopping="paper", tol=1e-4, accelerate=False,
     pseudo_counts=0``.
 
     Examples
@@ -200,7 +200,7 @@ class EMJunctionTree(StepsFace):
         n_jobs: int = 1,
         verbose: int = 0,
         categories: Categories | None = None,
-        unknown: UnknownRule = "error",
+        handle_unknown: UnknownRule = "error",
         numeric: NumericRule = "error",
     ) -> None:
         self.structure = structure
@@ -217,7 +217,7 @@ class EMJunctionTree(StepsFace):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.categories = categories
-        self.unknown = unknown
+        self.handle_unknown = handle_unknown
         self.numeric = numeric
 
     @learns
@@ -251,7 +251,7 @@ class EMJunctionTree(StepsFace):
         self._check_arguments(validation)
         if (template := open_template(self.structure)) is not None:
             return self._fit_sizes(template, X, sample_weight, validation)
-        reading = (self.categories, self.numeric, self.unknown, sample_weight)
+        reading = (self.categories, self.numeric, self.handle_unknown, sample_weight)
         graph, columns, found = resolved_rows(self.structure, X, *reading)
         if isinstance(found, Encoded):
             return self._fit_far(graph, columns, far_rows(found), validation)
@@ -297,27 +297,22 @@ class EMJunctionTree(StepsFace):
         if self.pseudo_counts == "auto":
             total = finish.rows.count if finish else None
             fit = replace(fit, pseudo_counts=chosen_pseudo_counts(fit, init, draws, self.verbose, total))
-        state: Multistart | None = None
-        objective: Objective = fit.whole
+        last: tuple[Objective, Multistart] | None = None
         try:
             with shown_progress(self.verbose, "EM", most) as report:
-                if finish is None:
-                    for state in fit_tree(fit, init, self.n_init, random):
-                        report(state.iterations, state.objective)
-                else:
-                    for objective, state in fit_large(fit, finish, init, self.n_init, random):
-                        report(state.iterations, state.objective)
+                for last in fit_large(fit, finish, init, self.n_init, random):
+                    report(last[1].iterations, last[1].objective)
         except KeyboardInterrupt:
-            if state is None:
+            if last is None:
                 raise
-            state = state.rescued(objective)
-            warn_interrupted(f"{state.iterations} iterations on all rows")
+            last = (last[0], last[1].rescued(last[0]))
+            warn_interrupted(f"{last[1].iterations} iterations on all rows")
         else:
-            assert state is not None
-            warn_not_converged(state.best[1].converged, self.max_iter)
-        if finish is not None and objective is not fit.whole:
-            count = finish.count
-        return self._published(fit, objective.weight, state, columns, count)
+            assert last is not None
+            warn_not_converged(last[1].best[1].converged, self.max_iter)
+        objective, state = last
+        finished = finish.count if finish is not None and objective is not fit.whole else count
+        return self._published(fit, objective.weight, state, columns, finished)
 
     def _fit_sizes(
         self,
@@ -332,7 +327,7 @@ class EMJunctionTree(StepsFace):
                 f"structure={quoted(self.structure)} searches for a size and starts of its own; leave init out"
             )
         random = generator(self.random_state)
-        found, columns = any_rows_and_columns(X, self.categories, self.numeric, self.unknown, sample_weight)
+        found, columns = any_rows_and_columns(X, self.categories, self.numeric, self.handle_unknown, sample_weight)
         pairs: PairCounts | None = None
         if isinstance(found, Encoded):
             far = far_rows(found)

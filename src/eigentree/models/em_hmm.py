@@ -76,7 +76,7 @@ class EMHMM(HiddenSequenceFace):
         itself, and what is shown depends on the states of all.
     order : int
         How many earlier states a state depends on.
-    restarts : int
+    n_init : int
         How many starts are climbed from to the end; in a race, the best of it.
     tol : float, optional
         Of `stopping`, per step of the sequences: unless given, 1e-9 for "gain" and 1e-4 for "paper".
@@ -113,7 +113,7 @@ class EMHMM(HiddenSequenceFace):
         The columns of a long frame that tell the sequence of each row, and the order of its steps.
     categories : mapping of str to sequence of labels, or one sequence, optional
         All labels of some channels by name, or those of every channel; by default those that occur or are declared.
-    unknown : {"error", "missing"}
+    handle_unknown : {"error", "missing"}
         What a label is that its channel does not have: a mistake, or a missing cell.
     numeric : {"error", "quantiles"}
         What a channel of measurements is: a mistake, or cut into bins with about equally many steps.
@@ -177,7 +177,7 @@ class EMHMM(HiddenSequenceFace):
         sequence: str | None = None,
         time: str | None = None,
         categories: Categories | None = None,
-        unknown: UnknownRule = "error",
+        handle_unknown: UnknownRule = "error",
         numeric: NumericRule = "error",
     ) -> None:
         self.hidden_states = hidden_states
@@ -199,7 +199,7 @@ class EMHMM(HiddenSequenceFace):
         self.sequence = sequence
         self.time = time
         self.categories = categories
-        self.unknown = unknown
+        self.handle_unknown = handle_unknown
         self.numeric = numeric
 
     @learns
@@ -232,7 +232,7 @@ class EMHMM(HiddenSequenceFace):
             When the fit was interrupted (Ctrl-C) and the best so far is kept.
         """
         self._check_arguments()
-        reading = (self.categories, self.numeric, self.unknown)
+        reading = (self.categories, self.numeric, self.handle_unknown)
         sequences = Sequences.learned(X, lengths, self.sequence, self.time, *reading)
         self._ignore(y, lengths, sequences)
         weights = positive_weights(sample_weight, sequences.count)
@@ -427,7 +427,7 @@ class EMHMM(HiddenSequenceFace):
         finite_number("sticky", self.sticky, 0.0)
         whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
         whole_number("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
-        check_rules(self.unknown, self.numeric)
+        check_rules(self.handle_unknown, self.numeric)
         self._allowed()
 
 

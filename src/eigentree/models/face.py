@@ -36,12 +36,12 @@ class Face(Features, Writing):
     model_ : Model
     columns_ : Columns
         The columns: their names, and what their states are called.
-    unknown : {"error", "missing"}
+    handle_unknown : {"error", "missing"}
     """
 
     model_: Model
     columns_: Columns
-    unknown: UnknownRule
+    handle_unknown: UnknownRule
 
     @property
     def _model(self) -> Model:
@@ -52,8 +52,8 @@ class Face(Features, Writing):
     def _columns(self) -> Columns:
         self._require_fit()
         # It may have been set since the fit.
-        check_rules(self.unknown)
-        return self.columns_.reading(self.unknown)
+        check_rules(self.handle_unknown)
+        return self.columns_.reading(self.handle_unknown)
 
     @property
     def graph_(self) -> LatentGraph:

@@ -32,6 +32,7 @@ from eigentree.models.em import EMJunctionTree
 from eigentree.models.em_hmm import EMHMM
 from eigentree.models.imputer import OUTPUTS, JunctionTreeImputer
 from eigentree.models.online_em import OnlineEMJunctionTree
+from eigentree.models.parameters import Parameters, current_names
 from eigentree.models.sequence_face import SequenceFace
 from eigentree.models.spectral import SpectralJunctionTree
 from eigentree.models.spectral_hmm import SpectralHMM
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eigentree.data.stores import Reader
-    from eigentree.models.parameters import Parameters
 
     Estimator: TypeAlias = (
         SpectralJunctionTree
@@ -185,7 +185,9 @@ def _read(reader: Reader, kind: str, content: Any) -> Estimator:
     known = signature(made).parameters
     required = [name for name, each in known.items() if each.default is Parameter.empty]
     # A parameter that a later version has added has its default there.
-    given = Section(entry["parameters"], f"{kind}: parameters", required, tuple(known))
+    stored = entry["parameters"]
+    stored = current_names(made, stored) if isinstance(stored, dict) else stored
+    given = Section(stored, f"{kind}: parameters", required, tuple(known))
     parameters = {name: _read_parameter(reader.within(name), name, given[name]) for name in given.content}
     estimator = made(**parameters)
     if isinstance(estimator, JunctionTreeImputer) and entry.has("output"):

@@ -104,7 +104,7 @@ def select_hmm(
         raise ParameterError(f"estimator is an EMHMM, not {quoted(settings)}")
     sizes = _wholes("hidden_states", hidden_states)
     depths = _wholes("orders", orders)
-    reading = (settings.categories, settings.numeric, settings.unknown)
+    reading = (settings.categories, settings.numeric, settings.handle_unknown)
     sequences = Sequences.learned(X, lengths, settings.sequence, settings.time, *reading)
     weights = positive_weights(sample_weight, sequences.count)
     trials, models = [], []

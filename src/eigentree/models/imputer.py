@@ -40,8 +40,9 @@ class JunctionTreeImputer(Features):
     ----------
     estimator : SpectralJunctionTree, EMJunctionTree or OnlineEMJunctionTree, optional
         What is fitted to the rows, and fills their cells; it stays unfitted itself. By default a mixture of 16
-        classes learned by EM, which cuts measurements into bins and takes labels that it never saw as missing, so
-        that they are filled too: ``EMJunctionTree(zoo.Mixture(16), unknown="missing", numeric="quantiles")``.
+        classes learned by EM, which cuts continuous columns into bins and takes labels that it never saw as
+        missing, so that they are imputed too:
+        ``EMJunctionTree(zoo.Mixture(16), handle_unknown="missing", numeric="quantiles")``.
     method : {"mode", "sample"}
         "mode" puts the likeliest state of each missing cell; "sample" draws all missing cells of a row together.
     random_state : int, Generator or None
@@ -111,7 +112,7 @@ class JunctionTreeImputer(Features):
             estimator = EMJunctionTree(
                 Mixture(hidden_states=USUAL_CLASSES),
                 random_state=self.random_state,
-                unknown="missing",
+                handle_unknown="missing",
                 numeric="quantiles",
             )
         require_face(estimator)

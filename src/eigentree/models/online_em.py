@@ -72,7 +72,7 @@ class OnlineEMJunctionTree(StepsFace):
         Show progress if positive, where rich is installed and stderr is a terminal.
     categories : mapping of str to sequence of labels, or one sequence, optional
         All labels of some columns by name, or those of every column; by default those that occur or are declared.
-    unknown : {"error", "missing"}
+    handle_unknown : {"error", "missing"}
         What a label is that its column does not have: a mistake, or a missing cell.
     numeric : {"error", "quantiles"}
         What a column of measurements is: a mistake, or cut into bins with about equally many rows.
@@ -96,7 +96,7 @@ class OnlineEMJunctionTree(StepsFace):
     --------
     >>> from eigentree import zoo
     >>> graph = zoo.hmm(length=5, hidden_states=2, observed_states=3)
-    >>> rows = LatentNetwork.random(graph, seed=0).sample(400, seed=1)
+    >>> rows = LatentNetwork.random(graph, seed=0).sample(400, random_state=1)
     >>> model = OnlineEMJunctionTree(graph, batch_size=50, random_state=0)
     >>> model.partial_fit(rows[:200]).partial_fit(rows[200:]).n_iter_
     8
@@ -118,7 +118,7 @@ class OnlineEMJunctionTree(StepsFace):
         n_jobs: int = 1,
         verbose: int = 0,
         categories: Categories | None = None,
-        unknown: UnknownRule = "error",
+        handle_unknown: UnknownRule = "error",
         numeric: NumericRule = "error",
     ) -> None:
         self.structure = structure
@@ -132,7 +132,7 @@ class OnlineEMJunctionTree(StepsFace):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.categories = categories
-        self.unknown = unknown
+        self.handle_unknown = handle_unknown
         self.numeric = numeric
 
     @learns
@@ -214,7 +214,7 @@ class OnlineEMJunctionTree(StepsFace):
             graph, columns = self.learner_.graph, self._columns
             rows = StreamedRows.of(X, columns, sample_weight)
         else:
-            reading = (self.categories, self.numeric, self.unknown, sample_weight)
+            reading = (self.categories, self.numeric, self.handle_unknown, sample_weight)
             graph, columns, rows = resolved_rows(self.structure, X, *reading)
         if often and not isinstance(rows, Spool):
             rows = Spool.of(columns, rows.chunks())
@@ -232,7 +232,7 @@ class OnlineEMJunctionTree(StepsFace):
     def _learner(self, graph: LatentGraph, random: np.random.Generator) -> Learner:
         if self.init is None:
             (seed,) = random.spawn(1)
-            start = LatentNetwork.random(graph, seed=seed)
+            start = LatentNetwork.random(graph, random_state=seed)
         else:
             start = checked_init(self.init, graph)
         learner = Learner.of(graph, ParameterLayout.of(graph).vector(start), float(self.stepsize))

@@ -17,14 +17,20 @@ import numpy as np
 from eigentree.checks import flag, our_arithmetic
 from eigentree.errors import ParameterError, did_you_mean, quoted
 from eigentree.kernels.compiling import announced
-from eigentree.notices import signs_of_life
+from eigentree.notices import renamed, renamed_arguments, signs_of_life
 from eigentree.structures.templates import Template
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
 
-__all__ = ["Parameters", "cloned", "learns"]
+__all__ = ["Parameters", "cloned", "current_names", "learns"]
+
+RENAMED = {"restarts": "n_init", "unknown": "handle_unknown"}
+"""Arguments of estimators that were called otherwise up to 0.2.0, wherever a constructor has the new name."""
+
+FOREIGN = ("n_components", "n_clusters", "n_states", "nclass")
+"""What other libraries call the number of hidden states or classes."""
 
 Arguments = ParamSpec("Arguments")
 P = TypeVar("P", bound="Parameters")
@@ -35,6 +41,17 @@ class Parameters:
     """An object whose constructor's arguments are its parameters, and whose attributes with a ``_`` are fitted."""
 
     _estimator_type: ClassVar[str | None] = "density_estimator"
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "__init__" not in vars(cls):
+            return
+        known = cls._signature()
+        old_names = {old: new for old, new in RENAMED.items() if new in known}
+        for old, new in old_names.items():
+            setattr(cls, old, _renamed_attribute(old, new))
+        word = next((name for name in ("n_classes", "hidden_states") if name in known), None)
+        cls.__init__ = _refusing(word, renamed_arguments(**old_names)(cls.__init__))  # type: ignore[method-assign]
 
     @classmethod
     def _signature(cls) -> dict[str, Parameter]:
@@ -62,6 +79,7 @@ class Parameters:
             When there is no such parameter; nothing is set then.
         """
         known = self._signature()
+        parameters = current_names(type(self), parameters, warn=True)
         nested: dict[str, dict[str, Any]] = {}
         for key in parameters:
             name, _, inner = key.partition("__")
@@ -148,6 +166,49 @@ class Parameters:
         }
         self.__dict__ = kept | dict(fitted)
         return self
+
+
+def current_names(cls: type[Parameters], parameters: Mapping[str, Any], warn: bool = False) -> dict[str, Any]:
+    """Return parameters of a class by the names that they have now, where some are given by their old ones."""
+    known = cls._signature()
+    found: dict[str, Any] = {}
+    for name, value in parameters.items():
+        new = RENAMED.get(name, name)
+        if name not in known and new in known:
+            if warn:
+                renamed(f"the parameter {name}", new)
+            found[new] = value
+        else:
+            found[name] = value
+    return found
+
+
+def _renamed_attribute(old: str, new: str) -> property:
+    """Return the attribute that an old name of a parameter is, for those who still read or set it."""
+
+    def get(self: Parameters) -> Any:
+        renamed(f"the attribute {old}", new)
+        return getattr(self, new)
+
+    def put(self: Parameters, value: Any) -> None:
+        renamed(f"the attribute {old}", new)
+        setattr(self, new, value)
+
+    return property(get, put)
+
+
+def _refusing(word: str | None, constructor: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """Return a constructor that names the right word where it is given another library's."""
+
+    @functools.wraps(constructor)
+    def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        for name in FOREIGN:
+            if name in kwargs:
+                what = f"{word}=" if word else "hidden_states= of the structure, as in zoo.Mixture(hidden_states=3)"
+                raise ParameterError(f"there is no argument {name}; the number of hidden states is {what}")
+        constructor(*args, **kwargs)
+
+    return checked
 
 
 def cloned(estimator: P, **settings: Any) -> P:

@@ -16,6 +16,7 @@ from eigentree.data.weights import positive_weights
 from eigentree.engine.answers import warn_helped
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.models.features import Features
+from eigentree.notices import renamed_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,14 +87,14 @@ class SequenceFace(Features):
     form_: SequenceForm
     sequence: str | None
     time: str | None
-    unknown: UnknownRule
+    handle_unknown: UnknownRule
     n_jobs: int
 
     @property
     def _columns(self) -> Columns:
         self._require_fit()
-        check_rules(self.unknown)
-        return self.columns_.reading(self.unknown)
+        check_rules(self.handle_unknown)
+        return self.columns_.reading(self.handle_unknown)
 
     @property
     def _sequence_model(self) -> SequenceModel:
@@ -182,13 +183,14 @@ class SequenceFace(Features):
         axis = "sequence" if name != "sequence" else "of sequence"
         return LabeledTable.answer(proba, (axis, name), (range(len(proba)), columns.labels(name)))
 
+    @renamed_arguments(False, seed="random_state")
     @our_arithmetic
     def impute(
         self,
         X: ArrayLike | Any,
         lengths: ArrayLike | None = None,
         method: Literal["mode", "sample"] = "mode",
-        seed: Seed = None,
+        random_state: Seed = None,
     ) -> Any:
         """Return the sequences with their missing cells filled, in the form in which they came.
 
@@ -201,18 +203,19 @@ class SequenceFace(Features):
         method : {"mode", "sample"}
             "mode" puts the likeliest state of each missing cell given the known cells of its sequence; "sample"
             draws all missing cells of a sequence together.
-        seed : int or Generator, optional
+        random_state : int, Generator or None
             For "sample".
         """
         one_of("method", method, ("mode", "sample"), DataError)
-        random = generator(seed)
+        random = generator(random_state)
         sequences = self._sequences(X, lengths)
         codes, lost = self._sequence_model.filled(sequences, method, random)
         warn_helped(lost, f"{IMPOSSIBLE}; their missing cells are filled as if nothing were known")
         return filled_sequences(X, lengths, sequences, codes, random if method == "sample" else None)
 
+    @renamed_arguments(False, seed="random_state")
     @our_arithmetic
-    def sample(self, n: int = 1, length: int = 10, seed: Seed = None) -> Any:
+    def sample(self, n: int = 1, length: int = 10, random_state: Seed = None) -> Any:
         """Return sequences drawn from the model, in the form of those that were learned from.
 
         Parameters
@@ -221,12 +224,12 @@ class SequenceFace(Features):
             How many.
         length : int
             How many steps each has.
-        seed : int or Generator, optional
+        random_state : int, Generator or None
         """
         count, steps = whole_number("n", n, 0, DataError), whole_number("length", length, 1, DataError)
         columns = self._columns
         check_cells("the sequences", count * steps * len(columns.names), "draw fewer or shorter ones", DataError)
-        random = generator(seed)
+        random = generator(random_state)
         codes = self._sequence_model.drawn(np.arange(count + 1) * steps, random)
         return drawn_sequences(columns, self.form_, codes.astype(np.int64), count, steps, random)
 

@@ -25,6 +25,7 @@ from eigentree.exact.network import LatentNetwork
 from eigentree.kernels.compiling import announced
 from eigentree.models.face import Face
 from eigentree.models.parameters import learns
+from eigentree.notices import renamed_arguments
 from eigentree.planning.search import Wishes
 from eigentree.planning.views import ViewPlan
 from eigentree.recovery.recovery import Recovery, recovered
@@ -79,7 +80,7 @@ class SpectralJunctionTree(Face):
         0.001, and 0 where that is 0. With 0, rows can be impossible.
     categories : mapping of str to sequence of labels, or one sequence, optional
         All labels of some columns by name, or those of every column; by default those that occur or are declared.
-    unknown : {"error", "missing"}
+    handle_unknown : {"error", "missing"}
         What a label is that its column does not have: a mistake, or a missing cell.
     numeric : {"error", "quantiles"}
         What a column of measurements is: a mistake, or cut into bins with about equally many rows.
@@ -138,7 +139,7 @@ class SpectralJunctionTree(Face):
         floor: float | Literal["auto"] = "auto",
         *,
         categories: Categories | None = None,
-        unknown: UnknownRule = "error",
+        handle_unknown: UnknownRule = "error",
         numeric: NumericRule = "error",
     ) -> None:
         self.structure = structure
@@ -149,7 +150,7 @@ class SpectralJunctionTree(Face):
         self.when_short = when_short
         self.floor = floor
         self.categories = categories
-        self.unknown = unknown
+        self.handle_unknown = handle_unknown
         self.numeric = numeric
 
     @property
@@ -200,7 +201,7 @@ class SpectralJunctionTree(Face):
         self._check_parameters()
         if (template := open_template(self.structure)) is not None:
             return self._fit_sizes(template, X, sample_weight)
-        reading = (self.categories, self.numeric, self.unknown, sample_weight)
+        reading = (self.categories, self.numeric, self.handle_unknown, sample_weight)
         graph, columns, rows = resolved_rows(self.structure, X, *reading)
         plan = self.plan(graph)
         return self._learn(plan, Statistics.empty(plan, columns).update(rows, sample_weight))
@@ -219,7 +220,7 @@ class SpectralJunctionTree(Face):
                 f"a spectral model has one tree, not the {template.trees} of {quoted(self.structure)}; leave trees "
                 f"out, or take EMJunctionTree"
             )
-        reading = (self.categories, self.numeric, self.unknown, sample_weight)
+        reading = (self.categories, self.numeric, self.handle_unknown, sample_weight)
         found, columns = any_rows_and_columns(X, *reading)
         rows, weights = any_rows(found, columns, sample_weight)
         warn_of_few(weights)
@@ -415,7 +416,8 @@ class SpectralJunctionTree(Face):
         """Raise `GraphError`: hidden variables speak through the network that `to_network` makes."""
         self._refuse("decode is about hidden variables")
 
-    def sample_hidden(self, X: ArrayLike | Any, seed: Seed = None) -> NoReturn:
+    @renamed_arguments(False, seed="random_state")
+    def sample_hidden(self, X: ArrayLike | Any, random_state: Seed = None) -> NoReturn:
         """Raise `GraphError`: hidden variables speak through the network that `to_network` makes."""
         self._refuse("sample_hidden is about hidden variables")
 
@@ -442,7 +444,7 @@ class SpectralJunctionTree(Face):
         one_of("scaling", self.scaling, ("variance", None))
         _auto_or_number("shrinkage", self.shrinkage, math.inf)
         _auto_or_number("floor", self.floor, 1.0)
-        check_rules(self.unknown, self.numeric)
+        check_rules(self.handle_unknown, self.numeric)
 
     def _learn(self, plan: ViewPlan, statistics: Statistics) -> Self:
         """Return the model with all that was learned put in place at once, after it was all computed."""

@@ -63,7 +63,7 @@ class SpectralHMM(SequenceFace):
         The columns of a long frame that tell the sequence of each row, and the order of its steps.
     categories : mapping of str to sequence of labels, or one sequence, optional
         All labels of some channels by name, or those of every channel; by default those that occur or are declared.
-    unknown : {"error", "missing"}
+    handle_unknown : {"error", "missing"}
         What a label is that its channel does not have: a mistake, or a missing cell.
     numeric : {"error", "quantiles"}
         What a channel of measurements is: a mistake, or cut into bins with about equally many steps.
@@ -121,7 +121,7 @@ class SpectralHMM(SequenceFace):
         sequence: str | None = None,
         time: str | None = None,
         categories: Categories | None = None,
-        unknown: UnknownRule = "error",
+        handle_unknown: UnknownRule = "error",
         numeric: NumericRule = "error",
     ) -> None:
         self.hidden_states = hidden_states
@@ -135,7 +135,7 @@ class SpectralHMM(SequenceFace):
         self.sequence = sequence
         self.time = time
         self.categories = categories
-        self.unknown = unknown
+        self.handle_unknown = handle_unknown
         self.numeric = numeric
 
     @property
@@ -176,7 +176,7 @@ class SpectralHMM(SequenceFace):
         if isinstance(X, Sequences):
             given = X
         else:
-            reading = (self.categories, self.numeric, self.unknown)
+            reading = (self.categories, self.numeric, self.handle_unknown)
             given = Sequences.learned(X, lengths, self.sequence, self.time, *reading)
         self._ignore(y, lengths, given)
         empty = SequenceStatistics.empty(self._plan(given.columns), given.columns)
@@ -241,7 +241,7 @@ class SpectralHMM(SequenceFace):
         _auto_or_number("floor", self.floor, 1.0)
         one_of("scaling", self.scaling, ("auto", "variance", None))
         whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
-        check_rules(self.unknown, self.numeric)
+        check_rules(self.handle_unknown, self.numeric)
 
     def _learn(self, statistics: SequenceStatistics, form: SequenceForm) -> Self:
         """Return the model with all that was learned put in place at once, after it was all computed."""

@@ -44,8 +44,8 @@ def warm_up() -> Iterator[str]:
         warnings.simplefilter("ignore", RuntimeWarning)
         for states in ALPHABETS:
             kind = "small" if states < 256 else "large"
-            network = LatentNetwork.random(hmm(4, 1, 2, states), seed=0)
-            rows = network.sample(40, seed=0)
+            network = LatentNetwork.random(hmm(4, 1, 2, states), random_state=0)
+            rows = network.sample(40, random_state=0)
             yield f"{kind} alphabets: drawing"
             holed = rows.copy()
             holed[:20, 1] = -1
@@ -65,19 +65,19 @@ def warm_up() -> Iterator[str]:
             yield f"{kind} alphabets: scoring"
             model.predict_proba(holed, "x1")
             model.impute(holed)
-            model.sample(2, seed=0)
+            model.sample(2, random_state=0)
             _underflow(states)
             yield f"{kind} alphabets: answering"
-            EMJunctionTree(network.graph, restarts=1, max_iter=2).fit(holed)
+            EMJunctionTree(network.graph, n_init=1, max_iter=2).fit(holed)
             OnlineEMJunctionTree(network.graph, passes=1).fit(holed)
             yield f"{kind} alphabets: EM"
             _sequences(states)
             yield f"{kind} alphabets: sequences"
-        network = LatentNetwork.random(hmm(3, 1, MANY, 3), seed=0)
-        EMJunctionTree(network.graph, init=network, max_iter=1).fit(network.sample(40, seed=0))
+        network = LatentNetwork.random(hmm(3, 1, MANY, 3), random_state=0)
+        EMJunctionTree(network.graph, init=network, max_iter=1).fit(network.sample(40, random_state=0))
         yield "many hidden states: EM"
         tree = HiddenChowLiu(MANY, trees="auto", most_states=MANY)
-        EMJunctionTree(tree, restarts=1, validation_fraction=0.25).fit(network.sample(40, seed=0))
+        EMJunctionTree(tree, n_init=1, validation_fraction=0.25).fit(network.sample(40, random_state=0))
         yield "many hidden states: searches, in single precision"
 
 
@@ -90,18 +90,18 @@ def _sequences(states: int) -> None:
     long = (words[0] * LONG)[:LONG]  # cut into pieces
     for hidden in (2, LANES + 1):
         for X in (words, words[:1], [long]):
-            model = EMHMM(hidden, init="random", restarts=1, max_iter=1, categories=symbols).fit(X)
+            model = EMHMM(hidden, init="random", n_init=1, max_iter=1, categories=symbols).fit(X)
             model.score_samples(X)
     model.decode(words)
     model.filter(words)
     model.predict_proba(words)
-    model.impute(words, method="sample", seed=0)
-    model.sample(2, length=3, seed=0)
+    model.impute(words, method="sample", random_state=0)
+    model.sample(2, length=3, random_state=0)
     # Weights may be fractions.
     for more in ({}, {"sample_weight": [0.5] * len(words)}):
         learned = SpectralHMM(2, categories=symbols).fit(words, **more)
-    learned.impute(words, method="sample", seed=0)
-    learned.sample(2, length=3, seed=0)
+    learned.impute(words, method="sample", random_state=0)
+    learned.sample(2, length=3, random_state=0)
 
 
 def _underflow(states: int) -> None:
@@ -114,9 +114,9 @@ def _underflow(states: int) -> None:
     network.log_prob(torn)
     torn[0, 7] = -1
     network.predict_proba(torn, "x7")
-    network.impute(torn, "sample", seed=0)
+    network.impute(torn, "sample", random_state=0)
     network.decode(torn)
     # No state is left beside one that never occurs: the missing cell is drawn from its column alone.
     torn[0, 0] = 2
-    network.impute(torn, "sample", seed=0)
+    network.impute(torn, "sample", random_state=0)
     network.decode(torn)

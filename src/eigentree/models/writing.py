@@ -13,6 +13,7 @@ from eigentree.data.rows import Rows
 from eigentree.data.streams import is_stream, stream_of
 from eigentree.engine.answers import Answers, warn_helped
 from eigentree.errors import DataError
+from eigentree.notices import renamed_arguments
 
 if TYPE_CHECKING:
     import os
@@ -87,12 +88,13 @@ class Writing(Answers):
         warn_helped(undefined, f"rows {self._model.undefined}; their column's marginal was used")
         return rows
 
+    @renamed_arguments(False, seed="random_state")
     def impute_to(
         self,
         X: ArrayLike | Any,
         path: str | os.PathLike[str],
         method: Literal["mode", "sample"] = "mode",
-        seed: Seed = None,
+        random_state: Seed = None,
     ) -> int:
         """Write the rows with their missing cells filled into a Parquet file; return how many there were.
 
@@ -103,10 +105,10 @@ class Writing(Answers):
         X : a stream, or whatever `impute` takes
         path : str or PathLike
             Of the file, with all the columns of X.
-        method, seed
+        method, random_state
             As those of `impute`; "sample" draws for one batch after the other.
         """
-        columns, random, undefined = self._columns, generator(seed), 0
+        columns, random, undefined = self._columns, generator(random_state), 0
         stream = _stream(X)
 
         def parts() -> Iterator[tuple[Batch, Any]]:

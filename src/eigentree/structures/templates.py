@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from eigentree import checks
 from eigentree.errors import GraphError, ParameterError, did_you_mean, quoted
-from eigentree.notices import renamed, renamed_argument
+from eigentree.notices import renamed, renamed_arguments
 from eigentree.structures.derived import Derived
 from eigentree.structures.graph import LatentGraph
 
@@ -173,7 +173,7 @@ class Mixture(Template):
 
 
 # The constructor is written by the dataclass, so it can only be decorated here.
-Mixture.__init__ = renamed_argument("components", "hidden_states")(Mixture.__init__)  # type: ignore[method-assign]
+Mixture.__init__ = renamed_arguments(components="hidden_states")(Mixture.__init__)  # type: ignore[method-assign]
 
 
 @dataclass(frozen=True)

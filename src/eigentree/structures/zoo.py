@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from eigentree.checks import MOST_VARIABLES, a_mapping, check_variables, different_names, one_by_one
 from eigentree.errors import GraphError, did_you_mean, quoted
-from eigentree.notices import renamed, renamed_argument
+from eigentree.notices import renamed, renamed_arguments
 from eigentree.structures.graph import LatentGraph
 from eigentree.structures.learned_templates import HiddenChowLiu
 from eigentree.structures.templates import (
@@ -74,7 +74,7 @@ def factorial_hmm(
     return FactorialHMM(levels, hidden_states).build(_observed(observed_states, whole_number("length", length)))
 
 
-@renamed_argument("components", "hidden_states")
+@renamed_arguments(components="hidden_states")
 def mixture(columns: int, hidden_states: int = 2, observed_states: int | Sequence[int] = 2) -> LatentGraph:
     """Return a latent class model (naive Bayes with a hidden class): h above x0, x1, …."""
     return Mixture(hidden_states).build(_observed(observed_states, whole_number("columns", columns)))

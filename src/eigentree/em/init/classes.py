@@ -83,7 +83,7 @@ def class_graph(graph: LatentGraph, classes: int) -> LatentGraph:
 
 def random_start(layout: ParameterLayout, random: np.random.Generator) -> Floats:
     """Return random parameters, every distribution uniform on its simplex."""
-    return layout.vector(LatentNetwork.random(layout.graph, seed=random))
+    return layout.vector(LatentNetwork.random(layout.graph, random_state=random))
 
 
 def seeded(

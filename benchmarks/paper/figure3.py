@@ -10,12 +10,13 @@ from zlib import crc32
 
 import numpy as np
 
+from benchmarks.paper.methods import METHODS, Problem, facts, scored, train, warm_up
 from eigentree.exact.network import LatentNetwork
-from eigentree.experiments.methods import METHODS, Problem, facts, scored, train, warm_up
 from eigentree.structures import zoo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from argparse import Namespace
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
@@ -34,6 +35,7 @@ __all__ = [
     "Figure3Cell",
     "Structure",
     "cells",
+    "chosen",
     "measure",
 ]
 
@@ -122,29 +124,24 @@ class Figure3Cell:
         return {"figure": 3, **asdict(self)}
 
     @property
-    def kind(self) -> tuple[str, ...]:
-        """What cells of equal cost share."""
-        return (self.structure, str(self.concentration), self.method)
-
-    @property
     def size(self) -> int:
         """Rows to learn from."""
         return self.samples
 
 
 def cells(
-    structures: Sequence[str],
-    concentrations: Sequence[float],
+    structures: Iterable[str],
+    concentrations: Iterable[float],
     models: int,
-    samples: Sequence[int],
-    methods: Sequence[str],
+    samples: Iterable[int],
+    methods: Iterable[str],
     tests: int = TESTS,
     short: bool = False,
 ) -> list[Figure3Cell]:
     """Return the cells in the order in which to run them: all of one model, then all of the next.
 
     So a run that is stopped early has fewer models, and not fewer sizes. Large sizes come first, which keeps all
-    workers busy to the end and makes the forecast honest.
+    workers busy to the end.
     """
     return [
         Figure3Cell(structure, short, concentration, model, count, tests, method)
@@ -154,6 +151,20 @@ def cells(
         for concentration in concentrations
         for method in methods
     ]
+
+
+def chosen(asked: Namespace) -> list[Figure3Cell]:
+    """Return the cells that the command line asks for."""
+    quick = asked.quick
+    return cells(
+        dict.fromkeys(asked.structure or (QUICK_STRUCTURES if quick else STRUCTURES)),
+        dict.fromkeys(asked.concentration or CONCENTRATIONS),
+        asked.models or (QUICK_MODELS if quick else MODELS),
+        dict.fromkeys(asked.samples or (QUICK_SAMPLES if quick else SAMPLES)),
+        [name for name in METHOD_NAMES if name in (asked.methods or METHOD_NAMES)],
+        asked.tests or TESTS,
+        short=quick,
+    )
 
 
 def measure(cell: Figure3Cell) -> dict[str, Any]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from eigentree.experiments.methods import METHODS
+from benchmarks.paper.methods import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from eigentree.experiments.tables import Point
+    from benchmarks.paper.tables import Point
 
 __all__ = ["FORMATS", "draw"]
 
@@ -36,7 +36,6 @@ def draw(
     found: Sequence[Point],
     panels: Mapping[str, str],
     error_label: str,
-    size_label: str,
     title: str,
     path: Path,
 ) -> list[Path]:
@@ -47,7 +46,7 @@ def draw(
     found : sequence of Point
     panels : mapping of str to str
         The panels to draw, from left to right, with their titles.
-    error_label, size_label, title : str
+    error_label, title : str
     path : Path
         Without a suffix.
     """
@@ -71,7 +70,7 @@ def draw(
         for column, (panel, heading) in enumerate(panels.items()):
             _draw_panel(axes[0][column], axes[1][column], [point for point in found if point.panel == panel])
             axes[0][column].set_title(heading, fontsize=10)
-            axes[1][column].set_xlabel(size_label)
+            axes[1][column].set_xlabel("training rows")
         axes[0][0].set_ylabel(error_label)
         axes[1][0].set_ylabel("training time (processor seconds)")
         handles, labels = axes[0][0].get_legend_handles_labels()

@@ -12,8 +12,8 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from benchmarks.paper.baselines import IndependentColumns, MarkovChain
 from eigentree.errors import ParameterError
-from eigentree.experiments.baselines import IndependentColumns, MarkovChain
 from eigentree.models.em import EMJunctionTree
 from eigentree.models.online_em import OnlineEMJunctionTree
 from eigentree.models.spectral import SpectralJunctionTree
@@ -60,7 +60,7 @@ PUBLISHED: dict[str, Any] = {"views": 1, "scaling": None, "shrinkage": 0.0, "flo
 
 PROTOCOL: dict[str, Any] = {
     "init": "random",
-    "restarts": 5,
+    "n_init": 5,
     "stopping": "paper",
     "tol": 1e-4,
     "accelerate": False,
@@ -90,7 +90,7 @@ class Problem:
     seed : int
         For methods that start at random.
     truth : LatentNetwork, optional
-        The model that drew the rows, for the method that starts from it.
+        The model that the rows are samples of, for the method that starts from it.
     most_iterations : int, optional
         Cap on iterations for a warm-up.
     """
@@ -156,7 +156,7 @@ def _paper_em(problem: Problem) -> Model:
 
 
 def _accelerated(problem: Problem) -> Model:
-    return _em(problem, init="random", restarts=1, pseudo_counts=0.0)
+    return _em(problem, init="random", n_init=1, pseudo_counts=0.0)
 
 
 def _smoothed_em(problem: Problem) -> Model:
@@ -165,7 +165,7 @@ def _smoothed_em(problem: Problem) -> Model:
 
 def _floor(problem: Problem) -> Model:
     if problem.truth is None:
-        raise ParameterError("the converged MLE is climbed to from the truth, which real data do not have")
+        raise ParameterError("the converged MLE is reached by EM from the truth, which real data do not have")
     return _em(problem, init=problem.truth, tol=1e-9, pseudo_counts=0.0)
 
 

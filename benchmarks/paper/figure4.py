@@ -9,8 +9,7 @@ from zlib import crc32
 
 import numpy as np
 
-from eigentree.datasets import LETTERS, Splice, load_splice
-from eigentree.experiments.methods import (
+from benchmarks.paper.methods import (
     METHODS,
     WARM_UP_ROWS,
     Problem,
@@ -20,12 +19,14 @@ from eigentree.experiments.methods import (
     train,
     warm_up,
 )
+from eigentree.datasets import LETTERS, Splice, load_splice
 from eigentree.models.classifier import JunctionTreeClassifier
 from eigentree.models.spectral import SpectralJunctionTree
 from eigentree.structures import zoo
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from argparse import Namespace
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -45,6 +46,7 @@ __all__ = [
     "TEST_SHARE",
     "Figure4Cell",
     "cells",
+    "chosen",
     "measure",
     "split_rows",
     "stratified_prefix",
@@ -91,11 +93,6 @@ class Figure4Cell:
         return {"figure": 4, **asdict(self)}
 
     @property
-    def kind(self) -> tuple[str, ...]:
-        """What cells of equal cost share."""
-        return (self.method,)
-
-    @property
     def size(self) -> int:
         """Rows to learn from, about."""
         return self.samples or 2_400
@@ -103,8 +100,8 @@ class Figure4Cell:
 
 def cells(
     splits: int,
-    samples: Sequence[int | None],
-    methods: Sequence[str],
+    samples: Iterable[int | None],
+    methods: Iterable[str],
     ambiguous: Literal["missing", "drop"] = "missing",
     columns: int = 60,
 ) -> list[Figure4Cell]:
@@ -115,6 +112,18 @@ def cells(
         for count in sorted(samples, key=lambda count: count or np.inf, reverse=True)
         for method in methods
     ]
+
+
+def chosen(asked: Namespace) -> list[Figure4Cell]:
+    """Return the cells that the command line asks for."""
+    quick = asked.quick
+    return cells(
+        asked.splits or (QUICK_SPLITS if quick else SPLITS),
+        dict.fromkeys(asked.samples or (QUICK_SAMPLES if quick else (*SAMPLES, None))),
+        [name for name in METHOD_NAMES if name in (asked.methods or METHOD_NAMES)],
+        "drop" if asked.drop_ambiguous else "missing",
+        QUICK_COLUMNS if quick else 60,
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import csv
+import math
 import statistics
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from eigentree.experiments.methods import METHODS
+from benchmarks.paper.methods import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from eigentree.experiments.journal import Journal
-    from eigentree.experiments.runner import Cell
+    from benchmarks.paper.runner import Cell, Journal
 
-__all__ = ["Point", "error_table", "points", "ratio_table", "reach_table", "time_table", "write_csv"]
+__all__ = ["Point", "error_table", "order", "points", "ratio_table", "reach_table", "time_table", "write_csv"]
 
 
 NEAR = 1.1
@@ -65,46 +65,48 @@ class Point:
     theory: float
 
 
-def points(
-    cells: Sequence[Cell],
-    journal: Journal,
-    panel_of: Callable[[Any], str],
-    label_of: Callable[[Any], str],
-) -> list[Point]:
-    """Return the points of all cells that the journal has, in the order of the cells' methods and sizes."""
-    gathered: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-    sizes: dict[tuple[str, str, str], list[int]] = {}
+def points(cells: Sequence[Cell], journal: Journal, panel: str) -> list[Point]:
+    """Return the points of all cells that the journal has, in the order of their sizes and methods."""
+    gathered: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for cell in cells:
         record = journal.find(cell.describe())
         if record is not None:
-            key = (panel_of(cell), str(cell.describe()["method"]), label_of(cell))
-            gathered.setdefault(key, []).append(record["result"])
-            sizes.setdefault(key, []).append(record["result"].get("rows", cell.size))
+            key = (str(cell.describe()["method"]), _label(cell))
+            gathered.setdefault(key, []).append({"rows": cell.size, **record["result"]})
     found = []
-    for key, results in gathered.items():
-        panel, method, label = key
+    for (method, label), results in gathered.items():
         good = [result for result in results if "failure" not in result]
         errors = [result["error"] for result in good]
-        nothing = float("nan")
         found.append(
             Point(
                 panel,
                 method,
-                round(statistics.fmean(sizes[key])),
+                round(statistics.fmean(result["rows"] for result in results)),
                 label,
                 len(results),
                 len(results) - len(good),
-                statistics.fmean(errors) if good else nothing,
-                statistics.stdev(errors) / len(errors) ** 0.5 if len(good) > 1 else nothing,
-                statistics.median(errors) if good else nothing,
-                statistics.fmean(result["cpu_seconds"] for result in good) if good else nothing,
-                statistics.fmean(result["seconds"] for result in good) if good else nothing,
-                statistics.fmean(result["impossible"] for result in good) if good else nothing,
-                statistics.fmean(result.get("theory", nothing) for result in good) if good else nothing,
+                statistics.fmean(errors) if good else math.nan,
+                statistics.stdev(errors) / len(errors) ** 0.5 if len(good) > 1 else math.nan,
+                statistics.median(errors) if good else math.nan,
+                *(_mean(good, name) for name in ("cpu_seconds", "seconds", "impossible", "theory")),
             )
         )
-    order = list(METHODS)
-    return sorted(found, key=lambda point: (point.panel, point.samples, order.index(point.method)))
+    return sorted(found, key=order)
+
+
+def order(point: Point) -> tuple[str, int, int]:
+    """Return the place of a point among others: by panel, training size and method."""
+    return point.panel, point.samples, list(METHODS).index(point.method)
+
+
+def _mean(results: Sequence[dict[str, Any]], name: str) -> float:
+    return statistics.fmean(result.get(name, math.nan) for result in results) if results else math.nan
+
+
+def _label(cell: Cell) -> str:
+    """Return how tables write a training size."""
+    samples = cell.describe()["samples"]
+    return f"{samples:,}" if samples else "all"
 
 
 def write_csv(path: Path, found: Sequence[Point]) -> None:
@@ -156,7 +158,7 @@ def ratio_table(found: Sequence[Point]) -> str:
     return _table([point for point in found if point.method != "ours"], shown, found)
 
 
-def reach_table(cells: Sequence[Cell], journal: Journal, label_of: Callable[[Any], str]) -> str:
+def reach_table(cells: Sequence[Cell], journal: Journal) -> str:
     """Return how long each method took to come within a tenth of the error of the converged MLE, in Markdown.
 
     The median of the processor's seconds over the models on which it got there, and on how many it did.
@@ -166,7 +168,7 @@ def reach_table(cells: Sequence[Cell], journal: Journal, label_of: Callable[[Any
         described = cell.describe()
         record = journal.find(described)
         if record is not None and "failure" not in record["result"]:
-            key = label_of(cell), str(described["method"])
+            key = _label(cell), str(described["method"])
             results.setdefault(key, {})[int(str(described["model"]))] = record["result"]
     labels = list(dict.fromkeys(label for label, method in results if method == "floor"))
     methods = [name for name in METHODS if any((label, name) in results for label in labels)]

@@ -66,11 +66,11 @@ class MarkovChain:
         self._logs: dict[tuple[int, int], Floats] = {}
         for step in range(len(self.states)):
             for length in range(min(order, step) + 1):
-                context, kinds = self._contexts(rows, step, length)
+                context, configurations = self._contexts(rows, step, length)
                 known = (context >= 0) & (rows[:, step] >= 0)
                 joint = context[known] * self.states[step] + rows[known, step]
-                counts = np.bincount(joint, minlength=kinds * self.states[step]) + PSEUDO_COUNT
-                table = counts.reshape(kinds, self.states[step])
+                counts = np.bincount(joint, minlength=configurations * self.states[step]) + PSEUDO_COUNT
+                table = counts.reshape(configurations, self.states[step])
                 self._logs[step, length] = np.log(table / table.sum(axis=1, keepdims=True))
 
     def score_samples(self, X: Codes) -> Floats:
@@ -87,13 +87,13 @@ class MarkovChain:
 
     def _contexts(self, rows: Codes, step: int, length: int) -> tuple[NDArray[np.int64], int]:
         """Return the joint code of the `length` cells before a step, -1 where one is missing, and their number."""
-        codes, kinds = np.zeros(len(rows), np.int64), 1
+        codes, configurations = np.zeros(len(rows), np.int64), 1
         known = np.ones(len(rows), bool)
         for column in range(step - length, step):
             codes = codes * self.states[column] + rows[:, column]
             known &= rows[:, column] >= 0
-            kinds *= self.states[column]
-        return np.where(known, codes, -1), kinds
+            configurations *= self.states[column]
+        return np.where(known, codes, -1), configurations
 
 
 def _smoothed(column: Codes, states: int) -> Floats:
