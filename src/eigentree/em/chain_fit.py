@@ -93,7 +93,7 @@ def _taken(whole: ChainObjective, begins: Integers, ends: Integers, weights: Flo
     steps = np.concatenate([symbols.steps[begin:end] for begin, end in zip(begins, ends, strict=True)])
     starts = np.concatenate([[0], np.cumsum(ends - begins)])
     walk = SequencePass(Symbols(steps, symbols.lines, symbols.states), starts, weights, whole.walk.threads)
-    return replace(whole, walk=walk, prior=whole.prior * min(1.0, weights @ (ends - begins) / whole.weight))
+    return replace(whole, walk=walk, prior=whole.prior * float(weights @ (ends - begins)) / whole.weight)
 
 
 def fit_chain(fit: ChainFit, init: Floats | str, n_init: int, random: np.random.Generator) -> Iterator[Multistart]:

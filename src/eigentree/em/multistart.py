@@ -278,7 +278,8 @@ def multistart(
         When no candidate can make a start.
     """
     search = _Search(stopping, max_iter, accelerate, validation)
-    keep, drawn = STARTS, islice(pool, STARTS)
+    keep = STARTS
+    drawn: Iterator[Candidate] = islice(pool, STARTS)
     # With a single sample rows are few beside parameters: local optima are many, and runs cost little.
     agree = BATCH if len(samples) > 1 else STARTS
     best: list[_Run] = []
@@ -290,7 +291,7 @@ def multistart(
                 yield search.state([run], is_last)
             best = [run]
             if run.objective - run.run.history[0] <= CONFIRMED * sample.chance:
-                drawn = islice((), 0)
+                drawn = iter(())
     for sample in samples:
         is_last = sample is samples[-1]
         keep = 1 if is_last else max(1, keep // ETA)

@@ -110,7 +110,8 @@ def fit_tree(
         return run_each(fit.sample, [starts.candidate(init, k, seed) for k, seed in enumerate(seeds)], *how)
     samples = fit.samples(random)
     starts = TreeInit(fit.graph, fit.rows, samples[0][0], fit.gaps)
-    enough = fit.whole.weight >= ROWS_PER_PARAMETER * fit.whole.layout.free_count
-    moments = starts.candidate("spectral", 0, random.spawn(1)[0]) if enough and starts.hidden else None
+    # Where all rows are one sample, they are too few for moments to be confirmed.
+    is_large = len(samples) > 1 and starts.hidden
+    moments = starts.candidate("spectral", 0, random.spawn(1)[0]) if is_large else None
     every = [sample for _, sample in samples]
     return multistart(every, starts.pool(random), *how, moments=moments, finalists=n_init)
