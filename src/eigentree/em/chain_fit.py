@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import cycle
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
+from eigentree.em.distinct import systematic
 from eigentree.em.init.chains import start_of
 from eigentree.em.multistart import ETA, ROWS_PER_PARAMETER, Candidate, Sample, multistart, run_each
 from eigentree.engine.sequence_passes import SequencePass
@@ -27,6 +28,9 @@ __all__ = ["ChainFit", "fit_chain"]
 
 LONGEST_PIECE = 1_000
 """A longer sequence is sampled in pieces: a chain has long forgotten its first state by then."""
+
+SPELLS_PER_ROW = 10
+"""So many spells of equal symbols count as one row: the steps of a spell say the same, and a row has several cells."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,42 +62,47 @@ class ChainFit:
         return Sample(objective, rows, objective.layout.free_count / 2.0)
 
     def samples(self, random: np.random.Generator) -> list[Sample]:
-        """Return growing samples of the sequences, at last all.
-
-        Their size is that of their spells of equal symbols: the steps of one spell say the same thing.
-        """
-        begins, ends, weights, spells = _pieces(self.whole.walk)
-        order = random.permutation(len(begins))
-        reached = np.cumsum(spells[order])
-        found, draws = [], ROWS_PER_PARAMETER * self.whole.layout.free_count
-        while ETA * draws <= reached[-1]:
-            taken = np.sort(order[: int(np.searchsorted(reached, draws)) + 1])
-            found.append(self._sample(_taken(self.whole, begins[taken], ends[taken], weights[taken])))
+        """Return growing samples of the sequences, at last all."""
+        pieces = _Pieces.of(self.whole.walk)
+        total = float(pieces.weights @ pieces.spells) / SPELLS_PER_ROW
+        found, draws = [], float(ROWS_PER_PARAMETER * self.whole.layout.free_count)
+        while ETA * draws <= total:
+            counts = systematic(pieces.weights, draws / total * float(pieces.weights.sum()), random)
+            if ETA * np.count_nonzero(counts) > len(counts):
+                break
+            found.append(self._sample(pieces.objective(self.whole, counts)))
             draws *= ETA
         return [*found, self.sample]
 
 
-def _pieces(walk: SequencePass) -> tuple[Integers, Integers, Floats, Integers]:
-    """Return where sequences, or pieces of long ones, begin and end, their weights and their numbers of spells."""
-    order = walk.order if walk.order is not None else np.arange(len(walk.weights))
-    own = order[(walk.weights[order] > 0) & (np.diff(walk.starts)[order] > 0)]
-    lengths = np.diff(walk.starts)[own]
-    pieces = -(-lengths // LONGEST_PIECE)
-    sequence = np.repeat(np.arange(len(own)), pieces)
-    number = np.arange(len(sequence)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    begins = walk.starts[own][sequence] + number * LONGEST_PIECE
-    ends = np.minimum(begins + LONGEST_PIECE, walk.starts[own + 1][sequence])
-    changes = np.concatenate([[0], np.cumsum(np.diff(walk.symbols.steps.astype(np.int64)) != 0)])
-    return begins, ends, walk.weights[own][sequence], changes[ends - 1] - changes[begins] + 1
+class _Pieces(NamedTuple):
+    """Sequences, or pieces of long ones: where they begin and end, their weights, and their spells of equal symbols."""
 
+    begins: Integers
+    ends: Integers
+    weights: Floats
+    spells: Integers
 
-def _taken(whole: ChainObjective, begins: Integers, ends: Integers, weights: Floats) -> ChainObjective:
-    """Return the objective of some pieces, with their share of the prior."""
-    symbols = whole.walk.symbols
-    steps = np.concatenate([symbols.steps[begin:end] for begin, end in zip(begins, ends, strict=True)])
-    starts = np.concatenate([[0], np.cumsum(ends - begins)])
-    walk = SequencePass(Symbols(steps, symbols.lines, symbols.states), starts, weights, whole.walk.threads)
-    return replace(whole, walk=walk, prior=whole.prior * float(weights @ (ends - begins)) / whole.weight)
+    @classmethod
+    def of(cls, walk: SequencePass) -> _Pieces:
+        order = walk.order if walk.order is not None else np.arange(len(walk.weights))
+        own = order[(walk.weights[order] > 0) & (np.diff(walk.starts)[order] > 0)]
+        counts = -(-np.diff(walk.starts)[own] // LONGEST_PIECE)
+        sequence = np.repeat(np.arange(len(own)), counts)
+        number = np.arange(len(sequence)) - np.repeat(np.cumsum(counts) - counts, counts)
+        begins = walk.starts[own][sequence] + number * LONGEST_PIECE
+        ends = np.minimum(begins + LONGEST_PIECE, walk.starts[own + 1][sequence])
+        changes = np.concatenate([[0], np.cumsum(np.diff(walk.symbols.steps.astype(np.int64)) != 0)])
+        return cls(begins, ends, walk.weights[own][sequence], changes[ends - 1] - changes[begins] + 1)
+
+    def objective(self, whole: ChainObjective, counts: Floats) -> ChainObjective:
+        """Return the objective of pieces that were drawn so often, with their share of the prior."""
+        own = np.flatnonzero(counts)
+        begins, ends, symbols = self.begins[own], self.ends[own], whole.walk.symbols
+        steps = np.concatenate([symbols.steps[begin:end] for begin, end in zip(begins, ends, strict=True)])
+        starts = np.concatenate([[0], np.cumsum(ends - begins)])
+        walk = SequencePass(Symbols(steps, symbols.lines, symbols.states), starts, counts[own], whole.walk.threads)
+        return replace(whole, walk=walk, prior=whole.prior * float(counts[own] @ (ends - begins)) / whole.weight)
 
 
 def fit_chain(fit: ChainFit, init: Floats | str, n_init: int, random: np.random.Generator) -> Iterator[Multistart]:
