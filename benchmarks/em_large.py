@@ -47,14 +47,14 @@ def in_memory(folder: str, threads: int) -> dict[str, float]:
     """Time steps on rows that are read into memory."""
     from pyarrow import parquet
 
-    from eigentree.em.climbing import Problem
     from eigentree.em.distinct import DistinctRows
+    from eigentree.em.tree_objective import TreeObjective
 
     begun = time.perf_counter()
     files = sorted(Path(folder).glob("*.parquet"))
     codes = np.concatenate([np.column_stack(parquet.read_table(path).to_pandas().to_numpy().T) for path in files])
     distinct = DistinctRows(np.asfortranarray(codes), np.ones(len(codes)), np.arange(len(codes)))
-    problem = Problem.of(graph(), distinct, (), PSEUDO_COUNTS, threads)
+    problem = TreeObjective.of(graph(), distinct, (), PSEUDO_COUNTS, threads)
     del codes, distinct
     return _timed(folder, "memory", problem, len(problem.rows.weights), begun)
 
@@ -63,7 +63,7 @@ def on_disk(folder: str, threads: int) -> dict[str, float]:
     """Time steps on rows whose codes are on disk as leaves read them."""
     from eigentree.counting.resolving import resolved_rows
     from eigentree.em.expectation import Expectation
-    from eigentree.em.parted import PartedProblem
+    from eigentree.em.parted import PartedObjective
     from eigentree.em.spooled import SpooledRows
 
     begun = time.perf_counter()
@@ -71,7 +71,7 @@ def on_disk(folder: str, threads: int) -> dict[str, float]:
     rows = SpooledRows(found)
     expectation = Expectation.of(known, (), rows.count)
     parts = rows.parts(expectation, None, threads)
-    problem = PartedProblem.of(expectation, parts, rows.margins, PSEUDO_COUNTS)
+    problem = PartedObjective.of(expectation, parts, rows.margins, PSEUDO_COUNTS)
     return _timed(folder, "disk", problem, rows.count, begun)
 
 
@@ -100,7 +100,7 @@ def on_cluster(folder: str, workers: int) -> dict[str, float]:
     from eigentree.counting.resolving import resolved_rows
     from eigentree.em.cluster import ClusterRows
     from eigentree.em.expectation import Expectation
-    from eigentree.em.parted import PartedProblem
+    from eigentree.em.parted import PartedObjective
 
     with (
         LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
@@ -110,7 +110,7 @@ def on_cluster(folder: str, workers: int) -> dict[str, float]:
         known, columns, found = resolved_rows(graph(), Partitions.of(folder, client))
         rows = ClusterRows(columns, found.stream)
         expectation = Expectation.of(known, (), rows.count)
-        problem = PartedProblem.of(expectation, rows.parts(expectation, None, 1), rows.margins, PSEUDO_COUNTS)
+        problem = PartedObjective.of(expectation, rows.parts(expectation, None, 1), rows.margins, PSEUDO_COUNTS)
         found_times = _timed(folder, f"cluster{workers}", problem, rows.count, begun)
         before = sum(client.run(time.process_time).values())
         problem.evaluated(problem.layout.vector(start()))
@@ -123,7 +123,7 @@ def _timed(folder: str, name: str, problem: Any, rows: int, begun: float) -> dic
     parameters = problem.layout.vector(start())
     first = time.perf_counter() - begun
     there = problem.evaluated(parameters)
-    np.save(Path(folder) / f"{name}.npy", np.append(there.following, there.objective))
+    np.save(Path(folder) / f"{name}.npy", np.append(there.update, there.objective))
     walls, processors = [], []
     for _ in range(REPEATS):
         wall, processor = time.perf_counter(), time.process_time()

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from random_graphs import latent_graphs
 
 from eigentree.em.distinct import columns_with_gaps
-from eigentree.em.expectation import Expectation, ExpectedCounts
+from eigentree.em.expectation import Expectation
+from eigentree.em.optimize.objective import ExpectedCounts
 from eigentree.em.parameters import ParameterLayout
 from eigentree.exact.network import LatentNetwork
 from eigentree.structures.graph import LatentGraph

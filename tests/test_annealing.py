@@ -6,22 +6,24 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from eigentree.em.annealing import Batches, Schedule, annealed, own_counts
+from eigentree.em.starts import random_start
 from em_problems import coded, problems
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eigentree as et
-from eigentree.em.annealing import Batches, Schedule, annealed, own_counts
-from eigentree.em.climbing import Problem
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.parameters import ParameterLayout
-from eigentree.em.starts import random_start
+from eigentree.em.tree_objective import TreeObjective
 
 
-def problem_of(network: et.LatentNetwork, rows: np.ndarray, weights: np.ndarray, prior: float = 0.1) -> Problem:
+def problem_of(
+    network: et.LatentNetwork, rows: np.ndarray, weights: np.ndarray, prior: float = 0.1
+) -> TreeObjective:
     graph = network.graph
     distinct = DistinctRows.of(coded(graph, rows), [graph.states[name] for name in graph.observed], weights)
-    return Problem.of(graph, distinct, columns_with_gaps(distinct.codes, graph), prior, 1)
+    return TreeObjective.of(graph, distinct, columns_with_gaps(distinct.codes, graph), prior, 1)
 
 
 @settings(max_examples=30, deadline=None)
@@ -56,7 +58,7 @@ def test_one_batch_of_all_weight_is_a_step_of_em(case: tuple, prior: float) -> N
     random = np.random.default_rng(0)
     batches = Batches.of(problem, len(problem.rows.weights), random)
     (there,) = annealed(batches, start, Schedule(1, 1.0, 1.0), random)
-    np.testing.assert_allclose(there.parameters, here.following, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(there.parameters, here.update, rtol=1e-9, atol=1e-12)
     assert there.log_likelihood == pytest.approx(problem.log_likelihood(start), rel=1e-12)
 
 

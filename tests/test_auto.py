@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from eigentree.em.annealing import annealed
+from eigentree.em.searching import Fold, Ground, Member, Searched
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import eigentree as et
 from benchmarks.planted import planted_network, random_tree
 from eigentree.em import searching
-from eigentree.em.annealing import annealed
-from eigentree.em.searching import Fold, Ground, Member, Searched
 from eigentree.em.sizes import Kind, Size, SizeSearch, Trial
 
 NETWORK = planted_network(random_tree(8, 3, 3, seed=3), seed=3)

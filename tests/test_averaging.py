@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from eigentree.em.averaging import averaged, fitted_shares
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eigentree as et
-from eigentree.em.averaging import averaged, fitted_shares
 from eigentree.structures.discovery import mixture_of_trees
 
 TREE = et.zoo.LatentTree(hidden_states=3).build([2, 3, 2, 4, 2])

@@ -19,12 +19,12 @@ from numpy.testing import assert_allclose
 
 import eigentree as et
 from eigentree.counting.resolving import resolved_rows
-from eigentree.em.climbing import Problem
 from eigentree.em.cluster import ClusterRows
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.expectation import Expectation
 from eigentree.em.large import sampled_numbers
-from eigentree.em.parted import PartedProblem
+from eigentree.em.parted import PartedObjective
+from eigentree.em.tree_objective import TreeObjective
 from eigentree.models.near_rows import far_rows
 
 GRAPH = et.zoo.hmm(6, 1, 3, 4)
@@ -56,30 +56,30 @@ def in_parts(table: pd.DataFrame, sizes: list[int]) -> Any:
     return dd.from_delayed(parts, meta=table[:0], verify_meta=False)
 
 
-def far_problem(table: Any, weight: str | None = None) -> PartedProblem:
+def far_problem(table: Any, weight: str | None = None) -> PartedObjective:
     graph, _, found = resolved_rows(GRAPH, table, sample_weight=weight)
     far = far_rows(found)
     assert isinstance(far, ClusterRows)
     expectation = Expectation.of(graph, far.gaps(), far.count)
-    return PartedProblem.of(expectation, far.parts(expectation, None, 1), far.margins, 0.5)
+    return PartedObjective.of(expectation, far.parts(expectation, None, 1), far.margins, 0.5)
 
 
-def near_problem(rows: np.ndarray, weights: np.ndarray | None = None) -> Problem:
+def near_problem(rows: np.ndarray, weights: np.ndarray | None = None) -> TreeObjective:
     codes = np.asfortranarray(coded(GRAPH, rows).astype(np.uint8))
     states = [GRAPH.states[name] for name in GRAPH.observed]
     distinct = DistinctRows.of(codes, states, np.ones(len(rows)) if weights is None else weights)
-    return Problem.of(GRAPH, distinct, columns_with_gaps(codes, GRAPH), 0.5, 1)
+    return TreeObjective.of(GRAPH, distinct, columns_with_gaps(codes, GRAPH), 0.5, 1)
 
 
-def same_steps(far: PartedProblem, near: Problem, steps: int = 3) -> None:
+def same_steps(far: PartedObjective, near: TreeObjective, steps: int = 3) -> None:
     assert_allclose(far.weight, near.weight, rtol=1e-14)
     parameters = near.layout.vector(et.LatentNetwork.random(GRAPH, seed=5))
     for _ in range(steps):
         one, other = near.evaluated(parameters), far.evaluated(parameters)
         assert_allclose(other.objective, one.objective, rtol=1e-12)
-        assert_allclose(other.following, one.following, rtol=1e-12)
+        assert_allclose(other.update, one.update, rtol=1e-12)
         assert_allclose(other.totals, one.totals, rtol=1e-12)
-        parameters = one.following
+        parameters = one.update
 
 
 @pytest.mark.parametrize("sizes", [[], [1, 0, 999], [100] * 17])
@@ -154,5 +154,5 @@ def test_a_worker_that_is_killed_between_steps_changes_no_bit(client: Any, rows:
     before = problem.evaluated(parameters)
     os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
     after = problem.evaluated(parameters)
-    assert (after.following == before.following).all()
+    assert (after.update == before.update).all()
     assert after.objective == before.objective

@@ -6,18 +6,20 @@ import itertools
 
 import numpy as np
 import pytest
+from eigentree.em.course import part_of
 from em_problems import coded, problems
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import eigentree as et
-from eigentree.em.accelerating import Accelerator
-from eigentree.em.climbing import Problem, Stopping, climbed
-from eigentree.em.course import part_of
-from eigentree.em.curvature import DAMPING, FEW_COUNTS, MOST_PARAMETERS, Curvature
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
+from eigentree.em.optimize.information import DAMPING, FEW_COUNTS, MOST_PARAMETERS, Information
+from eigentree.em.optimize.lbfgs import LBFGS
+from eigentree.em.optimize.run import em_run
+from eigentree.em.optimize.stopping import Stopping
 from eigentree.em.parameters import ParameterLayout
+from eigentree.em.tree_objective import TreeObjective
 
 SOME = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -28,8 +30,8 @@ def given_rows(graph: et.LatentGraph, rows: np.ndarray, weights: np.ndarray | No
     return DistinctRows(np.asfortranarray(coded(graph, rows)), weights, np.arange(len(rows)))
 
 
-def curvature_of(problem: Problem, network: et.LatentNetwork) -> Curvature:
-    return Curvature.of(problem, problem.evaluated(problem.layout.vector(network)))
+def curvature_of(problem: TreeObjective, network: et.LatentNetwork) -> Information:
+    return Information.of(problem, problem.evaluated(problem.layout.vector(network)))
 
 
 @SOME
@@ -40,14 +42,14 @@ def test_the_counts_of_a_batch_are_those_of_its_rows_alone(
     network, rows, weights = case
     graph = network.graph
     gaps = columns_with_gaps(coded(graph, rows), graph)
-    whole = Problem.of(graph, given_rows(graph, rows, weights), gaps, 0.0, 1)
+    whole = TreeObjective.of(graph, given_rows(graph, rows, weights), gaps, 0.0, 1)
     parameters = whole.layout.vector(network)
     found = whole.expectation.batches(parameters, whole.rows.codes, whole.rows.weights, size)
     bounds = range(0, len(rows), size)
     assert len(found) == len(bounds)
     for counts, begin in zip(found, bounds, strict=True):
         some = slice(begin, begin + size)
-        alone = Problem.of(graph, given_rows(graph, rows[some], weights[some]), gaps, 0.0, 1)
+        alone = TreeObjective.of(graph, given_rows(graph, rows[some], weights[some]), gaps, 0.0, 1)
         assert_allclose(counts, alone.counted(parameters).counts, rtol=1e-9, atol=1e-12)
 
 
@@ -57,7 +59,7 @@ def test_without_hidden_variables_it_is_that_of_multinomials() -> None:
     rows = np.array(list(itertools.product(range(2), range(3))))
     # Every row as often as it is probable: the estimate is the truth.
     weights = 1e6 * np.exp(network.log_prob(rows))
-    problem = Problem.of(graph, given_rows(graph, rows, weights), frozenset(), 0.0, 1)
+    problem = TreeObjective.of(graph, given_rows(graph, rows, weights), frozenset(), 0.0, 1)
     told = curvature_of(problem, network).told
     layout = problem.layout
     roots = np.sqrt(layout.vector(network))
@@ -73,33 +75,35 @@ def test_weights_stand_for_copies_and_their_scale_is_that_of_the_curvature() -> 
     network = et.LatentNetwork.random(et.zoo.hmm(4, 1, 2, 3), seed=1)
     rows = network.sample(40, seed=2)
     weights = np.random.default_rng(3).integers(1, 4, len(rows)).astype(float)
-    weighted = Problem.of(network.graph, given_rows(network.graph, rows, weights), frozenset(), 0.1, 1)
+    weighted = TreeObjective.of(network.graph, given_rows(network.graph, rows, weights), frozenset(), 0.1, 1)
     copies = np.repeat(rows, weights.astype(int), axis=0)
-    copied = Problem.of(network.graph, given_rows(network.graph, copies), frozenset(), 0.1, 1)
+    copied = TreeObjective.of(network.graph, given_rows(network.graph, copies), frozenset(), 0.1, 1)
     one, other = curvature_of(weighted, network), curvature_of(copied, network)
     assert_allclose(one.told, other.told, rtol=1e-4, atol=1e-5)
     assert_allclose(one.prior, other.prior)
     gradient = np.random.default_rng(4).normal(size=weighted.layout.size)
-    heavy = Curvature(one.learned, one.told, 0.0 * one.prior)
+    heavy = Information(one.learned, one.told, 0.0 * one.prior)
     assert_allclose(heavy.factored(10.0).solved(gradient), heavy.factored(1.0).solved(gradient) / 10.0)
 
 
 def test_the_first_step_is_newtons() -> None:
     network = et.LatentNetwork.random(et.zoo.hmm(5, 1, 2, 4), seed=1)
     rows = given_rows(network.graph, network.sample(2_000, seed=2))
-    problem = Problem.of(network.graph, rows, frozenset(), 0.1, 1)
+    problem = TreeObjective.of(network.graph, rows, frozenset(), 0.1, 1)
     here = problem.evaluated(problem.layout.vector(network))
-    factored = Curvature.of(problem, here).factored(problem.weight)
-    proposed = Accelerator(problem.layout, factored).propose(here)
+    factored = Information.of(problem, here).factored(problem.weight)
+    proposed = LBFGS(problem.layout, factored).propose(here)
     roots = np.sqrt(here.parameters)
-    gradient = 2.0 * here.totals * (here.following / roots - roots)
+    gradient = 2.0 * here.totals * (here.update / roots - roots)
     reached = (roots + factored.solved(gradient)) ** 2
     assert_allclose(proposed, problem.layout.normalised(reached, reached), rtol=1e-9)
-    assert Accelerator(problem.layout).propose(here) is None
+    assert LBFGS(problem.layout).propose(here) is None
 
 
-def gap_after(problem: Problem, start: np.ndarray, top: float, steps: int, curvature: Curvature | None) -> float:
-    *_, end = climbed(problem, start, Stopping("gain", 0.0), steps, True, curvature=curvature)
+def gap_after(
+    problem: TreeObjective, start: np.ndarray, top: float, steps: int, curvature: Information | None
+) -> float:
+    *_, end = em_run(problem, start, Stopping("gain", 0.0), steps, True, information=curvature)
     assert np.all(np.diff(end.history) > 0)
     return top - end.here.objective
 
@@ -108,13 +112,13 @@ def gap_after(problem: Problem, start: np.ndarray, top: float, steps: int, curva
 def test_what_a_part_tells_ends_a_climb_on_all_rows_soon(concentration: float, within: float, share: float) -> None:
     network = et.LatentNetwork.random(et.zoo.hmm(12, 2, 2, 4), concentration, seed=1)
     rows = given_rows(network.graph, network.sample(12_000, seed=2))
-    problem = Problem.of(network.graph, rows, frozenset(), 0.1, 1)
-    some = Problem.of(network.graph, part_of(rows, 3_000, np.random.default_rng(0)).rows, frozenset(), 0.1, 1)
+    problem = TreeObjective.of(network.graph, rows, frozenset(), 0.1, 1)
+    some = TreeObjective.of(network.graph, part_of(rows, 3_000, np.random.default_rng(0)).rows, frozenset(), 0.1, 1)
     start = problem.layout.vector(network)
-    *_, near = climbed(some, start, Stopping("gain", 0.0), 100, True)
-    *_, top = climbed(problem, start, Stopping("gain", 0.0), 200, True)
+    *_, near = em_run(some, start, Stopping("gain", 0.0), 100, True)
+    *_, top = em_run(problem, start, Stopping("gain", 0.0), 200, True)
     chance = network.n_parameters / 2.0
-    told = Curvature.of(some, near.here)
+    told = Information.of(some, near.here)
     with_it, without = (
         gap_after(problem, near.here.parameters, top.here.objective, 6, each) / chance for each in (told, None)
     )
@@ -123,8 +127,8 @@ def test_what_a_part_tells_ends_a_climb_on_all_rows_soon(concentration: float, w
 
 
 def test_too_many_parameters_have_no_matrix() -> None:
-    assert Curvature.pays(ParameterLayout.of(et.zoo.hmm(5, 1, 2, 4)))
-    assert not Curvature.pays(ParameterLayout.of(et.zoo.mixture(20, 10, MOST_PARAMETERS // 100)))
+    assert Information.pays(ParameterLayout.of(et.zoo.hmm(5, 1, 2, 4)))
+    assert not Information.pays(ParameterLayout.of(et.zoo.mixture(20, 10, MOST_PARAMETERS // 100)))
 
 
 def test_moments_that_the_likelihood_confirms_need_no_other_start() -> None:

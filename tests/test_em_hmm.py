@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas
 import pytest
+from eigentree.em.chain_racing import ChainCourse
 from numpy.testing import assert_allclose, assert_array_equal
 from shared_files import shared_file
 from sklearn.base import clone
@@ -18,9 +19,8 @@ import eigentree as et
 from eigentree.data.columns import Columns
 from eigentree.data.sequences import Sequences
 from eigentree.em import chain_merging, chain_resettling
-from eigentree.em.chain_racing import ChainCourse
-from eigentree.em.chains import ChainLayout, ChainProblem
-from eigentree.em.climbing import Stopping
+from eigentree.em.chains import ChainLayout, ChainObjective
+from eigentree.em.optimize.stopping import Stopping
 from eigentree.engine.sequence_passes import SequencePass
 from eigentree.engine.symbols import Symbols
 from eigentree.errors import DataError, ParameterError
@@ -243,7 +243,7 @@ def test_climbs_never_descend_and_arrive(accelerate: bool) -> None:
     walk = SequencePass.of_distinct(
         Symbols.of(sequences.codes, (3, 2)), sequences.starts, np.ones(sequences.count), 1
     )
-    problem = ChainProblem(layout, walk, layout.prior(0.1, 0.0))
+    problem = ChainObjective(layout, walk, layout.prior(0.1, 0.0))
     here = problem.evaluated(layout.vector(model.model_.links, model.model_.emissions))
     assert_allclose(here.objective, model.history_[-1], rtol=1e-12)
 
@@ -257,7 +257,7 @@ def test_the_race_finds_what_random_starts_miss() -> None:
     sequences = ragged(truth, [60] * 40, seed=15, missing=0.0)
     layout = ChainLayout((4,), 1, (6,), (np.ones((4, 4), bool),))
     walk = SequencePass.of_distinct(Symbols.of(sequences.codes, (6,)), sequences.starts, np.ones(40), 1)
-    problem = ChainProblem(layout, walk, layout.prior(0.1, 0.0))
+    problem = ChainObjective(layout, walk, layout.prior(0.1, 0.0))
     course = ChainCourse(problem, Stopping("gain", 1e-9), 500, True)
     *_, best = course.climbed(layout.vector(truth.links, truth.emissions))
     for seed in range(2):
@@ -337,7 +337,7 @@ def test_two_cells_that_change_places_take_their_states_with_them() -> None:
     random = np.random.default_rng(5)
     vector = layout.settled(random.random(len(layout.possible)))
     there = chain_resettling._swapped(layout, vector, random, channel=0, one=0, other=2)
-    _, before = layout.tables(layout.softened(vector, 1e-2))
+    _, before = layout.tables(layout.mixed(vector, 1e-2))
     _, after = layout.tables(there)
     sums = before[0].sum(axis=0)
     expected = before[0].copy()
@@ -356,7 +356,7 @@ def test_moments_that_are_exact_tell_the_tables() -> None:
     sequences = ragged(truth, [2000] * 50, seed=20, missing=0.0)
     layout = ChainLayout((3,), 1, (5,), (np.ones((3, 3), bool),))
     walk = SequencePass(Symbols.of(sequences.codes, (5,)), sequences.starts, np.ones(sequences.count))
-    start = start_of("moments", ChainProblem(layout, walk, layout.prior(0.0, 0.0)), np.random.default_rng(0))
+    start = start_of("moments", ChainObjective(layout, walk, layout.prior(0.0, 0.0)), np.random.default_rng(0))
     assert start is not None
     (_, moves), (shown,) = layout.tables(start)
     errors = [np.abs(shown[list(order)] - truth.emissions[0]).max() for order in ([0, 1, 2], [0, 2, 1], [1, 0, 2])]

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from eigentree.em.frozen import completed
 from em_problems import problems
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eigentree.data.columns import Columns
 from eigentree.data.rows import Rows
-from eigentree.em.climbing import Problem
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
 from eigentree.em.expectation import Expectation
-from eigentree.em.frozen import completed, softened
 from eigentree.em.parameters import ParameterLayout
+from eigentree.em.tree_objective import TreeObjective
 from eigentree.errors import DataError
 from eigentree.exact.network import LatentNetwork
 from eigentree.structures import zoo
 
 
-def problem_of(network: LatentNetwork, rows: np.ndarray, weights: np.ndarray | None = None) -> Problem:
+def problem_of(network: LatentNetwork, rows: np.ndarray, weights: np.ndarray | None = None) -> TreeObjective:
     graph = network.graph
     codes = Rows.of(rows, Columns.of(graph)).encode()
     distinct = DistinctRows.of(codes, Columns.of(graph).states, np.ones(len(rows)) if weights is None else weights)
     expectation = Expectation.of(graph, columns_with_gaps(distinct.codes, graph), len(distinct.codes))
     none = np.zeros(expectation.layout.size)
-    return Problem(expectation, expectation.coded(distinct.codes, distinct.weights), distinct.first, none, 1)
+    return TreeObjective(expectation, expectation.coded(distinct.codes, distinct.weights), distinct.first, none, 1)
 
 
 @settings(max_examples=25, deadline=None)
@@ -44,7 +44,7 @@ def test_known_tables_stand_still_and_the_others_never_get_worse(problem, seed, 
             known[key] = truth[start : start + size].reshape(layout.shapes[key])
     short = completed(made, known, np.random.default_rng(seed), starts=2, steps=0)
     long = completed(made, known, np.random.default_rng(seed), starts=2, steps=5)
-    expected = softened(layout, truth, 1e-3)
+    expected = layout.mixed(truth, 1e-3)
     for key in known:
         place = slice(layout.starts[key], layout.starts[key] + known[key].size)
         np.testing.assert_allclose(long[place], expected[place], atol=1e-15)

@@ -22,13 +22,16 @@ import eigentree as et
 from eigentree.data.columns import Columns
 from eigentree.data.streamed import Encoded
 from eigentree.em import leaf_file
-from eigentree.em.climbing import Problem, Stopping, climbed
 from eigentree.em.distinct import DistinctRows, columns_with_gaps, margins
-from eigentree.em.expectation import Expectation, ExpectedCounts
+from eigentree.em.expectation import Expectation
 from eigentree.em.large import sampled_numbers
+from eigentree.em.optimize.objective import ExpectedCounts
+from eigentree.em.optimize.run import em_run
+from eigentree.em.optimize.stopping import Stopping
 from eigentree.em.parameters import ParameterLayout
-from eigentree.em.parted import PartedProblem
+from eigentree.em.parted import PartedObjective
 from eigentree.em.spooled import SpooledRows
+from eigentree.em.tree_objective import TreeObjective
 from eigentree.engine.threads import in_order
 
 SLOW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -67,20 +70,20 @@ def both(
     pseudo_counts: float,
     threads: int = 1,
     weights: np.ndarray | None = None,
-) -> tuple[Problem, PartedProblem]:
+) -> tuple[TreeObjective, PartedObjective]:
     """The problem of rows in memory, and of the same rows on disk."""
     graph = network.graph
     codes = np.asfortranarray(coded(graph, rows).astype(np.uint8))
     gaps = columns_with_gaps(codes, graph)
     states = [graph.states[name] for name in graph.observed]
     known = np.ones(len(codes)) if weights is None else weights
-    near = Problem.of(graph, DistinctRows.of(codes, states, known), gaps, pseudo_counts, 1)
+    near = TreeObjective.of(graph, DistinctRows.of(codes, states, known), gaps, pseudo_counts, 1)
     expectation = Expectation.of(graph, gaps, len(codes))
     far = split(graph, rows, cuts, weights)
     assert far.count == len(rows)
     assert far.gaps() == gaps
     assert_allclose(far.weight, near.weight, rtol=1e-14)
-    return near, PartedProblem.of(expectation, far.parts(expectation, None, threads), far.margins, pseudo_counts)
+    return near, PartedObjective.of(expectation, far.parts(expectation, None, threads), far.margins, pseudo_counts)
 
 
 @SLOW
@@ -108,9 +111,9 @@ def test_every_split_on_disk_steps_as_rows_in_memory(
         for _ in range(3):
             one, other = near.evaluated(parameters), far.evaluated(parameters)
             assert_allclose(other.objective, one.objective, rtol=1e-12, atol=1e-13 * len(rows))
-            assert_allclose(other.following, one.following, rtol=1e-12, atol=1e-300)
+            assert_allclose(other.update, one.update, rtol=1e-12, atol=1e-300)
             assert_allclose(other.totals, one.totals, rtol=1e-12, atol=1e-300)
-            parameters = one.following
+            parameters = one.update
 
 
 @SLOW
@@ -149,7 +152,7 @@ def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
         _, far = both(network, rows, cuts, 0.1, threads)
         found.append(far.evaluated(far.layout.vector(network)))
     for other in found[1:]:
-        assert (other.following == found[0].following).all()
+        assert (other.update == found[0].update).all()
         assert other.objective == found[0].objective
 
 
@@ -159,12 +162,12 @@ def test_a_climb_on_disk_is_the_climb_in_memory(monkeypatch: pytest.MonkeyPatch)
     network, rows = hmm_rows(4_000)
     near, far = both(network, rows, [1_000], 0.1)
     start = near.layout.vector(et.LatentNetwork.random(network.graph, seed=5))
-    *_, one = climbed(near, start, Stopping("paper", 0.0), 15, accelerate=False)
-    *_, other = climbed(far, start, Stopping("paper", 0.0), 15, accelerate=False)
+    *_, one = em_run(near, start, Stopping("paper", 0.0), 15, accelerate=False)
+    *_, other = em_run(far, start, Stopping("paper", 0.0), 15, accelerate=False)
     assert len(one.history) == 16
     assert_allclose(other.history, one.history, rtol=1e-12)
-    *_, one = climbed(near, start, Stopping("gain", 1e-7), 500, accelerate=True)
-    *_, other = climbed(far, start, Stopping("gain", 1e-7), 500, accelerate=True)
+    *_, one = em_run(near, start, Stopping("gain", 1e-7), 500, accelerate=True)
+    *_, other = em_run(far, start, Stopping("gain", 1e-7), 500, accelerate=True)
     assert_allclose(other.history[-1], one.history[-1], rtol=1e-6)
 
 
@@ -183,7 +186,7 @@ def test_an_impossible_row_is_named_by_its_number(monkeypatch: pytest.MonkeyPatc
     spooled = split(graph, rows, [])
     numbers = np.arange(1, 45, 2)
     parts = spooled.parts(far.expectation, numbers, 1)
-    sample = PartedProblem.of(far.expectation, parts, spooled.margins, 0.0, numbers)
+    sample = PartedObjective.of(far.expectation, parts, spooled.margins, 0.0, numbers)
     assert sample.evaluated(sample.layout.vector(network)).impossible == 33
 
 
@@ -417,15 +420,15 @@ def test_an_interrupted_last_climb_keeps_the_best_so_far(monkeypatch: pytest.Mon
     network, rows = hmm_rows(2_000)
     table = pd.DataFrame(rows, columns=list(network.graph.observed))
     small_memory(monkeypatch)
-    counted, calls = PartedProblem.counted, itertools.count()
+    counted, calls = PartedObjective.counted, itertools.count()
 
-    def interrupted(self: PartedProblem, parameters: np.ndarray) -> ExpectedCounts:
+    def interrupted(self: PartedObjective, parameters: np.ndarray) -> ExpectedCounts:
         if next(calls) == 3:
             raise KeyboardInterrupt
         return counted(self, parameters)
 
-    monkeypatch.setattr(PartedProblem, "counted", interrupted)
-    settings = {"init": "mixture", "n_init": 1, "random_state": 0, "pseudo_counts": 0.1, "max_iter": 20}
+    monkeypatch.setattr(PartedObjective, "counted", interrupted)
+    settings = {"init": "mixture", "restarts": 1, "random_state": 0, "pseudo_counts": 0.1, "max_iter": 20}
     model = et.EMJunctionTree(network.graph, **settings, finish_rows=None)
     with pytest.warns(RuntimeWarning, match="interrupted in 2 steps on all rows"):
         model.fit(iter([table]))

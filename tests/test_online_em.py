@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from brute_force import all_rows
+from eigentree.em.online import Learner
 from em_problems import is_learned
 from numpy.testing import assert_allclose
 from sklearn.base import clone
@@ -16,7 +17,6 @@ from sklearn.base import clone
 import eigentree as et
 from eigentree.em import passing
 from eigentree.em.expectation import Expectation
-from eigentree.em.online import Learner
 from eigentree.kernels.block_tree import BlockTree
 from eigentree.models import online_em
 

@@ -14,7 +14,7 @@ from sklearn.base import clone
 import eigentree as et
 from eigentree.data.columns import Columns
 from eigentree.data.sequences import Sequences
-from eigentree.em.chains import ChainLayout, ChainProblem
+from eigentree.em.chains import ChainLayout, ChainObjective
 from eigentree.engine.parallel_chains import apart, together
 from eigentree.engine.sequence_passes import SequencePass
 from eigentree.engine.symbols import Symbols
@@ -51,11 +51,11 @@ def layout_of(chain: Chain) -> ChainLayout:
     return ChainLayout(chain.sizes, chain.order, chain.columns.states, allowed)
 
 
-def problem_of(chain: Chain, sequences: Sequences, pseudo_counts: float = 0.0) -> ChainProblem:
+def problem_of(chain: Chain, sequences: Sequences, pseudo_counts: float = 0.0) -> ChainObjective:
     symbols = Symbols.of(sequences.codes, chain.columns.states)
     layout = layout_of(chain)
     walk = SequencePass(symbols, sequences.starts, np.ones(sequences.count))
-    return ChainProblem(layout, walk, layout.prior(pseudo_counts, 0.0))
+    return ChainObjective(layout, walk, layout.prior(pseudo_counts, 0.0))
 
 
 def parameters_of(chain: Chain) -> Any:
@@ -104,7 +104,7 @@ def test_answers_and_counts_are_those_of_the_unrolled_network(
             if sequences.codes[first + step, channel] == count:
                 # The network counts what missing cells may have been, which a chain need not.
                 emissions[channel] -= smoothed[first + step][:, None] * chain.emissions[channel]
-    assert_allclose(found.following * found.totals, total, atol=1e-10)
+    assert_allclose(found.update * found.totals, total, atol=1e-10)
     assert_allclose(found.objective, log_prob.sum(), rtol=1e-12)
 
 
@@ -147,7 +147,7 @@ def test_the_slope_that_accelerated_steps_follow_is_that_of_the_objective() -> N
     moves = random.normal(size=len(parameters)) * parameters
     moves -= parameters * problem.layout.totals(moves)
     ahead, behind = (problem.evaluated(parameters + sign * 1e-5 * moves).objective for sign in (1, -1))
-    slope = float(here.following * here.totals / parameters @ moves)
+    slope = float(here.update * here.totals / parameters @ moves)
     assert (ahead - behind) / 2e-5 == pytest.approx(slope, rel=1e-6)
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from eigentree.em.searching import Searched
+from eigentree.experiments.reproduce import time_left
 
 import eigentree as et
 from eigentree import progress as progress_module
-from eigentree.em.searching import Searched
 from eigentree.em.sizes import Size
-from eigentree.experiments.reproduce import time_left
 from eigentree.progress import progress, shown_batches, shown_progress, shown_search
 
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_curvature import given_rows
-
-import eigentree as et
-from eigentree.em import course as courses
-from eigentree.em import field as fields
-from eigentree.em.climbing import Stopping
 from eigentree.em.course import Course
 from eigentree.em.entrants import Entrant, Office
 from eigentree.em.field import Field
 from eigentree.em.racing import raced
 from eigentree.em.starts import Start
+from test_curvature import given_rows
+
+import eigentree as et
+from eigentree.em import course as courses
+from eigentree.em import field as fields
+from eigentree.em.optimize.stopping import Stopping
 from eigentree.errors import RankError
 
 

@@ -8,6 +8,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from eigentree.em.course import Course, part_of
+from eigentree.em.entrants import KINDS, Office
+from eigentree.em.field import Field
+from eigentree.em.rounds import Round
+from eigentree.em.starts import Classes, Start, carried, seeded
 from em_problems import coded, problems
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,15 +20,12 @@ from numpy.testing import assert_allclose
 from shared_files import shared_file
 
 import eigentree as et
-from eigentree.em.climbing import Problem, Stopping, climbed, remaining_gain
-from eigentree.em.course import Course, part_of
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
-from eigentree.em.entrants import KINDS, Office
 from eigentree.em.expectation import Expectation
-from eigentree.em.field import Field
+from eigentree.em.optimize.run import em_run
+from eigentree.em.optimize.stopping import Stopping, remaining_gain
 from eigentree.em.parameters import ParameterLayout
-from eigentree.em.rounds import Round
-from eigentree.em.starts import Classes, Start, carried, seeded
+from eigentree.em.tree_objective import TreeObjective
 
 SOME = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -232,11 +234,11 @@ def test_what_is_called_converged_has_hardly_anything_left_to_gain() -> None:
     for seed in range(10):
         graph = [et.zoo.mixture(5, 3, 3), et.zoo.hmm(5, 1, 2, 3)][seed % 2]
         rows = et.LatentNetwork.random(graph, seed=seed).sample(300, seed=seed)
-        problem = Problem.of(graph, distinct(graph, rows), (), 0.1, 1)
+        problem = TreeObjective.of(graph, distinct(graph, rows), (), 0.1, 1)
         start = problem.layout.vector(et.LatentNetwork.random(graph, seed=seed + 50))
-        *_, end = climbed(problem, start, Stopping("gain", tol), 3000, True)
+        *_, end = em_run(problem, start, Stopping("gain", tol), 3000, True)
         assert end.converged
-        *_, summit = climbed(problem, end.here.parameters, Stopping("gain", 1e-12), 1000, True)
+        *_, summit = em_run(problem, end.here.parameters, Stopping("gain", 1e-12), 1000, True)
         left.append((summit.history[-1] - end.history[-1]) / problem.weight)
     assert np.mean(np.array(left) <= 2 * tol) >= 0.8
 

@@ -13,6 +13,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from brute_force import observed_table, predictive
+from eigentree.viz.reports.given import Given, given_to
+from eigentree.viz.reports.predicted import calibration_bins, predicted_cells
+from eigentree.viz.reports.structure import structure_of
 
 import eigentree as et
 from eigentree.data.sequences import Sequences
@@ -24,10 +27,7 @@ from eigentree.viz.reports.adapters import subject_of
 from eigentree.viz.reports.anomalies import odd_rows
 from eigentree.viz.reports.baselines import simpler_models
 from eigentree.viz.reports.data_sections import share_told
-from eigentree.viz.reports.given import Given, given_to
 from eigentree.viz.reports.likelihoods import likelihoods_of
-from eigentree.viz.reports.predicted import calibration_bins, predicted_cells
-from eigentree.viz.reports.structure import structure_of
 
 HOSTILE = ["<script>alert(1)</script>", "\"><img src=x onerror='alert(2)'>", "a & b"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from eigentree.em.resettling import can_resettle, resettled
 from numpy.testing import assert_allclose
 
 import eigentree as et
-from eigentree.em.climbing import Problem
 from eigentree.em.distinct import DistinctRows
-from eigentree.em.resettling import can_resettle, resettled
+from eigentree.em.tree_objective import TreeObjective
 
 GRAPHS = {
     "mixture": et.zoo.mixture(4, 3, 2),
@@ -20,10 +20,10 @@ GRAPHS = {
 }
 
 
-def problem_of(graph: et.LatentGraph) -> Problem:
+def problem_of(graph: et.LatentGraph) -> TreeObjective:
     rows = et.LatentNetwork.random(graph, seed=0).sample(60, seed=1).astype(np.uint8)
     states = [graph.states[name] for name in graph.observed]
-    return Problem.of(graph, DistinctRows.of(rows, states, np.ones(60)), frozenset(), 0.0, 1)
+    return TreeObjective.of(graph, DistinctRows.of(rows, states, np.ones(60)), frozenset(), 0.0, 1)
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
@@ -45,7 +45,7 @@ def test_a_wasted_state_is_put_where_one_stands_for_two() -> None:
     emissions = 0.85 * np.eye(3) + 0.05
     truth = et.LatentNetwork(graph, {"h": np.full(3, 1 / 3)} | dict.fromkeys(graph.observed, emissions))
     rows = truth.sample(3_000, seed=0).astype(np.uint8)
-    problem = Problem.of(graph, DistinctRows.of(rows, [3] * 6, np.ones(3_000)), frozenset(), 0.0, 1)
+    problem = TreeObjective.of(graph, DistinctRows.of(rows, [3] * 6, np.ones(3_000)), frozenset(), 0.0, 1)
     both = (emissions[1] + emissions[2]) / 2
     wasted = {name: np.array([emissions[0], emissions[0], both]) for name in graph.observed}
     poor = problem.evaluated(problem.layout.vector(et.LatentNetwork(graph, {"h": np.full(3, 1 / 3)} | wasted)))
@@ -53,7 +53,7 @@ def test_a_wasted_state_is_put_where_one_stands_for_two() -> None:
     for seed in range(12):
         here = problem.evaluated(resettled(problem.layout, poor, np.random.default_rng(seed)))
         for _ in range(20):
-            here = problem.evaluated(here.following)
+            here = problem.evaluated(here.update)
         ends.append(here.objective)
     best = problem.evaluated(problem.layout.vector(truth)).objective
     assert max(ends) > best - 30 > poor.objective + 100

@@ -15,7 +15,8 @@ import eigentree as et
 from eigentree.em import expectation as expectation_module
 from eigentree.em import passing, sections
 from eigentree.em.cliques import Clique, Leaf
-from eigentree.em.expectation import CodedRows, Expectation, ExpectedCounts
+from eigentree.em.expectation import CodedRows, Expectation
+from eigentree.em.optimize.objective import ExpectedCounts
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.sections import Sectioning
 

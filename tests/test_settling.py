@@ -7,12 +7,12 @@ from functools import partial
 
 import numpy as np
 import pytest
+from eigentree.em.searching import Fold, Ground, Searched, searched
+from eigentree.em.settling import Settled, settled
 from numpy.testing import assert_allclose
 
 import eigentree as et
 from eigentree.em.distinct import DistinctRows
-from eigentree.em.searching import Fold, Ground, Searched, searched
-from eigentree.em.settling import Settled, settled
 
 STATES = [3, 2, 3, 2, 3]
 

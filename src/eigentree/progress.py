@@ -86,7 +86,7 @@ def shown_progress(verbose: int, title: str, total: int) -> Iterator[Callable[[i
 
 @contextmanager
 def shown_search(verbose: int) -> Iterator[Callable[[Any], None]]:
-    """Yield a function of how a search over sizes stands (`Searched`) that shows it.
+    """Yield a function of how a search over sizes stands (`SearchState`) that shows it.
 
     The passes to come are those of the models of this size, if no larger one is tried.
     """

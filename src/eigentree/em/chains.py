@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from eigentree.em.climbing import Evaluation
+from eigentree.em.optimize.objective import ExpectedCounts, Objective, SimplexVector
 from eigentree.engine.parallel_chains import apart, together
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.engine.sequence_passes import SequencePass
 
-__all__ = ["ChainLayout", "ChainProblem"]
+__all__ = ["ChainLayout", "ChainObjective"]
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False)
-class ChainLayout:
+class ChainLayout(SimplexVector):
     """Where each parameter of hidden chains stands in one vector: links, chain by chain, then emissions.
 
     Several chains move on independently of each other, and what is shown depends on the states of all: they are one
@@ -90,29 +90,10 @@ class ChainLayout:
         return learned
 
     @cached_property
-    def n_parameters(self) -> int:
-        """How many parameters are free."""
-        entries = int((self.possible & self.learned).sum())
-        return entries - int(self.learned[self._first].sum())
-
-    @cached_property
-    def _lengths(self) -> Integers:
+    def lengths(self) -> Integers:
+        """The number of entries of each distribution."""
         counts = [(math.prod(shape[:-1]), shape[-1]) for shape in self.shapes]
         return np.concatenate([np.full(lines, length) for lines, length in counts])
-
-    @cached_property
-    def _first(self) -> Integers:
-        return np.cumsum(self._lengths) - self._lengths
-
-    def totals(self, counts: Floats) -> Floats:
-        """Return, for each parameter, what the counts of its distribution add up to."""
-        return np.repeat(np.add.reduceat(counts, self._first), self._lengths)
-
-    def normalised(self, counts: Floats, fallback: Floats) -> Floats:
-        """Return relative frequencies, and the fallback's where there are no counts, or nothing is learned."""
-        totals = self.totals(counts)
-        frequencies: Floats = np.divide(counts, totals, out=fallback.copy(), where=(totals > 0) & self.learned)
-        return frequencies
 
     def joined(self, links: Sequence[Floats], emissions: Sequence[Floats]) -> Floats:
         """Return counts of all chains together as one vector of counts of each chain."""
@@ -132,15 +113,7 @@ class ChainLayout:
         joined = joined.copy()
         for chain, start in zip(self.parts(joined)[0], self.starts, strict=False):
             chain[0][:] = start
-        even = self.possible / self.totals(self.possible.astype(np.float64))
-        kept: Floats = np.where(self.possible, joined, 0.0)
-        totals = self.totals(kept)
-        return np.divide(kept, totals, out=even, where=totals > 0)
-
-    def softened(self, vector: Floats, share: float) -> Floats:
-        """Return a vector with a share of even distributions mixed in: steps hardly lead away from zero."""
-        even = self.possible / self.totals(self.possible.astype(np.float64))
-        return np.where(self.learned, (1.0 - share) * vector + share * even, vector)
+        return self.normalised(np.where(self.possible, joined, 0.0), self.uniform)
 
     def parts(self, vector: NDArray[Scalar]) -> tuple[list[list[NDArray[Scalar]]], list[NDArray[Scalar]]]:
         """Return the links of each chain and the emissions of a vector."""
@@ -163,52 +136,42 @@ class ChainLayout:
 
 
 @dataclass(frozen=True, eq=False)
-class ChainProblem:
-    """What a climb maximises: the log-likelihood of sequences, plus each log parameter times its pseudo-count.
+class ChainObjective(Objective):
+    """The objective of sequences under a hidden chain: log-likelihood plus log prior.
 
     Attributes
     ----------
-    layout : ChainLayout
+    chain : ChainLayout
     walk : SequencePass
     prior : array, shape (parameters,)
         The pseudo-count of each parameter.
     """
 
-    layout: ChainLayout
+    chain: ChainLayout
     walk: SequencePass
     prior: Floats
 
+    @property
+    def layout(self) -> ChainLayout:
+        """Where each parameter stands."""
+        return self.chain
+
     @cached_property
     def weight(self) -> float:
-        """How many steps all sequences have, by weight: gains are judged by the step."""
+        """The number of steps of all sequences, by weight: gains are judged per step."""
         return float(self.walk.weights @ np.diff(self.walk.starts))
 
     def log_likelihood(self, parameters: Floats) -> float:
         """Return the log-likelihood of the sequences; -inf if one is impossible."""
         return self._sum(self.walk.log_prob(*self.layout.tables(parameters)))
 
-    def log_prior(self, parameters: Floats) -> float:
-        """Return what pseudo-counts add to the log-likelihood; -inf if one stands at a parameter of zero."""
-        own = self.prior > 0
-        if not parameters[own].min(initial=1.0) > 0:
-            return -math.inf
-        return float(self.prior[own] @ np.log(parameters[own]))
-
-    def evaluated(self, parameters: Floats) -> Evaluation:
-        """Return the objective of some parameters, and the EM step from them."""
+    def counted(self, parameters: Floats) -> ExpectedCounts:
+        """Return the expected counts and the log-likelihood of all sequences."""
         links, emissions, log_prob = self.walk.counts(*self.layout.tables(parameters))
-        counts = self.layout.joined(links, emissions) + self.prior
-        objective = self._sum(log_prob) + self.log_prior(parameters)
-        lost = -1
-        if objective == -math.inf:
-            lost = next(iter(np.flatnonzero(np.isneginf(log_prob) & (self.walk.weights > 0)).tolist()), -1)
-        return Evaluation(
-            parameters,
-            self.layout.normalised(counts, parameters),
-            self.layout.totals(counts),
-            objective,
-            lost,
-        )
+        log_likelihood, impossible = self._sum(log_prob), -1
+        if log_likelihood == -math.inf:
+            impossible = int(np.flatnonzero(np.isneginf(log_prob) & (self.walk.weights > 0))[0])
+        return ExpectedCounts(self.layout.joined(links, emissions), log_likelihood, impossible)
 
     def _sum(self, log_prob: Floats) -> float:
         return float(self.walk.weights[self._counted] @ log_prob[self._counted])

@@ -16,8 +16,9 @@ from eigentree.counting.pairs import PairCounts
 from eigentree.data.rows import Rows
 from eigentree.data.streamed import StreamedRows
 from eigentree.em.distinct import DistinctRows, margins
-from eigentree.em.expectation import Expectation, ExpectedCounts
+from eigentree.em.expectation import Expectation
 from eigentree.em.large import FarRows
+from eigentree.em.optimize.objective import ExpectedCounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

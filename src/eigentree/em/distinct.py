@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Codes, Floats, Integers
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["DistinctRows", "columns_with_gaps", "margins"]
+__all__ = ["DistinctRows", "columns_with_gaps", "margins", "systematic"]
 
 MOST_KINDS = 2**62
 """Most kinds of rows that one number tells apart."""
@@ -74,10 +74,30 @@ class DistinctRows(NamedTuple):
         weights: Floats = copies + (self.weights - whole) * rest
         return weights
 
+    def sampled(self, size: int, random: np.random.Generator) -> tuple[DistinctRows, float]:
+        """Return about so many rows that differ, with their share of the weight, and how many rows were drawn."""
+        shares = self.weights / self.weights.sum()
+        draws = float(size)
+        for _ in range(30):
+            # Rows that are drawn anyway leave draws to others.
+            draws *= size / np.minimum(draws * shares, 1.0).sum()
+        counts = systematic(self.weights, draws, random)
+        weights = counts / counts.sum() * self.weights.sum() * size / len(self.weights)
+        return self.weighing(weights), float(counts.sum())
+
     def weighing(self, weights: Floats) -> DistinctRows:
         """Return the rows with other weights, without those of none."""
         kept = np.flatnonzero(weights > 0)
         return DistinctRows(np.asfortranarray(self.codes[kept]), weights[kept], self.first[kept])
+
+
+def systematic(weights: Floats, draws: float, random: np.random.Generator) -> Floats:
+    """Return how often each row is drawn in about so many draws in proportion to weights (systematic sampling).
+
+    One of twice the weight is drawn twice as often, give or take one.
+    """
+    counts: Floats = np.diff(np.floor(np.cumsum(draws / weights.sum() * weights) + random.random()), prepend=0.0)
+    return counts
 
 
 def columns_with_gaps(codes: Codes, graph: LatentGraph) -> frozenset[str]:

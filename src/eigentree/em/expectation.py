@@ -22,6 +22,7 @@ import numpy as np
 
 from eigentree.em.block_layout import BlockLayout
 from eigentree.em.cliques import Leaf, Skeleton
+from eigentree.em.optimize.objective import ExpectedCounts
 from eigentree.em.passing import UNSCALED, UNSCALED_SINGLE, Passage, Rooms, SectionedRows, Sums, fewest_rows
 from eigentree.em.values import ValueLayout, totals
 from eigentree.engine.threads import in_order
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from eigentree.em.values import Values
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["CodedRows", "Expectation", "ExpectedCounts", "Stretch"]
+__all__ = ["CodedRows", "Expectation", "Stretch"]
 
 LEAST_WORK = 500_000
 """Rows times values of cliques from which on sections are worth their making; less is passed in a millisecond."""
@@ -76,31 +77,6 @@ class Stretch(NamedTuple):
     codes: Codes
     weights: Floats
     first: int
-
-
-class ExpectedCounts(NamedTuple):
-    """What rows say about parameters.
-
-    Attributes
-    ----------
-    counts : (parameters,)
-        Weighted; they add up to the rows' weight over each table that can be learned.
-    log_likelihood : float
-        Weighted; -inf if a row is impossible.
-    impossible : int
-        A row that is impossible, or -1.
-    """
-
-    counts: Floats
-    log_likelihood: float
-    impossible: int
-
-    def __add__(self, other: ExpectedCounts) -> ExpectedCounts:  # type: ignore[override]
-        """Return what rows say together; of those that are impossible the first is named."""
-        numbers = [part.impossible for part in (self, other) if part.impossible >= 0]
-        return ExpectedCounts(
-            self.counts + other.counts, self.log_likelihood + other.log_likelihood, min(numbers, default=-1)
-        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,13 +1,15 @@
-"""From tables that are partly known to a network: the others found beside them, then all climbed together."""
+"""From tables that are partly known to a network: the others found beside them, then all learned together."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eigentree.em.climbing import Problem, Stopping, climbed
-from eigentree.em.course import part_of
 from eigentree.em.distinct import columns_with_gaps
-from eigentree.em.frozen import completed, softened
+from eigentree.em.init.partial import completed
+from eigentree.em.multistart import Candidate, multistart
+from eigentree.em.optimize.stopping import Stopping
+from eigentree.em.tree_fit import TreeFit
+from eigentree.em.tree_objective import TreeObjective
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,15 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["finished"]
 
-FIRST_PART = 2_000
-"""Rows from which the tables that are not known are found, beside those that are."""
-
-PARTS = ((4_000, 60), (16_000, 60), (64_000, 30))
-"""Growing parts of the rows, and the steps that are taken on each before all rows are climbed."""
-
-SOFTENING = 1e-5
-"""The even share of every distribution after a part of the rows: what it lacks, others may have."""
-
 
 def finished(
     graph: LatentGraph,
@@ -42,20 +35,14 @@ def finished(
 ) -> LatentNetwork:
     """Return the network that EM makes of rows from tables that are partly known.
 
-    The known tables are kept while the others are found on a few rows. Then all are free, on growing parts of the
-    rows and, for `steps` accelerated steps, on all of them. States of hidden variables come in canonical order.
+    The known tables are kept while the others are found on a sample of the rows. Then all are learned, on growing
+    samples and, for `steps` accelerated iterations, on all rows. States of hidden variables come in canonical
+    order.
     """
     gaps = columns_with_gaps(rows.codes, graph)
-
-    def problem(size: int) -> Problem:
-        part = part_of(rows, size, random).rows if size < len(rows.weights) else rows
-        return Problem.of(graph, part, gaps, pseudo_counts, threads=1)
-
-    parameters = completed(problem(FIRST_PART), known, random)
-    stages = [(size, count) for size, count in PARTS if size < len(rows.weights)]
-    for size, count in (*stages, (len(rows.weights), steps)):
-        climbing = problem(size)
-        start = softened(climbing.layout, parameters, SOFTENING)
-        for climb in climbed(climbing, start, Stopping("paper", 0.0), count, accelerate=True):
-            parameters = climb.here.parameters
-    return climbing.layout.network(parameters).ordered()
+    fit = TreeFit(graph, rows, gaps, pseudo_counts, Stopping("paper", 0.0), steps)
+    (first, _), *_ = samples = fit.samples(random)
+    beside = TreeObjective.of(graph, first, gaps, pseudo_counts)
+    candidate = Candidate("spectral", lambda: completed(beside, known, random))
+    *_, state = multistart([sample for _, sample in samples], [candidate], fit.stopping, steps)
+    return fit.whole.layout.network(state.best[1].parameters).ordered()

@@ -1,25 +1,22 @@
-"""EM where rows do not fit into memory: starts are raced on a sample, and the winner climbs on rows elsewhere.
+"""EM where rows do not fit into memory: a multi-start on a sample, whose best candidate finishes out of core.
 
-Which start wins shows on few rows, and a climb that begins where one on many rows has ended is short. So all but
-the last climb run on rows in memory, and the last one on all rows or, where these are far more than the tables
-need, on a larger sample.
+Which start is best shows on few rows, and a run that begins where one on many rows has ended is short. So all but
+the last run are on rows in memory, and the last one on all rows or, where these are far more than the tables need,
+on a larger sample.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from eigentree.em.climbing import Objective, Stopping, climbed
 from eigentree.em.expectation import Expectation
-from eigentree.em.fitting import fitted
-from eigentree.em.frozen import softened
-from eigentree.em.parted import PartedProblem
-from eigentree.em.standing import Standing
-from eigentree.em.starts import Start
+from eigentree.em.multistart import MIXED, Candidate, Sample, run_each
+from eigentree.em.parted import PartedObjective
+from eigentree.em.tree_fit import fit_tree
 from eigentree.exact.network import LatentNetwork
 
 if TYPE_CHECKING:
@@ -28,46 +25,44 @@ if TYPE_CHECKING:
     from eigentree.arrays import Codes, Floats, Integers
     from eigentree.counting.pairs import PairCounts
     from eigentree.data.columns import Columns
-    from eigentree.em.course import Course
     from eigentree.em.distinct import DistinctRows
-    from eigentree.em.entrants import Kind
-    from eigentree.em.parameters import ParameterLayout
+    from eigentree.em.init.trees import Kind
+    from eigentree.em.multistart import Multistart
+    from eigentree.em.optimize.objective import Objective
+    from eigentree.em.optimize.stopping import Stopping
     from eigentree.em.parted import Parts
+    from eigentree.em.tree_fit import TreeFit
 
 __all__ = [
     "FarRows",
     "Finish",
-    "LastCourse",
     "finish_rows_for",
+    "fit_large",
     "race_rows_for",
     "sampled_numbers",
-    "standings",
 ]
 
 FINISH_ROWS, FINISH_ROWS_PER_PARAMETER = 1_000_000, 1_000
-"""How many rows the last climb runs on unless told otherwise, and how many at least for each entry of the tables.
+"""How many rows the last run is on unless told otherwise, and how many at least for each entry of the tables.
 
 From p entries and n rows chance makes the log-likelihood per row wrong by p / 2n, here by no more than 1/2000 nat:
 far less than what models of hidden variables miss of real tables, or what their starts differ by.
 """
 
 RACE_ROWS, RACE_ROWS_PER_PARAMETER = 200_000, 50
-"""How many rows starts are raced on, and how many at least for each entry of the tables."""
+"""How many rows a multi-start has in memory, and how many at least for each entry of the tables."""
 
 RACE_CELLS = 2**26
-"""Most cells of rows that are raced on, which bounds memory."""
-
-SOFTENED = 1e-6
-"""The share that is made uniform when the winner goes on to more rows: what some rule out, others may show."""
+"""Most cells of these rows, which bounds memory."""
 
 
 def finish_rows_for(parameters: int) -> int:
-    """Return on how many rows the last climb runs, of tables with so many entries."""
+    """Return on how many rows the last run is, of tables with so many entries."""
     return max(FINISH_ROWS, FINISH_ROWS_PER_PARAMETER * parameters)
 
 
 def race_rows_for(parameters: int, columns: int) -> int:
-    """Return on how many rows starts are raced, for tables with so many entries."""
+    """Return on how many rows in memory a multi-start is, for tables with so many entries."""
     return min(max(RACE_ROWS, RACE_ROWS_PER_PARAMETER * parameters), max(1, RACE_CELLS // columns))
 
 
@@ -124,35 +119,8 @@ class FarRows(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class LastCourse:
-    """What the winner of a race climbs on at last: rows that are elsewhere.
-
-    Attributes
-    ----------
-    whole : Objective
-    count : int
-        How many rows it has.
-    pseudo_counts : float
-    validation : Objective, optional
-    """
-
-    whole: Objective
-    count: int
-    pseudo_counts: float
-    validation: Objective | None = None
-
-    @classmethod
-    def of(cls, race: Course, rows: FarRows, numbers: Integers | None) -> LastCourse:
-        """Return the course over all rows, or over those of some numbers, after a race on a few of them."""
-        count = rows.count if numbers is None else len(numbers)
-        expectation = Expectation.of(race.graph, race.gaps, count)
-        parts = rows.parts(expectation, numbers, race.threads)
-        whole = PartedProblem.of(expectation, parts, rows.margins, race.pseudo_counts, numbers)
-        return cls(whole, count, race.pseudo_counts, race.validation)
-
-
-class Finish(NamedTuple):
-    """Where the last climb of a fit runs.
+class Finish:
+    """Where the last run of a fit is: on rows that are not in memory.
 
     Attributes
     ----------
@@ -166,43 +134,49 @@ class Finish(NamedTuple):
     numbers: Integers | None
     stopping: Stopping
 
+    @property
+    def count(self) -> int:
+        """How many rows it runs on."""
+        return self.rows.count if self.numbers is None else len(self.numbers)
 
-def standings(
-    course: Course,
+    def objective(self, fit: TreeFit) -> PartedObjective:
+        """Return the objective of its rows, after a fit to some of them in memory."""
+        expectation = Expectation.of(fit.graph, fit.gaps, self.count)
+        parts = self.rows.parts(expectation, self.numbers, fit.threads)
+        return PartedObjective.of(expectation, parts, self.rows.margins, fit.pseudo_counts, self.numbers)
+
+
+def fit_large(
+    fit: TreeFit,
     finish: Finish | None,
-    init: LatentNetwork | Literal["race"] | Kind,
-    restarts: int,
+    init: LatentNetwork | Literal["multistart"] | Kind,
+    n_init: int,
     random: np.random.Generator,
-) -> Iterator[tuple[Course | LastCourse, Standing]]:
-    """Yield how a fit stands, again and again, until its last climb has arrived, and the course that it is on.
+) -> Iterator[tuple[Objective, Multistart]]:
+    """Yield the objective that a fit is on, and its state; its last run may be on rows that are not in memory.
 
     Parameters
     ----------
-    course : Course
-        Over all rows, or over a sample.
+    fit : TreeFit
+        Over a sample in memory.
     finish : Finish, optional
-        Where it ends, if that is elsewhere.
-    init, restarts, random
-        As `fitted` takes them. From a network a climb elsewhere starts at once.
+        Where it ends, if that is not in memory.
+    init, n_init, random
+        As `fit_tree` takes them. From a network the last run starts at once.
     """
-    standing: Standing | None = None
+    state: Multistart | None = None
     if finish is None or not isinstance(init, LatentNetwork):
-        for standing in fitted(course, init, restarts, random):
-            yield course, standing
+        for state in fit_tree(fit, init, n_init, random):
+            yield fit.whole, state
     if finish is None:
         return
-    last = LastCourse.of(course, finish.rows, finish.numbers)
-    start = _start(last.whole.layout, init, standing)
-    heats, absent = (standing.heats, standing.absent) if standing else ((), {})
-    most, accelerate = course.max_iter, course.accelerate
-    for climb in climbed(last.whole, start.parameters, finish.stopping, most, accelerate, last.validation):
-        yield last, Standing(start, heats, ((start.name, climb),), absent, len(climb.history) - 1)
-
-
-def _start(layout: ParameterLayout, init: object, race: Standing | None) -> Start:
-    """Return where the last climb starts: from what was given, or from where a race has led to."""
+    whole = finish.objective(fit)
     if isinstance(init, LatentNetwork):
-        return Start("given", layout.vector(init))
-    assert race is not None
-    name, best = max(race.climbs, key=lambda end: end[1].score)
-    return Start(name, softened(layout, best.parameters, SOFTENED))
+        name, start = "given", whole.layout.vector(init)
+    else:
+        assert state is not None
+        name, start = state.best[0], whole.layout.mixed(state.best[1].parameters, MIXED)
+    sample = Sample(whole, finish.count, whole.layout.free_count / 2.0)
+    how = (finish.stopping, fit.max_iter, fit.accelerate, fit.validation)
+    for last in run_each(sample, [Candidate(name, lambda: start)], *how, before=state):
+        yield whole, last

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.arrays import Codes, Floats
-    from eigentree.em.expectation import Expectation, ExpectedCounts
+    from eigentree.em.expectation import Expectation
+    from eigentree.em.optimize.objective import ExpectedCounts
 
 __all__ = ["STRETCH", "LeafFile"]
 

@@ -1,4 +1,4 @@
-"""All tables of the networks on one graph as one vector: what a climb moves in."""
+"""All tables of the networks on one graph as one vector of distributions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eigentree.em.optimize.objective import SimplexVector
 from eigentree.engine.tables import learnable_tables, table_axes
 from eigentree.errors import NetworkError
 from eigentree.exact.network import LatentNetwork
@@ -24,7 +25,7 @@ __all__ = ["ParameterLayout"]
 
 
 @dataclass(frozen=True, eq=False)
-class ParameterLayout:
+class ParameterLayout(SimplexVector):
     """Where each parameter of each table of a graph stands in one vector.
 
     Attributes
@@ -79,11 +80,6 @@ class ParameterLayout:
         parts = [np.full(math.prod(self.shapes[key]), key in useful) for key in self.axes]
         return np.concatenate(parts)
 
-    @property
-    def learned_count(self) -> int:
-        """How many parameters that are."""
-        return int(self.learned.sum())
-
     def vector(self, network: LatentNetwork) -> Floats:
         """Return the parameters of a network.
 
@@ -101,28 +97,14 @@ class ParameterLayout:
 
     def network(self, parameters: Floats) -> LatentNetwork:
         """Return the network that has these parameters."""
-        tables = {
+        return LatentNetwork(self.graph, self.tables(parameters))
+
+    def tables(self, parameters: Floats) -> dict[TableKey, Floats]:
+        """Return the tables of a vector of parameters, as views of it."""
+        return {
             key: parameters[start : start + math.prod(self.shapes[key])].reshape(self.shapes[key])
             for key, start in self.starts.items()
         }
-        return LatentNetwork(self.graph, tables)
-
-    def normalised(self, counts: Floats, fallback: Floats) -> Floats:
-        """Return relative frequencies, and the fallback's distribution where there are no counts."""
-        totals = self.totals(counts)
-        if (totals > 0).all():
-            return np.asarray(counts / totals)
-        frequencies: Floats = np.divide(counts, totals, out=fallback.copy(), where=totals > 0)
-        return frequencies
-
-    def totals(self, counts: Floats) -> Floats:
-        """Return, for each parameter, what the counts of its distribution add up to (along the last axis)."""
-        return np.repeat(np.add.reduceat(counts, self._first, axis=-1), self.lengths, axis=-1)
-
-    @cached_property
-    def _first(self) -> Integers:
-        """Where each distribution starts."""
-        return np.cumsum(self.lengths) - self.lengths
 
 
 def _layout(graph: LatentGraph) -> ParameterLayout:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from eigentree.em.climbing import Objective
+from eigentree.em.optimize.objective import Objective
 from eigentree.em.prior import spread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eigentree.arrays import Floats, Integers
-    from eigentree.em.expectation import Expectation, ExpectedCounts
+    from eigentree.em.expectation import Expectation
+    from eigentree.em.optimize.objective import ExpectedCounts
+    from eigentree.em.parameters import ParameterLayout
 
-__all__ = ["PartedProblem", "Parts"]
+__all__ = ["PartedObjective", "Parts"]
 
 
 class Parts(Protocol):
@@ -35,7 +37,7 @@ class Parts(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class PartedProblem(Objective):
+class PartedObjective(Objective):
     """The objective of rows that are elsewhere.
 
     Attributes
@@ -60,9 +62,14 @@ class PartedProblem(Objective):
         margins: Mapping[str, Floats],
         pseudo_counts: float,
         numbers: Integers | None = None,
-    ) -> PartedProblem:
+    ) -> PartedObjective:
         """Return the problem of some parts, given how often each code of each column occurs in all of them."""
         return cls(expectation, parts, spread(expectation.layout, margins, pseudo_counts), numbers)
+
+    @property
+    def layout(self) -> ParameterLayout:
+        """Where each parameter stands."""
+        return self.expectation.layout
 
     @property
     def weight(self) -> float:

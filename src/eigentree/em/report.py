@@ -10,8 +10,8 @@ from eigentree.markup.html import behind, element, facts_list, number, scrolling
 from eigentree.markup.style import fragment
 
 if TYPE_CHECKING:
-    from eigentree.em.outcome import StartOutcome
     from eigentree.em.sizes import SizeSearch
+    from eigentree.em.start_report import StartReport
 
 __all__ = ["EMReport"]
 
@@ -37,7 +37,7 @@ class EMReport:
         The mean log probability of validation rows after each step; empty if there were none.
     unit : {"row", "step"}
         What was learned from: rows, or steps of sequences.
-    start : StartOutcome or None
+    start : StartReport or None
         Which start won; online EM has one only.
     search : SizeSearch or None
         Which sizes were tried, where the data chose one.
@@ -61,7 +61,7 @@ class EMReport:
     history: tuple[float, ...]
     validation_history: tuple[float, ...] = ()
     unit: Literal["row", "step"] = "row"
-    start: StartOutcome | None = None
+    start: StartReport | None = None
     search: SizeSearch | None = None
     pseudo_counts: float | None = None
     rows: int | None = None

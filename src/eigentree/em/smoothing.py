@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from eigentree.em.climbing import Stopping, climbed
-from eigentree.em.course import part_of
-from eigentree.em.fitting import fitted
-from eigentree.em.frozen import softened
+from eigentree.em.optimize.run import em_run
+from eigentree.em.optimize.stopping import Stopping
+from eigentree.em.tree_fit import fit_tree
 from eigentree.progress import shown_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from eigentree.arrays import Floats
-    from eigentree.em.course import Course
     from eigentree.em.distinct import DistinctRows
-    from eigentree.em.entrants import Kind
+    from eigentree.em.init.trees import Kind
+    from eigentree.em.tree_fit import TreeFit
     from eigentree.exact.network import LatentNetwork
 
 __all__ = ["FEW_PSEUDO_COUNTS", "chosen_pseudo_counts"]
@@ -65,8 +64,8 @@ SOFTENED = 1e-4
 
 
 def chosen_pseudo_counts(
-    course: Course,
-    init: LatentNetwork | Literal["race"] | Kind,
+    fit: TreeFit,
+    init: LatentNetwork | Literal["multistart"] | Kind,
     random: np.random.Generator,
     verbose: int = 0,
     rows: float | None = None,
@@ -78,8 +77,8 @@ def chosen_pseudo_counts(
 
     Parameters
     ----------
-    course : Course
-    init : LatentNetwork, "race" or the name of a kind of start
+    fit : TreeFit
+    init : LatentNetwork, "multistart" or the name of an initialiser
         Where that fit starts; for a race, from a mixture.
     random : Generator
         Deals out the rows, and draws starts.
@@ -88,18 +87,18 @@ def chosen_pseudo_counts(
     rows : float, optional
         How many rows there are, where the course has but a sample of them.
     """
-    rows = float(course.rows.weights.sum()) if rows is None else rows
-    if not FEWEST_ROWS <= rows <= ROWS_PER_PARAMETER * course.whole.layout.learned_count:
+    rows = float(fit.rows.weights.sum()) if rows is None else rows
+    if not FEWEST_ROWS <= rows <= ROWS_PER_PARAMETER * fit.whole.layout.learned_count:
         return FEW_PSEUDO_COUNTS
-    some = course.rows.by_name(course.graph.observed)
+    some = fit.rows.by_name(fit.graph.observed)
     # A prior is a matter of the tables and not of how many rows there are: some tell it, and cost less.
     if len(some.weights) > MOST_ROWS:
-        some = part_of(some, MOST_ROWS, random).rows
+        some = some.sampled(MOST_ROWS, random)[0]
     parts = some.dealt(np.full(FOLDS, 1.0 / FOLDS), random)[: FOLDS if rows <= FEW_ROWS else 1]
     with shown_progress(verbose, "pseudo-counts", len(parts) * (1 + len(STRENGTHS)) * STEPS) as report:
         steps = itertools.count(1)
         trials = [
-            _tried(course, some, part, init, random, lambda objective: report(next(steps), objective))
+            _tried(fit, some, part, init, random, lambda objective: report(next(steps), objective))
             for part in parts
         ]
     known = [trial for trial in trials if trial is not None]
@@ -113,10 +112,10 @@ def chosen_pseudo_counts(
 
 
 def _tried(
-    course: Course,
+    fit: TreeFit,
     rows: DistinctRows,
     part: Floats,
-    init: LatentNetwork | Literal["race"] | Kind,
+    init: LatentNetwork | Literal["multistart"] | Kind,
     random: np.random.Generator,
     report: Callable[[float], None],
 ) -> tuple[DistinctRows, list[Floats]] | None:
@@ -127,16 +126,16 @@ def _tried(
     rest, held = rows.weighing(rows.weights - part), rows.weighing(part)
     if not len(rest.weights) or not len(held.weights):
         return None
-    learning = replace(course, rows=rest, pseudo_counts=FEW_PSEUDO_COUNTS, max_iter=STEPS, validation=None)
+    learning = replace(fit, rows=rest, pseudo_counts=FEW_PSEUDO_COUNTS, max_iter=STEPS, validation=None)
     # A whole race would cost more than the rest of the fit; for a prior one good start is enough.
-    for standing in fitted(learning, "mixture" if init == "race" else init, 1, random):
-        report(standing.objective)
-    here = max((climb for _, climb in standing.climbs), key=lambda climb: climb.score).parameters
+    for state in fit_tree(learning, "mixture" if init == "multistart" else init, 1, random):
+        report(state.objective)
+    here = state.best[1].parameters
     scores = []
     for strength in STRENGTHS:
-        problem = replace(learning, pseudo_counts=strength).problem(rest, course.threads)
-        here = softened(problem.layout, here, SOFTENED)
-        for climb in climbed(problem, here, Stopping("gain", GOOD_ENOUGH), STEPS, accelerate=True):
+        problem = replace(learning, pseudo_counts=strength).objective(rest)
+        here = problem.layout.mixed(here, SOFTENED)
+        for climb in em_run(problem, here, Stopping("gain", GOOD_ENOUGH), STEPS, accelerate=True):
             here = climb.here.parameters
             report(climb.here.objective)
         scores.append(problem.layout.network(here).model.score(held.codes)[0])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, get_args
 
 from eigentree.data.documents import Section, UnknownEntryError, number, plain, texts, whole
-from eigentree.em.online import Learner
-from eigentree.em.outcome import StartOutcome
+from eigentree.em.multistart import Rung
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.sizes import Kind, Size, SizeSearch, Trial
-from eigentree.em.standing import Heat
+from eigentree.em.start_report import StartReport
+from eigentree.em.stepwise import Learner
 from eigentree.errors import FileError, quoted
 from eigentree.structures.elimination import check_families
 
@@ -33,21 +33,21 @@ SUM_ROUNDING = 1e-9
 WHOLES = ("batch_size", "threads", "batches", "rows")
 
 
-def outcome_content(outcome: StartOutcome) -> dict[str, Any]:
+def outcome_content(outcome: StartReport) -> dict[str, Any]:
     """Return the document of the start that won."""
     return {
         "name": outcome.name,
         "objective": plain(outcome.objective, "an objective"),
         "lead": plain(outcome.lead, "a lead"),
         "heats": [
-            [heat.rows, heat.steps, [[name, plain(end, "an objective")] for name, end in heat.standings]]
-            for heat in outcome.heats
+            [rung.rows, rung.iterations, [[name, plain(end, "an objective")] for name, end in rung.objectives]]
+            for rung in outcome.rungs
         ],
         "absent": [list(pair) for pair in outcome.absent],
     }
 
 
-def read_outcome(content: Any) -> StartOutcome:
+def read_outcome(content: Any) -> StartReport:
     """Return the start that won, of a document.
 
     Raises
@@ -59,7 +59,7 @@ def read_outcome(content: Any) -> StartOutcome:
     absent = [texts(pair, entry.at("absent")) for pair in entry.items("absent")]
     if any(len(pair) != 2 for pair in absent):
         raise FileError("an absent start has a name and a reason")
-    return StartOutcome(
+    return StartReport(
         entry.text("name"),
         entry.number("objective"),
         entry.number("lead"),
@@ -68,7 +68,7 @@ def read_outcome(content: Any) -> StartOutcome:
     )
 
 
-def _heat(content: Any) -> Heat:
+def _heat(content: Any) -> Rung:
     if type(content) is not list or len(content) != 3 or type(content[2]) is not list:
         raise FileError("a heat has rows, steps and standings")
     rows, steps, lines = content
@@ -77,7 +77,7 @@ def _heat(content: Any) -> Heat:
         if type(line) is not list or len(line) != 2 or type(line[0]) is not str:
             raise FileError("a standing of a heat is a name and an objective")
         standings.append((line[0], number(line[1], "an objective")))
-    return Heat(whole(rows, "the rows of a heat"), whole(steps, "the steps of a heat"), tuple(standings))
+    return Rung(whole(rows, "the rows of a heat"), whole(steps, "the steps of a heat"), tuple(standings))
 
 
 def search_content(search: SizeSearch) -> dict[str, Any]:
@@ -160,13 +160,13 @@ def read_learner(reader: Reader, content: Any) -> Learner:
     learner = Learner(
         graph,
         stepsize,
+        reader.floats("parameters", size),
+        reader.floats("average", size),
+        batches,
         batch_size,
         pseudo_counts,
         threads,
-        reader.floats("parameters", size),
-        reader.floats("average", size),
         frozenset(entry.texts("missing")),
-        batches,
         rows,
     )
     if not 0.5 < stepsize <= 1 or not 0 <= pseudo_counts < float("inf") or min(batch_size, threads) < 1:

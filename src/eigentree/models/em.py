@@ -16,21 +16,29 @@ from eigentree.counting.resolving import resolved_rows
 from eigentree.data.looked import any_rows_and_columns
 from eigentree.data.rows import Rows
 from eigentree.data.streamed import Encoded
-from eigentree.em.climbing import USUAL_TOLERANCES, Problem, Stopping
-from eigentree.em.course import Course
 from eigentree.em.distinct import DistinctRows, columns_with_gaps
-from eigentree.em.entrants import KINDS
-from eigentree.em.large import Finish, LastCourse, standings
-from eigentree.em.outcome import StartOutcome
+from eigentree.em.holdout import Fold, check_split, folds_of, held_out
+from eigentree.em.init.trees import KINDS
+from eigentree.em.large import Finish, fit_large
+from eigentree.em.optimize.stopping import USUAL_TOLERANCES, Stopping
 from eigentree.em.parameters import ParameterLayout
-from eigentree.em.searching import Fold, Ground, folds_of, searched
-from eigentree.em.settling import settled
+from eigentree.em.size_search import SizeProblem, average, search
 from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, chosen_pseudo_counts
-from eigentree.errors import DataError, NetworkError, ParameterError, quoted
+from eigentree.em.start_report import StartReport
+from eigentree.em.tree_fit import TreeFit
+from eigentree.em.tree_objective import TreeObjective
+from eigentree.errors import ParameterError, quoted
 from eigentree.exact.network import LatentNetwork
 from eigentree.models.near_rows import check_finish_rows, far_rows, near_rows, searched_rows, some_of
 from eigentree.models.parameters import learns
-from eigentree.models.steps_face import StepsFace, checked_init, encoded, warn_interrupted
+from eigentree.models.steps_face import (
+    StepsFace,
+    checked_init,
+    encoded,
+    present_init,
+    warn_interrupted,
+    warn_not_converged,
+)
 from eigentree.progress import shown_progress, shown_search
 from eigentree.structures.learned_templates import open_template
 
@@ -41,12 +49,13 @@ if TYPE_CHECKING:
     from eigentree.checks import Seed
     from eigentree.data.columns import Columns
     from eigentree.data.states import Categories, NumericRule, UnknownRule
-    from eigentree.em.climbing import Rule
-    from eigentree.em.entrants import Kind
+    from eigentree.em.init.trees import Kind
     from eigentree.em.large import FarRows
-    from eigentree.em.searching import Searched
+    from eigentree.em.multistart import Multistart
+    from eigentree.em.optimize.objective import Objective
+    from eigentree.em.optimize.stopping import Rule
+    from eigentree.em.size_search import SearchState
     from eigentree.em.sizes import SizeSearch
-    from eigentree.em.standing import Standing
     from eigentree.structures.graph import LatentGraph
     from eigentree.structures.learned_templates import HiddenChowLiu
     from eigentree.structures.templates import Template
@@ -122,7 +131,7 @@ class EMJunctionTree(StepsFace):
     tables_ : dict of LabeledTable
         The same with names; `n_parameters_` is how many of their entries are free.
     graph_ : LatentGraph
-    start_ : StartOutcome
+    start_ : StartReport
         Which start won, by how much, and what was raced.
     pseudo_counts_ : float
         The pseudo-counts that were used.
@@ -167,7 +176,7 @@ class EMJunctionTree(StepsFace):
 
     _pseudo_count_rules = ("auto",)
 
-    start_: StartOutcome
+    start_: StartReport
     pseudo_counts_: float
     validation_history_: Floats
     objectives_: Floats
@@ -181,7 +190,7 @@ class EMJunctionTree(StepsFace):
         tol: float | None = None,
         max_iter: int = 1000,
         *,
-        init: LatentNetwork | Literal["race"] | Kind = "race",
+        init: LatentNetwork | Literal["multistart"] | Kind = "multistart",
         stopping: Rule = "gain",
         pseudo_counts: float | Literal["auto"] = "auto",
         accelerate: bool = True,
@@ -277,31 +286,33 @@ class EMJunctionTree(StepsFace):
         finish: Finish | None = None,
     ) -> Self:
         """Return the estimator after a fit to rows, or after a race on them that is finished elsewhere."""
-        course = self._course(graph, columns, rows, sample_weight, validation, random)
+        fit = self._tree_fit(graph, columns, rows, sample_weight, validation, random)
         if finish is not None:
-            gaps = course.gaps | finish.rows.gaps()
-            usual = Stopping.usual(self.stopping, course.rows, ParameterLayout.of(graph).learned_count)
-            course = replace(course, gaps=gaps, stopping=usual)
-        init = checked_init(self.init, graph) if isinstance(self.init, LatentNetwork) else self.init
+            usual = Stopping.usual(self.stopping, fit.rows, ParameterLayout.of(graph).learned_count)
+            fit = replace(fit, gaps=fit.gaps | finish.rows.gaps(), stopping=usual)
+        init = checked_init(self.init, graph) if isinstance(self.init, LatentNetwork) else present_init(self.init)
         most = self.max_iter * (self.n_init if init == "random" else 1)
         # Draws of their own, made in any case, so that the same number given leads to the same fit.
         (draws,) = random.spawn(1)
         if self.pseudo_counts == "auto":
             total = finish.rows.count if finish else None
-            course = replace(course, pseudo_counts=chosen_pseudo_counts(course, init, draws, self.verbose, total))
-        last: tuple[Course | LastCourse, Standing] | None = None
+            fit = replace(fit, pseudo_counts=chosen_pseudo_counts(fit, init, draws, self.verbose, total))
+        last: tuple[Objective, Multistart] | None = None
         try:
             with shown_progress(self.verbose, "EM", most) as report:
-                for last in standings(course, finish, init, self.n_init, random):
-                    report(last[1].steps, last[1].objective)
-                assert last is not None
-                report(most, last[1].objective)
+                for last in fit_large(fit, finish, init, self.n_init, random):
+                    report(last[1].iterations, last[1].objective)
         except KeyboardInterrupt:
             if last is None:
                 raise
             last = (last[0], last[1].rescued(last[0]))
-            warn_interrupted(f"{last[1].steps} steps on all rows")
-        return self._published(*last, columns, last[0].count if isinstance(last[0], LastCourse) else count)
+            warn_interrupted(f"{last[1].iterations} iterations on all rows")
+        else:
+            assert last is not None
+            warn_not_converged(last[1].best[1].converged, self.max_iter)
+        objective, state = last
+        finished = finish.count if finish is not None and objective is not fit.whole else count
+        return self._published(fit, objective.weight, state, columns, finished)
 
     def _fit_sizes(
         self,
@@ -311,7 +322,7 @@ class EMJunctionTree(StepsFace):
         validation: ArrayLike | Any | None,
     ) -> Self:
         """Return the estimator after a search over the sizes of a learned tree."""
-        if self.init != "race":
+        if present_init(self.init) != "multistart":
             raise ParameterError(
                 f"structure={quoted(self.structure)} searches for a size and starts of its own; leave init out"
             )
@@ -325,11 +336,11 @@ class EMJunctionTree(StepsFace):
         else:
             count = found.count
         ground = self._ground(template, found, columns, sample_weight, validation, random, pairs)
-        standing: Searched | None = None
+        standing: SearchState | None = None
         converged = True
         try:
             with shown_search(self.verbose) as report:
-                for standing in searched(ground, random):
+                for standing in search(ground, random):
                     report(standing)
         except KeyboardInterrupt:
             if standing is None or not standing.members:
@@ -337,20 +348,20 @@ class EMJunctionTree(StepsFace):
             converged = False
             warn_interrupted(f"the search over sizes, at {standing.size}")
         assert standing is not None
-        network, search, pseudo_counts = settled(standing, ground)
+        network, sizes = average(ground, standing)
         network, (trial, fits) = self._in_order(network).with_columns(columns), standing.best
         return self._become(
             {
                 "model_": network.model,
                 "columns_": columns,
                 "network_": network,
-                "pseudo_counts_": pseudo_counts,
-                "search_": search,
-                "start_": StartOutcome(trial.start, trial.log_likelihood, math.nan),
-                "history_": np.array(fits[0].ascent.history),
-                "validation_history_": np.array(fits[0].ascent.validation),
+                "pseudo_counts_": ground.pseudo_counts,
+                "search_": sizes,
+                "start_": StartReport(trial.start, trial.log_likelihood, math.nan),
+                "history_": np.array(fits[0].history),
+                "validation_history_": np.array(fits[0].validation),
                 "objectives_": np.array([fit.log_likelihood for member in standing.members for fit in member.fits]),
-                "n_iter_": len(fits[0].ascent.history),
+                "n_iter_": len(fits[0].history),
                 "converged_": converged,
                 "finish_rows_": count,
             }
@@ -365,7 +376,7 @@ class EMJunctionTree(StepsFace):
         validation: ArrayLike | Any | None,
         random: np.random.Generator,
         every: PairCounts | None = None,
-    ) -> Ground:
+    ) -> SizeProblem:
         """Return what sizes are tried on: the tree that rows tell, and who learns from which of them."""
         known = DistinctRows.of(*encoded(rows, columns, sample_weight)).by_name(columns.names)
         hidden_states, trees = (
@@ -383,37 +394,36 @@ class EMJunctionTree(StepsFace):
             pairs = every if validation is not None else every - _pairs(columns, folds[0].validation)
         tree = cache(partial(template.candidate, pairs))
         parts = [part for fold in folds for part in fold]
-        return Ground(
+        return SizeProblem(
             tree=tree,
             folds=folds,
             gaps=frozenset().union(*(columns_with_gaps(part.codes, tree(1)) for part in parts)),
             pseudo_counts=self._few_pseudo_counts,
-            has_fewer=isinstance(self.pseudo_counts, str),
             whole=known if validation is None and len(folds) == 1 else None,
             threads=self.n_jobs,
             hidden_states=hidden_states,
             trees=trees,
             most_states=template.most_states,
-            members=self.n_init,
+            fits=self.n_init,
         )
 
     def _published(
-        self, course: Course | LastCourse, standing: Standing, columns: Columns, finish_rows: int
+        self, fit: TreeFit, weight: float, state: Multistart, columns: Columns, finish_rows: int
     ) -> Self:
-        best = max((climb for _, climb in standing.climbs), key=lambda climb: climb.score)
-        network = self._in_order(course.whole.layout.network(best.parameters)).with_columns(columns)
-        held = course.validation.weight if course.validation else 1.0
+        best = state.best[1]
+        network = self._in_order(fit.whole.layout.network(best.parameters)).with_columns(columns)
+        held = fit.validation.weight if fit.validation else 1.0
         return self._become(
             {
                 "model_": network.model,
                 "columns_": columns,
                 "network_": network,
-                "pseudo_counts_": course.pseudo_counts,
-                "start_": StartOutcome.of(standing, course.whole.weight),
+                "pseudo_counts_": fit.pseudo_counts,
+                "start_": StartReport.of(state, weight),
                 "history_": np.array(best.history),
                 "validation_history_": np.array(best.validation) / held,
-                "objectives_": np.array([climb.history[-1] for _, climb in standing.climbs]),
-                "n_iter_": len(best.history) - 1,
+                "objectives_": np.array([run.objective for _, run in state.runs]),
+                "n_iter_": best.iterations,
                 "converged_": best.converged,
                 "finish_rows_": finish_rows,
             }
@@ -425,7 +435,7 @@ class EMJunctionTree(StepsFace):
         flag("accelerate", self.accelerate)
         one_of("stopping", self.stopping, tuple(USUAL_TOLERANCES))
         if not isinstance(self.init, LatentNetwork):
-            one_of("init", self.init, ("race", *KINDS), NetworkError)
+            one_of("init", present_init(self.init), ("multistart", *KINDS))
         if not finite_number("validation_fraction", self.validation_fraction, 0.0) < 1:
             raise ParameterError(f"validation_fraction is less than 1, not {quoted(self.validation_fraction)}")
         if validation is not None and self.validation_fraction:
@@ -435,7 +445,7 @@ class EMJunctionTree(StepsFace):
         check_finish_rows(self.finish_rows)
         self._check_shared()
 
-    def _course(
+    def _tree_fit(
         self,
         graph: LatentGraph,
         columns: Columns,
@@ -443,20 +453,20 @@ class EMJunctionTree(StepsFace):
         sample_weight: ArrayLike | None,
         validation: ArrayLike | Any | None,
         random: np.random.Generator,
-    ) -> Course:
+    ) -> TreeFit:
         """Return the rows to climb on, with those to validate by, and how to climb."""
         codes, states, weights = encoded(X, columns, sample_weight)
         weights, held = self._held_out(codes, columns, weights, validation, random)
         rows = DistinctRows.of(codes, states, weights)
         gaps = columns_with_gaps(rows.codes, graph)
         pseudo_counts = self._few_pseudo_counts
-        checked: Problem | None = None
+        checked: TreeObjective | None = None
         if held is not None:
             gaps |= columns_with_gaps(held.codes, graph)
-            checked = Problem.of(graph, held, gaps, 0.0, self.n_jobs)
+            checked = TreeObjective.of(graph, held, gaps, 0.0, self.n_jobs)
         parameters = ParameterLayout.of(graph).learned_count
         stopping = self._stopping(len(rows.weights), float(rows.weights.sum()), parameters)
-        return Course(
+        return TreeFit(
             graph, rows, gaps, pseudo_counts, stopping, self.max_iter, self.accelerate, self.n_jobs, checked
         )
 
@@ -484,16 +494,9 @@ class EMJunctionTree(StepsFace):
         share = self.validation_fraction
         if not share:
             return weights, None
-        order = random.permutation(len(codes))
-        kept, out = np.split(order, [len(codes) - round(share * len(codes))])
-        if not weights[kept].any() or not weights[out].any():
-            raise DataError(
-                f"validation_fraction={share!r} of {len(codes)} rows leaves none to learn from, or none to "
-                f"validate by; give more rows or another share"
-            )
-        learned = weights.copy()
-        learned[out] = 0.0
-        return learned, DistinctRows.of(codes[out], columns.states, weights[out])
+        held = held_out(weights, share, random)
+        check_split(float((weights - held).sum()), float(held.sum()), share, len(codes))
+        return weights - held, DistinctRows.of(codes, columns.states, held)
 
 
 def _pairs(columns: Columns, rows: DistinctRows) -> PairCounts:

@@ -21,12 +21,12 @@ from eigentree.checks import (
 from eigentree.data.sequences import Sequences
 from eigentree.data.states import check_rules
 from eigentree.data.weights import positive_weights, warn_of_few
-from eigentree.em.chain_racing import ChainCourse, ChainStanding, chain_climbs
-from eigentree.em.chain_starts import KINDS
-from eigentree.em.chains import ChainLayout, ChainProblem
-from eigentree.em.climbing import USUAL_TOLERANCES, Stopping
-from eigentree.em.outcome import StartOutcome
+from eigentree.em.chain_fit import ChainFit, fit_chain
+from eigentree.em.chains import ChainLayout, ChainObjective
+from eigentree.em.init.chains import KINDS
+from eigentree.em.optimize.stopping import USUAL_TOLERANCES, Stopping
 from eigentree.em.report import EMReport
+from eigentree.em.start_report import StartReport
 from eigentree.engine.parallel_chains import apart
 from eigentree.engine.sequence_passes import SequencePass
 from eigentree.engine.symbols import Symbols
@@ -34,6 +34,7 @@ from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
 from eigentree.exact.chain import Chain
 from eigentree.models.parameters import learns
 from eigentree.models.sequence_face import HiddenSequenceFace
+from eigentree.models.steps_face import present_init, warn_interrupted, warn_not_converged
 from eigentree.notices import notice
 from eigentree.progress import shown_progress
 
@@ -46,8 +47,9 @@ if TYPE_CHECKING:
     from eigentree.checks import Seed
     from eigentree.data.columns import Columns
     from eigentree.data.states import Categories, NumericRule, UnknownRule
-    from eigentree.em.chain_starts import ChainKind
-    from eigentree.em.climbing import Rule
+    from eigentree.em.init.chains import ChainKind
+    from eigentree.em.multistart import Multistart
+    from eigentree.em.optimize.stopping import Rule
 
 __all__ = ["EMHMM", "HMM"]
 
@@ -122,7 +124,7 @@ class EMHMM(HiddenSequenceFace):
         "start", "transitions" and "emissions", with names. States are numbered by size, the largest first, unless
         `transitions`, `start` or `init` give them an order; chains stand in the order of `hidden_states`.
     n_parameters_ : int
-    start_ : StartOutcome
+    start_ : StartReport
         Which start won, by how much per step, and what was raced.
     history_ : array
         The objective of the best climb, start included; it never decreases.
@@ -146,7 +148,7 @@ class EMHMM(HiddenSequenceFace):
     True
     """
 
-    start_: StartOutcome
+    start_: StartReport
     history_: Floats
     validation_history_: Floats
     objectives_: Floats
@@ -161,7 +163,7 @@ class EMHMM(HiddenSequenceFace):
         tol: float | None = None,
         max_iter: int = 1000,
         *,
-        init: Literal["race"] | ChainKind | Mapping[str, Any] = "race",
+        init: Literal["multistart"] | ChainKind | Mapping[str, Any] = "multistart",
         transitions: Literal["full", "left-to-right"] | ArrayLike = "full",
         start: ArrayLike | None = None,
         sticky: float = 0.0,
@@ -242,19 +244,22 @@ class EMHMM(HiddenSequenceFace):
             )
         layout = self._layout(sequences.columns)
         random = generator(self.random_state)
-        course = self._course(sequences, weights, layout, random)
-        init = self.init if isinstance(self.init, str) else self._given(course.problem)
-        standing: ChainStanding | None = None
+        fit = self._chain_fit(sequences, weights, layout, random)
+        init = present_init(self.init) if isinstance(self.init, str) else self._given(fit.whole)
+        state: Multistart | None = None
         try:
             with shown_progress(self.verbose, "EM", self.max_iter * self.n_init) as report:
-                for standing in chain_climbs(course, init, self.n_init, random):
-                    report(standing.steps, standing.best[1].history[-1])
+                for state in fit_chain(fit, init, self.n_init, random):
+                    report(state.iterations, state.objective)
         except KeyboardInterrupt:
-            if standing is None:
+            if state is None:
                 raise
-            notice(f"the fit was interrupted in {standing.steps} steps on all sequences; the best so far is kept")
-        assert standing is not None
-        return self._published(course, standing, sequences)
+            state = state.rescued(fit.whole)
+            warn_interrupted(f"{state.iterations} iterations on all sequences")
+        else:
+            assert state is not None
+            warn_not_converged(state.best[1].converged, self.max_iter)
+        return self._published(fit, state, sequences)
 
     @property
     def report_(self) -> EMReport:
@@ -270,30 +275,25 @@ class EMHMM(HiddenSequenceFace):
             start=self.start_,
         )
 
-    def _published(self, course: ChainCourse, standing: ChainStanding, sequences: Sequences) -> Self:
-        name, best = standing.best
-        layout = course.problem.layout
+    def _published(self, fit: ChainFit, state: Multistart, sequences: Sequences) -> Self:
+        best = state.best[1]
+        layout = fit.whole.layout
         chain = Chain.of(sequences.columns, *layout.parts(best.parameters))
         if self._free:
-            used = _used(course.problem.walk.counts(chain.links, chain.emissions).links)
+            used = _used(fit.whole.walk.counts(chain.links, chain.emissions).links)
             chain = chain.permuted([np.argsort(-own, kind="stable") for own in apart(used, chain.sizes)])
-        weight = course.problem.weight
-        others = sorted((climb.score for _, climb in standing.climbs), reverse=True)
-        lead = (others[0] - others[1]) / weight if len(others) > 1 else math.nan
-        held = course.validation.weight if course.validation else 1.0
+        held = fit.validation.weight if fit.validation else 1.0
         return self._become(
             {
                 "model_": chain,
                 "columns_": sequences.columns,
                 "form_": sequences.form,
-                "n_parameters_": layout.n_parameters,
-                "start_": StartOutcome(
-                    name, best.history[-1] / weight, lead, standing.heats, standing.absent, "step"
-                ),
+                "n_parameters_": layout.free_count,
+                "start_": StartReport.of(state, fit.whole.weight, "step"),
                 "history_": np.array(best.history),
                 "validation_history_": np.array(best.validation) / held,
-                "objectives_": np.array([climb.history[-1] for _, climb in standing.climbs]),
-                "n_iter_": len(best.history) - 1,
+                "objectives_": np.array([run.objective for _, run in state.runs]),
+                "n_iter_": best.iterations,
                 "converged_": best.converged,
             }
         )
@@ -304,13 +304,13 @@ class EMHMM(HiddenSequenceFace):
         full = isinstance(self.transitions, str) and self.transitions == "full"
         return full and self.start is None and isinstance(self.init, str)
 
-    def _course(
+    def _chain_fit(
         self, sequences: Sequences, weights: Floats, layout: ChainLayout, random: np.random.Generator
-    ) -> ChainCourse:
+    ) -> ChainFit:
         symbols = Symbols.of(sequences.codes, sequences.columns.states)
         if not weights @ sequences.lengths > 0:
             raise DataError("no sequence that counts has a step; there is nothing to learn from")
-        validation: ChainProblem | None = None
+        validation: ChainObjective | None = None
         learned = weights
         if self.validation_fraction:
             order = random.permutation(sequences.count)
@@ -324,14 +324,14 @@ class EMHMM(HiddenSequenceFace):
                     f"to learn from, or none to validate by; give more sequences or another share"
                 )
             walk = SequencePass.of_distinct(symbols, sequences.starts, held, self.n_jobs)
-            validation = ChainProblem(layout, walk, layout.prior(0.0, 0.0))
+            validation = ChainObjective(layout, walk, layout.prior(0.0, 0.0))
         walk = SequencePass.of_distinct(symbols, sequences.starts, learned, self.n_jobs)
-        problem = ChainProblem(layout, walk, layout.prior(float(self.pseudo_counts), float(self.sticky)))
+        problem = ChainObjective(layout, walk, layout.prior(float(self.pseudo_counts), float(self.sticky)))
         tol = self.tol
         if tol is None:
             tol = GAIN_TOLERANCE if self.stopping == "gain" else USUAL_TOLERANCES["paper"]
         stopping = Stopping(self.stopping, float(tol))
-        return ChainCourse(problem, stopping, self.max_iter, self.accelerate, validation)
+        return ChainFit(problem, stopping, self.max_iter, self.accelerate, validation)
 
     def _layout(self, columns: Columns) -> ChainLayout:
         sizes = self._sizes()
@@ -361,7 +361,7 @@ class EMHMM(HiddenSequenceFace):
         given = _of_each("transitions", self.transitions, len(sizes))
         return tuple(_may_follow(own, size) for own, size in zip(given, sizes, strict=True))
 
-    def _given(self, problem: ChainProblem) -> Floats:
+    def _given(self, problem: ChainObjective) -> Floats:
         """Return the parameters of tables that the user gave to start from."""
         layout = problem.layout
         given = self.init
@@ -370,8 +370,8 @@ class EMHMM(HiddenSequenceFace):
             odd = next((key for key in given if key not in keys), None) if isinstance(given, Mapping) else None
             hint = did_you_mean(odd, keys) if odd is not None else ""
             raise ParameterError(
-                f"init is 'race', {', '.join(map(repr, KINDS))}, or a mapping with 'start', 'transitions' and "
-                f"'emissions', not {quoted(given)}{hint}"
+                f"init is 'multistart', {', '.join(map(repr, KINDS))}, or a mapping with 'start', 'transitions' "
+                f"and 'emissions', not {quoted(given)}{hint}"
             )
         several = len(layout.sizes)
         firsts = _of_each("init['start']", given["start"], several)
@@ -414,10 +414,10 @@ class EMHMM(HiddenSequenceFace):
         flag("accelerate", self.accelerate)
         one_of("stopping", self.stopping, tuple(USUAL_TOLERANCES))
         if isinstance(self.init, str):
-            one_of("init", self.init, ("race", *KINDS))
+            one_of("init", present_init(self.init), ("multistart", *KINDS))
         elif not isinstance(self.init, Mapping):
             raise ParameterError(
-                f"init is 'race', a kind of start, or a mapping of tables, not {quoted(self.init)}"
+                f"init is 'multistart', an initialiser, or a mapping of tables, not {quoted(self.init)}"
             )
         if not finite_number("validation_fraction", self.validation_fraction, 0.0) < 1:
             raise ParameterError(f"validation_fraction is less than 1, not {quoted(self.validation_fraction)}")

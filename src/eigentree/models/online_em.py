@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,8 +13,9 @@ from eigentree.data.spool import Spool
 from eigentree.data.streamed import StreamedRows
 from eigentree.data.streams import is_stream
 from eigentree.data.weights import NO_WEIGHT
-from eigentree.em.climbing import has_converged
-from eigentree.em.online import Learner
+from eigentree.em.optimize.stopping import has_converged
+from eigentree.em.parameters import ParameterLayout
+from eigentree.em.stepwise import Learner
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.exact.network import LatentNetwork
 from eigentree.models.parameters import learns
@@ -233,8 +235,9 @@ class OnlineEMJunctionTree(StepsFace):
             start = LatentNetwork.random(graph, random_state=seed)
         else:
             start = checked_init(self.init, graph)
-        stepsize, pseudo_counts = float(self.stepsize), float(self.pseudo_counts)
-        return Learner.of(graph, start, stepsize, self.batch_size, pseudo_counts, self.n_jobs)
+        learner = Learner.of(graph, ParameterLayout.of(graph).vector(start), float(self.stepsize))
+        pseudo_counts = float(self.pseudo_counts)
+        return replace(learner, batch_size=self.batch_size, pseudo_counts=pseudo_counts, threads=self.n_jobs)
 
     def _published(self, learner: Learner, history: list[float], converged: bool, columns: Columns) -> Self:
         network = self._in_order(learner.network).with_columns(columns)

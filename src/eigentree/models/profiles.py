@@ -267,7 +267,7 @@ def _step_shares(model: HiddenSequenceFace, length: int | None, X: Any, lengths:
     if X is None:
         steps = USUAL_LENGTH if length is None else whole_number("length", length, most=MOST_STEPS)
         return chain.shares(steps), f"the first {_counted_steps(steps)} under the model"
-    sequences = Sequences.of(X, model.columns_.reading(model.unknown), lengths, *telling_columns(model, X))
+    sequences = Sequences.of(X, model.columns_.reading(model.handle_unknown), lengths, *telling_columns(model, X))
     posteriors = chain.smoothed(sequences).sum(axis=0)
     if not posteriors.sum() > 0:
         raise DataError("no step of these sequences is possible under the model, so states have no shares")

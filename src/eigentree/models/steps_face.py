@@ -13,7 +13,7 @@ from eigentree.em.report import EMReport
 from eigentree.errors import NetworkError
 from eigentree.exact.network import LatentNetwork
 from eigentree.models.tables_face import TablesFace
-from eigentree.notices import notice
+from eigentree.notices import notice, renamed
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from eigentree.data.columns import Columns
     from eigentree.structures.graph import LatentGraph
 
-__all__ = ["StepsFace", "checked_init", "encoded", "warn_interrupted"]
+__all__ = [
+    "StepsFace",
+    "checked_init",
+    "encoded",
+    "present_init",
+    "warn_interrupted",
+    "warn_not_converged",
+]
 
 
 class StepsFace(TablesFace):
@@ -73,6 +80,25 @@ def checked_init(init: LatentNetwork, graph: LatentGraph) -> LatentNetwork:
     if init.graph != graph:
         raise NetworkError("init belongs to another graph than the structure; build it on the same one")
     return init
+
+
+def present_init(init: Any) -> Any:
+    """Return where to start; the multi-start by its present name."""
+    if isinstance(init, str) and init == "race":
+        renamed("init='race'", "init='multistart'")
+        return "multistart"
+    return init
+
+
+def warn_not_converged(converged: bool, max_iter: int) -> None:
+    """Warn, as scikit-learn does, when a fit ended before it had converged."""
+    if not converged:
+        from sklearn.exceptions import ConvergenceWarning
+
+        notice(
+            f"EM ended at max_iter={max_iter} before it converged; raise max_iter, or tol if less will do",
+            ConvergenceWarning,
+        )
 
 
 def encoded(

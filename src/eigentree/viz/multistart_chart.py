@@ -20,14 +20,14 @@ LOOKS = (("accent", "o"), ("alert", "s"), ("green", "^"), ("pink", "D"), ("hidde
 
 def multistart_chart(start: Any) -> Chart:
     """Return how far each candidate was behind the best of its rung (`start_`), by the kind of its start."""
-    rungs = start.heats
-    kinds = sorted({name for rung in rungs for name, _ in rung.standings})
+    rungs = start.rungs
+    kinds = sorted({name for rung in rungs for name, _ in rung.objectives})
     marks: list[Dots | Line] = []
     furthest = 0.0
     for place, kind in enumerate(kinds):
         points: list[XY] = []
         for at, rung in enumerate(rungs):
-            behind = [rung.standings[0][1] - objective for name, objective in rung.standings if name == kind]
+            behind = [rung.objectives[0][1] - objective for name, objective in rung.objectives if name == kind]
             furthest = max([furthest, *behind])
             # Candidates that are level stand beside each other.
             beside = [(place + (own + 1.0) / (len(behind) + 1)) / len(kinds) for own in range(len(behind))]
@@ -38,12 +38,12 @@ def multistart_chart(start: Any) -> Chart:
     ticks = [0.0, *(10.0**power for power in range(-4, 4) if 10.0**power <= low)]
     between = [Line(((at - 0.5, low), (at - 0.5, -NEAR / 2)), "rule", width=0.8) for at in range(1, len(rungs))]
     rows = [
-        (name, f"{rung.rows:,}", f"{rung.steps:,}", number(objective, 6))
+        (name, f"{rung.rows:,}", f"{rung.iterations:,}", number(objective, 6))
         for rung in rungs
-        for name, objective in rung.standings
+        for name, objective in rung.objectives
     ]
     header = ("start", f"{start.unit}s that differ", "iterations", f"objective per {start.unit}")
-    heads = [f"{rung.rows:,} rows\n{rung.steps} iterations" for rung in rungs]
+    heads = [f"{rung.rows:,} rows\n{rung.iterations} iterations" for rung in rungs]
     return Chart(
         title=f"multi-start: the best was a {start.name} start",
         description=f"{len(rungs)} rungs; the best was a {start.name} start.",

@@ -245,7 +245,7 @@ def multistart(model: EMJunctionTree | EMHMM, ax: Any = None) -> Any:
     """
     checked_axes(ax)
     start = getattr(_fitted_by_em(model), "start_", None)
-    if start is None or not start.heats:
+    if start is None or not start.rungs:
         raise ParameterError(
             "this fit had no candidates to choose from; init='race' has several, where there are enough rows"
         )
@@ -317,7 +317,7 @@ def decoded(
         raise ParameterError(f"a fitted EMHMM decodes states to draw, not {quoted(model)}")
     # Where it was not fitted, this says so.
     assert model.tables_
-    sequences = Sequences.of(X, model.columns_.reading(model.unknown), lengths, *telling_columns(model, X))
+    sequences = Sequences.of(X, model.columns_.reading(model.handle_unknown), lengths, *telling_columns(model, X))
     return draw_chart(state_sequence_chart(model.model_, sequences, chain, MOST_SEQUENCES), ax)
 
 

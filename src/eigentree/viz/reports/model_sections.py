@@ -119,7 +119,7 @@ def learning_section(facts: Facts) -> list[Html | None]:
         caption = "Sizes that were tried, and the mean log probability of rows"
         parts.append(behind("The search over sizes", numbers_table(NumberTable(caption, header, rows, (0, 1)))))
     start = getattr(fit, "start", None)
-    if start is not None and start.heats:
+    if start is not None and start.rungs:
         caption = "By how much each candidate was behind the best, after each rung."
         parts.append(behind("The multi-start", chart_figure(caption, multistart_chart(start))))
     if start is not None and start.absent:

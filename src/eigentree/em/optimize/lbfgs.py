@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from eigentree.arrays import Booleans, Floats
-    from eigentree.em.climbing import Evaluation
-    from eigentree.em.curvature import Factored
+    from eigentree.arrays import Floats
+    from eigentree.em.optimize.information import Factored
+    from eigentree.em.optimize.objective import Evaluation, SimplexVector
 
-__all__ = ["MEMORY", "Accelerator", "Distributions"]
+__all__ = ["LBFGS", "MEMORY"]
 
 MEMORY = 10
 """How many earlier steps an accelerated step looks back on."""
@@ -27,18 +27,7 @@ SHORTER = (0.1, 0.5)
 """Bounds of the share to which a step is shortened that lowered the objective."""
 
 
-class Distributions(Protocol):
-    """What is asked of a vector of parameters: which are learned, and which add up to 1 together."""
-
-    @property
-    def learned(self) -> Booleans:
-        """Which parameters are learned."""
-
-    def normalised(self, counts: Floats, fallback: Floats) -> Floats:
-        """Return relative frequencies, and the fallback's where there are no counts."""
-
-
-class Accelerator:
+class LBFGS:
     """Quasi-Newton steps (L-BFGS) on the square roots of the parameters.
 
     There the distance of two distributions is Hellinger's, which does not favour large parameters, and the
@@ -48,12 +37,12 @@ class Accelerator:
 
     Parameters
     ----------
-    layout : Distributions
+    layout : SimplexVector
     told : Factored, optional
         What rows told of the curvature.
     """
 
-    def __init__(self, layout: Distributions, told: Factored | None = None) -> None:
+    def __init__(self, layout: SimplexVector, told: Factored | None = None) -> None:
         self._layout = layout
         self._told = told
         self._last: _Place | None = None
@@ -108,12 +97,12 @@ class Accelerator:
     def _reached(self, attempt: _Try) -> Floats:
         """Return the parameters to which a step leads: zero where EM leads to zero, and nowhere else."""
         here = attempt.here
-        roots, targets = np.sqrt(here.parameters), np.sqrt(here.following)
+        roots, targets = np.sqrt(here.parameters), np.sqrt(here.update)
         reached = np.maximum(
             roots + attempt.length * attempt.direction, SMALLEST_SHARE * np.minimum(roots, targets)
         )
-        proposed = self._layout.normalised(np.where(targets > 0, reached**2, 0.0), here.following)
-        return np.where(self._layout.learned, proposed, here.following)
+        proposed = self._layout.normalised(np.where(targets > 0, reached**2, 0.0), here.update)
+        return np.where(self._layout.learned, proposed, here.update)
 
 
 class _Place(NamedTuple):
@@ -123,10 +112,10 @@ class _Place(NamedTuple):
     gradient: Floats
 
     @classmethod
-    def of(cls, here: Evaluation, layout: Distributions) -> _Place:
+    def of(cls, here: Evaluation, layout: SimplexVector) -> _Place:
         roots = np.sqrt(here.parameters)
         # The slope of a count c times log r^2 is 2 c / r; what would only lengthen a distribution is taken out.
-        slopes = np.divide(here.following, roots, out=np.zeros_like(roots), where=layout.learned & (roots > 0))
+        slopes = np.divide(here.update, roots, out=np.zeros_like(roots), where=layout.learned & (roots > 0))
         return cls(roots, np.where(layout.learned, 2.0 * here.totals * (slopes - roots), 0.0))
 
 

@@ -14,11 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from eigentree.arrays import Booleans, Floats
-    from eigentree.em.climbing import Problem
-    from eigentree.em.parameters import ParameterLayout
+    from eigentree.em.tree_objective import TreeObjective
     from eigentree.engine.tables import TableKey
 
-__all__ = ["completed", "softened"]
+__all__ = ["completed"]
 
 SOFTENING = 1e-3
 """The even share that known distributions get: estimates have zeros where the truth has none."""
@@ -27,25 +26,20 @@ CONCENTRATION = 3.0
 """Of the Dirichlet that unknown tables start from: near even, so that the known ones lead."""
 
 
-def softened(layout: ParameterLayout, parameters: Floats, share: float) -> Floats:
-    """Return the parameters with every distribution mixed with the even one."""
-    return (1 - share) * parameters + share / np.repeat(layout.lengths, layout.lengths)
-
-
 def completed(
-    problem: Problem,
+    problem: TreeObjective,
     known: Mapping[TableKey, Floats],
     random: np.random.Generator,
     starts: int = 3,
     steps: int = 15,
 ) -> Floats:
-    """Return parameters with the known tables (softened), and the others as plain EM steps leave them.
+    """Return parameters with the known tables, and the others as plain EM iterations leave them.
 
     Of several random starts for the unknown tables, the one with the highest objective is kept.
 
     Parameters
     ----------
-    problem : Problem
+    problem : TreeObjective
         A few thousand rows suffice.
     known : mapping of TableKey to array
         Axes as in `ParameterLayout.axes`.
@@ -69,17 +63,17 @@ def completed(
     best, highest = given, -math.inf
     for seed in random.spawn(starts):
         unknown = layout.vector(LatentNetwork.random(layout.graph, CONCENTRATION, seed))
-        start = softened(layout, np.where(frozen, given, unknown), SOFTENING)
+        start = layout.mixed(np.where(frozen, given, unknown), SOFTENING)
         for parameters, objective in _climbed(problem, start, ~frozen, steps):
             if objective > highest or best is given:
                 best, highest = parameters, objective
     return best
 
 
-def _climbed(problem: Problem, start: Floats, free: Booleans, steps: int) -> Iterator[tuple[Floats, float]]:
+def _climbed(problem: TreeObjective, start: Floats, free: Booleans, steps: int) -> Iterator[tuple[Floats, float]]:
     """Yield the start and what plain steps of the free parameters make of it, each with its objective."""
     here = problem.evaluated(start)
     yield start, here.objective
     for _ in range(steps):
-        here = problem.evaluated(np.where(free, here.following, start))
+        here = problem.evaluated(np.where(free, here.update, start))
         yield here.parameters, here.objective

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from eigentree.em.chain_merging import exchanged, merged
+from eigentree.em.init.symbol_clustering import exchanged, merged
 from eigentree.engine.threads import one_thread
+from eigentree.errors import RankError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from eigentree.arrays import Booleans, Floats, Integers
-    from eigentree.em.chains import ChainProblem
+    from eigentree.em.chains import ChainObjective
     from eigentree.engine.symbols import Symbols
 
 __all__ = ["KINDS", "ChainKind", "start_of"]
@@ -42,12 +43,28 @@ FLOOR = 0.02
 """What is mixed into tables that are only guessed, so that nothing is ruled out."""
 
 
-def start_of(kind: ChainKind, problem: ChainProblem, random: np.random.Generator) -> Floats | None:
-    """Return parameters to start from, or None where sequences tell none of this kind."""
-    return KINDS[kind](problem, random)
+WITHOUT = {
+    "moments": "symbols are too few or too many for moments to tell the states apart",
+    "merged": "symbols and pairs of them are not more than states, or too many to be merged",
+}
+"""Why an initialiser may not be able to make a start."""
 
 
-def _random(problem: ChainProblem, random: np.random.Generator) -> Floats:
+def start_of(kind: ChainKind, problem: ChainObjective, random: np.random.Generator) -> Floats:
+    """Return parameters to start from.
+
+    Raises
+    ------
+    RankError
+        When the sequences do not allow a start by this initialiser.
+    """
+    start = KINDS[kind](problem, random)
+    if start is None:
+        raise RankError(WITHOUT[kind])
+    return start
+
+
+def _random(problem: ChainObjective, random: np.random.Generator) -> Floats:
     """Return tables at random, some of which like to stay in a state."""
     layout = problem.layout
     drawn = random.exponential(size=len(layout.possible))
@@ -56,7 +73,7 @@ def _random(problem: ChainProblem, random: np.random.Generator) -> Floats:
     return layout.vector([links[0], *(table + staying for table in links[1:])], emissions)
 
 
-def _windows(problem: ChainProblem, random: np.random.Generator) -> Floats:
+def _windows(problem: ChainObjective, random: np.random.Generator) -> Floats:
     """Return the tables of a mixture of windows, whose classes are taken for states."""
     reach = int(random.choice(REACHES))
     cells, sizes = _window_cells(problem, reach)
@@ -83,7 +100,7 @@ def _windows(problem: ChainProblem, random: np.random.Generator) -> Floats:
     return _of_shares(problem, shares, sequence)
 
 
-def _merged(problem: ChainProblem, random: np.random.Generator) -> Floats | None:
+def _merged(problem: ChainObjective, random: np.random.Generator) -> Floats | None:
     """Return the tables of states that are sets of symbols, or of pairs of neighbours.
 
     They are merged, and then exchanged, where that makes what follows what, and what is shown, likelier.
@@ -107,7 +124,7 @@ def _merged(problem: ChainProblem, random: np.random.Generator) -> Floats | None
     return _of_shares(problem, np.eye(states)[group[unit]], first)
 
 
-def _position(problem: ChainProblem, random: np.random.Generator) -> Floats:
+def _position(problem: ChainObjective, random: np.random.Generator) -> Floats:
     """Return tables in which states follow each other from the first steps of sequences to the last."""
     lengths = np.diff(problem.walk.starts)
     where = (np.arange(lengths.sum()) - np.repeat(problem.walk.starts[:-1], lengths)) / np.repeat(lengths, lengths)
@@ -117,7 +134,7 @@ def _position(problem: ChainProblem, random: np.random.Generator) -> Floats:
     return _of_shares(problem, shares, _firsts(problem))
 
 
-def _moments(problem: ChainProblem, random: np.random.Generator) -> Floats | None:
+def _moments(problem: ChainObjective, random: np.random.Generator) -> Floats | None:
     """Return the tables that pooled counts of three neighbours tell (Hsu, Kakade, Zhang 2009; Anandkumar 2012).
 
     Given the state of a step, what is shown before, at and after it is independent, so the matrices of what comes
@@ -159,7 +176,7 @@ class _View:
         self.codes, self.size, self.weights = codes, size, weights
 
 
-def _triples(problem: ChainProblem, whole: Integers) -> tuple[_View | None, _View | None, _View | None]:
+def _triples(problem: ChainObjective, whole: Integers) -> tuple[_View | None, _View | None, _View | None]:
     """Return what is shown before, at and after each step that has enough neighbours without missing cells."""
     count = len(whole)
     if not 1 < count <= MOST_FEATURES:
@@ -184,7 +201,7 @@ def _triples(problem: ChainProblem, whole: Integers) -> tuple[_View | None, _Vie
     return _View(before, size, weights), _View(codes[middle], count, weights), _View(after, size, weights)
 
 
-def _of_symbols(problem: ChainProblem, symbols: Symbols, table: Floats, whole: Integers) -> Floats:
+def _of_symbols(problem: ChainObjective, symbols: Symbols, table: Floats, whole: Integers) -> Floats:
     """Return tables with these probabilities of symbols, and the transitions that pairs of steps tell."""
     states = problem.layout.states
     used = table.sum(axis=1, keepdims=True)
@@ -200,7 +217,7 @@ def _of_symbols(problem: ChainProblem, symbols: Symbols, table: Floats, whole: I
     return _of_tables(problem, np.full(states, 1.0 / states), follow, symbols.channel_counts(table.T))
 
 
-def _of_shares(problem: ChainProblem, shares: Floats, first: Booleans) -> Floats:
+def _of_shares(problem: ChainObjective, shares: Floats, first: Booleans) -> Floats:
     """Return the tables that follow from how much each step belongs to each state."""
     weights = _step_weights(problem)[:, None]
     inside = ~first[1:]
@@ -211,7 +228,7 @@ def _of_shares(problem: ChainProblem, shares: Floats, first: Booleans) -> Floats
     return _of_tables(problem, start, follow, problem.walk.symbols.channel_counts(counts))
 
 
-def _of_tables(problem: ChainProblem, start: Floats, follow: Floats, emissions: list[Floats]) -> Floats:
+def _of_tables(problem: ChainObjective, start: Floats, follow: Floats, emissions: list[Floats]) -> Floats:
     layout = problem.layout
     shapes = [(layout.states,) * (earlier + 1) for earlier in range(1, layout.order + 1)]
     links = [start, *(np.broadcast_to(_softened(follow), shape) for shape in shapes)]
@@ -226,7 +243,7 @@ def _softened(table: Floats) -> Floats:
     return (1.0 - FLOOR) * shares + FLOOR * even
 
 
-def _firsts(problem: ChainProblem) -> Booleans:
+def _firsts(problem: ChainObjective) -> Booleans:
     """Return which steps are the first of their sequence."""
     first = np.zeros(int(problem.walk.starts[-1]), np.bool_)
     begins = problem.walk.starts[:-1]
@@ -234,11 +251,11 @@ def _firsts(problem: ChainProblem) -> Booleans:
     return first
 
 
-def _step_weights(problem: ChainProblem) -> Floats:
+def _step_weights(problem: ChainObjective) -> Floats:
     return np.repeat(problem.walk.weights, np.diff(problem.walk.starts))
 
 
-def _window_cells(problem: ChainProblem, reach: int) -> tuple[Integers, list[int]]:
+def _window_cells(problem: ChainObjective, reach: int) -> tuple[Integers, list[int]]:
     """Return the codes around each step, shape (steps, places · channels), and the states of each column."""
     symbols, starts = problem.walk.symbols, problem.walk.starts
     lengths = np.diff(starts)
@@ -266,7 +283,7 @@ def _seeds(cells: Integers, classes: int, random: np.random.Generator) -> Intege
     return np.array(chosen)
 
 
-KINDS: Mapping[ChainKind, Callable[[ChainProblem, np.random.Generator], Floats | None]] = {
+KINDS: Mapping[ChainKind, Callable[[ChainObjective, np.random.Generator], Floats | None]] = {
     "moments": _moments,
     "windows": _windows,
     "merged": _merged,

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.arrays import Booleans, Floats
-    from eigentree.em.climbing import Evaluation, Problem
+    from eigentree.em.optimize.objective import Evaluation
     from eigentree.em.parameters import ParameterLayout
+    from eigentree.em.tree_objective import TreeObjective
 
-__all__ = ["Curvature", "Factored"]
+__all__ = ["Factored", "Information"]
 
 MOST_PARAMETERS = 2_000
 """Of more, the curvature is a matrix that takes longer to factor than the steps that it saves."""
@@ -42,7 +43,7 @@ FEW_COUNTS = 2.0
 
 
 @dataclass(frozen=True, eq=False)
-class Curvature:
+class Information:
     """The curvature of a log-likelihood in the square roots of the parameters, at some of these.
 
     Attributes
@@ -65,7 +66,7 @@ class Curvature:
         return 0 < layout.learned_count <= MOST_PARAMETERS
 
     @classmethod
-    def of(cls, problem: Problem, here: Evaluation) -> Curvature:
+    def of(cls, problem: TreeObjective, here: Evaluation) -> Information:
         """Return what rows tell at the parameters of an evaluation."""
         layout = problem.layout
         learned = layout.learned
@@ -74,7 +75,7 @@ class Curvature:
             told += gradients.T @ gradients
         told /= problem.weight
         complete = 4.0 * here.totals[learned] / problem.weight
-        counts = (here.following * here.totals)[learned]
+        counts = here.counts[learned]
         damping = complete * (DAMPING + FEW_COUNTS / (counts + FEW_COUNTS))
         # Where no row ever comes, nothing moves, whatever the curvature is.
         told[np.diag_indices_from(told)] += np.where(complete > 0, damping, 1.0)
@@ -109,7 +110,7 @@ class Factored:
         return step
 
 
-def _gradients(problem: Problem, here: Evaluation) -> Iterator[NDArray[np.float32]]:
+def _gradients(problem: TreeObjective, here: Evaluation) -> Iterator[NDArray[np.float32]]:
     """Yield by how much the gradients of batches of rows differ from their mean, as if rows had one weight.
 
     Batches are drawn, whatever the order of the rows: else their gradients would not differ by chance alone.
@@ -119,7 +120,7 @@ def _gradients(problem: Problem, here: Evaluation) -> Iterator[NDArray[np.float3
     size = -(-count // (BATCHES_PER_PARAMETER * layout.learned_count))
     order = np.random.default_rng(0).permutation(count)
     roots = np.sqrt(here.parameters)
-    mean = _slopes(layout, here.following * here.totals, roots) / problem.weight
+    mean = _slopes(layout, here.counts, roots) / problem.weight
     for some in np.split(order, range(size * AT_A_TIME, count, size * AT_A_TIME)):
         weights = rows.weights[some]
         counts = problem.expectation.batches(

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eigentree.em.frozen import softened
 from eigentree.exact.network import LatentNetwork
 from eigentree.structures.graph import LatentGraph
 
@@ -21,13 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eigentree.arrays import Codes, Floats, Integers
-    from eigentree.em.curvature import Curvature
     from eigentree.em.distinct import DistinctRows
     from eigentree.em.parameters import ParameterLayout
 
 __all__ = [
     "Classes",
-    "Start",
     "carried",
     "class_graph",
     "most_classes",
@@ -49,23 +46,6 @@ JITTER = 0.1
 
 FLOOR = 1e-3
 """The share of every carried distribution that is uniform: nothing is ruled out at the start."""
-
-
-class Start(NamedTuple):
-    """Parameters to climb from.
-
-    Attributes
-    ----------
-    name : str
-        Which kind of start.
-    parameters : (parameters,)
-    curvature : Curvature, optional
-        What rows told of the curvature around them.
-    """
-
-    name: str
-    parameters: Floats
-    curvature: Curvature | None = None
 
 
 class Classes(NamedTuple):
@@ -187,8 +167,7 @@ def carried(
     counts = np.concatenate(parts)
     if random is not None:
         counts = counts * random.uniform(1.0 - JITTER, 1.0 + JITTER, layout.size)
-    uniform = 1.0 / np.repeat(layout.lengths, layout.lengths)
-    return softened(layout, layout.normalised(counts, uniform), FLOOR)
+    return layout.mixed(layout.normalised(counts, layout.uniform), FLOOR)
 
 
 def _copies(classes: int, states: int, noise: float) -> Floats:

@@ -1,0 +1,1 @@
+"""Where EM starts: initialisers for trees of tables and for hidden chains."""

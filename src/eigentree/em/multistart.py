@@ -1,0 +1,373 @@
+"""Multi-start EM by successive halving over growing samples: one search for trees of tables and for hidden chains.
+
+1. A method-of-moments start runs first, alone. If EM gains no more from it than a few chance errors, moments and
+   likelihood agree (as in Hausman's test of a consistent against an efficient estimator), and it is the only
+   candidate.
+2. Else candidates run on the smallest sample that can tell them apart, batch by batch: all of a batch run shortly,
+   then go on in the order of their objectives (em-EM). A run is cut once Aitken's extrapolation of its objective is
+   below what is kept.
+3. The best of every few go on to as many times more data; on all data the best runs on until it has converged.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from eigentree.em.optimize.run import EMRun, em_run
+from eigentree.em.optimize.stopping import SHORTEST_STRETCH, remaining_gain
+from eigentree.errors import EigentreeError, RankError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from eigentree.arrays import Floats
+    from eigentree.em.optimize.objective import Objective
+    from eigentree.em.optimize.stopping import Stopping
+
+__all__ = [
+    "ETA",
+    "MIXED",
+    "ROWS_PER_PARAMETER",
+    "Candidate",
+    "Multistart",
+    "Rung",
+    "Sample",
+    "multistart",
+    "run_each",
+]
+
+STARTS = 20
+"""The most candidates: an optimum that one start in seven reaches is missed by one search in twenty."""
+
+BATCH = 4
+"""How many candidates run side by side at first; once so many have met at the best optimum, no more are drawn."""
+
+ETA = 4
+"""Of so many candidates one goes on, to so many times as much data: each rung costs about the same."""
+
+ROWS_PER_PARAMETER = 8
+"""The size of the smallest sample: the chance error is then 1/16 nat per row."""
+
+SHARE_OF_CHANCE = 0.02
+"""Candidates are compared once so much of the chance error, p / 2 nats in all, is left to gain."""
+
+CONFIRMED = 4.0
+"""Moments are confirmed if EM gains no more chance errors from them: they are less efficient than the
+likelihood."""
+
+HOPE = 10.0
+"""How many times the extrapolated gain a run is given credit for: on a plateau little is gained for long."""
+
+MIXED = 1e-6
+"""The share of the uniform distribution when a candidate goes on to more data, which may show what a sample
+lacks."""
+
+SHORT_RUN = 2 * SHORTEST_STRETCH + 1
+"""After so many iterations the remaining gain can first be extrapolated."""
+
+
+class Sample(NamedTuple):
+    """Data that candidates run on: a part of the rows or sequences, or all.
+
+    Attributes
+    ----------
+    objective : Objective
+    rows : int
+        How many rows or sequences differ.
+    chance : float
+        The chance error of the objective on it: p / 2 nats for p free parameters, times the weight of a row drawn.
+    """
+
+    objective: Objective
+    rows: int
+    chance: float
+
+
+class Candidate(NamedTuple):
+    """A start that is made once it is its turn.
+
+    Attributes
+    ----------
+    name : str
+        Which initialiser.
+    make : callable
+        Returns parameters; raises an `EigentreeError` where there can be no such start.
+    """
+
+    name: str
+    make: Callable[[], Floats]
+
+
+class Rung(NamedTuple):
+    """What one sample showed.
+
+    Attributes
+    ----------
+    rows : int
+        Rows or sequences that differ.
+    iterations : int
+        The most iterations of a candidate on them.
+    objectives : tuple of (str, float)
+        Each candidate's initialiser and objective per unit of weight, the best first.
+    """
+
+    rows: int
+    iterations: int
+    objectives: tuple[tuple[str, float], ...]
+
+
+class Multistart(NamedTuple):
+    """The state of a search.
+
+    Attributes
+    ----------
+    leader : tuple of (str, array)
+        The initialiser and the parameters of the best candidate on the present sample.
+    rungs : tuple of Rung
+    runs : tuple of (str, EMRun)
+        The runs on all data, as far as they have come, by initialiser.
+    absent : mapping of str to str
+        The initialisers that cannot make a start, with the reason.
+    """
+
+    leader: tuple[str, Floats]
+    rungs: tuple[Rung, ...]
+    runs: tuple[tuple[str, EMRun], ...]
+    absent: Mapping[str, str]
+
+    @property
+    def best(self) -> tuple[str, EMRun]:
+        """The initialiser and the run with the highest score on all data."""
+        return max(self.runs, key=lambda each: each[1].score)
+
+    @property
+    def iterations(self) -> int:
+        """Iterations on all data so far."""
+        return sum(run.iterations for _, run in self.runs)
+
+    @property
+    def objective(self) -> float:
+        """The highest objective on all data so far; NaN as long as there are only samples."""
+        return max((run.objective for _, run in self.runs), default=math.nan)
+
+    def rescued(self, objective: Objective) -> Multistart:
+        """Return the state of an interrupted search, with the leader on all data if it was not there yet."""
+        if self.runs:
+            return self
+        name, parameters = self.leader
+        here = objective.evaluated(parameters)
+        return self._replace(runs=((name, EMRun(here, (here.objective,))),))
+
+
+@dataclass(eq=False)
+class _Run:
+    """A candidate's run on one sample, which can be paused."""
+
+    name: str
+    onward: Iterator[EMRun]
+    run: EMRun = field(init=False)
+    is_over: bool = False
+
+    def __post_init__(self) -> None:
+        self.run = next(self.onward)
+
+    def advance(self, iterations: int = 1) -> None:
+        for _ in range(iterations):
+            following = next(self.onward, None)
+            if following is None:
+                self.is_over = True
+                return
+            self.run = following
+
+    @property
+    def objective(self) -> float:
+        return self.run.objective
+
+    def may_reach(self, bar: float) -> bool:
+        return self.objective + HOPE * remaining_gain(self.run.history) >= bar
+
+    def may_gain(self, least: float) -> bool:
+        return not self.is_over and remaining_gain(self.run.history) > least
+
+
+@dataclass(eq=False)
+class _Search:
+    """The runs of a search, and what earlier samples showed."""
+
+    stopping: Stopping
+    max_iter: int
+    accelerate: bool
+    validation: Objective | None
+    rungs: list[Rung] = field(default_factory=list)
+    absent: dict[str, str] = field(default_factory=dict)
+
+    def state(self, runs: Sequence[_Run], is_last: bool) -> Multistart:
+        leader = max(runs, key=lambda each: each.objective)
+        on_all = tuple((each.name, each.run) for each in runs) if is_last else ()
+        return Multistart((leader.name, leader.run.parameters), tuple(self.rungs), on_all, self.absent)
+
+    def started(self, sample: Sample, candidates: Iterable[Candidate], is_last: bool) -> Iterator[_Run]:
+        """Yield the run of each candidate, at its start."""
+        accelerate, validation = (self.accelerate, self.validation) if is_last else (True, None)
+        for name, make in candidates:
+            try:
+                start = make()
+            except EigentreeError as error:
+                self.absent[name] = str(error)
+                continue
+            yield _Run(name, em_run(sample.objective, start, self.stopping, self.max_iter, accelerate, validation))
+
+    def rung(
+        self, sample: Sample, pool: Iterator[Candidate], known: Sequence[_Run], keep: int, agree: int, is_last: bool
+    ) -> Iterator[tuple[Multistart, list[_Run]]]:
+        """Yield the state after each run on a sample, with the best runs so far, those that have met once."""
+        same = SHARE_OF_CHANCE * sample.chance
+        ended, dropped = list(known), list[_Run]()
+        met = 0
+        while met < agree and (batch := [*self.started(sample, islice(pool, BATCH), is_last)]):
+            for each in batch:
+                each.advance(SHORT_RUN)
+                yield self.state([*ended, *batch], is_last), []
+            for each in sorted(batch, key=lambda each: -each.objective):
+                best = _distinct(ended, same)
+                bar = best[keep - 1].objective - same if len(best) >= keep else -math.inf
+                while each.may_gain(same) and each.may_reach(bar):
+                    each.advance()
+                    yield self.state([*ended, each], is_last), []
+                (ended if each.may_reach(bar) else dropped).append(each)
+            highest = max(each.objective for each in ended)
+            met = sum(each.objective >= highest - 2.0 * same for each in ended)
+        every = sorted([*ended, *dropped], key=lambda each: -each.objective)
+        if not every:
+            return
+        weight = sample.objective.weight
+        shown = tuple((each.name, each.objective / weight) for each in every)
+        self.rungs.append(Rung(sample.rows, max(each.run.iterations for each in every), shown))
+        best = _distinct(ended, same)
+        yield self.state(best, is_last), best
+
+
+def multistart(
+    samples: Sequence[Sample],
+    pool: Iterable[Candidate],
+    stopping: Stopping,
+    max_iter: int,
+    accelerate: bool = True,
+    validation: Objective | None = None,
+    moments: Candidate | None = None,
+    finalists: int = 1,
+) -> Iterator[Multistart]:
+    """Yield the state of a search again and again, until its best run on all data has converged.
+
+    Parameters
+    ----------
+    samples : sequence of Sample
+        Growing parts of the data; the last are all.
+    pool : iterable of Candidate
+        Of which the first few are drawn.
+    stopping, max_iter, accelerate, validation
+        Of the runs on all data, as `em_run` takes them.
+    moments : Candidate, optional
+        A method-of-moments start, tried first.
+    finalists : int
+        The most candidates that run until they have converged on all data.
+
+    Raises
+    ------
+    RankError
+        When no candidate can make a start.
+    """
+    search = _Search(stopping, max_iter, accelerate, validation)
+    keep = STARTS
+    drawn: Iterator[Candidate] = islice(pool, STARTS)
+    # With a single sample rows are few beside parameters: local optima are many, and runs cost little.
+    agree = BATCH if len(samples) > 1 else STARTS
+    best: list[_Run] = []
+    if moments is not None:
+        sample, is_last = samples[0], len(samples) == 1
+        for run in search.started(sample, [moments], is_last):
+            while run.may_gain(SHARE_OF_CHANCE * sample.chance):
+                run.advance()
+                yield search.state([run], is_last)
+            best = [run]
+            if run.objective - run.run.history[0] <= CONFIRMED * sample.chance:
+                drawn = iter(())
+    for sample in samples:
+        is_last = sample is samples[-1]
+        keep = 1 if is_last else max(1, keep // ETA)
+        found: list[_Run] = []
+        for state, so_far in search.rung(sample, drawn, best, keep, agree, is_last):
+            found = so_far
+            yield state
+        if not search.rungs:
+            raise RankError(_nobody(search.absent))
+        best, agree = ([] if not is_last else found), STARTS
+        layout = sample.objective.layout
+        drawn = iter([_again(each.name, layout.mixed(each.run.parameters, MIXED)) for each in found[:keep]])
+    yield from _finished(search, best[:finalists])
+
+
+def _finished(search: _Search, runs: Sequence[_Run]) -> Iterator[Multistart]:
+    """Yield the state while the best runs on all data go on until they have converged, or cannot win."""
+    for place, each in enumerate(runs):
+        bar = max((other.objective for other in runs[:place]), default=-math.inf)
+        while not each.is_over and each.may_reach(bar):
+            each.advance()
+            yield search.state(runs[: place + 1], is_last=True)
+
+
+def run_each(
+    sample: Sample,
+    candidates: Iterable[Candidate],
+    stopping: Stopping,
+    max_iter: int,
+    accelerate: bool = True,
+    validation: Objective | None = None,
+    before: Multistart | None = None,
+) -> Iterator[Multistart]:
+    """Yield the state while each of some candidates runs until it has converged, one after the other.
+
+    Parameters
+    ----------
+    sample : Sample
+        All data.
+    candidates : iterable of Candidate
+    stopping, max_iter, accelerate, validation
+        As `em_run` takes them.
+    before : Multistart, optional
+        The search that the candidates come from.
+    """
+    search = _Search(stopping, max_iter, accelerate, validation)
+    if before is not None:
+        search.rungs += before.rungs
+        search.absent.update(before.absent)
+    runs: list[_Run] = []
+    for each in search.started(sample, candidates, is_last=True):
+        runs.append(each)
+        while not each.is_over:
+            yield search.state(runs, is_last=True)
+            each.advance()
+    if not runs:
+        raise RankError(_nobody(search.absent))
+    yield search.state(runs, is_last=True)
+
+
+def _distinct(runs: Iterable[_Run], same: float) -> list[_Run]:
+    """Return runs, the best first, those that have met once."""
+    found: list[_Run] = []
+    for each in sorted(runs, key=lambda each: -each.objective):
+        if not found or found[-1].objective - each.objective > 2.0 * same:
+            found.append(each)
+    return found
+
+
+def _again(name: str, parameters: Floats) -> Candidate:
+    return Candidate(name, lambda: parameters)
+
+
+def _nobody(absent: Mapping[str, str]) -> str:
+    reasons = "; ".join(f"there can be no {name} start: {reason}" for name, reason in absent.items())
+    return f"{reasons}; init='multistart' tries other starts beside it, and fewer hidden states need fewer moments"

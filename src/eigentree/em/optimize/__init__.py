@@ -1,0 +1,1 @@
+"""What EM maximises, the steps by which it does, and when it stops."""

@@ -1,0 +1,187 @@
+"""What EM maximises, for trees and for chains alike: an `Objective` over one `SimplexVector` of all tables."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from eigentree.arrays import Booleans, Floats, Integers
+
+__all__ = ["Evaluation", "ExpectedCounts", "Objective", "SimplexVector"]
+
+
+class SimplexVector(ABC):
+    """The layout of several conditional probability tables as one vector: one distribution after another."""
+
+    @property
+    @abstractmethod
+    def lengths(self) -> Integers:
+        """The number of entries of each distribution."""
+
+    @property
+    @abstractmethod
+    def learned(self) -> Booleans:
+        """Which entries are learned; the others keep the values of the start."""
+
+    @property
+    def possible(self) -> Booleans | np.bool_:
+        """Which entries may be positive."""
+        return np.True_
+
+    @cached_property
+    def _first(self) -> Integers:
+        """Where each distribution starts."""
+        return np.cumsum(self.lengths) - self.lengths
+
+    @cached_property
+    def uniform(self) -> Floats:
+        """The vector whose distributions are uniform over their possible entries."""
+        possible = np.broadcast_to(self.possible, self.learned.shape).astype(np.float64)
+        uniform: Floats = possible / self.totals(possible)
+        return uniform
+
+    @cached_property
+    def learned_count(self) -> int:
+        """The number of entries that are learned."""
+        return int((self.learned & self.possible).sum())
+
+    @cached_property
+    def free_count(self) -> int:
+        """The number of free parameters: of each distribution that is learned one entry follows from the others."""
+        return self.learned_count - int(self.learned[self._first].sum())
+
+    def totals(self, counts: Floats) -> Floats:
+        """Return, for each entry, the sum over its distribution (along the last axis)."""
+        return np.repeat(np.add.reduceat(counts, self._first, axis=-1), self.lengths, axis=-1)
+
+    def normalised(self, counts: Floats, fallback: Floats) -> Floats:
+        """Return relative frequencies, and the fallback's distribution where there are no counts."""
+        totals = self.totals(counts)
+        if (totals > 0).all():
+            return np.asarray(counts / totals)
+        frequencies: Floats = np.divide(counts, totals, out=fallback.copy(), where=totals > 0)
+        return frequencies
+
+    def mixed(self, parameters: Floats, share: float) -> Floats:
+        """Return parameters whose learned distributions are mixed with a share of the uniform one."""
+        return np.where(self.learned, (1.0 - share) * parameters + share * self.uniform, parameters)
+
+
+class ExpectedCounts(NamedTuple):
+    """The expected sufficient statistics of data under some parameters.
+
+    Attributes
+    ----------
+    counts : (parameters,)
+        How often each entry of the tables is expected to have been used.
+    log_likelihood : float
+        -inf if a row or sequence is impossible.
+    impossible : int
+        The number of one that is impossible, or -1.
+    """
+
+    counts: Floats
+    log_likelihood: float
+    impossible: int
+
+    def __add__(self, other: ExpectedCounts) -> ExpectedCounts:  # type: ignore[override]
+        """Return those of both data sets together; of several that are impossible the first is named."""
+        numbers = [part.impossible for part in (self, other) if part.impossible >= 0]
+        return ExpectedCounts(
+            self.counts + other.counts, self.log_likelihood + other.log_likelihood, min(numbers, default=-1)
+        )
+
+
+class Evaluation(NamedTuple):
+    """One E-step and one M-step from some parameters.
+
+    Attributes
+    ----------
+    parameters : (parameters,)
+    update : (parameters,)
+        The parameters after one EM iteration.
+    totals : (parameters,)
+        The expected count of the distribution that each entry belongs to, pseudo-counts included.
+    objective : float
+        That of `parameters`; -inf if a row or sequence is impossible.
+    impossible : int
+        The number of one that is impossible, or -1.
+    """
+
+    parameters: Floats
+    update: Floats
+    totals: Floats
+    objective: float
+    impossible: int
+
+    @property
+    def counts(self) -> Floats:
+        """The expected count of each entry, pseudo-counts included."""
+        return self.update * self.totals
+
+
+class Objective(ABC):
+    """The log-likelihood of data plus the log density of a Dirichlet prior: each log entry times its pseudo-count.
+
+    Attributes
+    ----------
+    prior : (parameters,)
+        The pseudo-count of each entry.
+    """
+
+    prior: Floats
+
+    @property
+    @abstractmethod
+    def layout(self) -> SimplexVector:
+        """Where each entry of the tables stands in the vector of parameters."""
+
+    @property
+    @abstractmethod
+    def weight(self) -> float:
+        """The total weight of the data, in rows or in steps of sequences: gains are judged per unit of it."""
+
+    @abstractmethod
+    def counted(self, parameters: Floats) -> ExpectedCounts:
+        """Return the expected counts and the log-likelihood of the data: the E-step."""
+
+    def log_likelihood(self, parameters: Floats) -> float:
+        """Return the log-likelihood of the data; -inf if a row or sequence is impossible."""
+        return self.counted(parameters).log_likelihood
+
+    def value_and_gradient(self, parameters: Floats) -> tuple[float, Floats]:
+        """Return the objective and its gradient, zero for entries that are zero or not learned."""
+        here = self.evaluated(parameters)
+        used = self.layout.learned & (parameters > 0)
+        return here.objective, np.divide(here.counts, parameters, out=np.zeros_like(parameters), where=used)
+
+    def em_update(self, parameters: Floats) -> Floats:
+        """Return the parameters after one EM iteration."""
+        return self.evaluated(parameters).update
+
+    def evaluated(self, parameters: Floats) -> Evaluation:
+        """Return the objective of some parameters and the EM iteration from them, by one pass over the data."""
+        counts, objective, impossible = self.counted(parameters)
+        if self._has_prior.any():
+            objective += self.log_prior(parameters)
+            counts = counts + self.prior
+        if not self.layout.learned.all():
+            counts = np.where(self.layout.learned, counts, 0.0)
+        update = self.layout.normalised(counts, parameters)
+        return Evaluation(parameters, update, self.layout.totals(counts), objective, impossible)
+
+    @cached_property
+    def _has_prior(self) -> Booleans:
+        return self.prior > 0
+
+    def log_prior(self, parameters: Floats) -> float:
+        """Return what the prior adds to the log-likelihood; -inf if a pseudo-count stands at a zero."""
+        own = parameters[self._has_prior]
+        if not own.min(initial=1.0) > 0:
+            return -math.inf
+        return float(self.prior[self._has_prior] @ np.log(own))

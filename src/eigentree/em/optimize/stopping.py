@@ -1,0 +1,108 @@
+"""When an EM run has converged."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eigentree.em.distinct import DistinctRows
+
+__all__ = ["SHORTEST_STRETCH", "USUAL_TOLERANCES", "Rule", "Stopping", "has_converged", "remaining_gain"]
+
+Rule: TypeAlias = Literal["gain", "paper"]
+
+SHORTEST_STRETCH = 5
+"""The fewest iterations whose gain the remaining gain is extrapolated from: single gains are uneven."""
+
+SHARE_OF_RUN = 4
+"""A stretch of iterations is at least one part of so many of the run: in a long run the rate itself slows."""
+
+FASTEST_RATE, SLOWEST_RATE = 0.5, 0.99
+"""Bounds of the estimated rate of convergence."""
+
+USUAL_TOLERANCES = {"gain": 4e-6, "paper": 1e-4}
+"""The tolerance of each rule of stopping where none is given."""
+
+DEAR_ROWS, SHARE_OF_ERROR = 32_000, 0.005
+"""With so many rows that differ iterations are dear, and such a share of chance error is not climbed for."""
+
+SHARE_OF_ERROR_BY_NEWTON, NEWTONS_STRETCH = 0.02, 10
+"""The same where steps are Newton's, and by how many at least the rest is judged: the first few gain so much that
+what comes after them would look like nothing, even where it goes on for long."""
+
+
+class Stopping(NamedTuple):
+    """When a climb has arrived.
+
+    Attributes
+    ----------
+    rule : {"gain", "paper"}
+        "gain": no more than `tol` is still to be gained in log-likelihood per row. "paper": the objective f
+        satisfies |f(t) - f(t-1)| <= tol (|f(t)| + |f(t-1)|) / 2 (section 9).
+    tol : float
+    stretch : int
+        By the gain of how many steps at least the remaining gain is judged.
+    """
+
+    rule: Rule
+    tol: float
+    stretch: int = SHORTEST_STRETCH
+
+    @classmethod
+    def usual(cls, rule: Rule, rows: DistinctRows, parameters: int) -> Stopping:
+        """Return when a climb on rows has arrived by a rule, given how many entries of the tables are learned."""
+        return cls.usual_for(rule, len(rows.weights), float(rows.weights.sum()), parameters)
+
+    @classmethod
+    def usual_for(cls, rule: Rule, rows: int, weight: float, parameters: int) -> Stopping:
+        """Return the same, given how many rows differ, and their total weight."""
+        tol = USUAL_TOLERANCES[rule]
+        if rule == "gain" and rows >= DEAR_ROWS:
+            tol = max(tol, cls.within_chance(SHARE_OF_ERROR, parameters, weight).tol)
+        return cls(rule, tol)
+
+    def eased(self, rows: DistinctRows, parameters: int) -> Stopping:
+        """Return when a climb by Newton's steps has arrived, unless a tolerance was given: somewhat sooner."""
+        if self != Stopping.usual("gain", rows, parameters) or len(rows.weights) < DEAR_ROWS:
+            return self
+        newton = Stopping.within_chance(SHARE_OF_ERROR_BY_NEWTON, parameters, float(rows.weights.sum()))
+        return Stopping("gain", max(self.tol, newton.tol), NEWTONS_STRETCH)
+
+    @classmethod
+    def within_chance(cls, share: float, parameters: int, rows: float) -> Stopping:
+        """Return when no more is to be gained than a share of what chance makes of so many rows.
+
+        From p parameters and n rows, chance alone makes the log-likelihood per row wrong by p / 2n.
+        """
+        return cls("gain", share * parameters / (2.0 * rows))
+
+    def reached(self, history: Sequence[float], weight: float) -> bool:
+        """Return whether a climb has arrived, given its objectives and the weight of its rows."""
+        if self.rule == "gain":
+            return remaining_gain(history, self.stretch) <= self.tol * weight
+        return len(history) > 1 and has_converged(history[-2], history[-1], self.tol)
+
+
+def has_converged(before: float, after: float, tol: float) -> bool:
+    """Return whether an objective changed by no more than the paper's rule (section 9) lets pass."""
+    # With pseudo-counts, a start with zeros has the objective -inf.
+    return math.isfinite(before) and abs(after - before) <= tol * (abs(after) + abs(before)) / 2
+
+
+def remaining_gain(history: Sequence[float], shortest: int = SHORTEST_STRETCH) -> float:
+    """Return how much an objective is still expected to rise, given its values so far; infinity if too few.
+
+    The gains of two stretches of steps, one after the other, are taken as the last of a geometric series. A stretch
+    is longer in a long climb, where the rate itself becomes slower.
+    """
+    stretch = max(shortest, len(history) // SHARE_OF_RUN)
+    if len(history) <= 2 * stretch or not math.isfinite(history[-1 - 2 * stretch]):
+        return math.inf
+    before = history[-1 - stretch] - history[-1 - 2 * stretch]
+    last = history[-1] - history[-1 - stretch]
+    rate = last / before if before > 0 else FASTEST_RATE
+    rate = min(max(rate, FASTEST_RATE), SLOWEST_RATE)
+    return last * rate / (1.0 - rate)

@@ -1,0 +1,395 @@
+"""The size of a learned tree, chosen on held-out rows.
+
+The search doubles the hidden states while held-out rows gain. From four states on it compares that with a mixture
+of four times as many trees, which costs the same, and goes on from the better of the two. Then it compares the
+Chow-Liu tree of the columns themselves, and latent classes. Several fits of the best size, from different starts,
+are averaged.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from eigentree.em.init.classes import carried, most_classes, seeded
+from eigentree.em.optimize.run import em_run
+from eigentree.em.optimize.stopping import Stopping
+from eigentree.em.parameters import ParameterLayout
+from eigentree.em.sizes import CLASSES, COLUMNS, Kind, Size, SizeSearch, Trial
+from eigentree.em.stepwise import stepwise_passes
+from eigentree.em.tree_objective import TreeObjective
+from eigentree.structures.discovery import mixture_of_trees
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from eigentree.arrays import Floats
+    from eigentree.em.distinct import DistinctRows
+    from eigentree.em.holdout import Fold
+    from eigentree.exact.network import LatentNetwork
+    from eigentree.structures.graph import LatentGraph
+
+__all__ = ["Candidate", "Fit", "SearchState", "SizeProblem", "average", "joined_trees", "search"]
+
+MIXED_STATES, MORE_TREES, MOST_TREES = 4, 4, 16
+"""With how many states mixtures are first compared; by how much trees multiply, as much work as twice the states;
+and how many are mixed at most, since the average of several fits mixes as many again."""
+
+WORTH = 0.0025
+"""The share of the held-out score by which a larger size has to gain for an even larger one to be tried, and
+classes to be preferred to a tree: about what another seed changes."""
+
+BATCH, FEWEST_BATCHES, PASSES, STEPSIZE = 768, 12, 10, 0.6
+"""Rows of a mini-batch, the fewest mini-batches of a pass, and passes of stepwise EM: at least 120 updates, after
+which a mini-batch has a weight of about 0.05 by this step size, one of those that Liang and Klein recommend."""
+
+STRETCH, LITTLE = 5, 2e-4
+"""A fit ends where the last so many iterations raised the held-out score by less than this share of it; averaging
+ends where one more fit does: a tenth of `WORTH`, so that it cannot decide between sizes."""
+
+SHARPNESS, NOISE = 0.5, 0.1
+"""How much of a class is the row that it is seeded by, and how much of a hidden variable is independent of the
+class: starts that are far apart, and rule out nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class SizeProblem:
+    """What sizes are compared on.
+
+    Attributes
+    ----------
+    tree : callable
+        From the number of hidden states to the tree.
+    folds : tuple of Fold
+        One, or several, with all of which each size is fitted.
+    gaps : frozenset of str
+        The columns that may have missing cells.
+    pseudo_counts : float
+    whole : DistinctRows, optional
+        All rows, where held-out ones were taken from them.
+    threads : int
+    hidden_states, trees : int, optional
+        Where they are given.
+    most_states : int
+        The most hidden states of a tree; a mixture of trees costs no more than a tree of so many.
+    fits : int
+        The most fits that are averaged, where there is one fold; else one of each.
+    """
+
+    tree: Callable[[int], LatentGraph]
+    folds: tuple[Fold, ...]
+    gaps: frozenset[str]
+    pseudo_counts: float
+    whole: DistinctRows | None
+    threads: int
+    hidden_states: int | None
+    trees: int | None
+    most_states: int
+    fits: int
+
+    def objective(self, size: Size, rows: DistinctRows, pseudo_counts: float, single: bool = True) -> TreeObjective:
+        """Return the objective of some rows with a model of some size."""
+        graph = mixture_of_trees(self.tree(size.hidden_states), size.trees)
+        return TreeObjective.of(graph, rows, self.gaps, pseudo_counts, self.threads, single)
+
+
+class Fit(NamedTuple):
+    """How far the fit of one model has come.
+
+    Attributes
+    ----------
+    parameters : (parameters,)
+        Those with the highest held-out log-likelihood.
+    score : float
+        That log-likelihood.
+    history : tuple of float
+        Log-likelihood of the training rows in each pass, then at each iteration.
+    validation : tuple of float
+        Mean log probability of a held-out row after each of these.
+    log_likelihood : float
+        That of the training rows at the end.
+    """
+
+    parameters: Floats
+    score: float = -math.inf
+    history: tuple[float, ...] = ()
+    validation: tuple[float, ...] = ()
+    log_likelihood: float = math.nan
+
+
+class Candidate(NamedTuple):
+    """A size fitted from one kind of start, to each fold.
+
+    Attributes
+    ----------
+    trial : Trial
+    fits : tuple of Fit
+    """
+
+    trial: Trial
+    fits: tuple[Fit, ...]
+
+
+class SearchState(NamedTuple):
+    """How far a search has come.
+
+    Attributes
+    ----------
+    members : tuple of Candidate
+        All that were fitted so far, in order.
+    size : Size
+        Of the model that is being fitted.
+    passes, most : int
+        How often it went through the rows, and how often it will at most.
+    to_come : int
+        How many more of this size there will be at most, if no larger one is tried.
+    """
+
+    members: tuple[Candidate, ...]
+    size: Size
+    passes: int = 0
+    most: int = 0
+    to_come: int = 0
+
+    @property
+    def best(self) -> Candidate:
+        """The one with the highest held-out score; classes have to be ahead of trees by something."""
+        return max(self.members, key=lambda member: _rank(member.trial))
+
+    @property
+    def of_best_size(self) -> tuple[Candidate, ...]:
+        """All that are as large as the best, by their held-out scores."""
+        same = [member for member in self.members if member.trial.size == self.best.trial.size]
+        return tuple(sorted(same, key=lambda member: -member.trial.validation))
+
+
+def _rank(trial: Trial) -> float:
+    """Return the score by which sizes are compared: a tree shows more of its columns than classes hardly better."""
+    ahead = WORTH if trial.size.hidden_states == CLASSES else 0.0
+    return trial.validation - ahead * abs(trial.validation)
+
+
+def search(problem: SizeProblem, random: np.random.Generator) -> Iterator[SearchState]:
+    """Yield how far the search has come, again and again, until the last of the fits that are averaged."""
+    first = Size(problem.hidden_states or min(2, problem.most_states), problem.trees or 1)
+    run = _Search(problem, random, first)
+    sizes = [first]
+    while sizes:
+        before = run.score
+        for size in sizes:
+            yield from run.tried(size)
+        sizes = run.larger() if run.score - before > WORTH * abs(before) or not math.isfinite(before) else []
+    if problem.hidden_states is None and problem.trees is None:
+        yield from run.multiplied(Size(COLUMNS, 1))
+        yield from run.multiplied(Size(CLASSES, MORE_TREES))
+    yield from run.repeated()
+
+
+class _Search:
+    """Models of growing size."""
+
+    def __init__(self, problem: SizeProblem, random: np.random.Generator, first: Size) -> None:
+        self._problem = problem
+        self._random = random
+        self._state = SearchState((), first)
+
+    @property
+    def score(self) -> float:
+        """The best held-out score so far."""
+        return self._state.best.trial.validation if self._state.members else -math.inf
+
+    def larger(self) -> list[Size]:
+        """Return the sizes to try after the best one."""
+        problem, (states, trees) = self._problem, self._state.best.trial.size
+        sizes = [Size(2 * states, trees)] if problem.hidden_states is None else []
+        mixed = trees > 1 or states == MIXED_STATES or problem.hidden_states is not None
+        if problem.trees is None and mixed and MORE_TREES * trees <= MOST_TREES:
+            sizes.append(Size(states, MORE_TREES * trees))
+        known = {member.trial.size for member in self._state.members}
+        return [size for size in sizes if size.work <= problem.most_states**2 and size not in known]
+
+    def multiplied(self, size: Size) -> Iterator[SearchState]:
+        """Try models without trees of hidden variables, ever more of them while that may lead to the best."""
+        last = -math.inf
+        while size.work <= self._problem.most_states**2:
+            best = self.score
+            yield from self.tried(size)
+            score = self._state.members[-1].trial.validation
+            # Each multiplication gains less than the last; of a single tree nothing is known.
+            gain = score - last if size.trees > 1 else 0.0
+            if not score + gain / 2 > best or gain <= WORTH * abs(score):
+                return
+            last, size = score, Size(size.hidden_states, MORE_TREES * size.trees)
+
+    def tried(self, size: Size) -> Iterator[SearchState]:
+        """Fit models of some size from both kinds of starts, where there are two."""
+        kinds: tuple[Kind, ...] = ("mixture", "random") if size.hidden_states > CLASSES else ("mixture",)
+        for kind in kinds:
+            yield from self.fitted(size, kind, self._problem.fits - 1)
+
+    def repeated(self) -> Iterator[SearchState]:
+        """Fit more models of the best size, while their average gains."""
+        trial = self._state.best.trial
+        # Wherever a tree of observed columns starts, it ends at the same tables.
+        if len(self._problem.folds) > 1 or self._problem.trees is not None or trial.size == Size(COLUMNS, 1):
+            return
+        score = _averaged(self._problem, self._state)[1]
+        while (left := self._problem.fits - len(self._state.of_best_size)) > 0:
+            before = score
+            yield from self.fitted(trial.size, trial.start, left - 1)
+            score = _averaged(self._problem, self._state)[1]
+            if not score - before > LITTLE * abs(before):
+                return
+
+    def fitted(self, size: Size, kind: Kind, to_come: int) -> Iterator[SearchState]:
+        """Fit one model to each fold."""
+        began = time.process_time()
+        problem, fits, passes = self._problem, [], 0
+        for fold in problem.folds:
+            (random,) = self._random.spawn(1)
+            objective = problem.objective(size, fold.rows, problem.pseudo_counts)
+            held = problem.objective(size, fold.validation, 0.0)
+            start = _start(problem.tree(size.hidden_states), objective.layout, fold.rows, size.trees, kind, random)
+            most = 10 * PASSES * len(problem.folds)
+            for fit in _fitted(objective, held, start, random):
+                yield SearchState(self._state.members, size, min(passes + len(fit.history), most), most, to_come)
+            exact = [replace(each, single=False).log_likelihood(fit.parameters) for each in (objective, held)]
+            fits.append(fit._replace(log_likelihood=exact[0], score=exact[1]))
+            passes += len(fit.history)
+        trial = Trial(
+            size,
+            kind,
+            passes,
+            objective.layout.learned_count,
+            sum(fit.log_likelihood for fit in fits) / sum(float(fold.rows.weights.sum()) for fold in problem.folds),
+            sum(fit.score for fit in fits) / _held_weight(problem),
+            time.process_time() - began,
+        )
+        self._state = SearchState((*self._state.members, Candidate(trial, tuple(fits))), size, most, most, to_come)
+        yield self._state
+
+
+def _held_weight(problem: SizeProblem) -> float:
+    return sum(float(fold.validation.weights.sum()) for fold in problem.folds)
+
+
+def _fitted(
+    objective: TreeObjective, held: TreeObjective, start: Floats, random: np.random.Generator
+) -> Iterator[Fit]:
+    """Yield how far a fit has come: by passes of stepwise EM, then by iterations while held-out rows gain."""
+    batches = max(FEWEST_BATCHES, round(len(objective.rows.weights) / BATCH))
+    fit = Fit(start)
+    for parameters, log_likelihood in stepwise_passes(objective, start, STEPSIZE, PASSES, batches, random):
+        score = held.log_likelihood(parameters)
+        if score > fit.score:
+            fit = fit._replace(parameters=parameters, score=score)
+        history, validation = (*fit.history, log_likelihood), (*fit.validation, score / held.weight)
+        fit = fit._replace(history=history, validation=validation)
+        yield fit
+    for run in em_run(objective, fit.parameters, Stopping("gain", 0.0), 9 * PASSES, validation=held):
+        fit = Fit(
+            run.parameters,
+            run.score,
+            (*fit.history, run.objective - objective.log_prior(run.here.parameters)),
+            (*fit.validation, run.validation[-1] / held.weight),
+        )
+        yield fit
+        recent = fit.validation[-1 - STRETCH :]
+        if run.iterations >= STRETCH and recent[-1] - recent[0] < LITTLE * abs(recent[-1]):
+            return
+
+
+def _start(
+    tree: LatentGraph,
+    layout: ParameterLayout,
+    rows: DistinctRows,
+    trees: int,
+    kind: Kind,
+    random: np.random.Generator,
+) -> Floats:
+    """Return the start of a fit: at random, or with hidden variables that are copies of classes around rows."""
+    if kind == "random":
+        return layout.normalised(random.standard_exponential(layout.size), layout.uniform)
+    own = ParameterLayout.of(tree)
+    # With nothing hidden in it, each tree is one of the classes.
+    far = None if tree.hidden else seeded(tree, rows, trees, SHARPNESS, random)
+    vectors = []
+    for place in range(trees):
+        classes = far.one(place) if far else seeded(tree, rows, most_classes(tree), SHARPNESS, random)
+        vectors.append(carried(own, classes, NOISE, random))
+    return joined_trees(own, np.array(vectors), np.full(trees, 1.0 / trees))
+
+
+def joined_trees(layout: ParameterLayout, trees: Floats, shares: Floats) -> Floats:
+    """Return the parameters of a mixture of trees, given those of each tree, shape (trees, parameters)."""
+    if len(trees) == 1:
+        return np.array(trees[0])
+    tables = np.split(trees, list(layout.starts.values())[1:], axis=1)
+    return np.concatenate([shares, *(table.ravel() for table in tables)])
+
+
+def _trees(layout: ParameterLayout, mixture: Floats) -> tuple[Floats, Floats]:
+    """Return the parameters of each tree of a mixture, shape (trees, parameters), and the shares of the trees."""
+    if len(mixture) == layout.size:
+        return mixture[None], np.ones(1)
+    count = len(mixture) // (layout.size + 1)
+    bounds = [count * start for start in layout.starts.values()][1:]
+    tables = [table.reshape(count, -1) for table in np.split(mixture[count:], bounds)]
+    return np.concatenate(tables, axis=1), mixture[:count]
+
+
+def _averaged(problem: SizeProblem, state: SearchState) -> tuple[list[Floats], float]:
+    """Return the fits of the best size that are averaged, and the mean log probability of a held-out row."""
+    best = state.best
+    if len(problem.folds) > 1:
+        return [fit.parameters for fit in best.fits], best.trial.validation
+    # Where the number of trees is given, it is that of the best fit alone.
+    first, *others = state.of_best_size[: problem.fits if problem.trees is None else 1]
+    kept, score = [first.fits[0].parameters], first.trial.validation
+    states, trees = first.trial.size
+    for member in others:
+        size = Size(states, (len(kept) + 1) * trees)
+        held = problem.objective(size, problem.folds[0].validation, 0.0, single=False)
+        more = [*kept, member.fits[0].parameters]
+        value = held.log_likelihood(_joined(problem.tree(states), more)) / held.weight
+        if value > score:
+            kept, score = more, value
+    return kept, score
+
+
+def _joined(tree: LatentGraph, vectors: Sequence[Floats]) -> Floats:
+    """Return the parameters of the average of fits: the mixture of all their trees, fits with equal shares."""
+    layout = ParameterLayout.of(tree)
+    parts = [_trees(layout, vector) for vector in vectors]
+    shares = np.concatenate([shares for _, shares in parts]) / len(parts)
+    return joined_trees(layout, np.concatenate([trees for trees, _ in parts]), shares)
+
+
+def average(problem: SizeProblem, state: SearchState) -> tuple[LatentNetwork, SizeSearch]:
+    """Return the average of the fits of the best size, and what was tried.
+
+    Held-out rows that were taken from the rows are brought in by one EM iteration on all rows. It starts where
+    they ended the fit, so it adds what they show and hardly overfits the others.
+    """
+    size = state.best.trial.size
+    vectors, validation = _averaged(problem, state)
+    count = len(vectors)
+    if problem.whole is not None:
+        whole = problem.objective(size, problem.whole, problem.pseudo_counts, single=False)
+        vectors = [whole.em_update(vector) for vector in vectors]
+    tree = problem.tree(size.hidden_states)
+    joint = _joined(tree, vectors)
+    graph = mixture_of_trees(tree, count * size.trees)
+    tried = SizeSearch(
+        trials=tuple(member.trial for member in state.members),
+        size=size,
+        shares=(1.0 / count,) * count,
+        validation=validation,
+        rows=sum(float(fold.rows.weights.sum()) for fold in problem.folds) / len(problem.folds),
+        validation_rows=_held_weight(problem),
+    )
+    return ParameterLayout.of(graph).network(joint), tried
