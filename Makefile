@@ -11,9 +11,9 @@ demo: $(VENV)/.run
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n 2 tests/test_kernels.py tests/test_kernels_expected.py \
-	  tests/test_kernels_walking.py tests/test_kernels_sequences.py tests/test_carriers.py tests/test_vectors.py \
-	  --cov=eigentree.kernels --cov-branch --cov-fail-under=95
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n 2 tests/core/test_kernels.py tests/core/test_kernels_expected.py \
+	  tests/core/test_kernels_walking.py tests/core/test_kernels_sequences.py tests/counting/test_carriers.py tests/core/test_vectors.py \
+	  --cov=eigentree.core --cov-branch --cov-fail-under=95
 
 wheel-test: $(VENV)/.created
 	$(BIN)/python tools/wheel_test.py

@@ -188,7 +188,7 @@ def scale(count: int, steps: int) -> list[float]:
     lengths = np.full(count, steps)
     warm = SpectralHMM(4).fit(X[: 50 * 20], lengths=np.full(50, 20))
     warm.score_samples(X[: 50 * 20], lengths=np.full(50, 20))
-    from eigentree.data.sequences import Sequences
+    from eigentree.data.sequences.sequence_codes import Sequences
 
     sequences = Sequences.learned(X, lengths)
     model = SpectralHMM(4)

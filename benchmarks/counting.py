@@ -10,7 +10,7 @@ import numpy as np
 
 import eigentree as et
 from benchmarks.measure import best_seconds, in_fresh_process, show_note, show_table
-from eigentree.planning.views import ViewPlan
+from eigentree.planning.view_plan import ViewPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

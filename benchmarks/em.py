@@ -16,7 +16,7 @@ from benchmarks.models import FIRST_SEED, codes
 from benchmarks.numpy_em import NumpyHMM
 from benchmarks.scoring import homogeneous
 from eigentree import EMJunctionTree, LatentNetwork, zoo
-from eigentree.em.expectation import Expectation
+from eigentree.em.estep.expectation import Expectation
 from eigentree.em.parameters import ParameterLayout
 
 if TYPE_CHECKING:

@@ -47,7 +47,7 @@ def in_memory(folder: str, threads: int) -> dict[str, float]:
     """Time steps on rows that are read into memory."""
     from pyarrow import parquet
 
-    from eigentree.em.distinct import DistinctRows
+    from eigentree.em.estep.unique_rows import DistinctRows
     from eigentree.em.tree_objective import TreeObjective
 
     begun = time.perf_counter()
@@ -61,10 +61,10 @@ def in_memory(folder: str, threads: int) -> dict[str, float]:
 
 def on_disk(folder: str, threads: int) -> dict[str, float]:
     """Time steps on rows whose codes are on disk as leaves read them."""
-    from eigentree.counting.resolving import resolved_rows
-    from eigentree.em.expectation import Expectation
-    from eigentree.em.parted import PartedObjective
-    from eigentree.em.spooled import SpooledRows
+    from eigentree.counting.structure_and_schema import resolved_rows
+    from eigentree.em.estep.expectation import Expectation
+    from eigentree.em.out_of_core.parted import PartedObjective
+    from eigentree.em.out_of_core.spooled import SpooledRows
 
     begun = time.perf_counter()
     known, _, found = resolved_rows(graph(), folder)
@@ -77,8 +77,8 @@ def on_disk(folder: str, threads: int) -> dict[str, float]:
 
 def read_anew(folder: str, _: int) -> dict[str, float]:
     """Time steps that read the Parquet files anew each time."""
-    from eigentree.counting.resolving import resolved_rows
-    from eigentree.em.expectation import Expectation
+    from eigentree.counting.structure_and_schema import resolved_rows
+    from eigentree.em.estep.expectation import Expectation
     from eigentree.em.parameters import ParameterLayout
 
     known, _columns, found = resolved_rows(graph(), folder)
@@ -97,10 +97,10 @@ def on_cluster(folder: str, workers: int) -> dict[str, float]:
     from distributed import Client, LocalCluster
 
     from eigentree import Partitions
-    from eigentree.counting.resolving import resolved_rows
-    from eigentree.em.cluster import ClusterRows
-    from eigentree.em.expectation import Expectation
-    from eigentree.em.parted import PartedObjective
+    from eigentree.counting.structure_and_schema import resolved_rows
+    from eigentree.em.estep.expectation import Expectation
+    from eigentree.em.out_of_core.dask_workers import ClusterRows
+    from eigentree.em.out_of_core.parted import PartedObjective
 
     with (
         LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,

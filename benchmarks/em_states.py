@@ -85,7 +85,7 @@ def step(name: str, hidden_states: int, most_rows: int | None) -> dict[str, floa
 def _one_step(graph: Any, rows: np.ndarray) -> tuple[Callable[[], object], float]:
     """Return a call that makes one E-step and one M-step, in this version or in 0.1.0, and what share it does."""
     import eigentree as et
-    from eigentree.em import expectation as module
+    from eigentree.em.estep import expectation as module
 
     if hasattr(module.Expectation, "of"):
         expectation = module.Expectation.of(graph, (), len(rows))
@@ -103,7 +103,7 @@ def _one_step(graph: Any, rows: np.ndarray) -> tuple[Callable[[], object], float
 
 def _done(expectation: Any, rows: Any) -> float:
     """Return which share of the products of matrices is made in sections; all but the first pass up twice."""
-    from eigentree.em.cliques import Clique
+    from eigentree.em.estep.cliques import Clique
 
     def cliques(nodes: Any) -> int:
         return sum(isinstance(node, Clique) for node in nodes)

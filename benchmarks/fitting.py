@@ -14,7 +14,7 @@ from benchmarks.measure import afresh, best_seconds, show_note, show_table
 from benchmarks.models import FIRST_SEED, PUBLISHED, codes, per_doubling, structures
 from benchmarks.numpy_em import NumpyHMM
 from eigentree import Counts, LatentNetwork, SpectralJunctionTree, zoo
-from eigentree.planning.views import ViewPlan
+from eigentree.planning.view_plan import ViewPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

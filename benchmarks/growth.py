@@ -12,9 +12,9 @@ import numpy as np
 
 from benchmarks.measure import best_seconds, in_fresh_process, peak_memory, seconds, show_note, show_table
 from eigentree import LatentNetwork, SpectralJunctionTree, zoo
-from eigentree.em.expectation import Expectation
+from eigentree.em.estep.expectation import Expectation
 from eigentree.em.parameters import ParameterLayout
-from eigentree.planning.views import ViewPlan
+from eigentree.planning.view_plan import ViewPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,8 +12,8 @@ STATEMENTS = (
     "import numpy",
     "import eigentree",
     "from eigentree import JunctionTree, zoo",
-    "from eigentree.commands.main import main; main(['--help'])",
-    "from eigentree.commands.main import main; main(['fit', '--help'])",
+    "from eigentree.cli.main import main; main(['--help'])",
+    "from eigentree.cli.main import main; main(['fit', '--help'])",
     "import numba",
     "from eigentree import LatentNetwork",
 )

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eigentree.exact.network import LatentNetwork
-from eigentree.structures.graph import LatentGraph
+from eigentree.graphs.graph import LatentGraph
+from eigentree.inference.networks.network import LatentNetwork
 
 if TYPE_CHECKING:
-    from eigentree.checks import Seed
+    from eigentree.validation import Seed
 
 __all__ = ["planted_network", "random_tree"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from eigentree.exact.network import LatentNetwork
-from eigentree.structures.graph import LatentGraph
-from eigentree.structures.junction_tree import JunctionTree
+from eigentree.graphs.graph import LatentGraph
+from eigentree.graphs.junction_tree import JunctionTree
+from eigentree.inference.networks.network import LatentNetwork
 
 
 def observed_table(network: LatentNetwork) -> np.ndarray:

@@ -7,13 +7,13 @@ from brute_force import factors
 from hypothesis import strategies as st
 from random_graphs import latent_graphs
 
-from eigentree.em.distinct import columns_with_gaps
-from eigentree.em.expectation import Expectation
+from eigentree.em.estep.expectation import Expectation
+from eigentree.em.estep.unique_rows import columns_with_gaps
 from eigentree.em.optimize.objective import ExpectedCounts
 from eigentree.em.parameters import ParameterLayout
-from eigentree.exact.network import LatentNetwork
-from eigentree.structures.graph import LatentGraph
-from eigentree.structures.junction_tree import JunctionTree
+from eigentree.graphs.graph import LatentGraph
+from eigentree.graphs.junction_tree import JunctionTree
+from eigentree.inference.networks.network import LatentNetwork
 
 
 @st.composite

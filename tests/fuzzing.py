@@ -32,8 +32,8 @@ from sklearn.exceptions import NotFittedError
 
 import eigentree as et
 from eigentree import zoo
+from eigentree.core.compiling import announced
 from eigentree.errors import quoted
-from eigentree.kernels.compiling import announced
 
 MOST_SECONDS = 5.0
 MOST_MEMORY = 2 * 2**30

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eigentree.data.columns import Columns
-from eigentree.data.sequences import Sequences
+from eigentree.data.sequences.sequence_codes import Sequences
+from eigentree.data.tables.columns import Columns
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eigentree.planning.views import PlanNode, ViewPlan
+from eigentree.planning.view_plan import PlanNode, ViewPlan
 
 
 def below(plan: ViewPlan) -> list[frozenset[str]]:

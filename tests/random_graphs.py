@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from eigentree.structures.graph import LatentGraph
+from eigentree.graphs.graph import LatentGraph
 
 
 @st.composite

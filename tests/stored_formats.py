@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import eigentree as et
-from eigentree.data.stores import FORMAT
+from eigentree.io.stores import FORMAT
 
 STORED = Path(__file__).parent / "stored"
 LABELS = ("no", "perhaps", "yes")

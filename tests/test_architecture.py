@@ -144,7 +144,7 @@ def test_what_a_structure_gives_is_not_kept_in_modules(path: Path) -> None:
 
 @every_file
 def test_numba_is_named_where_it_is_told_how_to_compile(path: Path) -> None:
-    if module_of(path) in ("eigentree.kernels.compiling", "eigentree.kernels.vectors"):
+    if module_of(path) in ("eigentree.core.compiling", "eigentree.core.vectors"):
         return
     for node in ast.walk(tree_of(path)):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import eigentree as et
-from eigentree import checks
+from eigentree import validation as checks
 
 
 @pytest.mark.parametrize("value", [2, np.int8(2), np.uint64(2)])

@@ -9,7 +9,7 @@ import time
 import pytest
 
 import eigentree as et
-from eigentree import notices
+from eigentree import messages as notices
 
 
 class Terminal(io.StringIO):

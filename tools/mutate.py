@@ -217,12 +217,12 @@ def without_fault(base: Path, tests: Iterable[str], jobs: int) -> dict[str, floa
 
 def forget_compiled(project: Path, file: str) -> None:
     """Remove what numba compiled of a kernel and its callers: of these it looks at their own file only."""
-    kernels = project / "src" / "eigentree" / "kernels"
-    sources = {path.stem: path.read_text("utf-8") for path in kernels.glob("*.py")}
-    stale = [Path(file).stem]
-    for stem in stale:
-        stale += [other for other, text in sources.items() if f"kernels.{stem} " in text and other not in stale]
-        for kept in (kernels / "__pycache__").glob(f"{stem}.*.nb[ic]"):
+    core = project / "src" / "eigentree" / "core"
+    sources = {path: path.read_text("utf-8") for path in core.rglob("*.py")}
+    stale = [project / file]
+    for path in stale:
+        stale += [other for other, text in sources.items() if f".{path.stem} import" in text and other not in stale]
+        for kept in (path.parent / "__pycache__").glob(f"{path.stem}.*.nb[ic]"):
             kept.unlink()
 
 
@@ -237,7 +237,7 @@ def judged(mutation: Mutation, base: Path, usual: dict[str, float]) -> Verdict:
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         project = copied(base, Path(folder) / "project")
         (project / mutation.file).write_text(source, "utf-8")
-        if "/kernels/" in mutation.file:
+        if "/core/" in mutation.file:
             forget_compiled(project, mutation.file)
         start = time.monotonic()
         limit = PATIENCE * sum(usual[name] for name in mutation.tests) + COMPILING

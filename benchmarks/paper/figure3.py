@@ -11,8 +11,8 @@ from zlib import crc32
 import numpy as np
 
 from benchmarks.paper.methods import METHODS, Problem, facts, scored, train, warm_up
-from eigentree.exact.network import LatentNetwork
-from eigentree.structures import zoo
+from eigentree.graphs import zoo
+from eigentree.inference.networks.network import LatentNetwork
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from eigentree.structures.graph import LatentGraph
+    from eigentree.graphs.graph import LatentGraph
 
 __all__ = [
     "CONCENTRATIONS",

@@ -20,9 +20,9 @@ from benchmarks.paper.methods import (
     warm_up,
 )
 from eigentree.datasets import LETTERS, Splice, load_splice
-from eigentree.models.classifier import JunctionTreeClassifier
-from eigentree.models.spectral import SpectralJunctionTree
-from eigentree.structures import zoo
+from eigentree.estimators.classification.classifier import JunctionTreeClassifier
+from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
+from eigentree.graphs import zoo
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from eigentree.structures.graph import LatentGraph
+    from eigentree.graphs.graph import LatentGraph
 
     Codes = NDArray[Any]
     Floats = NDArray[np.float64]

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from benchmarks.paper.baselines import IndependentColumns, MarkovChain
 from eigentree.errors import ParameterError
-from eigentree.models.em import EMJunctionTree
-from eigentree.models.online_em import OnlineEMJunctionTree
-from eigentree.models.spectral import SpectralJunctionTree
+from eigentree.estimators.em_junction_tree import EMJunctionTree
+from eigentree.estimators.online_em import OnlineEMJunctionTree
+from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from eigentree.exact.network import LatentNetwork
-    from eigentree.structures.graph import LatentGraph
+    from eigentree.graphs.graph import LatentGraph
+    from eigentree.inference.networks.network import LatentNetwork
 
     Floats = NDArray[np.float64]
     Codes = NDArray[Any]

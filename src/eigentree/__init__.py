@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from eigentree import datasets as datasets
     from eigentree.counting.counts import Counts as Counts
-    from eigentree.counting.learned_structure import learn_structure as learn_structure
-    from eigentree.counting.pairs import PairCounts as PairCounts
+    from eigentree.counting.learn_structure import learn_structure as learn_structure
+    from eigentree.counting.pair_counts import PairCounts as PairCounts
     from eigentree.counting.statistics import Statistics as Statistics
-    from eigentree.data.labeled_table import LabeledTable as LabeledTable
-    from eigentree.data.partitions import Partitions as Partitions
-    from eigentree.em.expected_tables import expected_counts as expected_counts
-    from eigentree.engine.tensor import LabeledTensor as LabeledTensor
+    from eigentree.data.streams.partitions import Partitions as Partitions
+    from eigentree.data.tables.labeled_table import LabeledTable as LabeledTable
+    from eigentree.em.estep.expected_tables import expected_counts as expected_counts
     from eigentree.errors import DataError as DataError
     from eigentree.errors import EigentreeError as EigentreeError
     from eigentree.errors import FileError as FileError
@@ -28,23 +27,24 @@ if TYPE_CHECKING:
     from eigentree.errors import TensorError as TensorError
     from eigentree.errors import TreewidthError as TreewidthError
     from eigentree.errors import UnknownNameError as UnknownNameError
-    from eigentree.exact.network import LatentNetwork as LatentNetwork
-    from eigentree.models.classifier import JunctionTreeClassifier as JunctionTreeClassifier
-    from eigentree.models.dependencies import dependencies as dependencies
-    from eigentree.models.em import EMJunctionTree as EMJunctionTree
-    from eigentree.models.em_hmm import EMHMM as EMHMM
-    from eigentree.models.em_hmm import HMM as HMM
-    from eigentree.models.files import load as load
-    from eigentree.models.hmm_sizes import select_hmm as select_hmm
-    from eigentree.models.imputer import JunctionTreeImputer as JunctionTreeImputer
-    from eigentree.models.latent_class import LatentClassModel as LatentClassModel
-    from eigentree.models.online_em import OnlineEMJunctionTree as OnlineEMJunctionTree
-    from eigentree.models.profiles import profiles as profiles
-    from eigentree.models.spectral import SpectralJunctionTree as SpectralJunctionTree
-    from eigentree.models.spectral_hmm import SpectralHMM as SpectralHMM
-    from eigentree.structures import zoo as zoo
-    from eigentree.structures.graph import LatentGraph as LatentGraph
-    from eigentree.structures.junction_tree import JunctionTree as JunctionTree
+    from eigentree.estimators.classification.classifier import JunctionTreeClassifier as JunctionTreeClassifier
+    from eigentree.estimators.dependencies import dependencies as dependencies
+    from eigentree.estimators.em_hmm import EMHMM as EMHMM
+    from eigentree.estimators.em_hmm import HMM as HMM
+    from eigentree.estimators.em_junction_tree import EMJunctionTree as EMJunctionTree
+    from eigentree.estimators.hmm_selection import select_hmm as select_hmm
+    from eigentree.estimators.imputer import JunctionTreeImputer as JunctionTreeImputer
+    from eigentree.estimators.latent_class import LatentClassModel as LatentClassModel
+    from eigentree.estimators.model_files import load as load
+    from eigentree.estimators.online_em import OnlineEMJunctionTree as OnlineEMJunctionTree
+    from eigentree.estimators.profiles import profiles as profiles
+    from eigentree.estimators.spectral_hmm import SpectralHMM as SpectralHMM
+    from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree as SpectralJunctionTree
+    from eigentree.graphs import zoo as zoo
+    from eigentree.graphs.graph import LatentGraph as LatentGraph
+    from eigentree.graphs.junction_tree import JunctionTree as JunctionTree
+    from eigentree.inference.networks.network import LatentNetwork as LatentNetwork
+    from eigentree.inference.tensors.tensor import LabeledTensor as LabeledTensor
     from eigentree.viz import plot as plot
     from eigentree.viz.reports.report import report as report
 
@@ -53,41 +53,41 @@ __version__ = "0.2.0"
 _HOME = {
     "Counts": "counting.counts",
     "DataError": "errors",
-    "EMHMM": "models.em_hmm",
-    "EMJunctionTree": "models.em",
+    "EMHMM": "estimators.em_hmm",
+    "EMJunctionTree": "estimators.em_junction_tree",
     "EigentreeError": "errors",
     "FileError": "errors",
     "GraphError": "errors",
-    "HMM": "models.em_hmm",
-    "JunctionTree": "structures.junction_tree",
-    "JunctionTreeClassifier": "models.classifier",
-    "JunctionTreeImputer": "models.imputer",
-    "LabeledTable": "data.labeled_table",
-    "LabeledTensor": "engine.tensor",
-    "LatentClassModel": "models.latent_class",
-    "LatentGraph": "structures.graph",
-    "LatentNetwork": "exact.network",
+    "HMM": "estimators.em_hmm",
+    "JunctionTree": "graphs.junction_tree",
+    "JunctionTreeClassifier": "estimators.classification.classifier",
+    "JunctionTreeImputer": "estimators.imputer",
+    "LabeledTable": "data.tables.labeled_table",
+    "LabeledTensor": "inference.tensors.tensor",
+    "LatentClassModel": "estimators.latent_class",
+    "LatentGraph": "graphs.graph",
+    "LatentNetwork": "inference.networks.network",
     "NetworkError": "errors",
-    "OnlineEMJunctionTree": "models.online_em",
-    "PairCounts": "counting.pairs",
+    "OnlineEMJunctionTree": "estimators.online_em",
+    "PairCounts": "counting.pair_counts",
     "ParameterError": "errors",
-    "Partitions": "data.partitions",
+    "Partitions": "data.streams.partitions",
     "RankError": "errors",
-    "SpectralHMM": "models.spectral_hmm",
-    "SpectralJunctionTree": "models.spectral",
+    "SpectralHMM": "estimators.spectral_hmm",
+    "SpectralJunctionTree": "estimators.spectral_junction_tree",
     "Statistics": "counting.statistics",
     "TensorError": "errors",
     "TreewidthError": "errors",
     "UnknownNameError": "errors",
-    "dependencies": "models.dependencies",
-    "expected_counts": "em.expected_tables",
-    "learn_structure": "counting.learned_structure",
-    "load": "models.files",
-    "profiles": "models.profiles",
+    "dependencies": "estimators.dependencies",
+    "expected_counts": "em.estep.expected_tables",
+    "learn_structure": "counting.learn_structure",
+    "load": "estimators.model_files",
+    "profiles": "estimators.profiles",
     "report": "viz.reports.report",
-    "select_hmm": "models.hmm_sizes",
+    "select_hmm": "estimators.hmm_selection",
 }
-_MODULES = {"datasets": "datasets", "plot": "viz.plot", "zoo": "structures.zoo"}
+_MODULES = {"datasets": "datasets", "plot": "viz.plot", "zoo": "graphs.zoo"}
 
 __all__ = ["__version__", *sorted(_HOME), *sorted(_MODULES)]
 

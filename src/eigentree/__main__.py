@@ -2,7 +2,7 @@
 
 import sys
 
-from eigentree.commands.main import main
+from eigentree.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -7,7 +7,7 @@ import time
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from eigentree.notices import on_terminal, showing
+from eigentree.messages import on_terminal, showing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

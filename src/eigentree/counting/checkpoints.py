@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.counting.pairs import PairCounts
-from eigentree.counting.resolving import graph_over, resolved_rows
+from eigentree.core.counting.encoding import hash_rows
+from eigentree.counting.pair_counts import PairCounts
 from eigentree.counting.statistics import Statistics
 from eigentree.counting.stored_statistics import read_statistics, statistics_content
-from eigentree.data.documents import Section, parsed, written
-from eigentree.data.states import given_labels
-from eigentree.data.stores import Writer, opened_store
-from eigentree.data.streamed import StreamedRows, segments, weight_column
-from eigentree.data.streams import is_stream, stream_of
-from eigentree.data.whole_files import checked_path
+from eigentree.counting.structure_and_schema import graph_over, resolved_rows
+from eigentree.data.streams.atomic_write import checked_path
+from eigentree.data.streams.encoded_stream import StreamedRows, segments, weight_column
+from eigentree.data.streams.sources import is_stream, stream_of
+from eigentree.data.tables.state_rules import given_labels
 from eigentree.errors import DataError, FileError, quoted, with_article
-from eigentree.kernels.codes import hash_rows
-from eigentree.structures.graph import LatentGraph
-from eigentree.structures.learned_templates import LearnedTemplate, open_template
+from eigentree.graphs.graph import LatentGraph
+from eigentree.graphs.learned_templates import LearnedTemplate, open_template
+from eigentree.io.documents import Section, parsed, written
+from eigentree.io.stores import Writer, opened_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.arrays import Codes
-    from eigentree.data.batches import Stream
-    from eigentree.data.states import Categories, NumericRule, UnknownRule
-    from eigentree.planning.views import ViewPlan
-    from eigentree.structures.templates import Template
+    from eigentree.data.streams.row_batches import Stream
+    from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
+    from eigentree.graphs.templates import Template
+    from eigentree.planning.view_plan import ViewPlan
 
 __all__ = ["counted_with_checkpoints"]
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from eigentree.checks import different_names, one_by_one, our_arithmetic
-from eigentree.counting.accumulating import Accumulator, Tally
+from eigentree.counting.accumulators import Accumulator, Tally
+from eigentree.counting.count_layout import CountLayout
 from eigentree.counting.joint_table import JointTable
-from eigentree.counting.layout import CountLayout
-from eigentree.data.columns import Columns
-from eigentree.data.streamed import Encoded, any_rows
+from eigentree.data.streams.encoded_stream import Encoded, any_rows
+from eigentree.data.tables.columns import Columns
 from eigentree.errors import DataError, quoted
-from eigentree.structures.graph import check_graph
+from eigentree.graphs.graph import check_graph
+from eigentree.validation import different_names, one_by_one, our_arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Codes, Floats
-    from eigentree.counting.features import ColumnFeatures
-    from eigentree.data.rows import Rows
-    from eigentree.structures.graph import LatentGraph
+    from eigentree.counting.column_features import ColumnFeatures
+    from eigentree.data.tables.rows import Rows
+    from eigentree.graphs.graph import LatentGraph
 
 __all__ = ["ROUNDING", "Counts", "MomentSource", "weighted_chunks"]
 
@@ -56,7 +56,7 @@ class Counts:
 
     Examples
     --------
-    >>> from eigentree.structures.zoo import mixture
+    >>> from eigentree.graphs.zoo import mixture
     >>> counts = Counts(mixture(3, 2, 2), [("x0", "x1"), ("x2",)]).update([[0, 1, 1], [0, 1, 0], [1, -1, 0]])
     >>> counts.table(["x0", "x1"]).tolist()
     [[0, 2], [0, 0]]

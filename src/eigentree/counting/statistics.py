@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from eigentree.checks import a_mapping, our_arithmetic
-from eigentree.counting.accumulating import Tally
+from eigentree.counting.accumulators import Tally
+from eigentree.counting.count_checks import GivenArrays, columns_array
+from eigentree.counting.count_layout import CountLayout
 from eigentree.counting.counts import ROUNDING, Counts, weighted_chunks
-from eigentree.counting.given_arrays import GivenArrays, columns_array
+from eigentree.counting.holdout_sample import RowSample
 from eigentree.counting.joint_table import JointTable
-from eigentree.counting.layout import CountLayout
-from eigentree.counting.resolving import resolved_rows
-from eigentree.counting.row_sample import RowSample
-from eigentree.data.streamed import Encoded, StreamedRows, any_rows, segments
-from eigentree.data.weights import MOST_WEIGHT, warn_of_few
+from eigentree.counting.structure_and_schema import resolved_rows
+from eigentree.data.streams.encoded_stream import Encoded, StreamedRows, any_rows, segments
+from eigentree.data.tables.weights import MOST_WEIGHT, warn_of_few
 from eigentree.errors import DataError, quoted
-from eigentree.notices import renamed_arguments
-from eigentree.planning.search import Wishes
-from eigentree.planning.views import ViewPlan
+from eigentree.messages import renamed_arguments
+from eigentree.planning.view_plan import ViewPlan
+from eigentree.planning.view_search import Wishes
+from eigentree.validation import a_mapping, our_arithmetic
 
 if TYPE_CHECKING:
     import os
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Codes
-    from eigentree.data.columns import Columns
-    from eigentree.data.states import Categories, NumericRule, UnknownRule
-    from eigentree.structures.graph import LatentGraph
-    from eigentree.structures.templates import Template
+    from eigentree.data.tables.columns import Columns
+    from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
+    from eigentree.graphs.graph import LatentGraph
+    from eigentree.graphs.templates import Template
 
 __all__ = ["Statistics", "check_counts"]
 

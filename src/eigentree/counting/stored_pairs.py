@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.counting.given_arrays import columns_array
-from eigentree.counting.pairs import PairCounts
+from eigentree.counting.count_checks import columns_array
+from eigentree.counting.pair_counts import PairCounts
 from eigentree.counting.stored_statistics import COUNTED
-from eigentree.data.documents import Section, plain, unplain
-from eigentree.data.stores import Writer, columns_content, columns_of, opened_store
 from eigentree.errors import FileError, with_article
+from eigentree.io.documents import Section, plain, unplain
+from eigentree.io.stores import Writer, columns_content, columns_of, opened_store
 
 if TYPE_CHECKING:
     import os
 
-    from eigentree.data.stores import Reader
+    from eigentree.io.stores import Reader
 
 __all__ = ["KIND", "load_pairs", "read_pairs", "save_pairs"]
 

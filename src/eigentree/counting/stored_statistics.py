@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.counting.accumulating import Tally
+from eigentree.counting.accumulators import Tally
+from eigentree.counting.count_layout import CountLayout
 from eigentree.counting.counts import Counts
+from eigentree.counting.holdout_sample import EVERY_HASH, SAMPLE_ROWS, RowSample
 from eigentree.counting.joint_table import JointTable
-from eigentree.counting.layout import CountLayout
-from eigentree.counting.row_sample import EVERY_HASH, SAMPLE_ROWS, RowSample
 from eigentree.counting.statistics import Statistics
-from eigentree.data.documents import Section, plain, unplain, whole
-from eigentree.data.stores import Writer, columns_content, columns_of, opened_store
 from eigentree.errors import FileError, with_article
+from eigentree.io.documents import Section, plain, unplain, whole
+from eigentree.io.stores import Writer, columns_content, columns_of, opened_store
 
 if TYPE_CHECKING:
     import os
 
     from numpy.typing import NDArray
 
-    from eigentree.data.columns import Columns
-    from eigentree.data.stores import Reader
+    from eigentree.data.tables.columns import Columns
+    from eigentree.io.stores import Reader
 
 __all__ = ["COUNTED", "KIND", "load_statistics", "read_statistics", "save_statistics", "statistics_content"]
 

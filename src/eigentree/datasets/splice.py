@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from eigentree import checks
+from eigentree import validation as checks
 from eigentree.datasets.dataset import Dataset, LabeledCells
 from eigentree.datasets.packaged import Packaged
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
-from eigentree.em.distinct import systematic
+from eigentree.em.estep.unique_rows import systematic
 from eigentree.em.init.chains import start_of
 from eigentree.em.multistart import ETA, ROWS_PER_PARAMETER, Candidate, Sample, multistart, run_each
-from eigentree.engine.sequence_passes import SequencePass
-from eigentree.engine.symbols import Symbols
+from eigentree.inference.sequences.sequence_passes import SequencePass
+from eigentree.inference.sequences.symbols import Symbols
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from eigentree.em.optimize.objective import ExpectedCounts, Objective, SimplexVector
-from eigentree.engine.parallel_chains import apart, together
+from eigentree.inference.sequences.factorial_chains import apart, together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.arrays import Booleans, Floats, Integers
-    from eigentree.engine.sequence_passes import SequencePass
+    from eigentree.inference.sequences.sequence_passes import SequencePass
 
 __all__ = ["ChainLayout", "ChainObjective"]
 

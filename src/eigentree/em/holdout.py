@@ -10,7 +10,7 @@ from eigentree.errors import DataError
 
 if TYPE_CHECKING:
     from eigentree.arrays import Floats
-    from eigentree.em.distinct import DistinctRows
+    from eigentree.em.estep.unique_rows import DistinctRows
 
 __all__ = ["Fold", "check_split", "folds_of", "held_out", "held_out_folds"]
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eigentree.em.optimize.objective import SimplexVector
-from eigentree.engine.tables import learnable_tables, table_axes
 from eigentree.errors import NetworkError
-from eigentree.exact.network import LatentNetwork
+from eigentree.inference.networks.network import LatentNetwork
+from eigentree.inference.tensors.named_tables import learnable_tables, table_axes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eigentree.arrays import Booleans, Floats, Integers
-    from eigentree.engine.tables import TableKey
-    from eigentree.structures.graph import LatentGraph
+    from eigentree.graphs.graph import LatentGraph
+    from eigentree.inference.tensors.named_tables import TableKey
 
 __all__ = ["ParameterLayout"]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats
     from eigentree.em.parameters import ParameterLayout
-    from eigentree.structures.graph import LatentGraph
+    from eigentree.graphs.graph import LatentGraph
 
 __all__ = ["EVEN_PSEUDO_COUNTS", "spread"]
 

@@ -22,16 +22,16 @@ from eigentree.em.parameters import ParameterLayout
 from eigentree.em.sizes import CLASSES, COLUMNS, Kind, Size, SizeSearch, Trial
 from eigentree.em.stepwise import stepwise_passes
 from eigentree.em.tree_objective import TreeObjective
-from eigentree.structures.discovery import mixture_of_trees
+from eigentree.graphs.structure_learning import mixture_of_trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from eigentree.arrays import Floats
-    from eigentree.em.distinct import DistinctRows
+    from eigentree.em.estep.unique_rows import DistinctRows
     from eigentree.em.holdout import Fold
-    from eigentree.exact.network import LatentNetwork
-    from eigentree.structures.graph import LatentGraph
+    from eigentree.graphs.graph import LatentGraph
+    from eigentree.inference.networks.network import LatentNetwork
 
 __all__ = ["Candidate", "Fit", "SearchState", "SizeProblem", "average", "joined_trees", "search"]
 

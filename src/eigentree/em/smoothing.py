@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from eigentree.arrays import Floats
-    from eigentree.em.distinct import DistinctRows
+    from eigentree.em.estep.unique_rows import DistinctRows
     from eigentree.em.init.trees import Kind
     from eigentree.em.tree_fit import TreeFit
-    from eigentree.exact.network import LatentNetwork
+    from eigentree.inference.networks.network import LatentNetwork
 
 __all__ = ["FEW_PSEUDO_COUNTS", "chosen_pseudo_counts"]
 

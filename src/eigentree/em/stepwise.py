@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from eigentree.em.distinct import columns_with_gaps
-from eigentree.em.expectation import CodedRows, Expectation
+from eigentree.em.estep.expectation import CodedRows, Expectation
+from eigentree.em.estep.unique_rows import columns_with_gaps
 from eigentree.em.parameters import ParameterLayout
 from eigentree.errors import DataError
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Codes, Floats, Integers
     from eigentree.em.tree_objective import TreeObjective
-    from eigentree.exact.network import LatentNetwork
-    from eigentree.structures.graph import LatentGraph
+    from eigentree.graphs.graph import LatentGraph
+    from eigentree.inference.networks.network import LatentNetwork
 
 __all__ = ["Learner", "Lesson", "RunningAverage", "batches_of", "stepwise_passes"]
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, get_args
 
-from eigentree.data.documents import Section, UnknownEntryError, number, plain, texts, whole
 from eigentree.em.multistart import Rung
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.sizes import Kind, Size, SizeSearch, Trial
 from eigentree.em.start_report import StartReport
 from eigentree.em.stepwise import Learner
 from eigentree.errors import FileError, quoted
-from eigentree.structures.elimination import check_families
+from eigentree.graphs.elimination import check_families
+from eigentree.io.documents import Section, UnknownEntryError, number, plain, texts, whole
 
 if TYPE_CHECKING:
-    from eigentree.data.stores import Reader, Writer
+    from eigentree.io.stores import Reader, Writer
 
 __all__ = [
     "learner_content",

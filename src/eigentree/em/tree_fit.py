@@ -12,16 +12,16 @@ import numpy as np
 from eigentree.em.init.trees import TreeInit
 from eigentree.em.multistart import ETA, ROWS_PER_PARAMETER, Candidate, Sample, multistart, run_each
 from eigentree.em.tree_objective import TreeObjective
-from eigentree.exact.network import LatentNetwork
+from eigentree.inference.networks.network import LatentNetwork
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from eigentree.em.distinct import DistinctRows
+    from eigentree.em.estep.unique_rows import DistinctRows
     from eigentree.em.init.trees import Kind
     from eigentree.em.multistart import Multistart
     from eigentree.em.optimize.stopping import Stopping
-    from eigentree.structures.graph import LatentGraph
+    from eigentree.graphs.graph import LatentGraph
 
 __all__ = ["TreeFit", "fit_tree"]
 

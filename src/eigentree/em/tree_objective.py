@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from eigentree.em.distinct import margins
-from eigentree.em.expectation import Expectation
+from eigentree.em.estep.expectation import Expectation
+from eigentree.em.estep.unique_rows import margins
 from eigentree.em.optimize.objective import Objective
 from eigentree.em.prior import spread
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from eigentree.arrays import Floats, Integers
-    from eigentree.em.distinct import DistinctRows
-    from eigentree.em.expectation import CodedRows
+    from eigentree.em.estep.expectation import CodedRows
+    from eigentree.em.estep.unique_rows import DistinctRows
     from eigentree.em.optimize.objective import ExpectedCounts
     from eigentree.em.parameters import ParameterLayout
-    from eigentree.structures.graph import LatentGraph
+    from eigentree.graphs.graph import LatentGraph
 
 __all__ = ["TreeObjective"]
 

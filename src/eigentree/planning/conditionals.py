@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eigentree.engine.schedule import downward, upward
+from eigentree.inference.tensors.message_schedule import downward, upward
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from eigentree.arrays import Floats
-    from eigentree.planning.ranks import Spans
-    from eigentree.structures.junction_tree import JunctionTree
+    from eigentree.graphs.junction_tree import JunctionTree
+    from eigentree.planning.generic_ranks import Spans
 
 __all__ = ["Conditionals"]
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from eigentree.data.documents import Section, texts, whole
 from eigentree.errors import FileError
-from eigentree.exact.stored_tree import children_of
-from eigentree.planning.hubs import Branch, Hub
-from eigentree.planning.views import PlanNode, ViewPlan
+from eigentree.inference.stored_tree import children_of
+from eigentree.io.documents import Section, texts, whole
+from eigentree.planning.hub_plan import Branch, Hub
+from eigentree.planning.view_plan import PlanNode, ViewPlan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eigentree.data.stores import Reader, Writer
-    from eigentree.structures.graph import LatentGraph
+    from eigentree.graphs.graph import LatentGraph
+    from eigentree.io.stores import Reader, Writer
 
 __all__ = ["plan_content", "read_plan"]
 

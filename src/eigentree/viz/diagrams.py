@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from eigentree.errors import ParameterError
+from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
 from eigentree.markup.charts import Curve, NumberTable, Scene, TextBox, counted, shown_name
 from eigentree.markup.html import number
-from eigentree.models.spectral import SpectralJunctionTree
 from eigentree.viz.layout import Box, Layout, laid_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from eigentree.estimators.profiles import Profile
+    from eigentree.graphs.graph import LatentGraph
+    from eigentree.graphs.junction_tree import JunctionTree
     from eigentree.markup.charts import XY
-    from eigentree.models.profiles import Profile
-    from eigentree.structures.graph import LatentGraph
-    from eigentree.structures.junction_tree import JunctionTree
 
 __all__ = [
     "ROW",

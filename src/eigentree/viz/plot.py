@@ -5,26 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from eigentree.checks import whole_number
-from eigentree.data.sequences import Sequences
+from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.errors import ParameterError, quoted
-from eigentree.exact.network import LatentNetwork
+from eigentree.estimators.dependencies import edge_strengths
+from eigentree.estimators.em_hmm import EMHMM
+from eigentree.estimators.em_junction_tree import EMJunctionTree
+from eigentree.estimators.mixins.density_mixin import Face
+from eigentree.estimators.mixins.latent_mixin import TablesFace
+from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceFace, telling_columns
+from eigentree.estimators.online_em import OnlineEMJunctionTree
+from eigentree.estimators.profiles import Profile
+from eigentree.estimators.profiles import profiles as profiles_of
+from eigentree.estimators.spectral_hmm import SpectralHMM
+from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
+from eigentree.graphs.graph import LatentGraph
+from eigentree.graphs.junction_tree import JunctionTree
+from eigentree.graphs.structure_learning import mixed_tree
+from eigentree.inference.networks.network import LatentNetwork
 from eigentree.markup.charts import MOST_SPECTRA, learning_charts, spectra_chart
-from eigentree.models.dependencies import edge_strengths
-from eigentree.models.em import EMJunctionTree
-from eigentree.models.em_hmm import EMHMM
-from eigentree.models.face import Face
-from eigentree.models.online_em import OnlineEMJunctionTree
-from eigentree.models.profiles import Profile
-from eigentree.models.profiles import profiles as profiles_of
-from eigentree.models.sequence_face import HiddenSequenceFace, telling_columns
-from eigentree.models.spectral import SpectralJunctionTree
-from eigentree.models.spectral_hmm import SpectralHMM
-from eigentree.models.tables_face import TablesFace
-from eigentree.notices import renamed
-from eigentree.structures.discovery import mixed_tree
-from eigentree.structures.graph import LatentGraph
-from eigentree.structures.junction_tree import JunctionTree
+from eigentree.messages import renamed
+from eigentree.validation import whole_number
 from eigentree.viz.diagrams import edge_ranks, graph_diagram, transition_diagram, tree_diagram
 from eigentree.viz.matplotlib_renderer import FONT, checked_axes, draw_chart, draw_diagram
 from eigentree.viz.multistart_chart import multistart_chart

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eigentree.arrays import Floats, Integers
-    from eigentree.models.profiles import Profile
+    from eigentree.estimators.profiles import Profile
 
 __all__ = ["GridColumn", "ProfileGrid", "profile_chart", "profile_grid", "state_name"]
 

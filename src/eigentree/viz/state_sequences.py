@@ -10,8 +10,8 @@ from eigentree.errors import DataError, did_you_mean, quoted
 from eigentree.markup.charts import Axis, CellGrid, Chart, left_out, linear_axis
 
 if TYPE_CHECKING:
-    from eigentree.data.sequences import Sequences
-    from eigentree.exact.chain import Chain
+    from eigentree.data.sequences.sequence_codes import Sequences
+    from eigentree.inference.sequences.hmm_chain import Chain
 
 __all__ = ["state_sequence_chart"]
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from eigentree.em.init.symbol_clustering import exchanged, merged
-from eigentree.engine.threads import one_thread
 from eigentree.errors import RankError
+from eigentree.inference.threads import one_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.em.chains import ChainObjective
-    from eigentree.engine.symbols import Symbols
+    from eigentree.inference.sequences.symbols import Symbols
 
 __all__ = ["KINDS", "ChainKind", "start_of"]
 

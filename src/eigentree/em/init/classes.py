@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eigentree.exact.network import LatentNetwork
-from eigentree.structures.graph import LatentGraph
+from eigentree.graphs.graph import LatentGraph
+from eigentree.inference.networks.network import LatentNetwork
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eigentree.arrays import Codes, Floats, Integers
-    from eigentree.em.distinct import DistinctRows
+    from eigentree.em.estep.unique_rows import DistinctRows
     from eigentree.em.parameters import ParameterLayout
 
 __all__ = [

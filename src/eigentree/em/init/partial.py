@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eigentree.errors import DataError
-from eigentree.exact.network import LatentNetwork
+from eigentree.inference.networks.network import LatentNetwork
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from eigentree.arrays import Booleans, Floats
     from eigentree.em.tree_objective import TreeObjective
-    from eigentree.engine.tables import TableKey
+    from eigentree.inference.tensors.named_tables import TableKey
 
 __all__ = ["completed"]
 

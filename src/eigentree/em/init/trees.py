@@ -18,20 +18,20 @@ from eigentree.em.optimize.stopping import Stopping
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.tree_objective import TreeObjective
 from eigentree.errors import RankError
-from eigentree.planning.views import ViewPlan
-from eigentree.recovery.recovery import recovered
-from eigentree.spectral.held_out import USUAL
-from eigentree.spectral.learning import learn
-from eigentree.spectral.marginals import pseudo_rows
-from eigentree.spectral.sources import CountedTables
+from eigentree.planning.view_plan import ViewPlan
+from eigentree.spectral.learn.column_marginals import pseudo_rows
+from eigentree.spectral.learn.heldout_search import USUAL
+from eigentree.spectral.learn.moments import CountedTables
+from eigentree.spectral.learn.operator_learning import learn
+from eigentree.spectral.recover.recovery import recovered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from eigentree.arrays import Floats
-    from eigentree.em.distinct import DistinctRows
-    from eigentree.engine.tables import TableKey
-    from eigentree.structures.graph import LatentGraph
+    from eigentree.em.estep.unique_rows import DistinctRows
+    from eigentree.graphs.graph import LatentGraph
+    from eigentree.inference.tensors.named_tables import TableKey
 
 __all__ = ["KINDS", "Kind", "TreeInit"]
 

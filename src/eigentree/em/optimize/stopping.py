@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eigentree.em.distinct import DistinctRows
+    from eigentree.em.estep.unique_rows import DistinctRows
 
 __all__ = ["SHORTEST_STRETCH", "USUAL_TOLERANCES", "Rule", "Stopping", "has_converged", "remaining_gain"]
 

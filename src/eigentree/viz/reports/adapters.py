@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eigentree.errors import ParameterError, quoted
-from eigentree.exact.network import LatentNetwork
-from eigentree.models.classifier import JunctionTreeClassifier
-from eigentree.models.em_hmm import EMHMM
-from eigentree.models.face import Face
-from eigentree.models.imputer import JunctionTreeImputer
-from eigentree.models.sequence_face import SequenceFace
-from eigentree.models.spectral_hmm import SpectralHMM
-from eigentree.models.tables_face import TablesFace
-from eigentree.structures.discovery import mixed_tree
-from eigentree.structures.graph import LatentGraph
+from eigentree.estimators.classification.classifier import JunctionTreeClassifier
+from eigentree.estimators.em_hmm import EMHMM
+from eigentree.estimators.imputer import JunctionTreeImputer
+from eigentree.estimators.mixins.density_mixin import Face
+from eigentree.estimators.mixins.latent_mixin import TablesFace
+from eigentree.estimators.mixins.sequence_mixin import SequenceFace
+from eigentree.estimators.spectral_hmm import SpectralHMM
+from eigentree.graphs.graph import LatentGraph
+from eigentree.graphs.structure_learning import mixed_tree
+from eigentree.inference.networks.network import LatentNetwork
 
 if TYPE_CHECKING:
-    from eigentree.data.columns import Columns
+    from eigentree.data.tables.columns import Columns
 
 __all__ = ["ModelAdapter", "adapter_of"]
 

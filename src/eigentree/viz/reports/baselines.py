@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from eigentree.counting.learned_structure import learn_structure
-from eigentree.counting.pairs import PairCounts
-from eigentree.data.columns import Columns
-from eigentree.data.rows import Rows
-from eigentree.data.sequences import Sequences
-from eigentree.exact.chain import Chain
-from eigentree.exact.network import LatentNetwork
+from eigentree.counting.learn_structure import learn_structure
+from eigentree.counting.pair_counts import PairCounts
+from eigentree.data.sequences.sequence_codes import Sequences
+from eigentree.data.tables.columns import Columns
+from eigentree.data.tables.rows import Rows
+from eigentree.inference.networks.network import LatentNetwork
+from eigentree.inference.sequences.hmm_chain import Chain
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eigentree.data.cells import Factored
-from eigentree.data.handing import row_labels
-from eigentree.data.labels import UNKNOWN
-from eigentree.data.rows import Rows
-from eigentree.data.sequences import Sequences
-from eigentree.data.steps import steps_of
-from eigentree.data.streams import is_stream
-from eigentree.data.table import table_of
-from eigentree.data.written import Written, read_as
+from eigentree.data.sequences.sequence_codes import Sequences
+from eigentree.data.sequences.steps import steps_of
+from eigentree.data.streams.sources import is_stream
+from eigentree.data.tables.cells import Factored
+from eigentree.data.tables.labels import UNKNOWN
+from eigentree.data.tables.restore import row_labels
+from eigentree.data.tables.rows import Rows
+from eigentree.data.tables.table import table_of
+from eigentree.data.tables.text_cells import Written, read_as
 from eigentree.errors import DataError, ParameterError, quoted
-from eigentree.models.sequence_face import telling_columns
+from eigentree.estimators.mixins.sequence_mixin import telling_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eigentree.arrays import Booleans, Codes, Floats, Integers
-    from eigentree.data.columns import Columns
-    from eigentree.data.labels import Meaning
-    from eigentree.data.table import Table
+    from eigentree.data.tables.columns import Columns
+    from eigentree.data.tables.labels import Meaning
+    from eigentree.data.tables.table import Table
     from eigentree.viz.reports.adapters import ModelAdapter
 
 __all__ = ["EvaluationData", "MaskedCells", "UnseenLabel", "evaluation_data", "sampled"]

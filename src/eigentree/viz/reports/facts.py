@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import eigentree
 from eigentree.errors import EigentreeError
-from eigentree.exact.network import LatentNetwork
-from eigentree.models.dependencies import dependencies, edge_strengths
-from eigentree.models.profiles import profiles
-from eigentree.structures.junction_tree import JunctionTree
+from eigentree.estimators.dependencies import dependencies, edge_strengths
+from eigentree.estimators.profiles import profiles
+from eigentree.graphs.junction_tree import JunctionTree
+from eigentree.inference.networks.network import LatentNetwork
 from eigentree.viz.diagrams import edge_ranks, graph_diagram, tree_diagram
 from eigentree.viz.reports.anomalies import anomalies
 from eigentree.viz.reports.likelihoods import likelihoods_of
@@ -20,9 +20,9 @@ from eigentree.viz.state_sequences import state_sequence_chart
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from eigentree.estimators.dependencies import Link
+    from eigentree.estimators.profiles import Profile
     from eigentree.markup.charts import Chart
-    from eigentree.models.dependencies import Link
-    from eigentree.models.profiles import Profile
     from eigentree.viz.diagrams import Diagram
     from eigentree.viz.reports.adapters import ModelAdapter
     from eigentree.viz.reports.anomalies import Anomaly

@@ -15,7 +15,7 @@ from eigentree.viz.reports.diagram_figures import diagram_figure
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eigentree.models.profiles import Profile
+    from eigentree.estimators.profiles import Profile
     from eigentree.viz.profile_grids import GridColumn, ProfileGrid
 
 __all__ = ["profile_blocks"]

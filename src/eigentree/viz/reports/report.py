@@ -9,10 +9,10 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from eigentree.checks import our_arithmetic
-from eigentree.data.whole_files import write_whole
+from eigentree.core.compiling import announced
+from eigentree.data.streams.atomic_write import write_whole
 from eigentree.errors import FileError, ParameterError, quoted
-from eigentree.kernels.compiling import announced
+from eigentree.validation import our_arithmetic
 from eigentree.viz.reports.adapters import adapter_of
 from eigentree.viz.reports.evaluation_data import evaluation_data
 from eigentree.viz.reports.facts import Facts, facts_of
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from eigentree.exact.network import LatentNetwork
-    from eigentree.models.face import Face
-    from eigentree.models.sequence_face import SequenceFace
+    from eigentree.estimators.mixins.density_mixin import Face
+    from eigentree.estimators.mixins.sequence_mixin import SequenceFace
+    from eigentree.inference.networks.network import LatentNetwork
 
 __all__ = ["Report", "report"]
 

@@ -1,0 +1,1 @@
+"""The command `eigentree`: what its commands share."""

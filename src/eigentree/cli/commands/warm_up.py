@@ -1,0 +1,34 @@
+"""``eigentree warm-up``: compile all kernels now, so that no later call has to wait for it."""
+
+import sys
+import time
+
+from cyclopts import App
+
+from eigentree.cli.terminal_output import show
+
+__all__ = ["app"]
+
+app = App(
+    name="warm-up",
+    help="Compile all kernels now and keep them on disk, so that no later call has to wait for it.",
+    help_epilogue="""\
+Examples
+
+  eigentree warm-up""",
+)
+
+
+@app.default
+def warm_up() -> None:
+    """Compile all kernels."""
+    from eigentree.core.compiling import announced
+    from eigentree.estimators.warm_up import STEPS, warm_up
+    from eigentree.progress import progress
+
+    start = time.perf_counter()
+    # Else each kernel would be announced for itself.
+    with announced, progress("compiling", STEPS, visible=sys.stderr.isatty()) as show_progress:
+        for done, step in enumerate(warm_up(), 1):
+            show_progress(done, step)
+    show(f"all kernels are compiled, {time.perf_counter() - start:.0f} s")

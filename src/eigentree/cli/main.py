@@ -1,0 +1,225 @@
+"""The command ``eigentree``: one file per command, gathered here and loaded when it is called."""
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from cyclopts import App, CycloptsError, Group
+from cyclopts.exceptions import (
+    MissingArgumentError,
+    UnknownCommandError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
+
+import eigentree
+from eigentree.cli.arguments import UsageError
+from eigentree.cli.option_wording import in_options
+from eigentree.errors import EigentreeError, did_you_mean
+
+__all__ = ["COMMANDS", "application", "main"]
+
+
+class Command(NamedTuple):
+    """Where a command is, and what ``--help`` says of it, so that nothing need be loaded for that."""
+
+    name: str
+    group: str
+    help: str
+    below: tuple[str, ...] = ()
+
+    @property
+    def module(self) -> str:
+        """The module that it is in."""
+        return f"eigentree.cli.commands.{self.name.replace('-', '_')}"
+
+
+COMMANDS = (
+    Command("fit", "Learn", "learn a model from rows"),
+    Command("select", "Learn", "choose a structure and its size by held-out rows"),
+    Command("compare", "Learn", "EM, spectral and simpler models side by side on held-out rows"),
+    Command("classify", "Learn", "learn to tell classes apart, and tell them", ("train", "apply")),
+    Command("inspect", "Ask", "what a file of eigentree holds"),
+    Command("report", "Ask", "a page about a model, and about rows beside it"),
+    Command("score", "Ask", "how likely rows are"),
+    Command("predict", "Ask", "a column, or a hidden variable, from the other cells of each row"),
+    Command("impute", "Ask", "fill missing cells"),
+    Command("decode", "Ask", "the likeliest hidden states of each row"),
+    Command("sample", "Ask", "draw new rows"),
+    Command("count", "Count", "count rows for a spectral model, here or on many machines"),
+    Command("merge", "Count", "add up what was counted"),
+    Command("dataset", "More", "write a table to try things on"),
+    Command("warm-up", "More", "compile all kernels now (once per installation)"),
+    Command("completion", "More", "completion of commands and options for your shell"),
+)
+
+FOR_ALL = ("--help", "--version")
+"""Options that every command has."""
+
+EXAMPLES = """\
+Rows come from CSV, TSV, JSON lines or Parquet, and - is a pipe. Begin with
+
+  eigentree dataset mushrooms -o mushrooms.csv
+  eigentree fit mushrooms.csv --structure mixture --hidden 4 -o model.eigentree
+  eigentree predict model.eigentree mushrooms.csv --target class | head
+
+and eigentree COMMAND --help for more."""
+
+
+def application(called: str | None = None) -> App:
+    """Return the command with all commands under it, none of them loaded.
+
+    Parameters
+    ----------
+    called : str, optional
+        The command whose own, longer help is wanted.
+    """
+    groups = list(dict.fromkeys(command.group for command in COMMANDS))
+    made = {name: Group(name, sort_key=place) for place, name in enumerate(groups)}
+    app = App(
+        name="eigentree",
+        help=(eigentree.__doc__ or "").splitlines()[0],
+        help_epilogue=EXAMPLES,
+        help_format="plaintext",
+        version=f"eigentree {eigentree.__version__}",
+        # Where --help and --version stand, too.
+        group_commands=made[groups[-1]],
+    )
+    for place, command in enumerate(COMMANDS):
+        app.command(
+            f"{command.module}:app",
+            name=command.name,
+            help=None if command.name == called else command.help,
+            group=None if command.group == groups[-1] else made[command.group],
+            sort_key=place,
+        )
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Return the exit code of the command: 0, 1 when something failed, 2 for a mistake in the arguments."""
+    tokens = list(sys.argv[1:] if arguments is None else arguments)
+    if sys.stdout is None:
+        # The shell closed it (>&-): nobody wants to know.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    try:
+        with warnings.catch_warnings():
+            # What other libraries have to say to those who write programs is no use here.
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", RuntimeWarning)
+            warnings.showwarning = _show_warning
+            code = _called(tokens)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read, such as head, has enough.
+        if arguments is None:
+            _drop_output()
+        return 0
+    except CycloptsError as error:
+        return _usage(_mistyped(tokens) or _sentence(error), error.command_chain)
+    except UsageError as error:
+        known = tokens[:1] and tokens[0] in {command.name for command in COMMANDS}
+        # An option that is mistyped may have been taken for the name of a file.
+        return _usage((_mistyped(tokens) if known else None) or str(error), tokens[:1] if known else None)
+    except (EigentreeError, OSError, MemoryError) as error:
+        if arguments is None and isinstance(error, OSError):
+            _drop_output()
+        return _failed(error)
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    return code
+
+
+def _drop_output() -> None:
+    """Let what is still in the buffer of standard output go nowhere: it must not complain at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _called(tokens: Sequence[str]) -> int:
+    if not tokens:
+        raise UsageError("name a command, such as eigentree fit; eigentree --help lists them")
+    if tokens[0] == "reproduce":
+        raise UsageError(
+            "reproduce is now python -m benchmarks.paper, in a checkout of the repository: see --help there"
+        )
+    command = next((command for command in COMMANDS if command.name == tokens[0]), None)
+    if command is not None and command.below and len(tokens) == 1:
+        name = command.name
+        raise UsageError(f"{name} is followed by {' or '.join(command.below)}; see eigentree {name} --help")
+    answer = application(tokens[0])(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+    return answer if isinstance(answer, int) else 0
+
+
+def _usage(sentence: str, chain: Sequence[str] | None) -> int:
+    called = " ".join(["eigentree", *(chain or ())])
+    more = "" if "--help" in sentence else f" (see {called} --help)"
+    print(f"{called}: {' '.join(sentence.split())}{more}", file=sys.stderr)
+    return 2
+
+
+def _failed(error: BaseException) -> int:
+    if isinstance(error, MemoryError):
+        sentence = "there is not enough memory for this; try fewer hidden states, or fewer rows"
+    elif isinstance(error, OSError) and error.filename is not None:
+        sentence = f"{str(error.filename)!r}: {error.strerror}"
+    elif isinstance(error, OSError) and error.strerror is not None:
+        sentence = f"standard input or output: {error.strerror}"
+    else:
+        sentence = in_options(str(error))
+    print(f"eigentree: {' '.join(sentence.split())}", file=sys.stderr)
+    return 1
+
+
+def _sentence(error: CycloptsError) -> str:
+    """Return what is wrong with the arguments, in the words of this package."""
+    error.verbose = False
+    left = error.unused_tokens or []
+    if isinstance(error, UnknownCommandError):
+        asked = (left or [""])[0]
+        # Its own text would load every command.
+        chain = error.command_chain or ()
+        below = {command.name: command.below for command in COMMANDS}
+        known = below[chain[0]] if chain else tuple(below)
+        hint = did_you_mean(asked, known) or f"; there are {', '.join(known)}"
+        return f"there is no command {asked!r}{hint}"
+    if isinstance(error, UnknownOptionError):
+        return f"there is no option {error.token.keyword}"
+    if isinstance(error, UnusedCliTokensError):
+        rest = " ".join(left)
+        return f"there is nothing to do with {rest!r}; is it an option without its --, or a name with a space?"
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        name = error.keyword or error.argument.name
+        if error.argument.tokens or error.keyword:
+            return f"{name} needs a value"
+        return f"{name} is missing"
+    return str(error).rstrip(".").removeprefix("Invalid value for ")
+
+
+def _mistyped(tokens: Sequence[str]) -> str | None:
+    """Return what to say of the first long option that the command does not have: what is missing may be it."""
+    app = application(tokens[0])
+    for token in tokens[:2]:
+        if token not in app:
+            break
+        app = app[token]
+    own = app.assemble_argument_collection() if app.default_command is not None else ()
+    known = [*(name for argument in own for name in argument.names), *FOR_ALL]
+    for token in tokens:
+        asked = token.partition("=")[0]
+        if asked == "--":
+            break
+        if asked.startswith("--") and asked not in known:
+            hint = did_you_mean(asked, [name for name in known if name.startswith("--")])
+            return f"there is no option {asked}{hint}".replace("'", "")
+    return None
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"eigentree: note: {' '.join(in_options(str(message)).split())}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,1 +1,0 @@
-"""The command ``eigentree``, one file per command."""

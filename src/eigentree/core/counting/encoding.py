@@ -1,0 +1,146 @@
+"""Cells to codes, and hashes of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from eigentree.core.compiling import compiled, helper, inlined
+
+__all__ = ["copy_codes", "encode_column", "encode_rows", "hash_rows", "largest_codes"]
+
+
+@compiled
+def encode_column(cells: Any, states: int, codes: Any) -> int:
+    """Return -1 after writing the codes of a column, or the first row whose cell is not a code."""
+    for r in range(cells.shape[0]):
+        cell = cells[r]
+        if cell >= 0 and cell < states:
+            code = int(cell)
+            if code != cell:
+                return r
+            codes[r] = code
+        elif cell == -1 or cell != cell:
+            codes[r] = states
+        else:
+            return r
+    return -1
+
+
+@inlined
+def _swapped(one: Any, other: Any, shift: Any, low: Any) -> Any:
+    """Return two words whose high part in one and low part in the other have changed places."""
+    moved = ((one >> shift) ^ other) & low
+    return one ^ (moved << shift), other ^ moved
+
+
+@helper
+def _turn_bytes(tile: Any, turned: Any) -> None:
+    """Write a tile of bytes turned: eight rows of eight bytes at a time, in eight words that stay in registers.
+
+    Parameters
+    ----------
+    tile : (rows, words)
+        Eight bytes to a word; rows are a multiple of 8.
+    turned : (8 words, rows / 8)
+    """
+    one, two, four = np.uint64(8), np.uint64(16), np.uint64(32)
+    ones, twos = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
+    fours = np.uint64(0x00000000FFFFFFFF)
+    for place in range(tile.shape[0] // 8):
+        r = 8 * place
+        for c in range(tile.shape[1]):
+            a, e = _swapped(tile[r, c], tile[r + 4, c], four, fours)
+            b, f = _swapped(tile[r + 1, c], tile[r + 5, c], four, fours)
+            g, i = _swapped(tile[r + 2, c], tile[r + 6, c], four, fours)
+            h, j = _swapped(tile[r + 3, c], tile[r + 7, c], four, fours)
+            a, g = _swapped(a, g, two, twos)
+            b, h = _swapped(b, h, two, twos)
+            e, i = _swapped(e, i, two, twos)
+            f, j = _swapped(f, j, two, twos)
+            turned[8 * c, place], turned[8 * c + 1, place] = _swapped(a, b, one, ones)
+            turned[8 * c + 2, place], turned[8 * c + 3, place] = _swapped(g, h, one, ones)
+            turned[8 * c + 4, place], turned[8 * c + 5, place] = _swapped(e, f, one, ones)
+            turned[8 * c + 6, place], turned[8 * c + 7, place] = _swapped(i, j, one, ones)
+
+
+@compiled
+def encode_rows(cells: Any, start: int, states: Any, codes: Any, wrong: Any) -> None:
+    """Write the codes of some rows, and for each column whether a cell is neither a code nor -1.
+
+    Parameters
+    ----------
+    cells : (rows, columns)
+        Of whole numbers, one row after the other.
+    start : int
+        The first row.
+    states, wrong : (columns,)
+        The loop is fastest where states are of the type of the cells.
+    codes : (columns, rows)
+        They are turned by the tile, so that both sides are read and written line by line of the cache.
+    """
+    columns, tile_rows = codes.shape[0], 64
+    words = (columns + 7) // 8
+    tile = np.zeros((tile_rows, 8 * words), codes.dtype)
+    turned = np.empty((8 * words, tile_rows), codes.dtype)
+    by_words = codes.itemsize == 1
+    for j in range(columns):
+        wrong[j] = False
+    for first in range(0, codes.shape[1], tile_rows):
+        count = min(tile_rows, codes.shape[1] - first)
+        for r in range(count):
+            row, out = cells[start + first + r], tile[r]
+            for j in range(columns):
+                cell, size = row[j], states[j]
+                missing = cell == -1
+                wrong[j] |= not missing and (cell < 0 or cell >= size)
+                out[j] = size if missing else cell
+        if by_words:
+            _turn_bytes(tile.view(np.uint64), turned.view(np.uint64))
+        for j in range(columns):
+            column = codes[j, first : first + count]
+            if by_words:
+                done = turned[j]
+                for r in range(count):
+                    column[r] = done[r]
+            else:
+                for r in range(count):
+                    column[r] = tile[r, j]
+
+
+@compiled
+def copy_codes(cells: Any, start: int, codes: Any, largest: Any) -> None:
+    """Write the codes of some rows, and the largest of each column; all but `largest` are (columns, rows)."""
+    for j in range(codes.shape[0]):
+        # A slice, because with an offset in the index the loop does not vectorise.
+        column = cells[j, start : start + codes.shape[1]]
+        high = column[0]
+        for r in range(codes.shape[1]):
+            codes[j, r] = column[r]
+            high = max(high, column[r])
+        largest[j] = high
+
+
+@compiled
+def largest_codes(codes: Any, largest: Any) -> None:
+    """Write the largest code of each column; codes are (columns, rows)."""
+    for j in range(codes.shape[0]):
+        high = codes[j, 0]
+        for r in range(codes.shape[1]):
+            high = max(high, codes[j, r])
+        largest[j] = high
+
+
+@compiled
+def hash_rows(codes: Any, hashes: Any) -> None:
+    """Write a 64-bit hash of each row's codes; codes are (columns, rows)."""
+    for r in range(codes.shape[1]):
+        hashes[r] = np.uint64(0x9E3779B97F4A7C15)
+    for j in range(codes.shape[0]):
+        for r in range(codes.shape[1]):
+            mixed = (hashes[r] ^ np.uint64(codes[j, r])) * np.uint64(0xBF58476D1CE4E5B9)
+            hashes[r] = mixed ^ (mixed >> np.uint64(31))
+    for r in range(codes.shape[1]):
+        mixed = (hashes[r] ^ (hashes[r] >> np.uint64(30))) * np.uint64(0x94D049BB133111EB)
+        hashes[r] = mixed ^ (mixed >> np.uint64(29))

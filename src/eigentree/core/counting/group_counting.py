@@ -1,0 +1,381 @@
+"""Joint counts of groups of columns, and the moments that are sums over their cells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from eigentree.core.compiling import compiled, helper
+
+__all__ = ["add_margins", "count_groups", "count_pairs", "feature_sums", "weigh_groups"]
+
+FEW_CELLS = 64
+"""Tables of up to so many cells are counted in turns whatever their codes: equal ones follow each other often."""
+
+LANE_GAP = 80
+"""Cells between tables that take turns: at a power of two, all would compete for the same lines of the cache."""
+
+
+@helper
+def _group_codes(codes: Any, start: int, count: int, columns: Any, states: Any, joint: Any) -> None:
+    """Write the joint code of a group of columns for some rows, in 16 bits so that the loops vectorise.
+
+    Three columns are taken at a time: what is known so far is then read and written a third as often.
+    """
+    # Slices that start at 0: with an offset in the index the loops do not vectorise, and are three times slower.
+    out = joint[:count]
+    width = columns.shape[0]
+    done = (width - 1) % 3 + 1
+    one = codes[columns[0], start : start + count]
+    if done == 1:
+        for r in range(count):
+            out[r] = np.uint16(one[r])
+    else:
+        two, three = codes[columns[1], start : start + count], codes[columns[done - 1], start : start + count]
+        by_two, by_three = np.uint16(states[1]), np.uint16(states[done - 1])
+        if done == 2:
+            for r in range(count):
+                out[r] = np.uint16(np.uint16(np.uint16(one[r]) * by_two) + np.uint16(two[r]))
+        else:
+            for r in range(count):
+                head = np.uint16(np.uint16(np.uint16(one[r]) * by_two) + np.uint16(two[r]))
+                out[r] = np.uint16(np.uint16(head * by_three) + np.uint16(three[r]))
+    while done < width:
+        one = codes[columns[done], start : start + count]
+        two = codes[columns[done + 1], start : start + count]
+        three = codes[columns[done + 2], start : start + count]
+        by_three = np.uint16(states[done + 2])
+        by_two = np.uint16(states[done + 1] * states[done + 2])
+        by_one = np.uint16(states[done] * states[done + 1] * states[done + 2])
+        for r in range(count):
+            head = np.uint16(np.uint16(out[r] * by_one) + np.uint16(np.uint16(one[r]) * by_two))
+            out[r] = np.uint16(head + np.uint16(np.uint16(np.uint16(two[r]) * by_three) + np.uint16(three[r])))
+        done += 3
+
+
+@helper
+def _present(codes: Any, start: int, count: int, columns: Any, states: Any, present: Any) -> None:
+    """Write whether all cells of a group are present, for some rows."""
+    out = present[:count]
+    for r in range(count):
+        out[r] = True
+    for k in range(columns.shape[0]):
+        column = codes[columns[k], start : start + count]
+        for r in range(count):
+            out[r] &= column[r] != states[k]
+
+
+@helper
+def _repeats(joint: Any, count: int) -> bool:
+    """Return whether at least every eighth joint code is that of the row before."""
+    equal = 0
+    for r in range(1, count):
+        equal += joint[r] == joint[r - 1]
+    return 8 * equal >= count
+
+
+@helper
+def _add_ones(words: Any, joint: Any, count: int, table: Any) -> None:
+    """Count joint codes, which are read four at a time: processors load and store no more often than they must."""
+    one = np.uint32(1)
+    low, by_one, by_two, by_three = np.uint64(0xFFFF), np.uint64(16), np.uint64(32), np.uint64(48)
+    for w in range(count // 4):
+        word = words[w]
+        table[word & low] += one
+        table[(word >> by_one) & low] += one
+        table[(word >> by_two) & low] += one
+        table[word >> by_three] += one
+    for r in range(count // 4 * 4, count):
+        table[joint[r]] += one
+
+
+@helper
+def _add_ones_in_turns(words: Any, joint: Any, count: int, stride: int, lanes: Any) -> None:
+    """Count joint codes in eight tables that take turns, so that equal ones in a row need not wait."""
+    one = np.uint32(1)
+    low, by_one, by_two, by_three = np.uint64(0xFFFF), np.uint64(16), np.uint64(32), np.uint64(48)
+    a, b, c, d = lanes[:stride], lanes[stride:], lanes[2 * stride :], lanes[3 * stride :]
+    e, f, g, h = lanes[4 * stride :], lanes[5 * stride :], lanes[6 * stride :], lanes[7 * stride :]
+    for w in range(0, count // 8 * 2, 2):
+        word, next_word = words[w], words[w + 1]
+        a[word & low] += one
+        b[(word >> by_one) & low] += one
+        c[(word >> by_two) & low] += one
+        d[word >> by_three] += one
+        e[next_word & low] += one
+        f[(next_word >> by_one) & low] += one
+        g[(next_word >> by_two) & low] += one
+        h[next_word >> by_three] += one
+    for r in range(count // 8 * 8, count):
+        a[joint[r]] += one
+
+
+@helper
+def _gather_turns(stride: int, lanes: Any, cells: int) -> None:
+    """Add the other seven tables that took turns to the first, and empty them."""
+    zero = np.uint32(0)
+    first = lanes[:cells]
+    for lane in range(1, 8, 1):
+        part = lanes[lane * stride : lane * stride + cells]
+        for k in range(cells):
+            first[k] += part[k]
+            part[k] = zero
+
+
+@helper
+def _count_whole(codes: Any, group: Any, sizes: Any, joint: Any, lanes: Any, table: Any) -> None:
+    """Add the joint counts of one group without holes, by way of small numbers, which take less of the cache.
+
+    Where codes repeat, eight tables take turns.
+    """
+    block, cells = joint.shape[0], table.shape[0]
+    words = joint.view(np.uint64)
+    stride = cells + LANE_GAP
+    turns = cells <= FEW_CELLS
+    for start in range(0, codes.shape[1], block):
+        count = min(block, codes.shape[1] - start)
+        _group_codes(codes, start, count, group, sizes, joint)
+        if start == 0 and not turns:
+            turns = _repeats(joint, count)
+        if turns:
+            _add_ones_in_turns(words, joint, count, stride, lanes)
+        else:
+            _add_ones(words, joint, count, lanes)
+    if turns:
+        _gather_turns(stride, lanes, cells)
+    for k in range(cells):
+        table[k] += lanes[k]
+        lanes[k] = 0
+
+
+@compiled
+def count_groups(
+    codes: Any, which: Any, group_start: Any, columns: Any, states: Any, table_start: Any, tables: Any, holes: Any
+) -> None:
+    """Add the joint counts of some groups of columns to their tables; rows with a missing cell do not count there.
+
+    Tables lie end to end in `tables`, and none has more than 65,536 cells. There are fewer than 2^32 rows.
+    ``holes[column]`` says whether the column has a missing cell at all.
+    """
+    block = 2048
+    joint = np.empty(block, np.uint16)
+    present = np.empty(block, np.bool_)
+    most = 0
+    for g in which:
+        most = max(most, table_start[g + 1] - table_start[g])
+    lanes = np.zeros(8 * (min(most, codes.shape[1] // 2) + LANE_GAP), np.uint32)
+    for g in which:
+        group = columns[group_start[g] : group_start[g + 1]]
+        sizes = states[group_start[g] : group_start[g + 1]]
+        cells = table_start[g + 1] - table_start[g]
+        table = tables[table_start[g] : table_start[g + 1]]
+        any_hole = False
+        for column in group:
+            any_hole |= holes[column]
+        # To empty the small numbers should take less time than to fill them.
+        if not any_hole and 2 * cells <= codes.shape[1]:
+            _count_whole(codes, group, sizes, joint, lanes, table)
+            continue
+        for start in range(0, codes.shape[1], block):
+            count = min(block, codes.shape[1] - start)
+            _group_codes(codes, start, count, group, sizes, joint)
+            if any_hole:
+                _present(codes, start, count, group, sizes, present)
+                for r in range(count):
+                    if present[r]:
+                        table[joint[r]] += 1
+            else:
+                for r in range(count):
+                    table[joint[r]] += 1
+
+
+@helper
+def _add_margin(table: Any, states: Any, strides: Any, digits: Any, target: Any) -> None:
+    """Add a table to a smaller one of some of its axes: those whose stride there is not 0."""
+    last = states.shape[0] - 1
+    width, step = states[last], strides[last]
+    for axis in range(last):
+        digits[axis] = 0
+    at = 0
+    for start in range(0, table.shape[0], width):
+        for state in range(width):
+            target[at + state * step] += table[start + state]
+        axis = last - 1
+        while axis >= 0:
+            digits[axis] += 1
+            at += strides[axis]
+            if digits[axis] < states[axis]:
+                break
+            at -= digits[axis] * strides[axis]
+            digits[axis] = 0
+            axis -= 1
+
+
+@compiled
+def add_margins(
+    tables: Any,
+    group_start: Any,
+    states: Any,
+    table_start: Any,
+    members: Any,
+    stride_start: Any,
+    strides: Any,
+    sums: Any,
+) -> None:
+    """Add each table, summed over the axes that they lack, to the tables of its members.
+
+    Parameters
+    ----------
+    tables : (cells,)
+        Tables end to end; group, states and cells of each are those from its start to before the next one's.
+    members : (members, 3)
+        The table it belongs to, and where its own cells lie in `sums`: from where on, to before where.
+    stride_start : (members,)
+        Where the member's strides start, one for each axis of the table: how far apart its cells lie along the
+        axis, 0 where it lacks it.
+    """
+    most = 1
+    for g in range(table_start.shape[0] - 1):
+        most = max(most, group_start[g + 1] - group_start[g])
+    digits = np.empty(most, np.int64)
+    for m in range(members.shape[0]):
+        g = members[m, 0]
+        axes = states[group_start[g] : group_start[g + 1]]
+        steps = strides[stride_start[m] : stride_start[m] + axes.shape[0]]
+        target = sums[members[m, 1] : members[m, 2]]
+        _add_margin(tables[table_start[g] : table_start[g + 1]], axes, steps, digits, target)
+
+
+@compiled
+def weigh_groups(
+    codes: Any, weights: Any, group_start: Any, columns: Any, states: Any, table_start: Any, tables: Any
+) -> None:
+    """Add the weights of the rows to the tables of each group, as `count_groups` adds ones."""
+    block = 2048
+    joint = np.empty(block, np.uint16)
+    present = np.empty(block, np.bool_)
+    for g in range(table_start.shape[0] - 1):
+        group = columns[group_start[g] : group_start[g + 1]]
+        sizes = states[group_start[g] : group_start[g + 1]]
+        table = tables[table_start[g] : table_start[g + 1]]
+        for start in range(0, codes.shape[1], block):
+            count = min(block, codes.shape[1] - start)
+            _group_codes(codes, start, count, group, sizes, joint)
+            _present(codes, start, count, group, sizes, present)
+            for r in range(count):
+                if present[r]:
+                    table[joint[r]] += weights[start + r]
+
+
+@helper
+def _take_features(lines: Any, here: int, features: Any, done: int, states: int, widths: int, rest: int) -> None:
+    """Write one line of cells to the other, with one axis turned from states to features.
+
+    Parameters
+    ----------
+    features : (at least states, at least widths)
+    done, rest : int
+        How many cells there are over the axes before this one, and after it.
+    """
+    there = 1 - here
+    for before in range(done):
+        for state in range(states):
+            source = (before * states + state) * rest
+            for width in range(widths):
+                factor = features[state, width]
+                target = (before * widths + width) * rest
+                if state == 0:
+                    for cell in range(rest):
+                        # Zero is added so that no zero is negative.
+                        lines[there, target + cell] = factor * lines[here, source + cell] + 0.0
+                else:
+                    for cell in range(rest):
+                        lines[there, target + cell] += factor * lines[here, source + cell]
+
+
+@compiled
+def feature_sums(dense: Any, start: Any, states: Any, widths: Any, whole: Any, matrices: Any, sums: Any) -> None:
+    """Write the sum over the cells of each table of count times product of features.
+
+    Parameters
+    ----------
+    dense : (cells,)
+        Tables of the same shape, each from its `start` on.
+    states, widths : (axes,)
+        States and features of each axis.
+    whole : (axes,)
+        Axes whose features are their states.
+    matrices : (tables, axes, at least states, at least widths)
+        The features of all other axes.
+    sums : (tables, product of widths)
+    """
+    cells = 1
+    for axis in range(len(states)):
+        cells *= states[axis]
+    largest = work = cells
+    for axis in range(len(states)):
+        work = work // states[axis] * widths[axis]
+        largest = max(largest, work)
+    lines = np.empty((2, largest))
+    for table in range(len(start)):
+        # No literals: numba would compile the helper for these once more.
+        here, done, rest = np.int64(0), np.int64(1), cells
+        for cell in range(cells):
+            lines[here, cell] = dense[start[table] + cell]
+        for axis in range(len(states)):
+            rest //= states[axis]
+            if not whole[axis]:
+                _take_features(lines, here, matrices[table, axis], done, states[axis], widths[axis], rest)
+                here = 1 - here
+            done *= widths[axis]
+        for cell in range(done):
+            sums[table, cell] = lines[here, cell]
+
+
+@helper
+def _weigh_pair(first: Any, second: Any, weights: Any, states: Any, scratch: Any) -> None:
+    """Add the weights of rows to the joint table of two columns, which has a row and a column for missing cells."""
+    width = states[1] + 1
+    for r in range(first.shape[0]):
+        scratch[first[r] * width + second[r]] += weights[r]
+
+
+@compiled
+def count_pairs(codes: Any, weights: Any, wide: Any, states: Any, start: Any, kept: Any, matrix: Any) -> None:
+    """Add the weights of the rows to the table of each pair of columns of which at least one is wide.
+
+    Parameters
+    ----------
+    codes : (columns, rows)
+    weights : (rows,)
+    wide : (columns,)
+        Whether to count the pairs of a column here.
+    states, start, kept : (columns,)
+        How many states each column has, where they begin in `matrix`, and how many of them are counted there.
+    matrix : (counted states, counted states)
+        Of a pair, the first column is the one that stands first; of a column alone, the diagonal is counted.
+    """
+    rows = codes.shape[1]
+    scratch = np.zeros(max(rows, 1), weights.dtype)
+    sizes = np.zeros(2, np.int64)
+    for i in range(codes.shape[0]):
+        first = codes[i]
+        for j in range(i, codes.shape[0]):
+            if not wide[i] and not wide[j]:
+                continue
+            second = codes[j]
+            sizes[0], sizes[1] = states[i], states[j]
+            cells = (sizes[0] + 1) * (sizes[1] + 1)
+            if cells <= rows:
+                # Without a look at which codes are counted, which processors guess wrong.
+                _weigh_pair(first, second, weights, sizes, scratch)
+                for a in range(kept[i]):
+                    for b in range(kept[j]):
+                        matrix[start[i] + a, start[j] + b] += scratch[a * (sizes[1] + 1) + b]
+                for cell in range(cells):
+                    scratch[cell] = 0
+            else:
+                for r in range(rows):
+                    if first[r] < kept[i] and second[r] < kept[j]:
+                        matrix[start[i] + first[r], start[j] + second[r]] += weights[r]

@@ -1,0 +1,1 @@
+"""Compiled loops along sequences: forward-backward, posteriors, operators of one step."""

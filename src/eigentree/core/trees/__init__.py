@@ -1,0 +1,1 @@
+"""Compiled loops on trees: messages, normalised scoring, E-step, max-product, sampling."""

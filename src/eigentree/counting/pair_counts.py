@@ -1,0 +1,469 @@
+"""Joint counts of all pairs of columns: what structures are learned from.
+
+As other counts these add and subtract, and unweighted ones are whole numbers: however rows are split into batches
+or spread over machines, the counts are the same to the last bit, and so is every structure learned from them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigentree.core.counting.group_counting import count_pairs
+from eigentree.core.counting.row_bits import add_common_bits
+from eigentree.counting.count_checks import GivenArrays, columns_array
+from eigentree.counting.counts import ROUNDING, weighted_chunks
+from eigentree.counting.mutual_information import mutual_information, tree_distances
+from eigentree.data.streams.encoded_stream import Encoded, any_rows
+from eigentree.data.streams.stream_schema import any_rows_and_columns
+from eigentree.data.tables.rows import Rows, rows_at_a_time
+from eigentree.data.tables.weights import MOST_WEIGHT, warn_of_few
+from eigentree.errors import DataError, quoted
+from eigentree.messages import renamed_arguments
+from eigentree.validation import a_mapping, check_cells, our_arithmetic
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from eigentree.arrays import Booleans, Codes, Floats, Integers
+    from eigentree.data.tables.columns import Columns
+    from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
+
+__all__ = ["PairCounts"]
+
+MOST_NARROW, MOST_NARROW_ONES = 6, 12
+"""States of a column up to which a product of matrices counts faster than a loop over rows, measured: of rows with
+weights, and of rows that count once each, where the matrices are of bits."""
+
+PLANE_WORDS, ALL_WORDS = 256, 2**22
+"""Most words of bits that the rows of one state take at a time, and those of all states together, 32 MB."""
+
+BLOCK = 1024
+"""States whose products are worked out at a time, which bounds memory however many columns there are."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairCounts:
+    """Additive joint counts of all pairs of columns; a row counts for a pair where it has both cells.
+
+    Attributes
+    ----------
+    columns : Columns
+    rows : float
+        How many rows were counted, or the sum of their weights.
+    complete : array of bool, shape (columns,)
+        Columns without a missing cell. Their last state is not counted, since it is what the others leave over.
+    matrix : array, shape (counted states, counted states)
+        How often each state of a column came with each of another, column after column. On the diagonal is how
+        often each state came at all.
+
+    Examples
+    --------
+    >>> import eigentree as et
+    >>> pairs = et.PairCounts.of([[0, 1], [0, 1], [1, 0]]) + et.PairCounts.of([[1, 1], [0, 0], [-1, 1]])
+    >>> pairs.table("x0", "x1").tolist()
+    [[1, 2], [1, 1]]
+    >>> pairs.rows
+    6
+    """
+
+    columns: Columns
+    rows: float
+    complete: Booleans
+    matrix: NDArray[Any]
+
+    def __post_init__(self) -> None:
+        self.matrix.flags.writeable = False
+        self.complete.flags.writeable = False
+
+    @classmethod
+    @renamed_arguments(unknown="handle_unknown")
+    def of(
+        cls,
+        X: ArrayLike | Any,
+        sample_weight: ArrayLike | str | None = None,
+        *,
+        categories: Categories | None = None,
+        handle_unknown: UnknownRule = "error",
+        numeric: NumericRule = "error",
+    ) -> PairCounts:
+        """Return the pair counts of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns), a data frame, rows of letters, or a stream
+            Labels or codes; None, NaN, null or -1 for a missing cell.
+        sample_weight : array-like of shape (rows,), or the name of a column of a stream, optional
+            How often each row counts; may be fractional.
+        categories, handle_unknown, numeric
+            As those of an estimator; counts add up only where their columns have the same labels, so give these
+            where not all labels occur in all parts, or go on with `update`.
+
+        Raises
+        ------
+        DataError
+            When the table of all pairs would not fit into memory.
+        """
+        rows, columns = any_rows_and_columns(X, categories, numeric, handle_unknown, sample_weight)
+        return cls.empty(columns).update(rows, sample_weight)
+
+    @classmethod
+    def empty(cls, columns: Columns) -> PairCounts:
+        """Return the counts of no rows."""
+        complete = np.ones(len(columns.names), np.bool_)
+        size = int(_kept(columns, complete).sum())
+        return cls(columns, 0, complete, np.zeros((size, size), np.int32))
+
+    @our_arithmetic
+    def update(self, X: ArrayLike | Any, sample_weight: ArrayLike | str | None = None) -> PairCounts:
+        """Return these counts with more rows added; the arguments are those of `of`."""
+        rows, weights = any_rows(X, self.columns, sample_weight)
+        warn_of_few(weights)
+        return self.count(rows, weights)
+
+    def count(self, rows: Rows | Encoded, weights: NDArray[Any] | None) -> PairCounts:
+        """Return these counts with rows of the same columns added, whose weights were checked."""
+        if isinstance(rows, Encoded):
+            added = rows.summed(_chunks_counted, self.columns)
+            return self + added if self.rows else added
+        added = _counted(rows, weights)
+        return self + added if self.rows else added
+
+    def __add__(self, other: PairCounts) -> PairCounts:
+        return self._combined(other, 1)
+
+    def __radd__(self, other: object) -> PairCounts:
+        raise DataError(f"PairCounts add up with PairCounts, not with {quoted(other)}")
+
+    def __sub__(self, other: PairCounts) -> PairCounts:
+        rest = self._combined(other, -1)
+        if rest.rows < 0 or rest._has_negative:
+            raise DataError(
+                f"{other.rows:g} rows cannot be taken from these {self.rows:g}: some of them were never added"
+            )
+        return rest
+
+    @our_arithmetic
+    def _combined(self, other: PairCounts, sign: int) -> PairCounts:
+        if not isinstance(other, PairCounts):
+            raise DataError(f"PairCounts add up with PairCounts, not with {quoted(other)}")
+        if self.columns != other.columns:
+            raise DataError(
+                "pair counts add up only when their columns have the same names and labels; give all labels as "
+                "categories="
+            )
+        rows = self.rows + sign * other.rows
+        if abs(rows) > MOST_WEIGHT:
+            raise DataError(
+                f"these counts add up to {rows:.3g} rows, more than the {MOST_WEIGHT:.3g} that can be told"
+            )
+        complete = self.complete & other.complete
+        one, two = (each._with_gaps(complete) for each in (self, other))
+        fractional = "f" in (one.dtype.kind, two.dtype.kind)
+        # The counts that are added up and those that come out are no more than the most rows among them.
+        wide = np.float64 if fractional else _kind(max(rows, self.rows, other.rows))
+        matrix = (np.add if sign > 0 else np.subtract)(one.astype(wide), two.astype(wide))
+        return PairCounts(
+            self.columns, rows, complete, matrix.astype(wide if fractional else _kind(rows), copy=False)
+        )
+
+    def __repr__(self) -> str:
+        return f"<PairCounts of {self.rows:,g} rows: {len(self.columns.names)} columns>"
+
+    @cached_property
+    def kept(self) -> Integers:
+        """How many states of each column are counted."""
+        return _kept(self.columns, self.complete)
+
+    @cached_property
+    def start(self) -> Integers:
+        """Where the states of each column begin."""
+        return _starts(self.kept)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.columns.names
+
+    @property
+    def states(self) -> tuple[int, ...]:
+        """How many states each column has."""
+        return self.columns.states
+
+    @cached_property
+    def information(self) -> Floats:
+        """The mutual information of all pairs of columns, in nats."""
+        return mutual_information(self)
+
+    @cached_property
+    def tree_distances(self) -> tuple[Floats, float]:
+        """Distances that add up along trees, and the shortest that these rows can tell from none."""
+        return tree_distances(self)
+
+    def margins(self, places: Sequence[int] | Integers) -> Floats:
+        """Return how often each state came, of columns with equally many states, shape (states, columns)."""
+        chosen = np.asarray(places)
+        states = self.columns.states[chosen[0]]
+        found = np.zeros((states, len(chosen)))
+        for members, features in self._by_completeness(chosen):
+            kept = len(features)
+            own = self.matrix[features, features].astype(np.float64)
+            found[:kept, members] = own
+            if kept < states:
+                found[kept, members] = self.rows - own.sum(axis=0)
+        return found
+
+    def tables(self, first: Sequence[int] | Integers, second: Sequence[int] | Integers) -> Floats:
+        """Return the counts of each of some columns with each of others, shape (states, states, first, second).
+
+        Columns stand last, so that sums over the few states of many columns are fast.
+
+        Parameters
+        ----------
+        first, second : sequence of int
+            Places of columns; those of each have equally many states.
+        """
+        ones, others = np.asarray(first), np.asarray(second)
+        shape = self.columns.states[ones[0]], self.columns.states[others[0]]
+        margins, others_margins = self.margins(ones), self.margins(others)
+        found = np.zeros((*shape, len(ones), len(others)))
+        for here, own in self._by_completeness(ones):
+            for there, their in self._by_completeness(others):
+                block = self.matrix[own[:, None, :, None], their[None, :, None, :]]
+                part = np.zeros((*shape, len(here), len(there)))
+                kept, theirs = len(own), len(their)
+                part[:kept, :theirs] = block
+                if theirs < shape[1]:
+                    part[:kept, theirs] = margins[:kept, here, None] - part[:kept, :theirs].sum(axis=1)
+                if kept < shape[0]:
+                    part[kept] = others_margins[:, None, there] - part[:kept].sum(axis=0)
+                found[:, :, here[:, None], there] = part
+        return found
+
+    def table(self, first: str, second: str) -> NDArray[Any]:
+        """Return the counts of two columns, shape (states of the first, states of the second).
+
+        Those of a column with itself are on a diagonal.
+        """
+        places = [self.columns.position(name) for name in (first, second)]
+        table = self.tables(places[:1], places[1:])[:, :, 0, 0]
+        return np.asarray(table if self.matrix.dtype.kind == "f" else table.astype(np.int64))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all there is as plain arrays by name, from which `from_arrays` makes the same counts."""
+        return {
+            "columns": columns_array(self.columns),
+            "rows": np.array(self.rows),
+            "complete": self.complete,
+            "matrix": self.matrix,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> PairCounts:
+        """Return the counts whose `arrays` these are.
+
+        Raises
+        ------
+        DataError
+            When an array is missing or does not fit the others.
+        """
+        given = GivenArrays(a_mapping("arrays", arrays, "those of PairCounts.arrays()", DataError), "pair counts")
+        columns = given.columns()
+        rows = given.one("rows", "iuf", 0).item()
+        complete, matrix = given.one("complete", "b"), given.one("matrix", "if", 2)
+        fits = complete.shape == (len(columns.names),)
+        size = int(_kept(columns, complete).sum()) if fits else -1
+        most = rows * (1 + ROUNDING) + ROUNDING
+        fits = fits and matrix.shape == (size, size) and 0 <= rows <= MOST_WEIGHT
+        fits = fits and bool((matrix <= most).all() and (matrix == matrix.T).all())
+        if not fits or (found := cls(columns, rows, complete, matrix))._has_negative:
+            raise DataError("these arrays are no pair counts: their lengths or numbers do not fit their columns")
+        return found if matrix.dtype.kind == "f" else cls(columns, rows, complete, matrix.astype(_kind(rows)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the counts into a file (safetensors), whole or not at all; `load` gives them back, bit by bit.
+
+        Raises
+        ------
+        FileError
+            When the file cannot be written; one that was there is as it was.
+        """
+        from eigentree.counting.stored_pairs import save_pairs
+
+        save_pairs(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PairCounts:
+        """Return the counts that `save` wrote.
+
+        Raises
+        ------
+        FileError
+            When there is no such file, it is damaged or tampered with, or holds something else.
+        """
+        from eigentree.counting.stored_pairs import load_pairs
+
+        return load_pairs(path)
+
+    @property
+    def _has_negative(self) -> bool:
+        """Whether some states came less than never, those included that are what others leave over."""
+        every = self._with_gaps(np.zeros_like(self.complete))
+        return bool((every < -ROUNDING).any())
+
+    def _by_completeness(self, places: Integers) -> list[tuple[Integers, Integers]]:
+        """Return which of some columns have a missing cell, and which none, with the places of their states."""
+        found = []
+        for value in (False, True):
+            members = np.flatnonzero(self.complete[places] == value)
+            if len(members):
+                chosen = places[members]
+                found.append((members, self.start[chosen] + np.arange(self.kept[chosen[0]])[:, None]))
+        return found
+
+    def _with_gaps(self, complete: Booleans) -> NDArray[Any]:
+        """Return the matrix in which all states of some more columns are counted."""
+        opened = np.flatnonzero(self.complete & ~complete)
+        if not len(opened):
+            return self.matrix
+        kept = _kept(self.columns, complete)
+        start, size = _starts(kept), int(kept.sum())
+        old = np.repeat(start - self.start, self.kept) + np.arange(len(self.matrix))
+        matrix = np.zeros((size, size), self.matrix.dtype)
+        matrix[np.ix_(old, old)] = self.matrix
+        for column in opened:
+            last = start[column] + kept[column] - 1
+            rest = matrix.diagonal() - matrix[start[column] : last].sum(axis=0)
+            # With each other state of its column the last one never came.
+            rest[start[column] : last] = 0
+            rest[last] = self.rows - matrix.diagonal()[start[column] : last].sum()
+            matrix[last], matrix[:, last] = rest, rest
+        return matrix
+
+
+def _kept(columns: Columns, complete: Booleans) -> Integers:
+    """Return how many states of each column are counted, once the counts of all pairs of them fit into memory."""
+    check_cells(
+        "the counts of all pairs of columns",
+        (sum(columns.states) - int(complete.sum())) ** 2,
+        "leave out the columns with the most states, or join their rare ones",
+    )
+    return np.array(columns.states, np.int64) - complete
+
+
+def _starts(kept: Integers) -> Integers:
+    return np.concatenate([[0], np.cumsum(kept[:-1])]).astype(np.int64)
+
+
+def _kind(rows: float) -> type[np.integer[Any]]:
+    """Return the smallest whole numbers that hold every count, by how many rows there are."""
+    return np.int32 if abs(rows) < 2**31 else np.int64
+
+
+def _chunks_counted(rows: Encoded, columns: Columns) -> PairCounts:
+    total = PairCounts.empty(columns)
+    for codes, weights in rows.chunks():
+        total = total.count(Rows.of_codes(codes, columns), weights)
+    return total
+
+
+def _counted(rows: Rows, weights: NDArray[Any] | None) -> PairCounts:
+    """Return the counts of rows, each as often as its weight says."""
+    columns = rows.columns
+    complete = np.array([not rows.missing(place).any() for place in range(len(columns.names))], np.bool_)
+    kept = _kept(columns, complete)
+    start, size = _starts(kept), int(kept.sum())
+    total: float = rows.count if weights is None else weights.sum(dtype=np.float64).item()
+    whole = weights is None or weights.dtype.kind in "iub"
+    total = int(total) if whole else total
+    matrix: NDArray[Any] = np.zeros((size, size), _kind(total) if whole else np.float64)
+    states = np.array(columns.states, np.int64)
+    wide = states > (MOST_NARROW_ONES if weights is None else MOST_NARROW)
+    narrow = _Features.of(np.flatnonzero(~wide), start, kept)
+    for codes, weight in weighted_chunks(rows, weights):
+        if weight is None:
+            narrow.add_ones(codes, matrix)
+        else:
+            # Sums of weights are exact in double precision.
+            narrow.add(codes, weight.astype(np.float64), matrix)
+        if wide.any():
+            ones = np.ones(len(codes), np.int64) if weight is None else weight
+            count_pairs(codes.T, ones.astype(np.int64 if whole else np.float64), wide, states, start, kept, matrix)
+    _mirror(matrix)
+    return PairCounts(columns, total, complete, matrix)
+
+
+@dataclass(frozen=True, eq=False)
+class _Features:
+    """The counted states of narrow columns, as columns of zeros and ones.
+
+    Attributes
+    ----------
+    column, state, place : array, shape (counted states,)
+        The column of each, its code, and where it stands in the matrix of counts.
+    """
+
+    column: Integers
+    state: Integers
+    place: Integers
+
+    @classmethod
+    def of(cls, columns: Integers, start: Integers, kept: Integers) -> _Features:
+        column = np.repeat(columns, kept[columns])
+        state = np.concatenate([np.arange(count) for count in kept[columns]] or [np.zeros(0, np.int64)])
+        return cls(column, state, start[column] + state)
+
+    def add_ones(self, codes: Codes, matrix: NDArray[Any]) -> None:
+        """Add how many rows have each two states to the upper triangle of the matrix, 64 rows to a word."""
+        if not len(self.column):
+            return
+        words = max(1, min(PLANE_WORDS, ALL_WORDS // len(self.column)))
+        for begin in range(0, len(codes), 64 * words):
+            part = codes[begin : begin + 64 * words].T
+            planes = np.zeros((len(self.column), -(-part.shape[1] // 64) * 8), np.uint8)
+            for first in range(0, len(self.column), BLOCK):
+                block = slice(first, first + BLOCK)
+                state = self.state[block, None].astype(codes.dtype)
+                bits = np.packbits(part[self.column[block]] == state, axis=1)
+                planes[block, : bits.shape[1]] = bits
+            add_common_bits(planes.view(np.uint64), self.place, matrix)
+
+    def add(self, codes: Codes, weights: Floats, matrix: NDArray[Any]) -> None:
+        """Add what rows with each two states weigh to the upper triangle of the matrix, block by block."""
+        at_a_time = rows_at_a_time(max(1, len(self.column)))
+        for begin in range(0, len(codes), at_a_time):
+            part = slice(begin, begin + at_a_time)
+            known = (codes[part][:, self.column] == self.state.astype(codes.dtype)).astype(np.float64)
+            weighted = known * weights[part, None]
+            for a in range(0, len(self.column), BLOCK):
+                for b in range(a, len(self.column), BLOCK):
+                    one, two = slice(a, a + BLOCK), slice(b, b + BLOCK)
+                    product = weighted[:, one].T @ known[:, two]
+                    where = _region(self.place[one], self.place[two])
+                    matrix[where] += product.astype(matrix.dtype)
+
+
+def _region(rows: Integers, columns: Integers) -> Any:
+    """Return what picks rows and columns of a matrix: slices where they are consecutive, which are much faster."""
+    if _consecutive(rows) and _consecutive(columns):
+        return slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
+    return np.ix_(rows, columns)
+
+
+def _consecutive(places: Integers) -> bool:
+    return bool(places[-1] - places[0] == len(places) - 1)
+
+
+def _mirror(matrix: NDArray[Any]) -> None:
+    """Write the upper triangle into the lower one, block by block."""
+    for a in range(0, len(matrix), BLOCK):
+        for b in range(a, len(matrix), BLOCK):
+            one, two = slice(a, a + BLOCK), slice(b, b + BLOCK)
+            upper = np.triu(matrix[one, two]) if a == b else matrix[one, two]
+            matrix[two, one] = upper.T if a != b else upper + np.triu(upper, 1).T

@@ -1,0 +1,336 @@
+"""Windows of sequences, counted: what one step of a homogeneous chain is learned from.
+
+Windows are pooled over all steps and all sequences. Counts of them are `Counts` of a table with one column for
+each cell of a window, so they are whole numbers, add and subtract, and do not depend on the order of sequences or
+on how these come in batches. First windows and single cells are counted beside them, and a sample of pieces of
+sequences is kept, by which the shrinkage is chosen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from eigentree.core.counting.window_cutting import cut_windows, hash_pieces
+from eigentree.counting.count_layout import CountLayout
+from eigentree.counting.counts import Counts
+from eigentree.counting.holdout_sample import SAMPLE_ROWS, RowSample
+from eigentree.data.tables.columns import Columns
+from eigentree.errors import DataError, quoted
+from eigentree.planning.window_plan import Cell
+from eigentree.validation import our_arithmetic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from eigentree.arrays import Booleans, Codes, Integers
+    from eigentree.counting.holdout_sample import Fold
+    from eigentree.data.sequences.sequence_codes import Sequences
+    from eigentree.planning.channel_blocks import Blocks
+    from eigentree.planning.window_plan import Group, WindowPlan
+
+T = TypeVar("T", bound=np.generic)
+
+__all__ = ["PIECE", "Pieces", "SequenceStatistics", "batches_of_steps", "check_plan", "read_only", "sample_width"]
+
+PIECE = 128
+"""How many steps of a sequence are held out together; shorter sequences stay whole."""
+
+CONTEXT = 16
+"""How many steps before a piece tell what it begins with."""
+
+MOST_WINDOWS = 16_384
+"""Windows that are cut at a time."""
+
+MOST_STEPS = 2**20
+"""Steps that are looked at at a time, but for those of one sequence."""
+
+
+class Pieces(NamedTuple):
+    """Pieces of sequences, end to end, with some steps before and after them.
+
+    Attributes
+    ----------
+    codes : array, shape (steps, blocks), column-major
+        Patterns of the blocks of channels.
+    starts : array, shape (pieces + 1,)
+        Where each begins, the steps before it included.
+    own : array, shape (pieces, 2)
+        From which step on and up to which is the piece itself, counted from there.
+    begins : array, shape (pieces,)
+        Whether a piece begins its sequence.
+    """
+
+    codes: Codes
+    starts: Integers
+    own: Integers
+    begins: Booleans
+
+    @classmethod
+    def whole(cls, codes: Codes, starts: Integers) -> Pieces:
+        """Return sequences as pieces, each of which is all of its sequence."""
+        lengths = np.diff(starts)
+        own = np.stack([np.zeros_like(lengths), lengths], axis=1)
+        return cls(codes, starts, own, np.ones(len(lengths), bool))
+
+    def windows(
+        self,
+        cells: Sequence[Cell],
+        blocks: Blocks,
+        reach: int,
+        weights: NDArray[Any] | None,
+        own: Integers | None = None,
+    ) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
+        """Yield the windows of steps, one row each with a column for each cell, and how often each counts."""
+        lags = np.array([cell.lag for cell in cells], np.int64)
+        channels = np.array([cell.channel for cell in cells], np.int64)
+        missing = (np.array(blocks.patterns) - 1).astype(self.codes.dtype)[channels]
+        cursor = np.zeros(2, np.int64)
+        found = np.empty((len(cells), MOST_WINDOWS), self.codes.dtype)
+        of = np.empty(MOST_WINDOWS, np.int64)
+        lines, starts = read_only(self.codes.T), read_only(self.starts)
+        ranges = self.own if own is None else own
+        while cursor[0] < len(ranges):
+            count = cut_windows(lines, starts, ranges, reach, lags, channels, missing, cursor, found, of)
+            if count and not blocks.single:
+                for line, channel in zip(found, channels.tolist(), strict=True):
+                    line[:count] = blocks.symbol_of[channel][line[:count]]
+            if count:
+                yield found[:, :count].T, None if weights is None else weights[of[:count]]
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceStatistics:
+    """What is learned from sequences: counts of windows, and a sample of pieces; never changed once made.
+
+    Attributes
+    ----------
+    columns : Columns
+        The channels.
+    plan : WindowPlan
+    windows : Counts
+        Of all steps that have enough others after them.
+    firsts : Counts
+        Of the first steps of all sequences.
+    cells : Counts
+        Of each channel, over all steps.
+    sample : RowSample
+        Pieces of sequences, one row each.
+    """
+
+    columns: Columns
+    plan: WindowPlan
+    windows: Counts
+    firsts: Counts
+    cells: Counts
+    sample: RowSample
+
+    @classmethod
+    def empty(cls, plan: WindowPlan, columns: Columns) -> SequenceStatistics:
+        """Return the statistics of a plan when no sequences were seen."""
+        return cls(
+            columns,
+            plan,
+            _counts(plan, plan.cells, plan.groups),
+            _counts(plan, plan.first_cells, plan.bonds[0].inside),
+            _counts(plan, _own_cells(plan), [(cell,) for cell in _own_cells(plan)]),
+            RowSample.empty(_Frame.of(plan).width),
+        )
+
+    @property
+    def sequences(self) -> float:
+        """How many sequences were counted, or the sum of their weights."""
+        return self.firsts.rows
+
+    @property
+    def steps(self) -> float:
+        """How many steps were counted, or the sum of their weights."""
+        return self.cells.rows
+
+    @our_arithmetic
+    def update(
+        self, sequences: Sequences, weights: NDArray[Any] | None = None, most_steps: int | None = None
+    ) -> SequenceStatistics:
+        """Return the statistics with more sequences seen, each as often as its weight says, in parts."""
+        found = self
+        for first, last in batches_of_steps(sequences.starts, most_steps):
+            begin, end = int(sequences.starts[first]), int(sequences.starts[last])
+            codes = self.plan.blocks.encoded(sequences.codes[begin:end])
+            pieces = Pieces.whole(codes, sequences.starts[first : last + 1] - begin)
+            own = None if weights is None else weights[first:last]
+            counted = found.count(pieces, own)
+            found = replace(counted, sample=_sampled(found.sample, _Frame.of(self.plan), pieces, own))
+        return found
+
+    def count(self, pieces: Pieces, weights: NDArray[Any] | None) -> SequenceStatistics:
+        """Return the statistics with the windows of pieces counted; the sample stays as it is."""
+        plan, blocks = self.plan, self.plan.blocks
+        first = np.stack([np.zeros(len(pieces.begins), np.int64), pieces.begins.astype(np.int64)], axis=1)
+        return replace(
+            self,
+            windows=self.windows.count(pieces.windows(plan.cells, blocks, plan.reach, weights)),
+            firsts=self.firsts.count(pieces.windows(plan.first_cells, blocks, 0, weights, first)),
+            cells=self.cells.count(pieces.windows(_own_cells(plan), blocks, 0, weights)),
+        )
+
+    def pieces(self) -> Pieces:
+        """Return the sample as pieces of sequences."""
+        return _Frame.of(self.plan).pieces(self.sample.codes)
+
+    def held(self, fold: Fold) -> tuple[Pieces, SequenceStatistics]:
+        """Return the pieces of a fold, and the statistics without their windows."""
+        pieces = _Frame.of(self.plan).pieces(fold.codes)
+        out = SequenceStatistics.empty(self.plan, self.columns).count(pieces, fold.weights)
+        return pieces, self - out
+
+    def __add__(self, other: SequenceStatistics) -> SequenceStatistics:
+        self._require_alike(other)
+        return replace(
+            self,
+            windows=self.windows + other.windows,
+            firsts=self.firsts + other.firsts,
+            cells=self.cells + other.cells,
+            sample=self.sample + other.sample,
+        )
+
+    def __radd__(self, other: object) -> SequenceStatistics:
+        raise DataError(f"SequenceStatistics add up with SequenceStatistics, not with {quoted(other)}")
+
+    def __sub__(self, other: SequenceStatistics) -> SequenceStatistics:
+        self._require_alike(other)
+        return replace(
+            self,
+            windows=self.windows - other.windows,
+            firsts=self.firsts - other.firsts,
+            cells=self.cells - other.cells,
+            sample=self.sample - other.sample,
+        )
+
+    def _require_alike(self, other: object) -> None:
+        if not isinstance(other, SequenceStatistics):
+            raise DataError(f"SequenceStatistics add up with SequenceStatistics, not with {quoted(other)}")
+        check_plan(other, self.plan, self.columns)
+
+
+def check_plan(statistics: SequenceStatistics, plan: WindowPlan, columns: Columns) -> None:
+    """Raise `DataError` unless statistics are of these channels and were counted by this plan."""
+    if statistics.columns != columns:
+        raise DataError(
+            f"statistics add up only when their channels have the same names and labels, not {statistics.columns} "
+            f"and {columns}; give all labels as categories="
+        )
+    if (statistics.plan.blocks, statistics.plan.bonds) != (plan.blocks, plan.bonds):
+        raise DataError(
+            "these statistics are of other windows; count for the same hidden_states, order, channels and max_rank"
+        )
+
+
+def read_only(array: NDArray[T]) -> NDArray[T]:
+    """Return an array that cannot be written to: loops are compiled for such, and once only."""
+    seen = array.view()
+    seen.flags.writeable = False
+    return seen
+
+
+def sample_width(plan: WindowPlan) -> int:
+    """Return how many codes a row of the sample has."""
+    return _Frame.of(plan).width
+
+
+def _own_cells(plan: WindowPlan) -> tuple[Cell, ...]:
+    return tuple(Cell(0, channel) for channel in range(len(plan.states)))
+
+
+def _counts(plan: WindowPlan, cells: Sequence[Cell], groups: Sequence[Group]) -> Counts:
+    """Return counts of groups of cells, without any window."""
+    names = tuple(f"{cell.channel}[{cell.lag:+d}]" for cell in cells)
+    states = tuple(plan.states[cell.channel] for cell in cells)
+    place = {cell: k for k, cell in enumerate(cells)}
+    numbered = [tuple(sorted(place[cell] for cell in group)) for group in groups]
+    return Counts.laid_out(Columns(names, states), CountLayout.of(list(dict.fromkeys(numbered)), states))
+
+
+class _Frame(NamedTuple):
+    """How a piece of a sequence lies in a row of fixed width: steps before it, its own, steps after it.
+
+    Attributes
+    ----------
+    outside : tuple of int
+        The code that marks, in each block, a step that the sequence does not have.
+    context, reach : int
+        How many steps before and after a piece go with it.
+    """
+
+    outside: tuple[int, ...]
+    context: int
+    reach: int
+
+    @classmethod
+    def of(cls, plan: WindowPlan) -> _Frame:
+        return cls(plan.blocks.patterns, max(CONTEXT, plan.history), plan.reach)
+
+    @property
+    def steps(self) -> int:
+        return self.context + PIECE + self.reach
+
+    @property
+    def width(self) -> int:
+        return self.steps * len(self.outside)
+
+    def rows(self, pieces: Pieces, places: Integers) -> Codes:
+        """Return the pieces of sequences that begin at some places, (sequence, step), one row each."""
+        made = np.empty((len(places), self.steps, len(self.outside)), np.min_scalar_type(max(self.outside)))
+        made[:] = self.outside
+        for row, (sequence, begin) in zip(made, places.tolist(), strict=True):
+            first, last = pieces.starts[sequence : sequence + 2].tolist()
+            low = max(first, first + begin - self.context)
+            high = min(last, first + begin + PIECE + self.reach)
+            at = low - (first + begin - self.context)
+            row[at : at + high - low] = pieces.codes[low:high]
+        return made.reshape(len(places), -1)
+
+    def pieces(self, rows: Codes) -> Pieces:
+        """Return rows as pieces of sequences."""
+        steps = rows.reshape(len(rows), self.steps, len(self.outside))
+        there = steps[:, :, 0] != self.outside[0]
+        before = there[:, : self.context].sum(axis=1)
+        own = there[:, self.context : self.context + PIECE].sum(axis=1)
+        starts = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+        return Pieces(
+            np.asfortranarray(steps[there]), starts, np.stack([before, before + own], axis=1), before == 0
+        )
+
+
+def batches_of_steps(starts: Integers, most: int | None = None) -> Iterator[tuple[int, int]]:
+    """Yield the first of some sequences and the one after their last: a bounded number of steps, or just one."""
+    first, count = 0, len(starts) - 1
+    size = min(MOST_STEPS, MOST_STEPS if most is None else max(most, 1))
+    while first < count:
+        last = int(np.searchsorted(starts, starts[first] + size, side="right")) - 1
+        last = min(max(last, first + 1), count)
+        yield first, last
+        first = last
+
+
+def _sampled(sample: RowSample, frame: _Frame, pieces: Pieces, weights: NDArray[Any] | None) -> RowSample:
+    """Return a sample with more whole sequences seen."""
+    if sample.known_to < 0:
+        return sample
+    hashes = np.empty(int((-(-np.diff(pieces.starts) // PIECE)).sum()), np.uint64)
+    places = np.empty((len(hashes), 2), np.int64)
+    lines, starts = read_only(pieces.codes.T), read_only(pieces.starts)
+    hash_pieces(lines, starts, PIECE, frame.context, frame.reach, hashes, places)
+    counted = np.ones(len(hashes), np.int64) if weights is None else weights[places[:, 0]]
+    chosen = np.flatnonzero((counted > 0) & (hashes <= np.uint64(sample.known_to)))
+    if not len(chosen):
+        return sample
+    chosen = chosen[np.argsort(hashes[chosen], kind="stable")]
+    unique, first = np.unique(hashes[chosen], return_index=True)
+    totals = np.add.reduceat(counted[chosen], first)[:SAMPLE_ROWS]
+    known_to = sample.known_to if len(unique) <= SAMPLE_ROWS else int(unique[SAMPLE_ROWS - 1])
+    rows = frame.rows(pieces, places[chosen[first[:SAMPLE_ROWS]]])
+    return sample + RowSample(unique[:SAMPLE_ROWS], rows, totals, known_to)

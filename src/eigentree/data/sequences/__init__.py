@@ -1,0 +1,1 @@
+"""Sequences of any length, as users bring them and get them back."""

@@ -1,0 +1,1 @@
+"""Rows that come in batches: files, iterators, partitions of a cluster."""

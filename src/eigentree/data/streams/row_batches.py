@@ -1,0 +1,188 @@
+"""Rows that come in batches, whatever they come from: what a stream promises."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from eigentree.data.tables.table import table_of
+from eigentree.errors import DataError, FileError, quoted, what_there_is
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from eigentree.data.tables.column_summary import Look
+    from eigentree.data.tables.table import Table
+
+__all__ = [
+    "USUAL_SIZE",
+    "Batch",
+    "BatchSize",
+    "Stream",
+    "check_names",
+    "check_separated",
+    "needs_arrow",
+    "require_names",
+    "without_index",
+]
+
+
+@dataclass(frozen=True)
+class BatchSize:
+    """How much is read from a file or asked of an engine at a time.
+
+    Attributes
+    ----------
+    rows : int
+        Most rows of a batch.
+    cells : int
+        Most cells of it, which bounds memory however many columns there are.
+    text_bytes : int
+        How much of a file of text is read at a time.
+    header_bytes : int
+        How much of such a file is read for the names of its columns, at first.
+    """
+
+    rows: int = 2**16
+    cells: int = 2**24
+    text_bytes: int = 2**22
+    header_bytes: int = 2**14
+
+    def rows_of(self, columns: int) -> int:
+        """Return how many rows a batch of so many columns has at most."""
+        return max(1, min(self.rows, self.cells // max(columns, 1)))
+
+
+USUAL_SIZE = BatchSize()
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some consecutive rows of a stream.
+
+    Attributes
+    ----------
+    data
+        What `table_of` takes.
+    source : str
+        What they are from, for messages.
+    first : int
+        Where the first of them stands there.
+    """
+
+    data: Any
+    source: str
+    first: int
+
+    @cached_property
+    def table(self) -> Table:
+        """The rows as a table; there may be none."""
+        with self.named():
+            return table_of(self.data, least=0)
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Name what the rows are from in every `DataError` that is raised meanwhile."""
+        try:
+            yield
+        except DataError as error:
+            raise DataError(f"{self.source}: {error}") from None
+
+
+class Stream(ABC):
+    """Rows that come in batches of bounded size.
+
+    Attributes
+    ----------
+    names : tuple of str, or None
+        The names of the columns, where they have some and do not count by position.
+    again : bool
+        Whether the batches can be had more than once.
+    rows : int or None
+        How many rows there are, where that is known without reading them.
+    told : Look
+        What the types of the columns alone say: a look at no rows.
+    types : pyarrow.Schema or None
+        The types of the columns in all batches together, where they are known without reading them.
+    """
+
+    names: tuple[str, ...] | None
+    again: bool = True
+    rows: int | None = None
+    told: Look
+    types: Any = None
+
+    @abstractmethod
+    def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
+        """Yield the batches, which are the same each time.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            The columns that are needed; others are not read. By default all. Columns without names are all needed.
+        skip : int
+            How many of these batches to leave out at the beginning.
+
+        Raises
+        ------
+        DataError
+            When a column is missing, here or in one of several files.
+        FileError
+            When a file cannot be read, or is damaged.
+        """
+
+    def whole_names(self) -> tuple[str, ...]:
+        """Return the names of all columns; raise `DataError` where they differ between files."""
+        return self.names or ()
+
+    def mark(self) -> list[Any] | None:
+        """Return what tells these rows from others without reading them, for JSON; None where nothing does."""
+        return None
+
+
+def check_names(names: Sequence[str], source: str) -> None:
+    """Raise `DataError` unless columns have different names, and there is one at all."""
+    if not names:
+        raise DataError(f"{source} has no columns; give at least one")
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise DataError(f"{source} has two columns {name!r}; drop or rename one")
+        seen.add(name)
+
+
+def check_separated(names: Sequence[str], delimiter: str, source: str) -> None:
+    """Raise `FileError` where the first line of a text file is one name that another delimiter makes several."""
+    # A name with the delimiter itself in it stood in quotes.
+    if len(names) == 1 and any(mark in names[0] for mark in ",;\t" if mark != delimiter):
+        raise FileError(
+            f"the first line of {source} is one name, {quoted(names[0])}; cells are separated by commas in CSV and "
+            f"by tabs in TSV: write the file so, or rename its column"
+        )
+
+
+def require_names(wanted: Sequence[str], names: Sequence[str], source: str) -> None:
+    """Raise `DataError` unless all columns that are wanted are among those that there are."""
+    for name in wanted:
+        if name not in names:
+            raise DataError(f"{source} has no column {name!r}{what_there_is(name, names)}")
+
+
+def without_index(schema: Any) -> Any:
+    """Return an Arrow schema without the index of the pandas frame that was written, which is no column there."""
+    import pyarrow
+
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    return pyarrow.schema([field for field in schema if field.name not in index])
+
+
+def needs_arrow(what: str) -> Any:
+    """Return pyarrow; raise `DataError` where it is not installed."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise DataError(f"{what} needs pyarrow; pip install 'eigentree[streams]'") from None
+    return pyarrow

@@ -1,0 +1,1 @@
+"""Tables as users bring them and get them back: cells, labels, columns, rows."""

@@ -1,0 +1,264 @@
+"""Cells of one column as users have them: numbers, or labels with a code each.
+
+A column of numbers stays an array of integers or floats that the compiled loops read, NaN where a cell is missing.
+Anything else is `Factored`: each different label once, and per row the place of its label.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from eigentree.errors import DataError, quoted
+from eigentree.validation import MOST_WHOLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from eigentree.arrays import Integers
+
+__all__ = [
+    "Cells",
+    "Factored",
+    "Label",
+    "array_cells",
+    "arrow_dictionary",
+    "frame_cells",
+    "is_marked_missing",
+    "is_missing",
+    "object_array",
+    "plain_label",
+]
+
+Label: TypeAlias = str | int | float | bool
+"""What a state may be called."""
+
+
+@dataclass(frozen=True, eq=False)
+class Factored:
+    """A column of labels.
+
+    Attributes
+    ----------
+    places : array of int, shape (rows,)
+        For each row the place of its label in `labels`; -1 for a missing cell.
+    labels : tuple
+        Different labels. All states of a column whose categories are declared, else those that occur.
+    declared : bool
+    ordered : bool
+        Whether declared categories have an order, as those of an ordered pandas categorical have.
+    """
+
+    places: Integers
+    labels: tuple[Label, ...]
+    declared: bool = False
+    ordered: bool = False
+
+
+Cells: TypeAlias = "NDArray[Any] | Factored"
+
+
+def array_cells(column: NDArray[Any], name: str) -> Cells:
+    """Return the cells of a one-dimensional array."""
+    if isinstance(column, np.ma.MaskedArray):
+        if np.ma.is_masked(column):
+            numeric = column.dtype.kind in "biuf"
+            filled = column.data.astype(np.float64 if numeric else object)
+            filled[np.ma.getmaskarray(column)] = np.nan if numeric else None
+            return array_cells(filled, name)
+        column = column.data
+    kind = column.dtype.kind
+    if kind == "b":
+        return column
+    if kind in "iu":
+        return column.astype(column.dtype.newbyteorder("="), copy=False)
+    if kind == "f":
+        return column if column.dtype in (np.float32, np.float64) else column.astype(np.float64)
+    if kind == "U":
+        labels, places = np.unique(column, return_inverse=True)
+        return Factored(places.astype(np.int64, copy=False), tuple(map(str, labels)))
+    if kind in "OS":
+        return _object_cells(column.tolist(), name)
+    complaint = "Complex data not supported: " if kind == "c" else ""
+    raise DataError(
+        f"{complaint}column {name!r} holds {_kind_words(column.dtype)}, which have no states; {_AS_TEXT}"
+    )
+
+
+_AS_TEXT = "turn them into text, categories or whole numbers first"
+
+
+def _kind_words(dtype: Any) -> str:
+    known = {"M": "dates", "m": "durations", "c": "complex numbers", "V": "records"}
+    return known.get(getattr(dtype, "kind", ""), f"{dtype} cells")
+
+
+def frame_cells(series: Any, name: str) -> Cells:
+    """Return the cells of a column of a frame, a narwhals series."""
+    import narwhals as nw
+
+    dtype = series.dtype
+    if dtype == nw.Boolean or dtype.is_integer() or dtype.is_float():
+        holes = bool(series.is_null().any())
+        if dtype in (nw.Int128, nw.UInt128) or (holes and dtype == nw.Boolean):
+            return _object_cells(series.to_list(), name)
+        if not holes:
+            return array_cells(series.to_numpy(), name)
+        if dtype.is_float():
+            return array_cells(series.cast(nw.Float64).to_numpy(), name)
+        numbers = series.fill_null(0).to_numpy()
+        if numbers.max() > MOST_WHOLE or numbers.min() < -MOST_WHOLE:
+            return _object_cells(series.to_list(), name)
+        return np.where(series.is_null().to_numpy(), np.nan, numbers.astype(np.float64))
+    if dtype in (nw.Categorical, nw.Enum, nw.String):
+        return _factored_series(series, name)
+    if dtype in (nw.Object, nw.Unknown) or dtype.is_numeric():
+        return _object_cells(series.to_list(), name)
+    raise DataError(f"column {name!r} holds {type(dtype).__name__} cells, which have no states; {_AS_TEXT}")
+
+
+def _factored_series(series: Any, name: str) -> Factored:
+    """Return a column of text or categories, read by the library that holds it."""
+    import narwhals as nw
+
+    native, library = series.to_native(), series.implementation
+    if library.is_pandas_like() and hasattr(native, "cat"):
+        categories = native.cat.categories.tolist()
+        return _declared(native.cat.codes.to_numpy(), categories, bool(native.cat.ordered), name)
+    if library.is_polars() and isinstance(series.dtype, nw.Enum):
+        places = native.to_physical().cast(int).fill_null(-1).to_numpy()
+        return _declared(places, list(series.dtype.categories), False, name)
+    if library.is_polars():
+        text = native.cast(str)
+        ranks = text.rank("dense").cast(int).fill_null(0).to_numpy()
+        return Factored(ranks.astype(np.int64) - 1, tuple(text.drop_nulls().unique().sort().to_list()))
+    if library.is_pyarrow():
+        import pyarrow
+
+        if pyarrow.types.is_dictionary(native.type):
+            return _declared(*arrow_dictionary(native), bool(native.type.ordered), name)
+        places, labels = arrow_dictionary(native.dictionary_encode())
+        return Factored(places, tuple(labels))
+    if library.is_pandas_like():
+        codes, labels = native.factorize()
+        return _declared(codes, list(labels), False, name, declared=False)
+    found = _object_cells(series.to_list(), name)
+    assert isinstance(found, Factored)
+    return found
+
+
+def arrow_dictionary(column: Any) -> tuple[Integers, list[Any]]:
+    """Return where the cells of an Arrow column stand in its dictionary, -1 for a missing one, and that."""
+    whole = column.unify_dictionaries() if column.num_chunks > 1 else column
+    # Before there are any rows there may be no chunks either.
+    chunks = whole.chunks
+    values = chunks[0].dictionary.to_pylist() if chunks else []
+    # Places may be unsigned, which -1 is not.
+    places = [chunk.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False) for chunk in chunks]
+    return places[0] if len(places) == 1 else np.concatenate([np.zeros(0, np.int64), *places]), values
+
+
+def _declared(
+    places: NDArray[Any], categories: Sequence[Any], ordered: bool, name: str, declared: bool = True
+) -> Factored:
+    """Return a column whose library has told its categories apart already."""
+    labels: dict[Label, int] = {}
+    lookup = np.full(len(categories) + 1, -1)
+    for place, category in enumerate(categories):
+        if not is_missing(category):
+            lookup[place] = labels.setdefault(plain_label(category, name, any_kind=declared), len(labels))
+    # The last entry, which -1 finds, is for missing cells.
+    return Factored(lookup[np.asarray(places, np.int64)], tuple(labels), declared, ordered)
+
+
+def _object_cells(cells: list[Any], name: str) -> Cells:
+    """Return a column of any objects: truth values or numbers where all are, else labels.
+
+    Among text the number -1 marks a missing cell, as it does among codes.
+    """
+    try:
+        # Each different cell is looked at once.
+        different = list(dict.fromkeys(cells))
+    except TypeError:
+        different = cells
+    known = [cell for cell in different if not is_missing(cell)]
+    if known and all(isinstance(cell, bool | np.bool_) for cell in known):
+        places = {cell: -1 if is_missing(cell) else int(cell) for cell in different}
+        return Factored(_looked_up(places, cells), (False, True))
+    if all(isinstance(cell, Real) for cell in known) and not any(_too_large(cell) for cell in known):
+        try:
+            return np.array([math.nan if is_missing(cell) else float(cell) for cell in cells], np.float64)
+        except OverflowError:
+            raise DataError(f"column {name!r} holds a number beyond all floats, which is no state") from None
+    among_text = any(isinstance(cell, str | bytes) for cell in known)
+    labels: dict[Label, int] = {}
+    places = {}
+    for cell in different:
+        if is_missing(cell) or (among_text and isinstance(cell, Real) and cell == -1):
+            places[cell] = -1
+        else:
+            label = plain_label(cell, name)
+            places[cell] = labels.setdefault(label, len(labels))
+    return Factored(_looked_up(places, cells), tuple(labels))
+
+
+def _looked_up(places: dict[Any, int], cells: list[Any]) -> Integers:
+    return np.fromiter(map(places.__getitem__, cells), np.int64, len(cells))
+
+
+def _too_large(cell: Any) -> bool:
+    """Return whether a whole number is one that floats do not tell from its neighbours."""
+    return isinstance(cell, Integral) and not -MOST_WHOLE <= int(cell) <= MOST_WHOLE
+
+
+def object_array(cells: Iterable[Any]) -> NDArray[Any]:
+    """Return an array of one axis that holds any objects as they are, sequences too."""
+    return np.array([*cells, None], object)[:-1]
+
+
+def is_marked_missing(cell: Any) -> bool:
+    """Return whether an object stands for a missing cell: None, or one of those that pandas has for this."""
+    # By name, since pandas need not be there; comparisons with its objects have no truth.
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType")
+
+
+def is_missing(cell: Any) -> bool:
+    """Return whether an object stands for a missing cell: one that `is_marked_missing`, or NaN."""
+    return is_marked_missing(cell) or (isinstance(cell, float | np.floating) and cell != cell)
+
+
+def plain_label(cell: Any, name: str, any_kind: bool = False) -> Label:
+    """Return a label as a plain string, whole number, number or truth value.
+
+    Raises
+    ------
+    DataError
+        When it is nothing of these, unless `any_kind`: then its text.
+    """
+    if isinstance(cell, str):
+        return str(cell)
+    if isinstance(cell, bool | np.bool_):
+        return bool(cell)
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8", "backslashreplace")
+    if isinstance(cell, Integral):
+        return _whole_label(int(cell), name)
+    if isinstance(cell, Real):
+        number = float(cell)
+        return _whole_label(int(number), name) if number.is_integer() else number
+    if any_kind:
+        return str(cell)
+    kind = type(cell).__name__
+    raise DataError(f"column {name!r} holds {quoted(cell)}, a {kind}, which is no state; {_AS_TEXT}")
+
+
+def _whole_label(number: int, name: str) -> int:
+    if not -(2**63) <= number < 2**63:
+        raise DataError(f"column {name!r} holds {quoted(number)}, a number beyond 64 bits; {_AS_TEXT}")
+    return number

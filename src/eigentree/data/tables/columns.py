@@ -1,0 +1,352 @@
+"""What a model knows of its columns: their names, their states, and what these are called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from itertools import pairwise
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigentree.data.tables.column_summary import Look, Seen
+from eigentree.data.tables.labels import UNKNOWN, Bins, Labels
+from eigentree.data.tables.state_rules import (
+    UNKNOWN_RULES,
+    check_rules,
+    checked_labels,
+    given_labels,
+    learned_meaning,
+    stands_for_itself,
+    tell_of_names,
+    without_codes,
+)
+from eigentree.data.tables.table import ARRAY, Table, table_of
+from eigentree.data.tables.weights import checked_weights
+from eigentree.errors import DataError, quoted, what_there_is
+from eigentree.validation import one_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from eigentree.arrays import Codes
+    from eigentree.data.tables.cells import Label
+    from eigentree.data.tables.labels import Meaning
+    from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
+    from eigentree.graphs.graph import LatentGraph
+
+__all__ = ["Columns"]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a model, in the order of ``graph.observed``.
+
+    Inside the package a cell is a code 0 … states-1, and the code after the last one, `states`, says that it is
+    missing. Every table of operators has a slot for it, so a missing cell costs nothing.
+
+    Attributes
+    ----------
+    names : tuple of str
+    states : tuple of int
+        Number of states of each column.
+    meanings : tuple of Labels, Bins or None
+        What the codes of each column stand for; None where they stand for themselves.
+    unknown : {"error", "missing"}
+        What a label is that a column does not have.
+    container : str
+        What held the rows that the columns were learned from; rows that are drawn are handed out in the same.
+    named : bool
+        Whether the names are those of a frame.
+
+    Examples
+    --------
+    >>> columns = Columns.learned([["yes", 0], ["no", 2], [None, 1]])
+    >>> columns
+    Columns(x0: 'no', 'yes'; x1: 0 … 2)
+    >>> columns.labels("x0")
+    ('no', 'yes')
+    """
+
+    names: tuple[str, ...]
+    states: tuple[int, ...]
+    meanings: tuple[Meaning | None, ...] = ()
+    unknown: UnknownRule = field(default="error", compare=False)
+    container: str = field(default=ARRAY, compare=False)
+    named: bool = field(default=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.meanings:
+            object.__setattr__(self, "meanings", (None,) * len(self.names))
+
+    @classmethod
+    def of(cls, graph: LatentGraph) -> Columns:
+        """Return the columns that hold the observed variables of a graph, as plain codes."""
+        return cls(graph.observed, tuple(graph.states[name] for name in graph.observed))
+
+    @classmethod
+    def learned(
+        cls,
+        X: ArrayLike | Any,
+        categories: Categories | None = None,
+        numeric: NumericRule = "error",
+        unknown: UnknownRule = "error",
+        sample_weight: ArrayLike | None = None,
+    ) -> Columns:
+        """Return the columns of some data.
+
+        The columns of a frame keep their names; those of anything else are called x0, x1, …. The labels of a column
+        are, in this order: those given, those declared by a categorical, the truth values, and else those that
+        occur, sorted. Whole numbers 0, 1, … without a gap are codes, and stand for themselves. The number -1 marks
+        a missing cell where the other numbers of its column begin at 0, or are labels of text.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns), a data frame, rows of letters, or a Look at such
+        categories : mapping of str to sequence of labels, or one sequence, optional
+            The labels of some columns, or those of all.
+        numeric : {"error", "quantiles"}
+        unknown : {"error", "missing"}
+        sample_weight : array-like of shape (rows,), optional
+            How often each row counts where numbers are cut into bins.
+
+        Raises
+        ------
+        DataError
+            When a column has no known cell, or looks like measurements and `numeric` does not say what to do.
+        """
+        table = X if isinstance(X, Look) else table_of(X)
+        width = len(table.columns) if isinstance(table, Look) else table.width
+        names = table.names or tuple(f"x{column}" for column in range(width))
+        if "" in names:
+            raise DataError(f"column {names.index('')} has no name, counted from 0; rename or drop it")
+        given = given_labels(categories, names)
+        check_rules(unknown, numeric)
+        weights = None if isinstance(table, Look) else checked_weights(sample_weight, table.count)
+        found: list[tuple[int, Meaning | None]] = []
+        for place, name in enumerate(names):
+            labels: Meaning | None = given.get(name)
+            if labels is None:
+                seen = _seen(table, place, name, weights)
+                labels = learned_meaning(seen, name, numeric)
+                rows = table.rows if isinstance(table, Look) else table.count
+                tell_of_names(name, labels, rows - seen.missing)
+            found.append(without_codes(labels) if isinstance(labels, Labels) else (len(labels.labels), labels))
+        states, meanings = zip(*found, strict=True)
+        return cls(names, states, meanings, unknown, table.container, table.names is not None)
+
+    def fitted_to(
+        self,
+        X: ArrayLike | Any,
+        categories: Categories | None = None,
+        numeric: NumericRule = "error",
+        unknown: UnknownRule = "error",
+        sample_weight: ArrayLike | None = None,
+    ) -> Columns:
+        """Return these columns, of a graph, with the labels that some data give to their states.
+
+        Numbers are codes already; text and categories are as many labels as the column has states.
+
+        Raises
+        ------
+        DataError
+            When they are not.
+        """
+        table = X if isinstance(X, Look) else table_of(X)
+        given = given_labels(categories, self.names)
+        check_rules(unknown, numeric)
+        weights = None if isinstance(table, Look) else checked_weights(sample_weight, table.count)
+        meanings: list[Meaning | None] = []
+        for place, name, states in zip(table.places(self.names), self.names, self.states, strict=True):
+            labels: Meaning | None = given.get(name)
+            # Numbers that are codes need no look, which takes a pass over them.
+            codes = isinstance(table, Table) and numeric == "error" and table.holds_numbers(place)
+            if labels is None and not codes:
+                seen = _seen(table, place, name, weights)
+                labels = None if stands_for_itself(seen, states, numeric) else learned_meaning(seen, name, numeric)
+            if labels is not None and len(labels.labels) != states:
+                raise DataError(
+                    f"column {name!r} has {len(labels.labels)} states ({labels.told()}), but {states} in the "
+                    f"graph; give all of them as categories={{{name!r}: [...]}}"
+                )
+            meanings.append(without_codes(labels)[1] if isinstance(labels, Labels) else labels)
+        named = table.names is not None
+        return replace(self, meanings=tuple(meanings), unknown=unknown, container=table.container, named=named)
+
+    def reading(self, unknown: UnknownRule) -> Columns:
+        """Return the columns with another rule for labels that they do not have."""
+        return self if self.unknown == unknown else replace(self, unknown=unknown)
+
+    def are_of(self, graph: LatentGraph) -> bool:
+        """Return whether these are the observed variables of a graph, with as many states."""
+        plain = Columns.of(graph)
+        return (self.names, self.states) == (plain.names, plain.states)
+
+    @property
+    def plain(self) -> bool:
+        """Whether all codes stand for themselves."""
+        return not any(self.meanings)
+
+    @cached_property
+    def code_type(self) -> np.dtype[Any]:
+        """The smallest unsigned type that holds every code, the one for missing cells included."""
+        return np.min_scalar_type(max(self.states))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was worked out on the way is worked out again, so that a pickle does not tell what was asked.
+        return {own.name: getattr(self, own.name) for own in fields(self)}
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
+
+    def position(self, name: str) -> int:
+        """Return the place of a column; raise `DataError` where there is none of this name."""
+        # By kind first: an array has no hash.
+        if not isinstance(name, str) or name not in self._places:
+            raise DataError(f"there is no column {quoted(name)}{what_there_is(name, self.names)}")
+        return self._places[name]
+
+    def labels(self, name: str) -> Sequence[Label]:
+        """Return what the states of a column are called, in the order of their codes."""
+        place = self.position(name)
+        meaning = self.meanings[place]
+        return range(self.states[place]) if meaning is None else meaning.labels
+
+    def missing(self, rows: int) -> Codes:
+        """Return the codes of rows without any known cell, shape (rows, columns), column-major."""
+        codes = np.empty((rows, len(self.states)), self.code_type, order="F")
+        codes[:] = self.states
+        return codes
+
+    def evidence(self, given: Mapping[str, Any]) -> Codes:
+        """Return the codes of one row that holds what is given by name, all other cells missing.
+
+        Raises
+        ------
+        DataError
+            When a name is no column, or a value no state of its column.
+        """
+        codes = self.missing(1)
+        for name, code in self.given_codes(given).items():
+            codes[0, self.position(name)] = code
+        return codes
+
+    def given_codes(self, given: Mapping[str, Any]) -> dict[str, int]:
+        """Return the code of each value that is given by name; errors as for `evidence`."""
+        if not isinstance(given, Mapping):
+            raise DataError(
+                f"given is a mapping of names to states, such as {{{self.names[0]!r}: 0}}, not {quoted(given)}"
+            )
+        return {name: self._code(name, value) for name, value in given.items()}
+
+    def _code(self, name: str, value: Any) -> int:
+        place = self.position(name)
+        states, meaning = self.states[place], self.meanings[place]
+        if meaning is not None:
+            if (code := meaning.code(value)) == UNKNOWN:
+                raise DataError(
+                    f"{name!r} is given as {quoted(value)}, but has {meaning.told()}; "
+                    f"leave a variable out of given when it is not known"
+                )
+            return code
+        whole = isinstance(value, Integral) or (isinstance(value, float | np.floating) and value % 1 == 0)
+        if not whole or not 0 <= value < states:
+            raise DataError(
+                f"{name!r} is given as {quoted(value)}, but has the codes 0 to {states - 1}; "
+                f"leave a variable out of given when it is not known"
+            )
+        return int(value)
+
+    def __repr__(self) -> str:
+        shown = []
+        for name, states, meaning in list(zip(self.names, self.states, self.meanings, strict=True))[:8]:
+            told = f"0 … {states - 1}" if states > 1 else "0"
+            if meaning is not None:
+                told = ", ".join(repr(label) for label in meaning.labels[:6]) + (", …" if states > 6 else "")
+            shown.append(f"{name}: {told}")
+        return f"Columns({'; '.join(shown)}{'; …' if len(self.names) > 8 else ''})"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the columns as plain values that JSON can hold."""
+        return {
+            "names": list(self.names),
+            "states": list(self.states),
+            "meanings": [_meaning_to_json(meaning) for meaning in self.meanings],
+            "unknown": self.unknown,
+            "container": self.container,
+            "named": self.named,
+        }
+
+    @classmethod
+    def from_json(cls, document: Any) -> Columns:
+        """Return the columns that `to_json` described; raise `DataError` where it did not."""
+        try:
+            made = cls(
+                tuple(document["names"]),
+                tuple(document["states"]),
+                tuple(map(_meaning_from_json, document["meanings"])),
+                document["unknown"],
+                document["container"],
+                document["named"],
+            )
+            one_of("unknown", made.unknown, UNKNOWN_RULES, DataError)
+            lengths = {len(made.names), len(made.states), len(made.meanings)}
+            sound = (
+                len(lengths) == 1
+                and len(made.names) == len(set(made.names)) > 0
+                and all(isinstance(name, str) for name in made.names)
+                and all(type(count) is int and count > 0 for count in made.states)
+                and all(
+                    meaning is None or len(meaning.labels) == count
+                    for meaning, count in zip(made.meanings, made.states, strict=True)
+                )
+                and isinstance(made.container, str)
+                and isinstance(made.named, bool)
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(f"this is no description of columns: {error!r}") from None
+        if not sound:
+            raise DataError("this is no description of columns: names, states and labels do not fit each other")
+        return made
+
+
+def _seen(table: Table | Look, place: int, name: str, weights: NDArray[Any] | None) -> Seen:
+    """Return what there is to see of a column."""
+    if isinstance(table, Look):
+        return table.columns[place]
+    return Seen.of(table.column(place, name), weights)
+
+
+def _meaning_to_json(meaning: Meaning | None) -> dict[str, Any] | None:
+    if meaning is None:
+        return None
+    if isinstance(meaning, Labels):
+        return {"labels": list(meaning.values), "declared": meaning.declared, "ordered": meaning.ordered}
+    return {
+        "edges": list(meaning.edges),
+        "least": meaning.least,
+        "most": meaning.most,
+        "typical": list(meaning.typical),
+        "whole": meaning.whole,
+    }
+
+
+def _meaning_from_json(document: Any) -> Meaning | None:
+    if document is None:
+        return None
+    if "labels" in document:
+        labels = checked_labels(list(document["labels"]), "a column")
+        return Labels(labels.values, bool(document["declared"]), bool(document["ordered"]))
+    edges, typical = (tuple(map(float, document[key])) for key in ("edges", "typical"))
+    least, most = float(document["least"]), float(document["most"])
+    ends = (least, *edges, most)
+    if len(typical) != len(edges) + 1 or not all(a < b for a, b in pairwise(edges)):
+        raise ValueError("edges of bins")
+    if not np.isfinite(ends).all() or not np.isfinite(typical).all():
+        raise ValueError("edges of bins")
+    return Bins(edges, least, most, typical, bool(document["whole"]))

@@ -1,0 +1,306 @@
+"""Rows handed back as they came: labels for codes, in an array, in words, or in a frame of the same library."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigentree.data.tables.cells import Factored, is_missing, object_array
+from eigentree.data.tables.labels import Bins, Labels
+from eigentree.data.tables.table import ARRAY, TEXT, Table, frame_of, table_of
+from eigentree.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from eigentree.arrays import Booleans, Integers
+    from eigentree.data.tables.columns import Columns
+    from eigentree.data.tables.labels import Meaning
+    from eigentree.data.tables.rows import Rows
+
+__all__ = ["arranged", "as_frame", "drawn_rows", "filled_rows", "frame_like", "row_labels"]
+
+
+def filled_rows(
+    X: Any, rows: Rows, columns: Columns, codes: Integers, random: np.random.Generator | None = None
+) -> Any:
+    """Return rows with their missing cells filled, in the form in which they came; known cells stay as they are.
+
+    Parameters
+    ----------
+    X : what the user gave
+    rows : Rows
+        The same, read.
+    columns : Columns
+    codes : array of int, shape (rows, columns)
+        The codes of all cells, filled.
+    random : Generator, optional
+        What draws numbers inside their bins; without it a bin's typical number stands for it.
+    """
+    frame = frame_of(X)
+    if frame is None and columns.plain:
+        return codes
+    table = table_of(X)
+    filled: dict[int, tuple[Booleans, NDArray[Any]]] = {}
+    for place, at in enumerate(table.places(columns.names)):
+        holes = rows.missing(place)
+        if holes.any():
+            filled[at] = holes, _decoded(columns.meanings[place], codes[holes, place], random)
+    if frame is not None:
+        return _filled_frame(frame, filled)
+    cells = [_array_column(table, at, filled.get(at)) for at in range(table.width)]
+    if table.container == TEXT and _are_letters(cells):
+        words = ["".join(letters) for letters in zip(*cells, strict=True)]
+        return np.array(words) if isinstance(X, np.ndarray) else words
+    return _side_by_side(cells)
+
+
+def drawn_rows(columns: Columns, codes: Integers, random: np.random.Generator) -> Any:
+    """Return codes as rows of labels, in what the columns were learned from.
+
+    Raises
+    ------
+    DataError
+        When they were learned from a frame whose library is not installed.
+    """
+    if columns.container == ARRAY and columns.plain:
+        return codes
+    cells = [_decoded(meaning, codes[:, place], random) for place, meaning in enumerate(columns.meanings)]
+    if columns.container == TEXT and _are_letters(cells):
+        return ["".join(letters) for letters in zip(*cells, strict=True)]
+    if columns.container in (ARRAY, TEXT):
+        return _side_by_side(cells)
+    return _new_frame(columns, cells)
+
+
+def frame_like(X: Any, columns: Mapping[str, NDArray[Any]]) -> Any | None:
+    """Return columns of numbers as a frame of the library of X, with its index; None if X is no frame."""
+    frame = frame_of(X)
+    if frame is None:
+        return None
+    import narwhals as nw
+
+    made = nw.from_dict(dict(columns), backend=frame.implementation).to_native()
+    if frame.implementation.is_pandas_like():
+        made.index = frame.to_native().index
+    return made
+
+
+def row_labels(X: Any, count: int) -> Sequence[Any]:
+    """Return what rows are called: by the index of a pandas frame, else 0, 1, …."""
+    frame = frame_of(X)
+    if frame is None or not frame.implementation.is_pandas_like():
+        return range(count)
+    found: list[Any] = frame.to_native().index.tolist()
+    return found if len(set(found)) == count else range(count)
+
+
+def arranged(X: Any, columns: Columns) -> Any:
+    """Return a frame with its columns in the order of a model's; anything else as it is."""
+    frame = frame_of(X)
+    if frame is None:
+        return X
+    places = list(table_of(X).places(columns.names))
+    return X if places == sorted(places) else frame[:, places].to_native()
+
+
+def as_frame(X: Any, names: Sequence[str], library: str) -> Any:
+    """Return rows as a frame of pandas or polars, with these names of columns."""
+    import narwhals as nw
+
+    frame = frame_of(X)
+    if frame is None:
+        cells = np.asarray([list(word) for word in X] if table_of(X).container == TEXT else X)
+        # A list tells its library more about its cells than an array of objects.
+        columns = {
+            name: column.tolist() if column.dtype.kind in "OU" else column
+            for name, column in zip(names, cells.T, strict=True)
+        }
+        backend: Any = library
+        return nw.from_dict(columns, backend=backend).to_native()
+    if library == "pandas":
+        return frame.to_pandas().set_axis(list(names), axis=1)
+    made = frame.to_polars()
+    return made.rename(dict(zip(made.columns, names, strict=True)))
+
+
+def _decoded(meaning: Meaning | None, codes: NDArray[Any], random: np.random.Generator | None) -> NDArray[Any]:
+    """Return what codes stand for: an array of numbers, of truth values, or of objects."""
+    if meaning is None:
+        return np.asarray(codes, np.int64)
+    if isinstance(meaning, Bins):
+        numbers = np.array(meaning.typical)[codes] if random is None else meaning.drawn(codes, random)
+        return numbers.astype(np.int64) if meaning.whole else numbers
+    return np.asarray(_label_array(meaning.values)[codes])
+
+
+def _label_array(labels: Sequence[Any]) -> NDArray[Any]:
+    """Return labels as an array: of truth values or numbers where all are, else of objects."""
+    kinds = {type(label) for label in labels}
+    if kinds == {bool}:
+        return np.array(labels, np.bool_)
+    if kinds <= {int, float} and all(abs(label) < 2**63 for label in labels):
+        return np.array(labels)
+    return object_array(labels)
+
+
+def _array_column(table: Table, place: int, filled: tuple[Booleans, NDArray[Any]] | None) -> NDArray[Any]:
+    """Return a column of an array with its holes filled."""
+    column = table.column(place, "")
+    if isinstance(column, Factored):
+        column = object_array(table.cells(place))
+    if filled is None:
+        return column
+    holes, values = filled
+    known = column[~holes]
+    kind = np.result_type(values.dtype, known.dtype) if len(known) else values.dtype
+    if values.dtype.kind == "i" and known.dtype.kind == "f" and (known == np.rint(known)).all():
+        # Whole numbers were floats only to have NaN among them.
+        kind = values.dtype
+    made = np.empty(len(column), kind)
+    made[~holes] = known
+    made[holes] = values
+    return made
+
+
+def _are_letters(cells: Sequence[NDArray[Any]]) -> bool:
+    """Return whether columns are letters, as those of words are unless the user gave other categories."""
+    return all(isinstance(cell, str) and len(cell) == 1 for column in cells for cell in column.tolist())
+
+
+def _side_by_side(cells: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return columns as one array, of objects where their kinds differ."""
+    kinds = {column.dtype.kind for column in cells}
+    numeric = kinds == {"b"} or kinds <= {"i", "u", "f"}
+    made = np.empty((len(cells[0]), len(cells)), np.result_type(*cells) if numeric else object)
+    for place, column in enumerate(cells):
+        made[:, place] = column if numeric else column.tolist()
+    return made
+
+
+def _filled_frame(frame: Any, filled: Mapping[int, tuple[Booleans, NDArray[Any]]]) -> Any:
+    """Return a frame with the holes of some columns filled."""
+    native = frame.to_native()
+    if frame.implementation.is_pandas_like():
+        # By position, because names need not be strings.
+        made = native.copy()
+        for place, (holes, values) in filled.items():
+            made.isetitem(place, _filled_pandas(native.iloc[:, place], holes, values))
+        return made
+    columns = []
+    for place, name in enumerate(frame.columns):
+        series = frame[:, place]
+        columns.append(_filled_series(series, name, *filled[place]) if place in filled else series)
+    return frame.with_columns(*columns).to_native() if filled else native
+
+
+def _filled_pandas(column: Any, holes: Booleans, values: NDArray[Any]) -> Any:
+    """Return a pandas column with its holes filled, of the same type where that can hold the labels."""
+    filled = column.copy()
+    if hasattr(column, "cat"):
+        categories = column.cat.categories.tolist()
+        # Categories of any kind are known by their text, but 1 and "1" are two.
+        by_text = {str(label): label for label in reversed(categories)}
+        known = set(categories)
+        wanted = [value if value in known else by_text.get(str(value), value) for value in values.tolist()]
+        filled = filled.cat.add_categories([value for value in dict.fromkeys(wanted) if value not in known])
+        filled[holes] = wanted
+        return filled
+    wanted = values.tolist()
+    try:
+        filled[holes] = wanted
+    except (TypeError, ValueError):
+        filled = column.astype(object)
+        filled[holes] = wanted
+        return filled.infer_objects()
+    return filled
+
+
+def _filled_series(series: Any, name: str, holes: Booleans, values: NDArray[Any]) -> Any:
+    """Return a narwhals series with its holes filled, of the same type where that can hold the labels."""
+    import narwhals as nw
+
+    cells = series.to_list()
+    whole_as_float = series.dtype.is_float() and values.dtype.kind in "iu"
+    for row, value in zip(np.flatnonzero(holes).tolist(), values.tolist(), strict=True):
+        cells[row] = float(value) if whole_as_float else value
+    try:
+        if series.implementation.is_pyarrow():
+            # narwhals has one kind of dictionary, pyarrow many.
+            held = _arrow_column(series.to_native(), cells)
+            made = nw.from_native(held, series_only=True).alias(name)
+        else:
+            made = nw.new_series(name, cells, series.dtype, backend=series.implementation)
+        # Some cut off what does not fit.
+        if made.to_list() == cells or series.dtype.is_float():
+            return made
+    except Exception:  # whatever the library of the frame raises where a label does not fit its type
+        pass
+    return _new_series(name, cells, series.implementation)
+
+
+def _arrow_column(column: Any, cells: list[Any]) -> Any:
+    """Return cells as an Arrow column of the type of another; a dictionary keeps its values and their order."""
+    import pyarrow
+
+    if not pyarrow.types.is_dictionary(column.type):
+        return pyarrow.chunked_array([pyarrow.array(cells, column.type)])
+    whole = column.unify_dictionaries()
+    declared = whole.chunk(0).dictionary.to_pylist() if whole.num_chunks else []
+    labels = list(dict.fromkeys([*declared, *(cell for cell in cells if cell is not None)]))
+    places = {label: place for place, label in enumerate(labels)}
+    indices = pyarrow.array([places.get(cell) for cell in cells], column.type.index_type)
+    values = pyarrow.array(labels, column.type.value_type)
+    held = pyarrow.DictionaryArray.from_arrays(indices, values, ordered=column.type.ordered)
+    return pyarrow.chunked_array([held])
+
+
+def _new_series(name: str, cells: list[Any], library: Any) -> Any:
+    """Return cells as a narwhals series: of numbers or truth values where all are of a kind, else of text."""
+    import narwhals as nw
+
+    known = [cell for cell in cells if not is_missing(cell)]
+    kinds = {type(cell) for cell in known}
+    if kinds == {int, float}:
+        return nw.new_series(name, [None if is_missing(cell) else float(cell) for cell in cells], backend=library)
+    if len(kinds) > 1:
+        cells = [None if is_missing(cell) else str(cell) for cell in cells]
+    return nw.new_series(name, cells, backend=library)
+
+
+def _new_frame(columns: Columns, cells: Sequence[NDArray[Any]]) -> Any:
+    """Return a new frame of the library that the columns were learned from."""
+    import narwhals as nw
+
+    library: Any = nw.Implementation.from_string(columns.container)
+    try:
+        native = library.to_native_namespace()
+    except (ImportError, AssertionError):
+        raise DataError(
+            f"the model was fitted on a {columns.container} frame, and hands out such; install {columns.container}"
+        ) from None
+    made = {}
+    for name, values, meaning in zip(columns.names, cells, columns.meanings, strict=True):
+        series = _new_series(name, values.tolist(), library)
+        if isinstance(meaning, Labels) and meaning.declared and len({type(label) for label in meaning.values}) == 1:
+            series = nw.from_native(_categorical(native, name, values, meaning, library), series_only=True)
+        made[name] = series
+    return nw.from_dict(made).to_native()
+
+
+def _categorical(native: Any, name: str, values: NDArray[Any], meaning: Labels, library: Any) -> Any:
+    """Return a column of labels with all its categories declared."""
+    labels = list(meaning.values)
+    if library.is_pandas_like():
+        return native.Series(native.Categorical(values.tolist(), labels, meaning.ordered), name=name)
+    if library.is_polars() and all(isinstance(label, str) for label in labels):
+        return native.Series(name, values.tolist(), dtype=native.Enum(labels))
+    if library.is_pyarrow():
+        places = {label: place for place, label in enumerate(labels)}
+        indices = native.array([places[value] for value in values.tolist()], native.int32())
+        held = native.DictionaryArray.from_arrays(indices, native.array(labels), ordered=meaning.ordered)
+        return native.chunked_array([held])
+    return native.Series(name, values.tolist())

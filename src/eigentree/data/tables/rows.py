@@ -1,0 +1,229 @@
+"""Rows of data as integer codes: what a user gives, checked and laid out column by column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigentree.core.counting.encoding import copy_codes, encode_column, encode_rows
+from eigentree.data.tables.cells import Factored
+from eigentree.data.tables.labels import MISSING, UNKNOWN
+from eigentree.data.tables.table import table_of
+from eigentree.data.tables.text_cells import Written, read_as
+from eigentree.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from eigentree.arrays import Booleans, Codes, Integers
+    from eigentree.data.tables.cells import Cells
+    from eigentree.data.tables.columns import Columns
+    from eigentree.data.tables.labels import Meaning
+
+__all__ = ["Rows", "rows_at_a_time"]
+
+CHUNK = 16_384
+"""Most rows that are encoded at a time."""
+
+CHUNK_CELLS = 2**22
+"""Most cells that are worked on at a time, which bounds memory whatever the numbers of rows and columns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Data that fit some columns; cells are checked when they are encoded.
+
+    Attributes
+    ----------
+    columns : Columns
+    cells : tuple of array, shape (rows,)
+        One view per column, of whatever number type the user gave.
+    whole : array, shape (rows, columns), or None
+        The same as one array, where the user gave a column-major one of small unsigned integers, or a row-major one
+        of whole numbers of any kind.
+    first : int
+        The number of the first row, for messages: rows may be a part of more.
+    """
+
+    columns: Columns
+    cells: tuple[NDArray[Any], ...]
+    whole: NDArray[Any] | None = None
+    first: int = 0
+
+    @classmethod
+    def of(cls, X: ArrayLike | Any, columns: Columns, absent: str | None = None, first: int = 0) -> Rows:
+        """Return the rows of an array, a list of rows, rows of letters, or a data frame.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns), a data frame, or rows of letters
+            Cells are labels of their columns, or codes where these have no labels. Missing cells are None, NaN,
+            null, or -1. The columns of an array stand in the order of ``columns.names``; those of a frame are found
+            by name. `Rows` of these columns stay as they are.
+        columns : Columns
+        absent : str, optional
+            A column that a frame need not have; its cells are missing then.
+        first : int
+            The number of the first row, for messages.
+
+        Raises
+        ------
+        DataError
+            When there are no rows, columns are missing or too many, or a cell is no label of its column and
+            ``columns.unknown`` does not call it missing.
+        """
+        if isinstance(X, Rows):
+            return X
+        table = table_of(X)
+        lenient = columns.unknown == "missing"
+        cells = []
+        for place, name, meaning, states in zip(
+            table.places(columns.names, absent, columns.named),
+            columns.names,
+            columns.meanings,
+            columns.states,
+            strict=True,
+        ):
+            if place < 0:
+                cells.append(np.full(table.count, MISSING, np.int8))
+                continue
+            column = table.column(place, name)
+            if isinstance(column, Written):
+                column = read_as(column, meaning)
+            if meaning is None:
+                cells.append(_numbers(column, states, name, lenient, first))
+            else:
+                cells.append(_coded(column, meaning, name, lenient, first))
+        whole = X if type(X) is np.ndarray and columns.plain and not lenient else None
+        return cls(columns, tuple(cells), whole if _in_one_piece(whole, columns) else None, first)
+
+    @classmethod
+    def of_codes(cls, codes: Codes, columns: Columns) -> Rows:
+        """Return the rows of codes, shape (rows, columns), in which a missing cell is the code after the last."""
+        states = np.array(columns.states)
+        cells = codes.astype(np.min_scalar_type(-int(states.max())))
+        cells[codes == states] = MISSING
+        return cls(columns, tuple(cells.T))
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return len(self.cells[0])
+
+    def taken(self, numbers: Integers) -> Rows:
+        """Return some of the rows, by their numbers."""
+        return Rows(self.columns, tuple(cells[numbers] for cells in self.cells))
+
+    def missing(self, place: int) -> Booleans:
+        """Return where the cells of a column are missing."""
+        cells = self.cells[place]
+        absent: Booleans = cells == MISSING
+        return absent | (cells != cells) if cells.dtype.kind == "f" else absent
+
+    def encode(self, start: int = 0, stop: int | None = None) -> Codes:
+        """Return the codes of some rows, shape (stop - start, columns), column-major; by default of all.
+
+        Raises
+        ------
+        DataError
+            When a cell is neither a code of its column nor missing; the message names row and column.
+        """
+        stop = self.count if stop is None else min(stop, self.count)
+        states = self.columns.states
+        codes = np.empty((stop - start, len(states)), self.columns.code_type, order="F")
+        if self.whole is not None and stop > start and self._encode_whole(start, codes):
+            return codes
+        for j, (column, count) in enumerate(zip(self.cells, states, strict=True)):
+            cells = column[start:stop]
+            # numpy's vectorised minimum and copy beat a loop that looks at each cell, where nothing is amiss.
+            unsigned, whole = cells.dtype.kind == "u", cells.dtype.kind in "iu"
+            if whole and cells.flags.c_contiguous and cells.max() < count and (unsigned or cells.min() >= 0):
+                codes[:, j] = cells
+                continue
+            bad = encode_column(cells, count, codes[:, j])
+            if bad >= 0:
+                name = self.columns.names[j]
+                raise DataError(
+                    f"row {self.first + start + bad}, column {name!r} holds {column[start + bad].item()!r}, "
+                    f"but {name!r} has the codes 0 to {count - 1} (-1, NaN or null for a missing cell); {_WIDEN}"
+                )
+        return codes
+
+    def _encode_whole(self, start: int, codes: Codes) -> bool:
+        """Return whether all is well, after writing the codes of some rows of one array."""
+        assert self.whole is not None
+        states = np.array(self.columns.states)
+        if self.whole.flags.f_contiguous:
+            largest = np.empty(len(states), codes.dtype)
+            copy_codes(self.whole.T, start, codes.T, largest)
+            return bool((largest < states).all())
+        wrong = np.empty(len(states), np.bool_)
+        if states.max() <= np.iinfo(self.whole.dtype).max:
+            states = states.astype(self.whole.dtype)
+        encode_rows(self.whole, start, states, codes.T, wrong)
+        return not wrong.any()
+
+    def chunks(self, size: int | None = None) -> Iterator[tuple[int, Codes]]:
+        """Yield the first row and the codes of consecutive parts of the data; `size` is what memory allows."""
+        size = size or rows_at_a_time(len(self.cells))
+        for start in range(0, self.count, size):
+            yield start, self.encode(start, start + size)
+
+
+def _in_one_piece(cells: NDArray[Any] | None, columns: Columns) -> bool:
+    """Return whether cells can be encoded all columns at once."""
+    if cells is None or cells.ndim != 2 or not cells.dtype.isnative:
+        return False
+    if cells.flags.f_contiguous:
+        return cells.dtype == columns.code_type
+    # A number of 64 bits without a sign does not compare with -1.
+    return cells.dtype.kind in "iu" and cells.dtype != np.uint64 and cells.flags.c_contiguous
+
+
+_WIDEN = "fit with all of them as categories=, or take what is unknown as missing with handle_unknown='missing'"
+
+
+def _numbers(cells: Cells, states: int, name: str, lenient: bool, first: int) -> NDArray[Any]:
+    """Return the cells of a column whose codes stand for themselves, NaN or -1 where one is missing."""
+    if isinstance(cells, Factored):
+        codes = [label if isinstance(label, int) else UNKNOWN for label in cells.labels]
+        if not lenient and UNKNOWN in codes:
+            odd = codes.index(UNKNOWN)
+            row = np.flatnonzero(cells.places == odd)
+            where = f"row {first + row[0]}, column {name!r}" if len(row) else f"column {name!r}"
+            raise DataError(
+                f"{where} holds {cells.labels[odd]!r}, but {name!r} has the integer codes 0 to {states - 1}; fit "
+                f"on labels, or give them as categories={{{name!r}: [...]}}"
+            )
+        cells = np.array([*codes, MISSING], np.int64)[cells.places]
+    elif cells.dtype.kind == "b":
+        cells = cells.astype(np.uint8)
+    if lenient:
+        with np.errstate(invalid="ignore"):
+            known = (cells >= 0) & (cells < states) & (cells == np.floor(cells))
+        if not known.all():
+            cells = np.where(known, cells, MISSING).astype(np.int64)
+    return cells
+
+
+def _coded(cells: Cells, meaning: Meaning, name: str, lenient: bool, first: int) -> NDArray[Any]:
+    """Return the codes of a column of labels or numbers, -1 where a cell is missing."""
+    codes = meaning.encode(cells)
+    if (unknown := codes == UNKNOWN).any():
+        if not lenient:
+            row = int(unknown.argmax())
+            cell = cells.labels[cells.places[row]] if isinstance(cells, Factored) else cells[row].item()
+            raise DataError(
+                f"row {first + row}, column {name!r} holds {cell!r}, but {name!r} has {meaning.told()}; {_WIDEN}"
+            )
+        codes[unknown] = MISSING
+    return codes.astype(np.min_scalar_type(-1 - len(meaning.labels)))
+
+
+def rows_at_a_time(cells: int) -> int:
+    """Return how many rows to work on at a time when each takes this many cells."""
+    return max(1, min(CHUNK, CHUNK_CELLS // cells))

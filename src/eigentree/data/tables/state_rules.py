@@ -1,0 +1,177 @@
+"""Which states a column has: those that a user gave, those that were declared, or those that occur."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from eigentree.data.tables.cells import is_missing, plain_label
+from eigentree.data.tables.column_summary import MOST_DIFFERENT, Numbers
+from eigentree.data.tables.labels import Bins, Labels, looks_continuous, looks_like_names
+from eigentree.errors import DataError, did_you_mean, quoted
+from eigentree.messages import notice
+from eigentree.validation import one_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eigentree.data.tables.cells import Label
+    from eigentree.data.tables.column_summary import Seen
+    from eigentree.data.tables.labels import Meaning
+
+__all__ = [
+    "UNKNOWN_RULES",
+    "Categories",
+    "NumericRule",
+    "UnknownRule",
+    "check_rules",
+    "checked_labels",
+    "given_labels",
+    "known_numbers",
+    "learned_meaning",
+    "stands_for_itself",
+    "tell_of_names",
+    "without_codes",
+]
+
+MOST_LABELS = 2**20
+"""Of a column."""
+
+UnknownRule: TypeAlias = Literal["error", "missing"]
+"""What a label is that a column does not have: a mistake, or a missing cell."""
+
+NumericRule: TypeAlias = Literal["error", "quantiles"]
+"""What a column of measurements is: a mistake, or cut into bins that hold equally many rows."""
+
+UNKNOWN_RULES, NUMERIC_RULES = get_args(UnknownRule), get_args(NumericRule)
+
+Categories: TypeAlias = "Mapping[str, Iterable[Label]] | Iterable[Label]"
+"""The labels of some columns by name, or those of every column."""
+
+
+def check_rules(unknown: Any, numeric: Any = "error") -> None:
+    """Raise `ParameterError` unless these are rules by which cells are read."""
+    one_of("handle_unknown", unknown, UNKNOWN_RULES)
+    one_of("numeric", numeric, NUMERIC_RULES)
+
+
+def given_labels(categories: Categories | None, names: Sequence[str]) -> dict[str, Labels]:
+    """Return the labels that a user gave for columns, by name."""
+    if categories is None:
+        return {}
+    if not isinstance(categories, Mapping):
+        if not isinstance(categories, Iterable):
+            raise DataError(
+                f"categories are labels for all columns, or a mapping of names to labels, not {quoted(categories)}"
+            )
+        return dict.fromkeys(names, checked_labels(categories, "each column"))
+    for name in categories:
+        if name not in names:
+            raise DataError(f"categories name {quoted(name)}, which is no column{did_you_mean(name, names)}")
+    return {name: checked_labels(labels, name) for name, labels in categories.items()}
+
+
+def checked_labels(labels: Any, name: str) -> Labels:
+    """Return labels in the order given; raise `DataError` unless they are different and at least one."""
+    listable = isinstance(labels, Iterable) and not isinstance(labels, Mapping | Iterator)
+    # Arrays without an axis say that they can be iterated over, and cannot.
+    if not listable or hasattr(labels, "columns") or getattr(labels, "ndim", 1) == 0:
+        raise DataError(f"categories of {name!r} are a list of labels, not {quoted(labels)}")
+    # What is given may never end.
+    listed = list(islice(labels, MOST_LABELS + 1))
+    if len(listed) > MOST_LABELS:
+        raise DataError(
+            f"categories of {name!r} are more than {MOST_LABELS:,} labels; a column cannot have so many"
+        )
+    if any(is_missing(label) for label in listed):
+        raise DataError(f"categories of {name!r} hold None or NaN, which mark a missing cell; leave it out")
+    values = tuple(plain_label(label, name) for label in listed)
+    if not values or len(set(values)) < len(values):
+        raise DataError(f"categories of {name!r} are different labels, at least one, not {quoted(labels)}")
+    return Labels(values)
+
+
+def learned_meaning(seen: Seen, name: str, numeric: NumericRule) -> Meaning:
+    """Return what the states of a column are, as what was seen of it tells; weights count for bins alone."""
+    if seen.beyond:
+        raise DataError(
+            f"column {name!r} holds more than {MOST_DIFFERENT:,} different cells, such as {seen.beyond}, too many "
+            f"to keep where rows come in parts; round or join them first, leave the column out, or give its labels "
+            f"as categories={{{name!r}: [...]}}"
+        )
+    found = seen.together()
+    if found is None:
+        raise _without_cells(name)
+    if not isinstance(found, Numbers):
+        declared = seen.declared and found == seen.labels
+        return Labels(tuple(plain_label(label, name) for label in found), declared, declared and seen.ordered)
+    known = known_numbers(found)
+    if not len(known.values):
+        raise _without_cells(name)
+    if not np.isfinite(known.values).all():
+        odd = known.values[~np.isfinite(known.values)][0]
+        raise DataError(f"column {name!r} holds {odd}, which is no state; mark missing cells as NaN")
+    if looks_continuous(known.values, int(known.counts.sum())):
+        if numeric == "quantiles":
+            weighed = found.weights is not None and found.weights.any()
+            return Bins.of(found.values, found.weights if weighed else found.counts)
+        example = next((cell for cell in known.values.tolist() if cell % 1), known.values.tolist()[0])
+        raise DataError(
+            f"column {name!r} looks continuous: {len(known.values)} different numbers in {known.counts.sum()} "
+            f"rows, such as {example!r}; cut it into bins with numeric='quantiles', or yourself as with "
+            f"pandas.qcut, or give its values as categories={{{name!r}: [...]}} if they are labels"
+        )
+    return Labels(tuple(plain_label(number, name) for number in known.values.tolist()))
+
+
+def _without_cells(name: str) -> DataError:
+    return DataError(
+        f"column {name!r} has no known cell, so its states are unknown; drop it, or give "
+        f"them as categories={{{name!r}: [...]}} or in a LatentGraph"
+    )
+
+
+def tell_of_names(name: str, meaning: Meaning, cells: int) -> None:
+    """Warn where a column with so many known cells names its rows: each label goes with what is beside it."""
+    if isinstance(meaning, Labels) and looks_like_names(len(meaning.values), cells):
+        notice(
+            f"column {name!r} has {len(meaning.values)} different labels in {cells} rows, as names of rows have; "
+            f"it tells nothing of other rows and misleads a learned structure: drop the column, or join labels"
+        )
+
+
+def known_numbers(numbers: Numbers) -> Numbers:
+    """Return the known cells of a column of numbers.
+
+    Among codes, which begin at 0, the number -1 marks a missing cell; among other numbers it is one of them.
+    """
+    rest = numbers.values != -1
+    others = numbers.values[rest]
+    if len(others) and others.min() != 0:
+        return numbers
+    return Numbers(others, numbers.counts[rest], None if numbers.weights is None else numbers.weights[rest])
+
+
+def stands_for_itself(seen: Seen, states: int, numeric: NumericRule) -> bool:
+    """Return whether the cells of a graph's column are codes already."""
+    if numeric == "error" and seen.kind == "numbers":
+        return True
+    if seen.beyond:
+        return False
+    found = seen.together()
+    if found is None:
+        return True
+    if not isinstance(found, Numbers):
+        return all(isinstance(label, int) and 0 <= label < states for label in found)
+    known = known_numbers(found)
+    return numeric == "error" or not looks_continuous(known.values, int(known.counts.sum()))
+
+
+def without_codes(labels: Labels) -> tuple[int, Labels | None]:
+    """Return the number of states, and the labels unless they are the codes themselves."""
+    states = len(labels.values)
+    same = all(type(value) is int and value == code for code, value in enumerate(labels.values))
+    return states, None if same and not labels.declared else labels

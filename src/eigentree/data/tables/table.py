@@ -1,0 +1,302 @@
+"""Tables as users bring them, read one column at a time: arrays, lists of rows, rows of letters, frames."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sized
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigentree.data.tables.cells import Cells, Factored, array_cells, frame_cells
+from eigentree.errors import DataError, did_you_mean, quoted, what_there_is
+from eigentree.validation import check_cells
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["ARRAY", "TEXT", "Table", "frame_of", "placed", "table_of"]
+
+ARRAY = "array"
+"""The container of arrays and lists of rows."""
+
+TEXT = "text"
+"""The container of rows that are words of equally many letters."""
+
+
+class Table(ABC):
+    """Rows and columns of anything.
+
+    Attributes
+    ----------
+    count : int
+        Number of rows.
+    names : tuple of str, or None
+        The names of the columns, where they have some and do not count by position.
+    container : str
+        What holds them: `ARRAY`, `TEXT`, or the name of a library of frames.
+    """
+
+    container: str
+    count: int
+    width: int
+    names: tuple[str, ...] | None = None
+
+    @abstractmethod
+    def column(self, place: int, name: str) -> Cells:
+        """Return the cells of a column; its name is for messages."""
+
+    @abstractmethod
+    def cells(self, place: int) -> list[Any]:
+        """Return the cells of a column as the user gave them."""
+
+    def places(self, names: Sequence[str], absent: str | None = None, named: bool = True) -> Sequence[int]:
+        """Return where the columns of some names stand: by position, unless the table has names of its own.
+
+        Parameters
+        ----------
+        names : sequence of str
+        absent : str, optional
+            A column that a frame need not have; its place is -1 then.
+        named : bool
+            Whether the names are those of a frame, or a graph's.
+
+        Raises
+        ------
+        DataError
+            When columns are missing or too many.
+        """
+        return placed(self.names, self.width, names, absent, named)
+
+    def holds_numbers(self, place: int) -> bool:
+        """Return whether a column is one of numbers by its type, whatever its cells."""
+        return False
+
+    def without(self, name: str) -> Table:
+        """Return the same rows without one of their columns that have names."""
+        return _Without(self, (self.names or ()).index(name))
+
+
+@dataclass(eq=False)
+class _Array(Table):
+    array: NDArray[Any]
+
+    def __post_init__(self) -> None:
+        self.container = ARRAY
+        self.count, self.width = self.array.shape
+
+    def column(self, place: int, name: str) -> Cells:
+        return array_cells(self.array[:, place], name)
+
+    def holds_numbers(self, place: int) -> bool:
+        return self.array.dtype.kind in "iuf"
+
+    def cells(self, place: int) -> list[Any]:
+        found: list[Any] = self.array[:, place].tolist()
+        return found
+
+
+@dataclass(eq=False)
+class _Text(Table):
+    """Words of equally many letters, one per row."""
+
+    words: Sequence[str]
+
+    def __post_init__(self) -> None:
+        self.container = TEXT
+        self.count, self.width = len(self.words), len(self.words[0])
+        for row, word in enumerate(self.words):
+            if len(word) != self.width:
+                raise DataError(
+                    f"row {row} has {len(word)} letters and row 0 has {self.width}; as rows of letters, all need "
+                    f"equally many"
+                )
+        if not self.width:
+            raise DataError("the rows are empty strings; give at least one letter, that is one column")
+        points: NDArray[np.uint32] = np.array(self.words).view(np.uint32).reshape(self.count, -1)
+        alphabet, places = np.unique(points[:, : self.width], return_inverse=True)
+        self.alphabet = tuple(map(chr, alphabet))
+        self.letters = places.reshape(self.count, self.width)
+
+    def column(self, place: int, name: str) -> Cells:
+        return Factored(self.letters[:, place], self.alphabet)
+
+    def cells(self, place: int) -> list[Any]:
+        return [word[place] for word in self.words]
+
+
+@dataclass(eq=False)
+class _Frame(Table):
+    frame: Any
+
+    def __post_init__(self) -> None:
+        self.container = self.frame.implementation.value
+        self.count, self.width = self.frame.shape
+        given = _given_names(self.frame.to_native())
+        if any(isinstance(name, tuple) for name in given):
+            raise DataError(f"the frame's columns have several levels, such as {given[0]!r}; give each one name")
+        # A frame made from a plain array has the numbers 0, 1, … for names: its columns count by position.
+        if not all(type(name) is int and name == place for place, name in enumerate(given)):
+            self.names = tuple(map(str, given))
+
+    def column(self, place: int, name: str) -> Cells:
+        return frame_cells(self.frame[:, place], name)
+
+    def holds_numbers(self, place: int) -> bool:
+        return bool(self.frame[:, place].dtype.is_numeric())
+
+    def cells(self, place: int) -> list[Any]:
+        found: list[Any] = self.frame[:, place].to_list()
+        return found
+
+
+@dataclass(eq=False)
+class _Without(Table):
+    """A table without one of its columns."""
+
+    table: Table
+    gone: int
+
+    def __post_init__(self) -> None:
+        self.container, self.count, self.width = self.table.container, self.table.count, self.table.width - 1
+        self.names = tuple(name for at, name in enumerate(self.table.names or ()) if at != self.gone)
+
+    def column(self, place: int, name: str) -> Cells:
+        return self.table.column(place + (place >= self.gone), name)
+
+    def cells(self, place: int) -> list[Any]:
+        return self.table.cells(place + (place >= self.gone))
+
+    def holds_numbers(self, place: int) -> bool:
+        return self.table.holds_numbers(place + (place >= self.gone))
+
+
+def placed(
+    own: tuple[str, ...] | None, width: int, names: Sequence[str], absent: str | None = None, named: bool = True
+) -> Sequence[int]:
+    """Return where the columns of some names stand among those of a table, as `Table.places` does."""
+    if own is None:
+        if width != len(names):
+            few = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
+            raise DataError(
+                f"X has {width} features, but eigentree is expecting {len(names)} features as input, one "
+                f"per observed variable: {few}"
+            )
+        return range(width)
+    place = {name: at for at, name in enumerate(own)}
+    if absent is not None and absent in names:
+        place.setdefault(absent, -1)
+    for name in names:
+        if name not in place:
+            hint = what_there_is(name, own) if named else did_you_mean(name, own)
+            if not named and not hint:
+                hint = "; the model was fitted on columns without names, so give X.to_numpy()"
+            raise DataError(f"the frame has no column {name!r}{hint}")
+    if len(place) > len(names):
+        wanted = set(names)
+        extra = next(name for name in own if name not in wanted)
+        raise DataError(f"the frame has a column {extra!r} that is not an observed variable; drop it")
+    return [place[name] for name in names]
+
+
+def table_of(X: ArrayLike | Any, least: int = 1) -> Table:
+    """Return the table that some data are, of at least so many rows.
+
+    Raises
+    ------
+    DataError
+        When they are no rows and columns, or have none of either.
+    """
+    if isinstance(X, Table):
+        table = X
+    else:
+        _check_kind(X)
+        frame = frame_of(X)
+        table = _Frame(frame) if frame is not None else _unnamed(X)
+    if not table.width:
+        raise DataError(
+            f"the data have no columns: 0 feature(s) (shape=({table.count}, 0)) while a minimum of 1 is required; "
+            f"give at least one"
+        )
+    if table.count < least:
+        raise DataError("the data have no rows; give at least one")
+    return table
+
+
+def frame_of(X: Any) -> Any | None:
+    """Return the narwhals form of a frame; None for anything else."""
+    if isinstance(X, np.ndarray | list | tuple) or not hasattr(X, "columns"):
+        return None
+    import narwhals as nw
+
+    try:
+        twice = [name for name, times in Counter(map(str, _given_names(X))).items() if times > 1]
+        if twice:
+            raise DataError(f"the frame has two columns {twice[0]!r}; drop or rename one")
+        return nw.from_native(X, eager_only=True)
+    except TypeError:
+        raise DataError(f"data are an array, rows in a list or a data frame, not {quoted(X)}") from None
+
+
+def _unnamed(X: Any) -> Table:
+    if isinstance(X, Sized) and not isinstance(X, np.ndarray):
+        check_cells("the data", len(X), "give them in parts, as arrays or frames")
+    try:
+        array = X if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
+        if array.dtype.kind in "US" and not isinstance(X, np.ndarray):
+            # numpy would turn the numbers of a mixed list into text.
+            array = np.array(X, object)
+    except (ValueError, TypeError, OverflowError):
+        raise DataError("the rows have different lengths; every row needs one cell per column") from None
+    if array.dtype.kind == "V":
+        raise DataError("the data are an array of records; make a frame of it, as with pandas.DataFrame(X)")
+    if array.ndim == 1 and len(array) and (words := _words(array)):
+        return _Text(words)
+    if array.ndim == 1 and any(isinstance(cell, str) for cell in array.tolist()):
+        odd = next(row for row, cell in enumerate(array.tolist()) if not isinstance(cell, str))
+        raise DataError(f"row {odd} is {quoted(array[odd])}, others are words; give words alone, or rows of cells")
+    if array.ndim != 2:
+        hint = "; Reshape your data: for one row, write X[None, :]" if array.ndim == 1 and len(array) else ""
+        if not array.shape or not array.shape[0]:
+            hint = "; give at least one row"
+        elif array.size and isinstance(array.flat[0], Mapping):
+            hint = "; make a frame of it, as with pandas.DataFrame(X)"
+        raise DataError(f"data need the shape (rows, columns), not {array.shape}{hint}")
+    return _Array(array)
+
+
+def _words(array: NDArray[Any]) -> list[str] | None:
+    """Return the rows of letters that an array holds; None where they are anything else."""
+    cells = array.tolist()
+    if all(isinstance(cell, bytes) for cell in cells):
+        cells = [cell.decode("utf-8", "backslashreplace") for cell in cells]
+    return cells if all(isinstance(cell, str) for cell in cells) else None
+
+
+def _given_names(frame: Any) -> list[Any]:
+    # pyarrow calls the columns themselves by that name.
+    return list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
+
+
+def _check_kind(X: Any) -> None:
+    """Raise `DataError` for kinds of data that could be read, but not as they are."""
+    kind = type(X).__name__
+    expected = "an array, a list of rows or a data frame is expected"
+    # Asking a lazy frame itself for anything would make it work.
+    if hasattr(type(X), "collect"):
+        raise DataError(f"the data are lazy ({kind}), but {expected}; call .collect() first")
+    if hasattr(type(X), "toarray"):
+        raise DataError(f"the data are sparse ({kind}), but {expected}; call .toarray() first")
+    if isinstance(X, Mapping):
+        raise DataError(f"the data are a {kind}, but {expected}; make a frame of it, as with pandas.DataFrame(X)")
+    if isinstance(X, str | PathLike):
+        raise DataError(f"the data are {str(X)[:60]!r}, but {expected}; read a file first, as with pandas.read_csv")
+    if isinstance(X, Iterator):
+        raise DataError(f"the data are a {kind}, but {expected}; write list(X)")
+    if X is None:
+        raise DataError(f"the data are None, but {expected}")

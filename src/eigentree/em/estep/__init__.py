@@ -1,0 +1,1 @@
+"""The E-step on trees: cliques, layouts, expected counts."""

@@ -1,0 +1,278 @@
+"""A tree of cliques and leaves as the flat arrays that the compiled pass reads: `kernels.block_tree.BlockTree`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from eigentree.core.trees.block_tree import EDGE, NODE, SECTION, BlockTree
+from eigentree.core.trees.leaves import MANY_STATES
+from eigentree.core.trees.matrix_tiles import MANY
+from eigentree.em.estep.cliques import Clique
+from eigentree.inference.operators.line_pool import LinePool
+from eigentree.inference.tensors.named_tables import flat_index
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from eigentree.arrays import Integers
+    from eigentree.em.estep.cliques import Names, Node
+
+__all__ = ["BlockLayout", "Room"]
+
+
+class Room(NamedTuple):
+    """Where the values and the sums of one node start, and how far apart the copies of its sums are."""
+
+    value: int
+    sums: int
+    apart: int
+
+
+@dataclass(frozen=True, eq=False)
+class BlockLayout:
+    """A tree for the compiled pass.
+
+    Attributes
+    ----------
+    tree : BlockTree
+    sections : (sections,) of SECTION
+        Without what depends on rows.
+    lines : int
+        How many lines its messages take.
+    many : bool
+        Whether any node has so many states that it is passed by tiles.
+    """
+
+    tree: BlockTree
+    sections: Any
+    lines: int
+    many: bool
+
+    @classmethod
+    def of(
+        cls,
+        sections: Sequence[Sequence[Node]],
+        states: Mapping[str, int],
+        rooms: Sequence[Sequence[Room]],
+        unscaled: int,
+    ) -> BlockLayout:
+        """Return the layout of a tree.
+
+        Parameters
+        ----------
+        sections : sequence of sequences of Clique or Leaf
+            The nodes of each section in preorder; children are named by their place in it.
+        states : mapping
+        rooms : sequence of sequences of Room
+            Where what belongs to each node stands.
+        unscaled : int
+            How many cliques multiply their messages before these are brought back into range.
+        """
+        sizes = [[_sizes(node, states) for node in nodes] for nodes in sections]
+        every = [size for each in sizes for size in each]
+        # Lines that all sections share come first.
+        ones, down = 0, 1
+        share = down + max(size.terms for size in every)
+        first = share + max(size.bond for size in every)
+        places = _Places(states)
+        edges: list[tuple[int, int]] = []
+        records: list[tuple[int, ...]] = []
+        bounds = np.zeros(len(sections), SECTION).view(np.recarray)
+        end, unstored = first, False
+        for section, nodes, own_sizes, own_rooms in zip(bounds, sections, sizes, rooms, strict=True):
+            lines, section.lines = _placed(nodes, own_sizes, unscaled, (ones, down, first))
+            section.first = len(records)
+            for node, size, room, line in zip(nodes, own_sizes, own_rooms, lines, strict=True):
+                record = {**size._asdict(), **line._asdict(), **room._asdict(), "leaf": -1}
+                record |= {"first_edge": len(edges), "first_leaf": len(edges), "row": 0, "column": 0}
+                if isinstance(node, Clique):
+                    record["first_leaf"] += len(_inner(node, nodes))
+                    record["row"] = places.index(node.both + node.above, node.separator)
+                    record["column"] = places.index(node.both + node.below, node.joined)
+                    for child in node.children:
+                        picks = places.picks(node.joined, nodes[child].separator)
+                        edges.append((int(section.first) + child, picks))
+                else:
+                    record["leaf"] = int(section.leaves)
+                    section.leaves += 1
+                record["last_edge"] = len(edges)
+                records.append(tuple(record[name] for name in NODE.names or ()))
+            section.end = len(records)
+            end = max(end, int(section.lines))
+            unstored = unstored or any(line.message < 0 for line in lines)
+        tree = BlockTree(
+            np.array(records, NODE).view(np.recarray),
+            np.array(edges, EDGE).view(np.recarray),
+            places.all(),
+            ones,
+            down,
+            share,
+        )
+        many = unstored or any(min(size.rows, size.columns) >= MANY for size in every)
+        return cls(tree, bounds, end, many)
+
+
+class _Sizes(NamedTuple):
+    """Sizes of one node, with the names of `NODE`."""
+
+    bond: int
+    terms: int
+    blocks: int
+    rows: int
+    columns: int
+
+
+class _NodeLines(NamedTuple):
+    """Lines of one node, with the names of `NODE`."""
+
+    message: int
+    product: int
+    before: int
+    outside: int
+    factor: int
+    down: int
+
+
+class _Places:
+    """Index lists, one after the other; a list that was asked for before is found again."""
+
+    def __init__(self, states: Mapping[str, int]) -> None:
+        self._states = states
+        self._starts: dict[tuple[str, Names, Names], int] = {}
+        self._lists: list[Integers] = []
+        self._end = 0
+
+    def index(self, names: Names, target: Names) -> int:
+        """Return where the list starts that says where each cell over `names` stands in a table over `target`."""
+        key = ("index", names, target)
+        return self._starts[key] if key in self._starts else self._added(key, self._flat(names, target))
+
+    def picks(self, names: Names, target: Names) -> int:
+        """Return where that list starts, followed by the cells in the order of their place."""
+        key = ("picks", names, target)
+        if key in self._starts:
+            return self._starts[key]
+        index = self._flat(names, target)
+        return self._added(key, np.concatenate([index, np.argsort(index, kind="stable")]))
+
+    def all(self) -> Integers:
+        return np.concatenate(self._lists)
+
+    def _flat(self, names: Names, target: Names) -> Integers:
+        return flat_index(tuple(self._states[name] for name in names), names, target)
+
+    def _added(self, key: tuple[str, Names, Names], entries: Integers) -> int:
+        self._lists.append(entries)
+        self._starts[key] = self._end
+        self._end += len(entries)
+        return self._starts[key]
+
+
+def _sizes(node: Node, states: Mapping[str, int]) -> _Sizes:
+    def size(names: Iterable[str]) -> int:
+        return math.prod(states[name] for name in names)
+
+    if isinstance(node, Clique):
+        return _Sizes(size(node.separator), size(node.joined), size(node.both), size(node.above), size(node.below))
+    return _Sizes(size(node.separator), 1, 1, 1, 1)
+
+
+def _placed(
+    nodes: Sequence[Node], sizes: Sequence[_Sizes], unscaled: int, shared: tuple[int, int, int]
+) -> tuple[list[_NodeLines], int]:
+    """Return where the messages of a section go, and the end of its lines.
+
+    Lines that all sections share are given: that of ones, the first for what comes down, and the end of all.
+    """
+    ones, down, end = shared
+    products, end = _products(nodes, sizes, end)
+    outside, end = _outside(nodes, [size.bond for size in sizes], end)
+    factor = [-1] * len(nodes)
+    for i in _scaling(nodes, unscaled):
+        factor[i] = end
+        end += 1
+    of_nodes = []
+    for i, node in enumerate(nodes):
+        message, product, before = products[i]
+        comes_down = down
+        if isinstance(node, Clique):
+            product = product if node.children else ones
+            inner = _inner(node, nodes)
+            if len(inner) == 1 and nodes[inner[0]].separator == node.joined:
+                comes_down = outside[inner[0]]
+        of_nodes.append(_NodeLines(message, product, before, outside[i], factor[i], comes_down))
+    return of_nodes, end
+
+
+class _Products(NamedTuple):
+    """Lines of a node's message, of its children's products, and of those before it; -1 where there are none."""
+
+    message: int
+    product: int
+    before: int
+
+
+def _products(nodes: Sequence[Node], sizes: Sequence[_Sizes], start: int) -> tuple[list[_Products], int]:
+    """Return the lines of messages up and of products, and the end of them all."""
+    message, product, before = [-1] * len(nodes), [-1] * len(nodes), [-1] * len(nodes)
+    pool = LinePool(start)
+    for i, node in enumerate(nodes):
+        if not isinstance(node, Clique):
+            continue
+        if i == 0:
+            message[i] = pool.lend(sizes[i].bond)
+        for child in node.children:
+            many = sizes[child].bond >= MANY_STATES and nodes[child].separator == node.joined
+            if isinstance(nodes[child], Clique) or not many:
+                message[child] = pool.lend(sizes[child].bond)
+        inner = _inner(node, nodes)
+        stored = [child for child in node.children if child not in inner and message[child] >= 0]
+        # Leaves that are stored come first, then inner children. Of the first of either kind, the message alone is
+        # not asked for again, so products may take its place; not so of an inner child behind another.
+        for child in (*stored[:1], *inner):
+            before[child] = product[i]
+            in_place = child in (*stored[:1], *inner[:1]) and nodes[child].separator == node.joined
+            product[i] = message[child] if in_place else pool.lend(sizes[i].terms)
+        if node.children and product[i] < 0:
+            product[i] = pool.lend(sizes[i].terms)
+    return [_Products(*lines) for lines in zip(message, product, before, strict=True)], pool.end
+
+
+def _inner(node: Clique, nodes: Sequence[Node]) -> tuple[int, ...]:
+    """Return the children that are cliques."""
+    return tuple(child for child in node.children if isinstance(nodes[child], Clique))
+
+
+def _outside(nodes: Sequence[Node], bond: Sequence[int], start: int) -> tuple[list[int], int]:
+    """Return the lines of the message down to each clique, and the end of them all.
+
+    Lines are free again once the clique has sent its message on.
+    """
+    places = [start] * len(nodes)
+    pool = LinePool(start + bond[0])
+    for i, node in enumerate(nodes):
+        if not isinstance(node, Clique):
+            continue
+        for child in _inner(node, nodes):
+            places[child] = pool.lend(bond[child])
+        pool.give_back(places[i], bond[i])
+    return places, pool.end
+
+
+def _scaling(nodes: Sequence[Node], unscaled: int) -> list[int]:
+    """Return the cliques that have to bring their message back into range, the root among them."""
+    found = []
+    pending = [0] * len(nodes)
+    for i in reversed(range(len(nodes))):
+        node = nodes[i]
+        if not isinstance(node, Clique):
+            continue
+        pending[i] = 1 + sum(pending[child] for child in node.children)
+        if pending[i] >= unscaled or i == 0:
+            pending[i] = 0
+            found.append(i)
+    return found

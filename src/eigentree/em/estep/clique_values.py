@@ -1,0 +1,316 @@
+"""The values of a tree of cliques and leaves: made of the parameters of all tables, and counted back to them.
+
+A cell is a product of parameters. A value is a sum of cells: over the states of a missing cell, or over a variable
+that is nowhere but in this clique. Both are maps of indices, kept as flat arrays, so that an iteration of EM runs
+no loop over nodes in Python.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from eigentree.em.estep.cliques import Clique, Leaf
+from eigentree.inference.tensors.named_tables import flat_index
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eigentree.arrays import Floats, Integers
+    from eigentree.em.estep.cliques import Names, Node, Skeleton
+    from eigentree.em.parameters import ParameterLayout
+
+__all__ = ["ValueLayout", "Values", "totals"]
+
+LOWEST_EXPONENT = -1000
+"""The inverse of a smaller power of two overflows; what is left of it is left in the line."""
+
+
+class Values(NamedTuple):
+    """The values that some parameters give.
+
+    Attributes
+    ----------
+    cells : (cells,)
+    values : (values,)
+        Those of leaves only where some value is a sum of cells: else they are not asked for.
+    scaled : (values,)
+        The values, but those of leaves brought into range: the peak of each line of a leaf is about 1.
+    exponents : (lines,)
+        The powers of two that this took out of the lines of the leaves.
+    """
+
+    cells: Floats
+    values: Floats
+    scaled: Floats
+    exponents: Integers
+
+
+class _Part(NamedTuple):
+    """What one node contributes to the layout, its own cells and values counted from 0.
+
+    Attributes
+    ----------
+    parameters : (tables, cells)
+        The parameter of each table that each cell multiplies.
+    value, cell : (pairs,)
+        Which cell each value sums.
+    transposed : (values,)
+        The node's values with its blocks as (column, row).
+    """
+
+    parameters: Integers
+    value: Integers
+    cell: Integers
+    transposed: Integers
+
+
+class _Uses(NamedTuple):
+    """Which cells count for which parameters.
+
+    Attributes
+    ----------
+    only : (parameters,)
+        The cell of each parameter that has one.
+    others : (other parameters,)
+        The parameters that have several cells, or none.
+    cells, places : (uses,)
+        All cells of the others, and which of these each counts for.
+    """
+
+    only: Integers
+    others: Integers
+    cells: Integers
+    places: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class ValueLayout:
+    """Which parameters each value of each node is made of; the values of cliques stand before those of leaves.
+
+    Attributes
+    ----------
+    layout : ParameterLayout
+    parameters : (tables, cells)
+        Which parameters each cell multiplies; beyond the last one stand a 1 and a 0.
+    value, cell : (pairs,)
+        Which cell each value sums.
+    transposed : (values,)
+        All values with the blocks of cliques as (column, row).
+    starts : (nodes,)
+        Where the values of each node start.
+    line_counts : (leaves,)
+        How many lines each leaf has: one for each of its codes.
+    line_widths : (lines,)
+        How many values each line of each leaf has.
+    """
+
+    layout: ParameterLayout
+    parameters: Integers
+    value: Integers
+    cell: Integers
+    transposed: Integers
+    starts: Integers
+    line_counts: Integers
+    line_widths: Integers
+
+    @classmethod
+    def of(cls, skeleton: Skeleton, nodes: Sequence[Node]) -> ValueLayout:
+        """Return the layout of a tree."""
+        order = sorted(range(len(nodes)), key=lambda i: isinstance(nodes[i], Leaf))
+        depth = max(1, *(len(node.tables) for node in nodes))
+        parts = [_part(skeleton, nodes[i], depth) for i in order]
+        values = _starts([len(part.transposed) for part in parts])
+        cells = _starts([part.parameters.shape[1] for part in parts])
+        leaves = [node for node in nodes if isinstance(node, Leaf)]
+        counts = np.array([_codes(skeleton, leaf) for leaf in leaves], np.int64)
+        states = skeleton.layout.graph.states
+        widths = [math.prod(states[name] for name in leaf.separator) for leaf in leaves]
+        starts = np.zeros(len(nodes), np.int64)
+        starts[order] = values[:-1]
+        return cls(
+            layout=skeleton.layout,
+            parameters=np.ascontiguousarray(np.concatenate([part.parameters for part in parts], axis=1)),
+            value=_shifted([part.value for part in parts], values),
+            cell=_shifted([part.cell for part in parts], cells),
+            transposed=_shifted([part.transposed for part in parts], values),
+            starts=starts,
+            line_counts=counts,
+            line_widths=np.repeat(np.array(widths, np.int64), counts),
+        )
+
+    def filled(self, parameters: Floats) -> Values:
+        """Return the values that some parameters give."""
+        extended = np.append(parameters, (1.0, 0.0))
+        cells = extended.take(self.parameters[0])
+        for places, index in self._factors:
+            cells[places] *= extended.take(index)
+        # Without sums, only cells of cliques are asked for again, and these are not scaled.
+        values = totals(self.value, cells[self.cell], len(self.transposed)) if self._summed else cells
+        scaled = values.copy() if self._summed else values
+        leaves = scaled[self.first_leaf :]
+        exponents = np.maximum(np.frexp(np.maximum.reduceat(leaves, self._line_starts))[1], LOWEST_EXPONENT)
+        leaves *= np.repeat(np.ldexp(1.0, -exponents), self.line_widths)
+        return Values(cells, values, scaled, exponents)
+
+    def counted(self, filled: Values, sums: Floats) -> Floats:
+        """Return the expected count of each parameter.
+
+        Parameters
+        ----------
+        filled : Values
+        sums : (values,)
+            For a leaf its expected counts, for a clique what becomes so when multiplied by its values.
+        """
+        sums = sums.copy()
+        sums[: self.first_leaf] *= filled.values[: self.first_leaf]
+        if self._summed:
+            total = filled.values[self.value]
+            share = np.divide(filled.cells[self.cell], total, out=np.zeros_like(total), where=total > 0)
+            sums = totals(self.cell, sums[self.value] * share, len(filled.cells))
+        uses = self._uses
+        counts = sums.take(uses.only)
+        counts[uses.others] = totals(uses.places, sums.take(uses.cells), len(uses.others))
+        return counts
+
+    def counting(self, filled: Values) -> sparse.csr_array:
+        """Return the matrix that turns sums into expected counts, shape (values, parameters): `counted` for many.
+
+        Parameters
+        ----------
+        filled : Values
+        """
+        size, values = self.layout.size, len(self.transposed)
+        times = np.ones(values)
+        times[: self.first_leaf] = filled.values[: self.first_leaf]
+        value, cell = (self.value, self.cell) if self._summed else (np.arange(values), np.arange(values))
+        if self._summed:
+            total = filled.values[value]
+            share = np.divide(filled.cells[cell], total, out=np.zeros_like(total), where=total > 0)
+        else:
+            share = np.ones(values)
+        parameters = self.parameters[:, cell]
+        known = parameters < size
+        entries = np.broadcast_to(times[value] * share, parameters.shape)[known]
+        places = (np.broadcast_to(value, parameters.shape)[known], parameters[known])
+        return sparse.csr_array((entries, places), shape=(values, size))
+
+    @cached_property
+    def _factors(self) -> list[tuple[Integers, Integers]]:
+        """The cells that multiply a second parameter and that one, those with a third and that, and so on."""
+        further = [(np.flatnonzero(index != self.layout.size), index) for index in self.parameters[1:]]
+        return [(places, index[places]) for places, index in further if len(places)]
+
+    @cached_property
+    def _uses(self) -> _Uses:
+        table, cell = np.nonzero(self.parameters < self.layout.size)
+        parameter = self.parameters[table, cell]
+        often = np.bincount(parameter, minlength=self.layout.size) != 1
+        cells = np.zeros(self.layout.size, np.int64)
+        cells[parameter] = cell
+        several, again = often[parameter], np.flatnonzero(often)
+        return _Uses(cells, again, cell[several], np.searchsorted(again, parameter[several]))
+
+    @cached_property
+    def line_starts(self) -> Integers:
+        """Where the lines of each leaf start, counted in lines."""
+        return np.cumsum(self.line_counts) - self.line_counts
+
+    @cached_property
+    def _line_starts(self) -> Integers:
+        """Where each line starts, counted in values of leaves."""
+        return np.cumsum(self.line_widths) - self.line_widths
+
+    @cached_property
+    def first_leaf(self) -> int:
+        """Where the values of leaves start."""
+        return len(self.transposed) - int(self.line_widths.sum())
+
+    @cached_property
+    def _summed(self) -> bool:
+        """Whether any value is a sum; without sums, cells and values are the same."""
+        cells = self.parameters.shape[1]
+        return bool(len(self.value) > cells or cells != len(self.transposed))
+
+
+def totals(index: Integers, weights: Floats, size: int) -> Floats:
+    """Return the sum of the weights at each index."""
+    return np.bincount(index, weights, size).astype(np.float64, copy=False)
+
+
+def _part(skeleton: Skeleton, node: Node, depth: int) -> _Part:
+    if isinstance(node, Clique):
+        return _clique_part(skeleton.layout, node, depth)
+    if not node.tables:
+        return _mark_part(skeleton.layout, node, depth)
+    return _leaf_part(skeleton, node, depth)
+
+
+def _clique_part(layout: ParameterLayout, node: Clique, depth: int) -> _Part:
+    states = layout.graph.states
+    parameters = _parameters(layout, node, node.names, depth)
+    cell = np.arange(parameters.shape[1])
+    shape = tuple(math.prod(states[name] for name in part) for part in (node.both, node.above, node.below))
+    count = math.prod(shape)
+    transposed = np.arange(count).reshape(shape).transpose(0, 2, 1).ravel()
+    return _Part(parameters, cell // (len(cell) // count), cell, transposed)
+
+
+def _mark_part(layout: ParameterLayout, node: Leaf, depth: int) -> _Part:
+    """Return the part of a leaf that only says which state was seen; none, where the cell is missing."""
+    one, zero = layout.size, layout.size + 1
+    states = layout.graph.states[node.columns[0]]
+    code, state = np.indices((states + 1, states))
+    parameters = np.full((depth, code.size), one)
+    parameters[0] = np.where((code == state) | (code == states), one, zero).ravel()
+    every = np.arange(code.size)
+    return _Part(parameters, every, every, every)
+
+
+def _leaf_part(skeleton: Skeleton, node: Leaf, depth: int) -> _Part:
+    states = skeleton.layout.graph.states
+    parameters = _parameters(skeleton.layout, node, node.columns + node.separator, depth)
+    value, cell = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    for name in node.columns:
+        count = states[name]
+        code, state = np.arange(count), np.arange(count)
+        if name in skeleton.missing:
+            code, state = np.append(code, np.full(count, count)), np.append(state, state)
+        value = (value[:, None] * skeleton.codes(name) + code).ravel()
+        cell = (cell[:, None] * count + state).ravel()
+    bond = math.prod(states[name] for name in node.separator)
+    within = np.arange(bond)
+    return _Part(
+        parameters,
+        (value[:, None] * bond + within).ravel(),
+        (cell[:, None] * bond + within).ravel(),
+        np.arange(_codes(skeleton, node) * bond),
+    )
+
+
+def _parameters(layout: ParameterLayout, node: Node, names: Names, depth: int) -> Integers:
+    """Return which parameter of each of the node's tables each cell over `names` multiplies."""
+    shape = tuple(layout.graph.states[name] for name in names)
+    index = np.full((depth, math.prod(shape)), layout.size, np.int64)
+    for k, key in enumerate(node.tables):
+        index[k] = flat_index(shape, names, layout.axes[key]) + layout.starts[key]
+    return index
+
+
+def _codes(skeleton: Skeleton, leaf: Leaf) -> int:
+    return math.prod(map(skeleton.codes, leaf.columns))
+
+
+def _starts(counts: Sequence[int]) -> Integers:
+    """Return where each of some consecutive parts starts, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def _shifted(parts: Sequence[Integers], starts: Integers) -> Integers:
+    """Return indices that each count from 0 as one list that counts through."""
+    return np.concatenate([part + start for part, start in zip(parts, starts.tolist(), strict=False)])

@@ -1,0 +1,398 @@
+"""Expected counts: how often each cell of each table of a network was used, given rows with hidden variables.
+
+This is the E-step of EM. An `Expectation` is made for a graph, for the columns that may have missing cells, and
+for about so many rows. It turns parameters into the values of its nodes (`values`), passes rows through them
+(`kernels.expected`), and turns what was summed up into counts.
+
+It has a tree and a pass of its own because it needs less than what answers questions, and is asked again and again
+for the same rows: probabilities have no sign, observed variables need not be joined into cliques, and a sum over
+all rows is wanted, not an answer per row. `kernels.expected` says what that gains.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from eigentree.em.estep.block_layout import BlockLayout
+from eigentree.em.estep.clique_values import ValueLayout, totals
+from eigentree.em.estep.cliques import Leaf, Skeleton
+from eigentree.em.estep.row_passes import (
+    UNSCALED,
+    UNSCALED_SINGLE,
+    Passage,
+    Rooms,
+    SectionedRows,
+    Sums,
+    fewest_rows,
+)
+from eigentree.em.optimize.objective import ExpectedCounts
+from eigentree.inference.threads import in_order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from eigentree.arrays import Codes, Floats
+    from eigentree.em.estep.clique_values import Values
+    from eigentree.em.estep.cliques import Node
+    from eigentree.em.parameters import ParameterLayout
+    from eigentree.graphs.graph import LatentGraph
+
+__all__ = ["CodedRows", "Expectation", "Stretch"]
+
+LEAST_WORK = 500_000
+"""Rows times values of cliques from which on sections are worth their making; less is passed in a millisecond."""
+
+
+class CodedRows(NamedTuple):
+    """Rows as the leaves of an `Expectation` read them.
+
+    Attributes
+    ----------
+    codes : (leaves, rows)
+    weights : (rows,)
+    line_weights : (lines,)
+        Total weight of the rows that read each line of each leaf.
+    parts : tuple of SectionedRows
+        If they are to be passed again and again: the rows of each thread.
+    """
+
+    codes: Codes
+    weights: Floats
+    line_weights: Floats
+    parts: tuple[SectionedRows, ...] = ()
+
+
+class Stretch(NamedTuple):
+    """Some of many rows, as the leaves of an `Expectation` read them.
+
+    Attributes
+    ----------
+    codes : (leaves, rows)
+    weights : (rows,)
+    first : int
+        Which of all rows the first one is.
+    """
+
+    codes: Codes
+    weights: Floats
+    first: int
+
+
+@dataclass(frozen=True, eq=False)
+class Expectation:
+    """The expected counts of all tables of a graph, with everything prepared that does not depend on parameters.
+
+    Attributes
+    ----------
+    skeleton : Skeleton
+    nodes : tuple of Clique or Leaf
+        In preorder.
+    """
+
+    skeleton: Skeleton
+    nodes: tuple[Node, ...]
+
+    @classmethod
+    def of(cls, graph: LatentGraph, missing: Iterable[str] = (), rows: int = 1_000_000) -> Expectation:
+        """Return the expectation for a graph, which remembers it.
+
+        Parameters
+        ----------
+        graph : LatentGraph
+        missing : iterable of str
+            Columns that may have missing cells.
+        rows : int
+            About how many rows will be counted at a time; leaves are only joined where that pays.
+        """
+        skeleton = Skeleton.of(graph, frozenset(missing))
+        # Many numbers of rows lead to the same few ways of joining leaves.
+        return graph.derived(_expectation, skeleton.missing, skeleton.joined(rows))
+
+    @property
+    def layout(self) -> ParameterLayout:
+        """Where each parameter stands."""
+        return self.skeleton.layout
+
+    @cached_property
+    def _values(self) -> ValueLayout:
+        return ValueLayout.of(self.skeleton, self.nodes)
+
+    @cached_property
+    def _usual(self) -> BlockLayout:
+        return self._block_layout(UNSCALED)
+
+    @cached_property
+    def _single(self) -> BlockLayout:
+        return self._block_layout(UNSCALED_SINGLE)
+
+    @cached_property
+    def _careful(self) -> BlockLayout:
+        """The layout for rows that are too unlikely for the usual one: every clique brings messages into range."""
+        return self._block_layout(1)
+
+    def _block_layout(self, unscaled: int) -> BlockLayout:
+        rooms = [self._rooms.of_node(i, node) for i, node in enumerate(self.nodes)]
+        return BlockLayout.of([self.nodes], self.layout.graph.states, [rooms], unscaled)
+
+    @cached_property
+    def _rooms(self) -> Rooms:
+        return Rooms.of(self._values)
+
+    def leaf_codes(self, codes: Codes) -> Codes:
+        """Return rows of codes, shape (rows, columns), as one line of codes for each leaf."""
+        graph = self.layout.graph
+        joint = np.empty((len(self._leaves), len(codes)), self.code_type)
+        for leaf, line in zip(self._leaves, joint, strict=True):
+            line[:] = codes[:, graph.column(leaf.columns[0])]
+            for name in leaf.columns[1:]:
+                line *= self.code_type.type(self.skeleton.codes(name))
+                line += codes[:, graph.column(name)].astype(self.code_type)
+        return joint
+
+    def line_weights(self, joint: Codes, weights: Floats) -> Floats:
+        """Return the total weight of the rows that read each line of each leaf, given what leaves read."""
+        counts = self._values.line_counts.tolist()
+        return np.concatenate(
+            [np.bincount(line, weights, count) for line, count in zip(joint, counts, strict=True)]
+        )
+
+    @cached_property
+    def code_type(self) -> np.dtype[Any]:
+        """The type of what leaves read."""
+        # One type for nearly all data, so that the loops compile once; two bytes cost no time beside one.
+        largest = int(self._values.line_counts.max()) - 1
+        return np.result_type(np.uint16, np.min_scalar_type(largest))
+
+    @property
+    def leaf_count(self) -> int:
+        """How many leaves read a code of each row."""
+        return len(self._leaves)
+
+    @property
+    def line_count(self) -> int:
+        """How many lines all leaves have together."""
+        return len(self._values.line_widths)
+
+    @cached_property
+    def _leaves(self) -> list[Leaf]:
+        return [node for node in self.nodes if isinstance(node, Leaf)]
+
+    def coded(self, codes: Codes, weights: Floats, often_by: int = 0) -> CodedRows:
+        """Return rows of codes, shape (rows, columns), as the leaves read them.
+
+        Parameters
+        ----------
+        codes : (rows, columns)
+        weights : (rows,)
+        often_by : int
+            How many threads will pass them again and again; 0 if they are to be passed a few times only.
+        """
+        joint, weights = self.leaf_codes(codes), np.ascontiguousarray(weights, np.float64)
+        rows = CodedRows(joint, weights, self.line_weights(joint, weights))
+        if not self._is_worth_sections(len(weights), often_by):
+            return rows
+        # Neighbouring rows are alike, so each thread has sections of its own.
+        pairs = [*pairwise(self._bounds(len(weights), often_by))]
+        parts = tuple(part for pair in pairs for part in self._sectioned(rows, pair))
+        return rows._replace(parts=parts if len(parts) == len(pairs) else ())
+
+    def batches_of(self, rows: CodedRows, bounds: Sequence[int], often_by: int = 0) -> list[CodedRows]:
+        """Return consecutive rows in batches.
+
+        Parameters
+        ----------
+        rows : CodedRows
+        bounds : sequence of int
+            Where each batch starts, and where the last one ends.
+        often_by : int
+            As for `coded`.
+        """
+        batches = [self.part(rows, start, stop) for start, stop in pairwise(bounds)]
+        if not self._is_worth_sections(len(rows.weights), often_by):
+            return batches
+        shares = [self._bounds(len(batch.weights), often_by) for batch in batches]
+        every = [start + place for start, share in zip(bounds, shares, strict=False) for place in share[:-1]]
+        found = self._sectioned(rows, [*every, bounds[-1]])
+        if not found:
+            return batches
+        parts = iter(found)
+        return [
+            batch._replace(parts=tuple(islice(parts, len(share) - 1)))
+            for batch, share in zip(batches, shares, strict=True)
+        ]
+
+    def _is_worth_sections(self, rows: int, often_by: int) -> bool:
+        return often_by > 0 and rows * self._values.first_leaf >= LEAST_WORK
+
+    def _sectioned(self, rows: CodedRows, bounds: Sequence[int]) -> tuple[SectionedRows, ...]:
+        states = self.layout.graph.states
+        return SectionedRows.parts(self.nodes, self._values, states, rows.codes, rows.weights, bounds)
+
+    def part(self, rows: CodedRows, start: int, stop: int) -> CodedRows:
+        """Return some consecutive rows."""
+        codes = np.ascontiguousarray(rows.codes[:, start:stop])
+        weights = rows.weights[start:stop]
+        lines = codes + self._values.line_starts[:, None]
+        repeated = np.broadcast_to(weights, lines.shape)
+        return CodedRows(codes, weights, totals(lines.ravel(), repeated.ravel(), self.line_count))
+
+    def __call__(
+        self, parameters: Floats, rows: CodedRows, threads: int = 1, single: bool = False
+    ) -> ExpectedCounts:
+        """Return the expected count of each parameter and the log-likelihood of the rows.
+
+        Parameters
+        ----------
+        parameters : array
+            As `ParameterLayout.vector` lays them out.
+        rows : CodedRows
+        threads : int
+            Unless the rows are in parts, each of which has a thread of its own.
+        single : bool
+            Whether messages may be of single precision, where nodes have many states and no row is too unlikely for
+            that. Counts are then right to about six digits.
+        """
+        filled = self._values.filled(parameters)
+        found = self._found(filled.scaled, rows, threads, True, single)
+        return self._told(filled, found, rows.line_weights)
+
+    def log_likelihood(self, parameters: Floats, rows: CodedRows, threads: int = 1, single: bool = False) -> float:
+        """Return the log-likelihood of the rows, to the last bit that of a call, in a third of the time."""
+        filled = self._values.filled(parameters)
+        return _whole(self._found(filled.scaled, rows, threads, False, single), filled, rows.line_weights)
+
+    def batches(self, parameters: Floats, codes: Codes, weights: Floats, size: int) -> Floats:
+        """Return the expected counts of each batch of so many consecutive rows, shape (batches, parameters).
+
+        Parameters
+        ----------
+        parameters : array
+        codes : (leaves, rows)
+            As the leaves read them; all rows must be possible.
+        weights : (rows,)
+        size : int
+            The last batch may have fewer rows.
+        """
+        filled = self._values.filled(parameters)
+        values, transposed = filled.scaled, filled.scaled[self._values.transposed]
+        sums = np.empty((-(-len(weights) // size), len(values)))
+        for layout in (self._usual, self._careful):
+            impossible = -1
+            for number, each in enumerate(sums):
+                passage = Passage.whole(
+                    layout, codes, weights, number * size, min((number + 1) * size, len(weights))
+                )
+                found = passage.passed(self._rooms, values, transposed, True)
+                impossible = max(impossible, found.impossible)
+                each[:] = found.sums
+            if impossible < 0:
+                break
+        counts: Floats = sums @ self._values.counting(filled)
+        return counts
+
+    def over(
+        self,
+        parameters: Floats,
+        read: Callable[[int], Stretch],
+        stretches: int,
+        line_weights: Floats,
+        threads: int = 1,
+    ) -> ExpectedCounts:
+        """Return what all rows say, which are read one stretch after another and never all at once.
+
+        Threads share the stretches. What each says is added in their order, so that no bit depends on threads.
+
+        Parameters
+        ----------
+        parameters : array
+        read : callable
+            Gives each stretch by its number; several threads may ask.
+        stretches : int
+            How many there are.
+        line_weights : (lines,)
+            Of all rows, as those of `CodedRows`.
+        threads : int
+        """
+        filled = self._values.filled(parameters)
+
+        def run(number: int) -> Sums:
+            stretch = read(number)
+            found = self._found(filled.scaled, stretch, 1, counted=True)
+            return found if found.impossible < 0 else found._replace(impossible=stretch.first + found.impossible)
+
+        sums, log_likelihood, impossible = np.zeros(len(filled.scaled)), 0.0, -1
+        for found in in_order(run, stretches, threads):
+            sums += found.sums
+            log_likelihood += found.log_likelihood
+            impossible = found.impossible if impossible < 0 else impossible
+        return self._told(filled, Sums(sums, log_likelihood, impossible), line_weights)
+
+    def _found(
+        self, values: Floats, rows: CodedRows | Stretch, threads: int, counted: bool, single: bool = False
+    ) -> Sums:
+        """Return what all rows add up to, in the least precision that does."""
+        parts = rows.parts if isinstance(rows, CodedRows) else ()
+        if single and (parts[0].tree.single if parts else self._single).many:
+            passages = [part.single for part in parts] or self._passages(self._single, rows, threads)
+            found = self._passed(passages, values.astype(np.float32), counted)
+            if found.impossible < 0 and np.isfinite(found.sums).all():
+                return found
+        passages = [part.usual for part in parts] or self._passages(self._usual, rows, threads)
+        found = self._passed(passages, values, counted)
+        if found.impossible < 0:
+            return found
+        return self._passed(self._passages(self._careful, rows, threads), values, counted)
+
+    def _told(self, filled: Values, found: Sums, line_weights: Floats) -> ExpectedCounts:
+        log_likelihood = _whole(found, filled, line_weights)
+        return ExpectedCounts(self._values.counted(filled, found.sums), log_likelihood, found.impossible)
+
+    def _passages(self, layout: BlockLayout, rows: CodedRows | Stretch, threads: int) -> list[Passage]:
+        """Return what each thread has to do, if no section has rows of its own."""
+        bounds = self._bounds(len(rows.weights), threads)
+        return [Passage.whole(layout, rows.codes, rows.weights, *each) for each in pairwise(bounds)]
+
+    def _bounds(self, count: int, threads: int) -> list[int]:
+        """Return where the rows of each thread start, and where the last one's end."""
+        if threads > 1:
+            threads = max(1, min(threads, -(-count // fewest_rows(self._usual, np.dtype(np.float64).itemsize))))
+        bounds: list[int] = np.linspace(0, count, threads + 1).astype(int).tolist()
+        return bounds
+
+    def _passed(self, passages: Sequence[Passage], values: NDArray[np.floating[Any]], counted: bool) -> Sums:
+        """Return what the rows of all passages add up to, each in a thread of its own."""
+        transposed = values[self._values.transposed]
+
+        def run(passage: Passage) -> Sums:
+            return passage.passed(self._rooms, values, transposed, counted)
+
+        if len(passages) == 1:
+            return run(passages[0])
+        with ThreadPoolExecutor(len(passages)) as pool:
+            done = list(pool.map(run, passages))
+        return Sums(
+            np.sum([part.sums for part in done], axis=0),
+            sum(part.log_likelihood for part in done),
+            max(part.impossible for part in done),
+        )
+
+
+def _whole(found: Sums, filled: Values, line_weights: Floats) -> float:
+    """Return a log-likelihood with what was taken out of the lines of leaves."""
+    # Its logarithm is accounted for by counting lines.
+    taken = math.log(2.0) * float(line_weights @ filled.exponents)
+    return found.log_likelihood + taken if found.impossible < 0 else -math.inf
+
+
+def _expectation(graph: LatentGraph, missing: frozenset[str], leaves: tuple[tuple[Leaf, ...], ...]) -> Expectation:
+    skeleton = Skeleton.of(graph, missing)
+    return Expectation(skeleton, skeleton.nodes(leaves))

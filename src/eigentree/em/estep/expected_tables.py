@@ -1,0 +1,83 @@
+"""Expected counts for people: what rows say of each table of a network."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from eigentree.data.tables.labeled_table import LabeledTable
+from eigentree.data.tables.rows import Rows
+from eigentree.data.tables.weights import positive_weights
+from eigentree.em.estep.expectation import Expectation
+from eigentree.em.estep.unique_rows import DistinctRows, columns_with_gaps
+from eigentree.errors import DataError, quoted
+from eigentree.inference.networks.network import LatentNetwork
+from eigentree.validation import MOST_THREADS, our_arithmetic, whole_number
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = ["expected_counts"]
+
+
+@our_arithmetic
+def expected_counts(
+    network: LatentNetwork, X: ArrayLike | Any, sample_weight: ArrayLike | None = None, n_jobs: int = 1
+) -> dict[Any, LabeledTable]:
+    """Return how often each cell of each table is expected to have been used, given rows (the E-step).
+
+    Hidden variables and missing cells count by their posterior, so that each table adds up to the number of rows.
+    Tables of hidden variables that no observed one depends on are left out: rows say nothing about them.
+
+    Parameters
+    ----------
+    network : LatentNetwork
+    X : array-like of shape (rows, columns), a data frame, or rows of letters
+        Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
+    sample_weight : array-like of shape (rows,), optional
+        How often each row counts.
+    n_jobs : int
+        Threads that share the rows.
+
+    Returns
+    -------
+    dict
+        By the keys of ``network.tables``, with the same axes.
+
+    Raises
+    ------
+    DataError
+        When a row is impossible (it has no posterior), or no row has a positive weight.
+
+    Examples
+    --------
+    >>> from eigentree import LatentNetwork, zoo
+    >>> network = LatentNetwork.random(zoo.mixture(columns=3, hidden_states=2), seed=0)
+    >>> counts = expected_counts(network, [[0, 1, 1], [0, 0, -1]])
+    >>> counts["x0"].array.sum(axis=0).round(6).tolist()
+    [2.0, 0.0]
+    """
+    whole_number("n_jobs", n_jobs, most=MOST_THREADS)
+    if not isinstance(network, LatentNetwork):
+        raise DataError(f"expected counts are those of a LatentNetwork, not of {quoted(network)}")
+    graph = network.graph
+    rows = Rows.of(X, network.columns)
+    weights = positive_weights(sample_weight, rows.count)
+    distinct = DistinctRows.of(rows.encode(), rows.columns.states, weights)
+    expectation = Expectation.of(graph, columns_with_gaps(distinct.codes, graph), len(distinct.codes))
+    layout = expectation.layout
+    coded = expectation.coded(distinct.codes, distinct.weights)
+    counts, _, impossible = expectation(layout.vector(network), coded, n_jobs)
+    if impossible >= 0:
+        raise DataError(
+            f"row {distinct.first[impossible]} has probability zero under this model, so its hidden variables "
+            f"have no posterior; leave it out, or learn with pseudo_counts"
+        )
+    found: dict[Any, LabeledTable] = {}
+    for key in layout.learnable:
+        start, shape = layout.starts[key], layout.shapes[key]
+        table = counts[start : start + math.prod(shape)].reshape(shape)
+        found[key[0] if graph.directed else key] = LabeledTable(
+            table, layout.axes[key], [network.labels(name) for name in layout.axes[key]]
+        )
+    return found

@@ -1,0 +1,366 @@
+"""Rows through the compiled pass for expected counts: buffers, blocks of rows, and copies of sums.
+
+A `Passage` is what one thread has to do: rows, and the tree that they pass. `Rooms` says where values and sums of
+nodes stand.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from eigentree.core.trees.block_tree import Buffers
+from eigentree.core.trees.estep import LOG_2, expected
+from eigentree.core.trees.leaves import COPIES
+from eigentree.core.trees.matrix_tiles import TILE_VECTORS
+from eigentree.core.vectors import REGISTER_BYTES
+from eigentree.em.estep.block_layout import BlockLayout, Room
+from eigentree.em.estep.cliques import Clique, Leaf, joint_size
+from eigentree.em.estep.row_sharing import Sectioning
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from eigentree.arrays import Codes, Floats
+    from eigentree.em.estep.clique_values import ValueLayout
+    from eigentree.em.estep.cliques import Node
+    from eigentree.em.estep.row_sharing import SectionRows
+
+__all__ = ["UNSCALED", "UNSCALED_SINGLE", "Passage", "Rooms", "SectionedRows", "Sums", "fewest_rows"]
+
+CACHE_BYTES = 4 * 1024 * 1024
+"""What the messages of one block of rows may take; loops over fewer rows cost more than a miss of the cache."""
+
+ROWS_OF_BLOCK, CACHE_LINE = (30, 126), 64
+"""Fewest and most rows of a block in registers, and the bytes of a line of the cache."""
+
+UNSCALED, UNSCALED_SINGLE = 8, 3
+"""How many cliques multiply their messages before these are brought back into range; in single precision fewer."""
+
+LINE_NUMBERS = CACHE_LINE // 8
+"""Numbers of double precision in a line of the cache."""
+
+
+class Sums(NamedTuple):
+    """What the compiled pass adds up over rows.
+
+    Attributes
+    ----------
+    sums : (values,) or (0,)
+    log_likelihood : float
+    impossible : int
+        A row of probability zero and positive weight, or -1.
+    """
+
+    sums: Floats
+    log_likelihood: float
+    impossible: int
+
+
+class Rooms(NamedTuple):
+    """Where values and sums of a tree stand.
+
+    Values of cliques come first, then those of leaves, then tables of sections. Sums of leaves have copies, which
+    follow before those of tables: neighbouring rows seldom agree in these.
+
+    Attributes
+    ----------
+    starts : sequence of int
+        Where the values of each node start.
+    leaves, end : int
+        Where those of leaves start, and the end of all.
+    """
+
+    starts: Sequence[int]
+    leaves: int
+    end: int
+
+    @classmethod
+    def of(cls, values: ValueLayout) -> Rooms:
+        """Return where everything stands, given where values do."""
+        return cls(values.starts.tolist(), values.first_leaf, len(values.transposed))
+
+    @property
+    def copy(self) -> int:
+        """How far apart copies of the sums of leaves are."""
+        return _rounded(self.end - self.leaves)
+
+    @property
+    def tables(self) -> Room:
+        """Where tables of sections start."""
+        return Room(_rounded(self.end), _rounded(self.end) + (COPIES - 1) * self.copy, 0)
+
+    def of_node(self, number: int, node: Node) -> Room:
+        """Return where values and sums of a node of the tree start."""
+        start = self.starts[number]
+        return Room(start, start, self.copy if isinstance(node, Leaf) else 0)
+
+
+class Passage(NamedTuple):
+    """Rows that pass a tree.
+
+    Attributes
+    ----------
+    layout : BlockLayout
+    sections : (sections,) of SECTION
+    codes : (codes of all sections,)
+    weights : (rows,)
+    kind_weights : (kinds of all sections but the first,)
+    table : int
+        How many numbers the messages of these sections take.
+    """
+
+    layout: BlockLayout
+    sections: Any
+    codes: Codes
+    weights: Floats
+    kind_weights: Floats
+    table: int
+
+    @classmethod
+    def whole(cls, layout: BlockLayout, codes: Codes, weights: Floats, start: int, stop: int) -> Passage:
+        """Return the passage of some of many rows through a tree of one section.
+
+        Parameters
+        ----------
+        layout : BlockLayout
+        codes : (leaves, rows)
+        weights : (rows,)
+        start, stop : int
+        """
+        sections = layout.sections.copy()
+        sections.rows, sections.start, sections.stop = len(weights), start, stop
+        return cls(layout, sections, codes.reshape(-1), weights, np.empty(0), 0)
+
+    def passed(self, rooms: Rooms, values: NDArray[Any], transposed: NDArray[Any], counted: bool) -> Sums:
+        """Return what the rows add up to, and their log-likelihood.
+
+        Parameters
+        ----------
+        rooms : Rooms
+        values, transposed : (values,)
+            In the precision that messages shall have; the second with blocks of cliques as (column, row).
+        counted : bool
+            Whether sums are asked for, and not the likelihood alone.
+        """
+        layout, tables = self.layout, rooms.tables
+        stretch = int((self.sections.stop - self.sections.start).max())
+        block = _block(CACHE_BYTES // (values.itemsize * layout.lines), values.itemsize)
+        size = min(block, _width(stretch, values.itemsize))
+        if self.table:
+            extended = _empty((tables.value + self.table,), values.dtype)
+            extended[: rooms.end] = values
+            values = extended
+        sums = _empty((tables.sums + self.table if counted else 0,), np.dtype(np.float64))
+        sums[:] = 0.0
+        lines = _empty((layout.lines, size), values.dtype)
+        buffers = Buffers(lines, np.empty(size, np.int64), sums, np.empty(len(self.kind_weights), np.int64))
+        log_likelihood, impossible = expected(
+            layout.tree,
+            self.sections,
+            values,
+            transposed,
+            self.codes,
+            self.weights,
+            buffers,
+            True if layout.many else None,
+        )
+        log_likelihood += LOG_2 * float(self.kind_weights @ buffers.exponents)
+        if not counted:
+            return Sums(sums, log_likelihood, impossible)
+        for copy in range(rooms.copy, COPIES * rooms.copy, rooms.copy):
+            sums[rooms.leaves : rooms.end] += sums[rooms.leaves + copy : rooms.end + copy]
+        return Sums(sums[: rooms.end], log_likelihood, impossible)
+
+
+@dataclass(frozen=True, eq=False)
+class SectionedTree:
+    """A tree in sections, laid out for rows of which some will be passed through it again and again.
+
+    Attributes
+    ----------
+    sectioning : Sectioning
+    rooms : Rooms
+    states : mapping
+    most : tuple of int
+        How many rows each section has at most.
+    """
+
+    sectioning: Sectioning
+    rooms: Rooms
+    states: Mapping[str, int]
+    most: tuple[int, ...]
+
+    @cached_property
+    def usual(self) -> BlockLayout:
+        """The layout for double precision."""
+        return self._layout(UNSCALED)
+
+    @cached_property
+    def single(self) -> BlockLayout:
+        """The layout for single precision."""
+        return self._layout(UNSCALED_SINGLE)
+
+    def sections(self, layout: BlockLayout, rows: Sequence[SectionRows]) -> Any:
+        """Return the sections of a layout with their rows."""
+        sections, first = layout.sections.copy(), self.rooms.tables
+        sections.rows = sections.stop = [len(own.weights) for own in rows]
+        sections.codes = _starts([own.codes.size for own in rows])
+        sections.kind[1:] = _starts([len(own.weights) for own in rows[1:]])
+        sections.table[1:] = [first.value + start for start in self._tables.values()]
+        sections.above[1:] = [first.sums + start for start in self._tables.values()]
+        return sections
+
+    @property
+    def table(self) -> int:
+        """How many numbers the messages of all sections but the first take."""
+        return sum(self._sizes)
+
+    @cached_property
+    def _sizes(self) -> list[int]:
+        """How many numbers the messages of each section but the first take."""
+        bonds = [joint_size(section.nodes[0].separator, self.states) for section in self.sectioning.sections[1:]]
+        return [bond * most for bond, most in zip(bonds, self.most[1:], strict=True)]
+
+    @cached_property
+    def _tables(self) -> dict[int, int]:
+        """Where the messages of each section but the first start, by the number of its root in the whole tree."""
+        roots = [section.numbers[0] for section in self.sectioning.sections[1:]]
+        return dict(zip(roots, _starts(self._sizes), strict=True))
+
+    def _layout(self, unscaled: int) -> BlockLayout:
+        sections = self.sectioning.sections
+        rooms = [
+            [self._room(number, node) for number, node in zip(section.numbers, section.nodes, strict=True)]
+            for section in sections
+        ]
+        return BlockLayout.of([section.nodes for section in sections], self.states, rooms, unscaled)
+
+    def _room(self, number: int, node: Node) -> Room:
+        first = self.rooms.tables
+        if isinstance(node, Clique) or number not in self._tables:
+            return self.rooms.of_node(number, node)
+        start = self._tables[number]
+        return Room(first.value + start, first.sums + start, first.apart)
+
+
+@dataclass(frozen=True, eq=False)
+class SectionedRows:
+    """Rows in sections of a tree.
+
+    Attributes
+    ----------
+    tree : SectionedTree
+    rows : tuple of SectionRows
+        Their codes are parts of one array.
+    codes : (codes of all sections,)
+    kind_weights : (kinds of all sections but the first,)
+    """
+
+    tree: SectionedTree
+    rows: tuple[SectionRows, ...]
+    codes: Codes
+    kind_weights: Floats
+
+    @classmethod
+    def of(cls, tree: SectionedTree, rows: Sequence[SectionRows]) -> SectionedRows:
+        """Return the rows of each section as rows of one tree."""
+        codes = np.concatenate([own.codes.reshape(-1) for own in rows])
+        starts = _starts([own.codes.size for own in rows])
+        kept = tuple(
+            own._replace(codes=codes[start : start + own.codes.size].reshape(own.codes.shape))
+            for own, start in zip(rows, starts, strict=True)
+        )
+        return cls(tree, kept, codes, np.concatenate([np.empty(0), *(own.weights for own in rows[1:])]))
+
+    @classmethod
+    def parts(
+        cls,
+        nodes: tuple[Node, ...],
+        values: ValueLayout,
+        states: Mapping[str, int],
+        codes: Codes,
+        weights: Floats,
+        bounds: Sequence[int],
+    ) -> tuple[SectionedRows, ...]:
+        """Return consecutive rows in parts, all in the sections that save work for the first one; none if none do.
+
+        Parameters
+        ----------
+        nodes : tuple of Clique or Leaf
+        values : ValueLayout
+        states : mapping
+        codes : (leaves, rows)
+        weights : (rows,)
+        bounds : sequence of int
+            Where each part starts, and where the last one ends.
+        """
+        line_counts = tuple(values.line_counts.tolist())
+        sectioning = Sectioning.of(nodes, line_counts, states, codes[:, bounds[0] : bounds[1]])
+        if sectioning is None:
+            return ()
+        rows = [sectioning.rows(codes[:, start:stop], weights[start:stop]) for start, stop in pairwise(bounds)]
+        most = tuple(max(len(own.weights) for own in each) for each in zip(*rows, strict=True))
+        tree = SectionedTree(sectioning, Rooms.of(values), dict(states), most)
+        return tuple(cls.of(tree, each) for each in rows)
+
+    @cached_property
+    def usual(self) -> Passage:
+        """The passage in double precision."""
+        return self._passage(self.tree.usual)
+
+    @cached_property
+    def single(self) -> Passage:
+        """The passage in single precision."""
+        return self._passage(self.tree.single)
+
+    def _passage(self, layout: BlockLayout) -> Passage:
+        sections = self.tree.sections(layout, self.rows)
+        return Passage(layout, sections, self.codes, self.rows[0].weights, self.kind_weights, self.tree.table)
+
+
+def fewest_rows(layout: BlockLayout, number_bytes: int) -> int:
+    """Return how many rows a thread should at least have."""
+    return _block(CACHE_BYTES // (number_bytes * layout.lines), number_bytes)
+
+
+def _empty(shape: tuple[int, ...], kind: np.dtype[Any]) -> NDArray[Any]:
+    """Return an array that starts with a line of the cache: registers that lie in two lines take twice the time."""
+    size = math.prod(shape) * kind.itemsize
+    room = np.empty(size + CACHE_LINE, np.uint8)
+    start = -room.ctypes.data % CACHE_LINE
+    return room[start : start + size].view(kind).reshape(shape)
+
+
+def _starts(sizes: Sequence[int]) -> list[int]:
+    """Return where each of some consecutive pieces starts."""
+    return [*accumulate(sizes, initial=0)][:-1]
+
+
+def _rounded(count: int) -> int:
+    """Return how many numbers of double precision take whole lines of the cache, if so many are needed."""
+    return -(-count // LINE_NUMBERS) * LINE_NUMBERS
+
+
+def _block(rows: int, number_bytes: int) -> int:
+    """Return how many rows pass at a time, if about so many are best for the cache."""
+    fewest, most = (REGISTER_BYTES * bound // number_bytes for bound in ROWS_OF_BLOCK)
+    return _width(min(max(rows, fewest), most), number_bytes)
+
+
+def _width(rows: int, number_bytes: int) -> int:
+    """Return how long lines are for so many rows: a whole number of tiles, and an odd one of cache lines.
+
+    Else lines of messages would all fall into the same few places of the cache.
+    """
+    step = TILE_VECTORS * REGISTER_BYTES * CACHE_LINE // math.gcd(TILE_VECTORS * REGISTER_BYTES, CACHE_LINE)
+    step //= number_bytes
+    steps = -(-rows // step)
+    return step * (steps + 1 - steps % 2)

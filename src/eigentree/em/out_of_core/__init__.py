@@ -1,0 +1,1 @@
+"""EM on rows that are on disk or on workers."""

@@ -1,1 +1,0 @@
-"""The one message-passing engine: tensors, operators, passes, models (sections 2, 4.2 and 5)."""

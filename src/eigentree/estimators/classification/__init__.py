@@ -1,0 +1,1 @@
+"""The classifier, and the class as one more column."""

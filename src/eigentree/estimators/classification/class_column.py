@@ -1,0 +1,185 @@
+"""The class as one more column: where it stands among the columns of the data, and rows that have it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigentree.data.tables.cells import plain_label
+from eigentree.data.tables.columns import Columns
+from eigentree.data.tables.labels import Labels
+from eigentree.data.tables.rows import Rows
+from eigentree.data.tables.state_rules import without_codes
+from eigentree.data.tables.table import table_of
+from eigentree.errors import DataError, GraphError
+from eigentree.graphs.coercion import as_structure, require_structure
+from eigentree.graphs.graph import LatentGraph
+from eigentree.graphs.learned_templates import open_template
+from eigentree.graphs.templates import Template
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from eigentree.arrays import Floats, Integers
+    from eigentree.estimators.classification.class_targets import Targets
+    from eigentree.inference.model import Model
+
+__all__ = ["CLASS", "ClassColumn", "column_of_class"]
+
+CLASS = "class"
+"""What the column is called where y has no name, unless the data have a column that is called so."""
+
+
+@dataclass(frozen=True)
+class ClassColumn:
+    """The place of the class among the columns of the data.
+
+    Attributes
+    ----------
+    columns : Columns
+        All columns, the class among them.
+    name : str
+        That of the class.
+    """
+
+    columns: Columns
+    name: str
+
+    @property
+    def others(self) -> Columns:
+        """The columns of the data."""
+        place = self.columns.position(self.name)
+        kept = (self.columns.names, self.columns.states, self.columns.meanings)
+        names, states, meanings = (_without(each, place) for each in kept)
+        return replace(self.columns, names=names, states=states, meanings=meanings)
+
+    def rows(self, own: Rows, classes: Integers) -> Rows:
+        """Return rows with their classes, -1 where one is not known."""
+        place = self.columns.position(self.name)
+        return Rows(self.columns, (*own.cells[:place], classes, *own.cells[place:]))
+
+    def log_joint(self, model: Model, own: Rows) -> Floats:
+        """Return log P(row, class), shape (rows, classes)."""
+        place = self.columns.position(self.name)
+        found = np.empty((own.count, self.columns.states[place]))
+        for start, codes in self.rows(own, np.full(own.count, -1)).chunks():
+            for label in range(found.shape[1]):
+                codes[:, place] = label
+                found[start : start + len(codes), label], _ = model.score(codes)
+        return found
+
+
+def column_of_class(
+    settings: Any, X: ArrayLike | Any, targets: Targets, sample_weight: ArrayLike | None
+) -> tuple[LatentGraph | Template, ClassColumn]:
+    """Return the structure of a model of the data and their class, and where the class stands among the columns.
+
+    Parameters
+    ----------
+    settings : estimator
+        What says how the data are read, and the structure. A template is built for the columns and, last, the
+        class. A graph has one observed variable that is no column of the data, and that is the class; where these
+        have no names, it is the one called as y is, or "class", or else the last. One of another library calls it
+        one of these.
+    X : array-like of shape (rows, columns), a data frame, or rows of letters
+    targets : Targets
+        The classes, and what y is called.
+    sample_weight : array-like of shape (rows,), optional
+
+    Raises
+    ------
+    DataError
+        When a graph has no such variable, or not with as many states as there are classes; or y is called as a
+        column of the data is.
+    """
+    classes, called = targets.classes, targets.name
+    reading = (settings.categories, settings.numeric, settings.handle_unknown, sample_weight)
+    structure = open_template(settings.structure) or settings.structure
+    require_structure(structure)
+    if not isinstance(structure, LatentGraph | Template):
+        structure = _graph_of_others(structure, X, Columns.learned(X, *reading), targets)
+    if isinstance(structure, LatentGraph):
+        name = _class_variable(structure, X, called)
+        if structure.states[name] != len(classes):
+            raise DataError(
+                f"the class is the variable {name!r}, which has {structure.states[name]} states in the graph, but "
+                f"y has {len(classes)} classes"
+            )
+        place = structure.observed.index(name)
+        every = Columns.of(structure)
+        own = Columns(_without(every.names, place), _without(every.states, place)).fitted_to(X, *reading)
+    else:
+        own = Columns.learned(X, *reading)
+        place, name = len(own.names), called or CLASS
+        if name == called and own.named and name in own.names:
+            raise DataError(
+                f"y is called {name!r}, and so is a column of X; leave that column out, if it tells the class, or "
+                f"rename y"
+            )
+        while name in own.names:
+            name += "_"
+    states, labels = _labels(classes)
+    columns = replace(
+        own,
+        names=_with(own.names, place, name),
+        states=_with(own.states, place, states),
+        meanings=_with(own.meanings, place, labels),
+    )
+    return structure, ClassColumn(columns, name)
+
+
+def _graph_of_others(structure: Any, X: ArrayLike | Any, learned: Columns, targets: Targets) -> LatentGraph:
+    """Return the graph of another library over the columns of the data and the class."""
+    classes, called = len(targets.classes), targets.name
+    last = (*learned.states, classes)
+    if learned.named:
+        if called is not None and called not in learned.names:
+            # It may as well be called "class" there, whatever y is called.
+            with suppress(GraphError):
+                graph = as_structure(structure, last, (*learned.names, called))
+                if called in graph.observed:
+                    return graph
+        return as_structure(structure, last, (*learned.names, CLASS))
+    # Columns without names are the observed nodes in turn, among which the class may stand anywhere.
+    name = _class_variable(graph := as_structure(structure, last), X, called)
+    return as_structure(structure, _with(learned.states, graph.observed.index(name), classes))
+
+
+def _class_variable(graph: LatentGraph, X: ArrayLike | Any, called: str | None) -> str:
+    """Return the observed variable of a graph that is no column of the data."""
+    table = table_of(X)
+    if table.names is None:
+        if table.width != len(graph.observed) - 1:
+            raise DataError(
+                f"X has {table.width} features, but eigentree is expecting {len(graph.observed) - 1} features as "
+                f"input: one per observed variable of the graph but the class"
+            )
+        return next((name for name in (called, CLASS) if name in graph.observed), graph.observed[-1])
+    others = [name for name in graph.observed if name not in table.names]
+    if len(others) != 1:
+        found = f"{len(others)} are: {', '.join(others[:6])}" if others else "all are columns"
+        raise DataError(
+            f"the class is the one observed variable of the graph that is no column of X, but {found}; rename, "
+            f"drop or add a variable"
+        )
+    return others[0]
+
+
+def _labels(classes: NDArray[Any]) -> tuple[int, Labels | None]:
+    """Return how many classes there are, and what a column calls them."""
+    values = tuple(plain_label(label, CLASS, any_kind=True) for label in classes.tolist())
+    # Labels of any kind are told apart by their text where they can.
+    return without_codes(Labels(values)) if len(set(values)) == len(values) else (len(values), None)
+
+
+def _with(values: Sequence[Any], place: int, value: Any) -> tuple[Any, ...]:
+    return (*values[:place], value, *values[place:])
+
+
+def _without(values: Sequence[Any], place: int) -> tuple[Any, ...]:
+    return (*values[:place], *values[place + 1 :])

@@ -1,0 +1,123 @@
+"""Classes of rows beyond memory: one column of a stream tells them, and the rows of each are counted apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigentree.counting.structure_and_schema import resolved
+from eigentree.data.streams.sources import stream_of
+from eigentree.data.streams.spool import Spool
+from eigentree.data.streams.stream_schema import Looked
+from eigentree.data.tables.columns import Columns
+from eigentree.data.tables.weights import NO_WEIGHT
+from eigentree.errors import DataError, did_you_mean, quoted
+from eigentree.estimators.classification.class_targets import shown_label
+from eigentree.graphs.graph import LatentGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
+
+__all__ = ["ClassStream"]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassStream:
+    """Rows of a stream with the class of each.
+
+    Attributes
+    ----------
+    graph : LatentGraph
+    columns : Columns
+        Without the one that tells the classes.
+    classes : array, shape (classes,)
+        The labels, sorted.
+    prior : array, shape (classes,)
+        Their shares of the rows, by weight.
+    """
+
+    graph: LatentGraph
+    columns: Columns
+    classes: NDArray[Any]
+    prior: Floats
+    _rows: Spool
+    _codes: Integers
+
+    @classmethod
+    def of(cls, estimator: SpectralJunctionTree, X: Any, y: Any, sample_weight: Any) -> ClassStream:
+        """Return the rows of a stream for the models of an estimator, after one look and one more pass.
+
+        Raises
+        ------
+        DataError
+            When y is not the name of a column that tells a class for each row, of two or more.
+        """
+        stream = stream_of(X)
+        names = stream.names or ()
+        if not isinstance(y, str):
+            raise DataError(
+                f"the rows come in batches, so y is the name of the column that holds the classes, not {quoted(y)}"
+            )
+        if y not in names:
+            hint = did_you_mean(y, names) or ("" if names else "; the columns have no names")
+            raise DataError(f"y names {y!r}, which is no column{hint}")
+        reading = (estimator.categories, estimator.numeric, estimator.handle_unknown)
+        looked = Looked.at(stream, *reading, sample_weight)
+        own = estimator.structure
+        others = own.observed if isinstance(own, LatentGraph) else _without(y, looked.look.names or ())
+        graph, columns = resolved(own, looked.look.only(others), *reading)
+        told = Columns.learned(looked.look.only([y]))
+        joint = replace(
+            columns,
+            names=(*columns.names, y),
+            states=(*columns.states, *told.states),
+            meanings=(*columns.meanings, *told.meanings),
+        )
+        rows = looked.rows(joint)
+        labels = np.array(told.labels(y))
+        order = np.argsort(labels, kind="stable")
+        spool = rows if isinstance(rows, Spool) else Spool.of(joint, rows.chunks())
+        classes = labels[order]
+        return cls(graph, columns, classes, _prior(spool, y, classes, order), spool, order)
+
+    def chunks(self, label: int) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
+        """Yield codes and weights of the rows of one class, by its place among the classes."""
+        for codes, weights in self._rows.chunks():
+            own = codes[:, -1] == self._codes[label]
+            if own.any():
+                chosen = np.asfortranarray(codes[own, :-1].astype(self.columns.code_type, copy=False))
+                yield chosen, None if weights is None else weights[own]
+
+
+def _without(name: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(each for each in names if each != name)
+
+
+def _prior(rows: Spool, y: str, classes: NDArray[Any], order: Integers) -> Floats:
+    """Return the share of each class, by weight; raise `DataError` where there are too few, or a row has none."""
+    count = len(classes)
+    if count < 2:
+        named = f"one class only, {shown_label(classes[0])}" if count else "no class at all"
+        raise DataError(f"column {y!r} holds {named}; a classifier needs at least two")
+    totals, first = np.zeros(count), 0
+    for codes, weights in rows.chunks():
+        own = codes[:, -1].astype(np.int64)
+        if (absent := own == count).any():
+            raise DataError(f"row {first + int(absent.argmax())} has no class in column {y!r}; leave such rows out")
+        totals += np.bincount(own, weights, count)[order]
+        first += len(own)
+    if not totals.any():
+        raise DataError(NO_WEIGHT)
+    if not totals.all():
+        raise DataError(
+            f"the weight of all rows of the class {shown_label(classes[totals == 0][0])} is zero; leave them out "
+            f"or give one of them a weight"
+        )
+    return np.asarray(totals / totals.sum())

@@ -1,0 +1,146 @@
+"""The classes that rows are told to be of: what users give as y."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from eigentree.data.tables.cells import is_marked_missing, object_array
+from eigentree.data.tables.labels import FEW_ROWS_EACH
+from eigentree.errors import DataError, quoted
+from eigentree.messages import notice
+from eigentree.validation import MOST_WHOLE, check_cells
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from eigentree.arrays import Integers
+
+__all__ = ["Targets", "label_array", "shown_label"]
+
+
+class Targets(NamedTuple):
+    """The class of each row.
+
+    Attributes
+    ----------
+    classes : array, shape (classes,)
+        The labels, sorted. Numbers among which some were missing are whole if they can be, as in columns of cells,
+        whatever the library that held them has made of them.
+    codes : array of int, shape (rows,)
+        The place of each row's class among them; -1 where it is not known.
+    name : str or None
+        What y calls itself, as the series of a frame do.
+    """
+
+    classes: NDArray[Any]
+    codes: Integers
+    name: str | None = None
+
+    @classmethod
+    def of(cls, y: Any, rows: int, partly: bool = False) -> Targets:
+        """Return the classes that labels name; None, NaN and the like, where `partly`, name none.
+
+        Raises
+        ------
+        DataError
+            When there is not one label per row, or there are fewer than two classes, or no classes at all but
+            measurements.
+        """
+        given = label_array(y, rows)
+        absent = _absent(given)
+        if absent.any() and not partly:
+            raise DataError(
+                f"row {absent.argmax()} has no label; leave out rows whose class is unknown, or learn from them "
+                f"too with class_as='column'"
+            )
+        try:
+            classes, found = np.unique(_as_numbers(given[~absent]) if absent.any() else given, return_inverse=True)
+        except TypeError:
+            kinds = sorted({type(label).__name__ for label in given.tolist()})
+            raise DataError(f"y mixes labels that have no common order: {', '.join(kinds)}; use one type") from None
+        if classes.dtype.kind == "f" and (classes % 1 != 0).any() and FEW_ROWS_EACH * len(classes) > len(found):
+            raise DataError(
+                f"y looks continuous: {len(classes)} different numbers in {len(found)} rows; a classifier tells "
+                f"classes apart, so cut y into bins, as with pandas.qcut, or turn it into text if these are labels"
+            )
+        if len(classes) < 2:
+            named = f"one class only, {shown_label(classes[0])}" if len(classes) else "no class at all"
+            raise DataError(f"y holds {named}; a classifier needs at least two")
+        codes = np.full(rows, -1)
+        codes[~absent] = found
+        return cls(classes, codes, _name_of(y))
+
+
+def label_array(y: Any, rows: int) -> NDArray[Any]:
+    """Return labels as an array, shape (rows,), that keeps them apart, of whatever types; None or NaN for none."""
+    if y is None:
+        raise DataError("a classifier requires y to be passed, but the target y is None; give one label per row")
+    if np.ma.is_masked(y):
+        labels = np.ma.getdata(y).astype(object)
+        labels[np.ma.getmaskarray(y)] = None
+        y = labels
+    if isinstance(y, Sized) and not isinstance(y, np.ndarray):
+        check_cells("y", len(y), "give one label per row")
+    try:
+        given = np.asarray(y)
+    except ValueError:
+        raise DataError(f"y needs one label per row, shape ({rows},), not lists of different lengths") from None
+    given = _unmerged(y, given)
+    if given.shape == (rows, 1):
+        from sklearn.exceptions import DataConversionWarning
+
+        notice(
+            "A column-vector y was passed when a 1d array was expected; its one column is taken, as by y.ravel()",
+            DataConversionWarning,
+        )
+        given = given[:, 0]
+    if given.shape != (rows,):
+        raise DataError(f"y needs one label per row, shape ({rows},), not {given.shape}")
+    # numpy would turn the numbers of a mixed list into strings, and so merge 1 and "1".
+    if given.dtype.kind in "US" and isinstance(y, list | tuple) and not all(isinstance(each, str) for each in y):
+        given = object_array(y)
+    if given.dtype.kind == "O":
+        # Comparisons with the marks that pandas has have no truth.
+        given = object_array(None if is_marked_missing(label) else label for label in given)
+    return given
+
+
+def shown_label(label: Any) -> str:
+    """Return a label as it stands in a message."""
+    return quoted(label.item() if isinstance(label, np.generic) else label)
+
+
+def _name_of(y: Any) -> str | None:
+    """Return what a series calls itself; None for what has no name, or none that a column could have."""
+    name = getattr(y, "name", None)
+    return str(name) if isinstance(name, str) and name else None
+
+
+def _unmerged(y: Any, labels: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as their library holds them, where numpy was given floats only since some are missing."""
+    listed = getattr(y, "to_pylist", None) or getattr(y, "to_list", None)
+    if listed is None or labels.ndim != 1 or labels.dtype.kind != "f" or not np.isnan(labels).any():
+        return labels
+    return object_array(listed())
+
+
+def _as_numbers(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as an array of numbers, of whole ones if they can be; as they are where some are no numbers."""
+    if labels.dtype.kind == "O" and all(isinstance(label, Real | np.bool_) for label in labels):
+        numbers = np.array(labels.tolist())
+        # Floats would merge whole numbers of many digits.
+        labels = numbers if (numbers == labels).all() else labels
+    if labels.dtype.kind == "f" and (np.rint(labels) == labels).all() and (np.abs(labels) < MOST_WHOLE).all():
+        return labels.astype(np.int64)
+    return labels
+
+
+def _absent(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which labels stand for a class that is not known."""
+    if labels.dtype.kind == "O":
+        return np.array([label is None or bool(label != label) for label in labels], np.bool_)
+    return np.asarray(labels != labels)

@@ -1,0 +1,177 @@
+"""Which columns speak to which: how much the variables of a model tell of each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby, repeat
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from eigentree.errors import GraphError, ParameterError, did_you_mean, quoted
+from eigentree.estimators.mixins.latent_mixin import TablesFace
+from eigentree.graphs.structure_learning import mixed_tree
+from eigentree.inference.networks.network import LatentNetwork
+from eigentree.inference.networks.pair_tables import PairTables
+from eigentree.validation import our_arithmetic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from eigentree.arrays import Floats, Integers
+
+__all__ = ["Dependencies", "Link", "column_nats", "dependencies", "edge_strengths", "network_of"]
+
+MOST_SHOWN = 10
+"""Most pairs that are shown, the strongest first."""
+
+
+class Link(NamedTuple):
+    """How much two variables tell of each other.
+
+    Attributes
+    ----------
+    one, other : str
+    nats : float
+        Their mutual information: 0 where they are independent, the entropy of either where each tells the other.
+    """
+
+    one: str
+    other: str
+    nats: float
+
+
+@dataclass(frozen=True, repr=False)
+class Dependencies:
+    """How much the variables of a model tell of each other; any of these makes a frame, as in ``DataFrame(edges)``.
+
+    Attributes
+    ----------
+    columns : list of Link
+        All pairs of columns, the strongest first.
+    edges : list of Link
+        The edges of the graph, the strongest first.
+    hidden : list of Link
+        Each hidden variable and each column, those first that it tells most about.
+    """
+
+    columns: list[Link]
+    edges: list[Link]
+    hidden: list[Link]
+
+    def about(self, name: str) -> list[Link]:
+        """Return what a variable has to do with each column, the strongest first; it stands first in each."""
+        turned = [Link(other, one, nats) for one, other, nats in self.columns]
+        found = [link for link in (*self.hidden, *self.columns, *turned) if link.one == name]
+        if not found:
+            names = {link.one: None for link in (*self.hidden, *self.columns, *turned)}
+            raise GraphError(
+                f"nothing is known of a variable {quoted(name)} beside other columns{did_you_mean(name, names)}"
+            )
+        return _ranked(found)
+
+    def __repr__(self) -> str:
+        lines = ["columns that tell most of each other, in nats"]
+        lines += [f"  {nats:.4f}  {one}, {other}" for one, other, nats in self.columns[:MOST_SHOWN]]
+        if len(self.columns) > MOST_SHOWN:
+            lines.append(f"  … ({len(self.columns)} pairs in all)")
+        if self.hidden:
+            lines.append("columns that hidden variables tell most about")
+        for name, links in groupby(self.hidden, key=lambda link: link.one):
+            shown = ", ".join(f"{link.other} {link.nats:.3f}" for link in list(links)[:3])
+            lines.append(f"  {name}: {shown}")
+        return "\n".join(lines)
+
+
+@our_arithmetic
+def dependencies(model: LatentNetwork | TablesFace) -> Dependencies:
+    """Return how much the columns of a model, and its hidden variables, tell of each other: mutual information.
+
+    All is exact under the model, whatever cells were missing when it was learned.
+
+    Parameters
+    ----------
+    model : LatentNetwork, or a fitted EMJunctionTree or OnlineEMJunctionTree
+        In a mixture of trees (``structure="auto"``), which has hidden states of its own in each tree, that of a
+        hidden variable and any other is the mean over the trees. That of two columns is of the model as a whole.
+
+    Examples
+    --------
+    >>> import eigentree as et
+    >>> graph = et.LatentGraph({"h": 2, "x": 2, "y": 2}, [("h", "x"), ("h", "y")], ["h"])
+    >>> copy = [[1.0, 0.0], [0.0, 1.0]]
+    >>> dependencies(et.LatentNetwork(graph, {"h": [0.5, 0.5], "x": copy, "y": [[0.9, 0.1], [0.1, 0.9]]}))
+    columns that tell most of each other, in nats
+      0.3681  x, y
+    columns that hidden variables tell most about
+      h: x 0.693, y 0.368
+    """
+    network = network_of(model)
+    tree, which = mixed_tree(network.graph)
+    pairs = PairTables(network, which)
+    columns: list[Link] = []
+    hidden: dict[str, list[Link]] = {}
+    for name, table in pairs.tables():
+        tables = table if which else table[:, :, None]
+        if name in tree.hidden:
+            told = column_nats(tables, pairs.starts)
+            hidden[name] = _ranked(Link(name, *each) for each in zip(tree.observed, told, strict=True))
+        else:
+            told = column_nats(tables.sum(axis=2, keepdims=True), pairs.starts)
+            place = tree.column(name)
+            columns += [Link(*each) for each in zip(tree.observed[:place], repeat(name), told[:place])]
+    return Dependencies(
+        _ranked(columns),
+        _ranked(Link(*edge, nats) for edge, nats in edge_strengths(network).items()),
+        [link for name in tree.hidden for link in hidden[name]],
+    )
+
+
+def network_of(model: object) -> LatentNetwork:
+    """Return the network that is given, or that was fitted; else raise `ParameterError`."""
+    if isinstance(model, LatentNetwork):
+        return model
+    if isinstance(model, TablesFace):
+        # Where it was not fitted, this says so.
+        assert model.graph_
+        return model.network_
+    raise ParameterError(
+        f"a LatentNetwork or a fitted EMJunctionTree or OnlineEMJunctionTree has tables, not {quoted(model)}; "
+        f"those of a spectral model are in to_network"
+    )
+
+
+@our_arithmetic
+def edge_strengths(network: LatentNetwork) -> dict[tuple[str, str], float]:
+    """Return the mutual information of both ends of each edge in nats, as `dependencies` tells it."""
+    tree, which = mixed_tree(network.graph)
+    beside = () if which is None else (which,)
+    tables = network.clique_marginals([(*edge, *beside) for edge in tree.edges])
+    return {
+        edge: column_nats(table if which else table[:, :, None], np.zeros(1, np.int64))[0]
+        for edge, table in zip(tree.edges, tables, strict=True)
+    }
+
+
+def column_nats(tables: Floats, starts: Integers) -> list[float]:
+    """Return the mutual information of each column and one variable, in the mean over the trees of a mixture.
+
+    Parameters
+    ----------
+    tables : array, shape (rows, states, trees)
+        The joint distribution of trees, the variable, and each column, whose states are rows below each other.
+    starts : array, shape (columns,)
+        The first row of each column.
+    """
+    columns = np.add.reduceat(tables, starts, axis=0)
+    of_rows = np.repeat(columns, np.diff([*starts, len(tables)]), axis=0)
+    expected = tables.sum(axis=1, keepdims=True) * of_rows
+    known = tables * of_rows.sum(axis=1, keepdims=True)
+    ratio = np.divide(known, expected, out=np.ones_like(tables), where=tables > 0)
+    told = np.add.reduceat((tables * np.log(ratio)).sum(axis=(1, 2)), starts)
+    # Rounding must not make independent columns tell less than nothing.
+    return [max(float(nats), 0.0) for nats in told]
+
+
+def _ranked(links: Iterable[Link]) -> list[Link]:
+    return sorted(links, key=lambda link: (-link.nats, link.one, link.other))

@@ -1,0 +1,491 @@
+"""`EMHMM`: a hidden Markov model of sequences of any length, its tables learned by EM."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from eigentree.data.sequences.sequence_codes import Sequences
+from eigentree.data.tables.state_rules import check_rules
+from eigentree.data.tables.weights import positive_weights, warn_of_few
+from eigentree.em.chain_fit import ChainFit, fit_chain
+from eigentree.em.chains import ChainLayout, ChainObjective
+from eigentree.em.init.chains import KINDS
+from eigentree.em.optimize.stopping import USUAL_TOLERANCES, Stopping
+from eigentree.em.report import EMReport
+from eigentree.em.start_report import StartReport
+from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
+from eigentree.estimators.mixins.constructor_parameters import learns
+from eigentree.estimators.mixins.iterative_mixin import present_init, warn_interrupted, warn_not_converged
+from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceFace
+from eigentree.inference.sequences.factorial_chains import apart
+from eigentree.inference.sequences.hmm_chain import Chain
+from eigentree.inference.sequences.sequence_passes import SequencePass
+from eigentree.inference.sequences.symbols import Symbols
+from eigentree.messages import notice
+from eigentree.progress import shown_progress
+from eigentree.validation import (
+    MOST_THREADS,
+    an_array,
+    check_cells,
+    finite_number,
+    flag,
+    generator,
+    one_of,
+    whole_number,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+    from eigentree.arrays import Booleans, Floats
+    from eigentree.data.tables.columns import Columns
+    from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
+    from eigentree.em.init.chains import ChainKind
+    from eigentree.em.multistart import Multistart
+    from eigentree.em.optimize.stopping import Rule
+    from eigentree.validation import Seed
+
+__all__ = ["EMHMM", "HMM"]
+
+GAIN_TOLERANCE = 1e-9
+"""Of "gain", per step: a few steps more of a climb cost little."""
+
+MOST_MESSAGE = 2**16
+"""Most joint states of as many hidden variables as the order."""
+
+MOST_CHAINS = 16
+"""So many chains of two states have as many states together."""
+
+SUM_ROUNDING = 1e-6
+"""How far from 1 a given distribution may add up."""
+
+
+class EMHMM(HiddenSequenceFace):
+    """A hidden Markov model whose tables are the same at every step, learned by expectation maximisation.
+
+    Parameters
+    ----------
+    hidden_states : int or sequence of int
+        A list or tuple of several: hidden chains side by side (a factorial hidden Markov model). Each moves on by
+        itself, and what is shown depends on the states of all.
+    order : int
+        How many earlier states a state depends on.
+    n_init : int
+        How many starts are climbed from to the end; in a race, the best of it.
+    tol : float, optional
+        Of `stopping`, per step of the sequences: unless given, 1e-9 for "gain" and 1e-4 for "paper".
+    max_iter : int
+        Most steps of a climb.
+    init : {"race", "moments", "windows", "merged", "position", "random"} or mapping
+        Where to start. "moments": the tables that pooled counts of neighbouring steps tell. "windows": classes of
+        steps by what is shown around them. "merged": sets of symbols, merged and exchanged by likelihood.
+        "position": states one after another. "random": tables at random. "race": all of these, raced on part of the
+        sequences if they are many, with states moved where that helps. A mapping with "start", "transitions" and
+        "emissions", as `tables_`: one climb from there.
+    transitions : {"full", "left-to-right"} or array-like of shape (states, states)
+        Which state may follow which: any; the same or a later one; or where the array is not zero. Of several
+        chains a list of arrays, one each.
+    start : array-like of shape (states,), optional
+        The distribution of the first state, where it is known and not to be learned; of several chains a list of
+        them, one each.
+    sticky : float
+        Pseudo-counts, beyond the others, for staying in a state.
+    stopping : {"gain", "paper"}
+        As for `EMJunctionTree`, by the step in place of the row.
+    pseudo_counts : float
+        Added to every expected count (a Dirichlet prior). With 0, what was never seen can have probability zero.
+    accelerate : bool
+        Extrapolate from earlier steps (L-BFGS).
+    validation_fraction : float
+        The share of the sequences that is not learned from, and says when to stop.
+    random_state : int, Generator or None
+    n_jobs : int
+        Threads that share the sequences.
+    verbose : int
+        Show progress if positive, where rich is installed and stderr is a terminal.
+    sequence, time : str, optional
+        The columns of a long frame that tell the sequence of each row, and the order of its steps.
+    categories : mapping of str to sequence of labels, or one sequence, optional
+        All labels of some channels by name, or those of every channel; by default those that occur or are declared.
+    handle_unknown : {"error", "missing"}
+        What a label is that its channel does not have: a mistake, or a missing cell.
+    numeric : {"error", "quantiles"}
+        What a channel of measurements is: a mistake, or cut into bins with about equally many steps.
+
+    Attributes
+    ----------
+    tables_ : dict
+        "start", "transitions" and "emissions", with names. States are numbered by size, the largest first, unless
+        `transitions`, `start` or `init` give them an order; chains stand in the order of `hidden_states`.
+    n_parameters_ : int
+    start_ : StartReport
+        Which start won, by how much per step, and what was raced.
+    history_ : array
+        The objective of the best climb, start included; it never decreases.
+    validation_history_ : array
+        The mean log probability of the validation sequences, per step of theirs; empty if there are none.
+    objectives_ : array
+        Where each climb ended.
+    n_iter_ : int
+    converged_ : bool
+    columns_ : Columns
+        The channels.
+
+    Examples
+    --------
+    >>> model = EMHMM(hidden_states=2, random_state=0).fit(["AAAABBBB", "AAABBB", "BBAA"])
+    >>> likely, odd = model.score_samples(["AAAB", "ABAB"])
+    >>> bool(likely > odd)
+    True
+    >>> first, second = model.decode(["AABB"]).states[0][1:3]
+    >>> bool(first != second)
+    True
+    """
+
+    start_: StartReport
+    history_: Floats
+    validation_history_: Floats
+    objectives_: Floats
+    n_iter_: int
+    converged_: bool
+
+    def __init__(
+        self,
+        hidden_states: int | Sequence[int] = 2,
+        order: int = 1,
+        n_init: int = 5,
+        tol: float | None = None,
+        max_iter: int = 1000,
+        *,
+        init: Literal["multistart"] | ChainKind | Mapping[str, Any] = "multistart",
+        transitions: Literal["full", "left-to-right"] | ArrayLike = "full",
+        start: ArrayLike | None = None,
+        sticky: float = 0.0,
+        stopping: Rule = "gain",
+        pseudo_counts: float = 0.1,
+        accelerate: bool = True,
+        validation_fraction: float = 0.0,
+        random_state: Seed = None,
+        n_jobs: int = 1,
+        verbose: int = 0,
+        sequence: str | None = None,
+        time: str | None = None,
+        categories: Categories | None = None,
+        handle_unknown: UnknownRule = "error",
+        numeric: NumericRule = "error",
+    ) -> None:
+        self.hidden_states = hidden_states
+        self.order = order
+        self.n_init = n_init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.init = init
+        self.transitions = transitions
+        self.start = start
+        self.sticky = sticky
+        self.stopping = stopping
+        self.pseudo_counts = pseudo_counts
+        self.accelerate = accelerate
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.sequence = sequence
+        self.time = time
+        self.categories = categories
+        self.handle_unknown = handle_unknown
+        self.numeric = numeric
+
+    @learns
+    def fit(
+        self,
+        X: ArrayLike | Any,
+        y: object = None,
+        lengths: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Return the estimator after learning from sequences.
+
+        Parameters
+        ----------
+        X : words, lists or arrays of different lengths, an array, a frame, or a mapping of channels to frames
+            Words: sequences of letters. A list of lists or arrays: one sequence each, of cells or of rows with one
+            cell per channel. An array with `lengths`: all sequences end to end. A list or array of numbers: one
+            sequence. An array of two axes, or a frame: one sequence per row; what is missing at the end of a row is
+            not part of it. A mapping of names to such frames: one channel each. A frame with `sequence`: one step
+            per row.
+        y : ignored
+        lengths : array-like of int, shape (sequences,), optional
+            How many steps of an array belong to each sequence.
+        sample_weight : array-like of shape (sequences,), optional
+            How often each sequence counts; need not be whole.
+
+        Warns
+        -----
+        RuntimeWarning
+            When the fit was interrupted (Ctrl-C) and the best so far is kept.
+        """
+        self._check_arguments()
+        reading = (self.categories, self.numeric, self.handle_unknown)
+        sequences = Sequences.learned(X, lengths, self.sequence, self.time, *reading)
+        self._ignore(y, lengths, sequences)
+        weights = positive_weights(sample_weight, sequences.count)
+        warn_of_few(weights)
+        if sequences.form.width == 1 and sequences.count > 1:
+            notice(
+                f"the data are {sequences.count} sequences of one step, one in each row, so nothing tells of "
+                f"transitions; give one sequence as a flat array (X.ravel()), several end to end with lengths="
+            )
+        layout = self._layout(sequences.columns)
+        random = generator(self.random_state)
+        fit = self._chain_fit(sequences, weights, layout, random)
+        init = present_init(self.init) if isinstance(self.init, str) else self._given(fit.whole)
+        state: Multistart | None = None
+        try:
+            with shown_progress(self.verbose, "EM", self.max_iter * self.n_init) as report:
+                for state in fit_chain(fit, init, self.n_init, random):
+                    report(state.iterations, state.objective)
+        except KeyboardInterrupt:
+            if state is None:
+                raise
+            state = state.rescued(fit.whole)
+            warn_interrupted(f"{state.iterations} iterations on all sequences")
+        else:
+            assert state is not None
+            warn_not_converged(state.best[1].converged, self.max_iter)
+        return self._published(fit, state, sequences)
+
+    @property
+    def report_(self) -> EMReport:
+        """What the fit tells of itself, which notebooks show with its learning curve."""
+        self._require_fit()
+        return EMReport(
+            parameters=self.n_parameters_,
+            steps=self.n_iter_,
+            converged=self.converged_,
+            history=tuple(map(float, self.history_)),
+            validation_history=tuple(map(float, self.validation_history_)),
+            unit="step",
+            start=self.start_,
+        )
+
+    def _published(self, fit: ChainFit, state: Multistart, sequences: Sequences) -> Self:
+        best = state.best[1]
+        layout = fit.whole.layout
+        chain = Chain.of(sequences.columns, *layout.parts(best.parameters))
+        if self._free:
+            used = _used(fit.whole.walk.counts(chain.links, chain.emissions).links)
+            chain = chain.permuted([np.argsort(-own, kind="stable") for own in apart(used, chain.sizes)])
+        held = fit.validation.weight if fit.validation else 1.0
+        return self._become(
+            {
+                "model_": chain,
+                "columns_": sequences.columns,
+                "form_": sequences.form,
+                "n_parameters_": layout.free_count,
+                "start_": StartReport.of(state, fit.whole.weight, "step"),
+                "history_": np.array(best.history),
+                "validation_history_": np.array(best.validation) / held,
+                "objectives_": np.array([run.objective for _, run in state.runs]),
+                "n_iter_": best.iterations,
+                "converged_": best.converged,
+            }
+        )
+
+    @property
+    def _free(self) -> bool:
+        """Whether nothing that the user gave says which state is which."""
+        full = isinstance(self.transitions, str) and self.transitions == "full"
+        return full and self.start is None and isinstance(self.init, str)
+
+    def _chain_fit(
+        self, sequences: Sequences, weights: Floats, layout: ChainLayout, random: np.random.Generator
+    ) -> ChainFit:
+        symbols = Symbols.of(sequences.codes, sequences.columns.states)
+        if not weights @ sequences.lengths > 0:
+            raise DataError("no sequence that counts has a step; there is nothing to learn from")
+        validation: ChainObjective | None = None
+        learned = weights
+        if self.validation_fraction:
+            order = random.permutation(sequences.count)
+            out = order[: round(self.validation_fraction * sequences.count)]
+            held = np.zeros_like(weights)
+            held[out] = weights[out]
+            learned = weights - held
+            if not learned @ sequences.lengths > 0 or not held @ sequences.lengths > 0:
+                raise DataError(
+                    f"validation_fraction={self.validation_fraction!r} of {sequences.count} sequences leaves none "
+                    f"to learn from, or none to validate by; give more sequences or another share"
+                )
+            walk = SequencePass.of_distinct(symbols, sequences.starts, held, self.n_jobs)
+            validation = ChainObjective(layout, walk, layout.prior(0.0, 0.0))
+        walk = SequencePass.of_distinct(symbols, sequences.starts, learned, self.n_jobs)
+        problem = ChainObjective(layout, walk, layout.prior(float(self.pseudo_counts), float(self.sticky)))
+        tol = self.tol
+        if tol is None:
+            tol = GAIN_TOLERANCE if self.stopping == "gain" else USUAL_TOLERANCES["paper"]
+        stopping = Stopping(self.stopping, float(tol))
+        return ChainFit(problem, stopping, self.max_iter, self.accelerate, validation)
+
+    def _layout(self, columns: Columns) -> ChainLayout:
+        sizes = self._sizes()
+        starts: tuple[Floats, ...] = ()
+        if self.start is not None:
+            given = _of_each("start", self.start, len(sizes))
+            starts = tuple(_distributions("start", own, (size,)) for own, size in zip(given, sizes, strict=True))
+        return ChainLayout(sizes, self.order, columns.states, self._allowed(), starts)
+
+    def _sizes(self) -> tuple[int, ...]:
+        """Return how many states each chain has."""
+        given = self.hidden_states
+        if not isinstance(given, list | tuple):
+            return (whole_number("hidden_states", given),)
+        if not 0 < len(given) <= MOST_CHAINS:
+            raise ParameterError(
+                f"hidden_states are 1 to {MOST_CHAINS} numbers, one for each chain, not {len(given)}"
+            )
+        return tuple(whole_number("hidden_states", size, 2 if len(given) > 1 else 1) for size in given)
+
+    def _allowed(self) -> tuple[Booleans, ...]:
+        sizes = self._sizes()
+        if isinstance(self.transitions, str):
+            one_of("transitions", self.transitions, ("full", "left-to-right"))
+            every = tuple(np.ones((size, size), np.bool_) for size in sizes)
+            return every if self.transitions == "full" else tuple(map(np.triu, every))
+        given = _of_each("transitions", self.transitions, len(sizes))
+        return tuple(_may_follow(own, size) for own, size in zip(given, sizes, strict=True))
+
+    def _given(self, problem: ChainObjective) -> Floats:
+        """Return the parameters of tables that the user gave to start from."""
+        layout = problem.layout
+        given = self.init
+        keys = ("start", "transitions", "emissions")
+        if not isinstance(given, Mapping) or set(given) != set(keys):
+            odd = next((key for key in given if key not in keys), None) if isinstance(given, Mapping) else None
+            hint = did_you_mean(odd, keys) if odd is not None else ""
+            raise ParameterError(
+                f"init is 'multistart', {', '.join(map(repr, KINDS))}, or a mapping with 'start', 'transitions' "
+                f"and 'emissions', not {quoted(given)}{hint}"
+            )
+        several = len(layout.sizes)
+        firsts = _of_each("init['start']", given["start"], several)
+        moves = _of_each("init['transitions']", given["transitions"], several)
+        links: list[Floats] = []
+        for size, first, move in zip(layout.sizes, firsts, moves, strict=True):
+            links += _first_links(first, size, layout.order)
+            links.append(_distributions("init['transitions']", move, (size,) * (layout.order + 1)))
+        shown = given["emissions"]
+        tables = list(shown.values()) if isinstance(shown, Mapping) else [shown]
+        if len(tables) != len(layout.channels):
+            raise ParameterError(f"init['emissions'] needs a table for each of {len(layout.channels)} channels")
+        emissions = [
+            _distributions("init['emissions']", table, (*layout.sizes, count))
+            for table, count in zip(tables, layout.channels, strict=True)
+        ]
+        vector = layout.settled(np.concatenate([table.ravel() for table in (*links, *emissions)]))
+        if (number := problem.evaluated(vector).impossible) >= 0:
+            raise DataError(
+                f"sequence {number} has probability zero at the start, so EM cannot explain it; give an init whose "
+                f"tables have no zeros there"
+            )
+        return vector
+
+    def _check_arguments(self) -> None:
+        states = math.prod(self._sizes())
+        whole_number("order", self.order)
+        if states == 1:
+            # There is one joint state at any order, but tables have an axis for each step.
+            whole_number("order", self.order, most=MOST_MESSAGE.bit_length() - 1)
+        if self.order * math.log(states) > math.log(MOST_MESSAGE):
+            raise ParameterError(
+                f"hidden_states={self.hidden_states} with order={self.order} are "
+                f"{states}^{self.order} joint states (the limit is {MOST_MESSAGE:,}); make one smaller"
+            )
+        cells = states ** (self.order + 1)
+        check_cells("the transitions", cells, "take fewer hidden_states or a lower order", ParameterError)
+        whole_number("n_init", self.n_init)
+        whole_number("max_iter", self.max_iter)
+        flag("accelerate", self.accelerate)
+        one_of("stopping", self.stopping, tuple(USUAL_TOLERANCES))
+        if isinstance(self.init, str):
+            one_of("init", present_init(self.init), ("multistart", *KINDS))
+        elif not isinstance(self.init, Mapping):
+            raise ParameterError(
+                f"init is 'multistart', an initialiser, or a mapping of tables, not {quoted(self.init)}"
+            )
+        if not finite_number("validation_fraction", self.validation_fraction, 0.0) < 1:
+            raise ParameterError(f"validation_fraction is less than 1, not {quoted(self.validation_fraction)}")
+        if self.tol is not None:
+            finite_number("tol", self.tol, 0.0)
+        finite_number("pseudo_counts", self.pseudo_counts, 0.0)
+        finite_number("sticky", self.sticky, 0.0)
+        whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
+        whole_number("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
+        check_rules(self.handle_unknown, self.numeric)
+        self._allowed()
+
+
+HMM = EMHMM
+"""The name that people look for."""
+
+
+def _used(links: list[Floats]) -> Floats:
+    """Return how many steps are expected in each state, given how often links are used."""
+    sizes: Floats = np.sum([table.reshape(-1, table.shape[-1]).sum(axis=0) for table in links], axis=0)
+    return sizes
+
+
+def _of_each(what: str, given: Any, chains: int) -> list[Any]:
+    """Return what was given of each chain; of a single one, nothing but that is given."""
+    if chains == 1:
+        return [given]
+    each = list(given.values()) if isinstance(given, Mapping) else given
+    if not isinstance(each, list | tuple) or len(each) != chains:
+        raise ParameterError(f"{what} is a list of {chains} arrays, one for each chain, not {quoted(given)}")
+    return list(each)
+
+
+def _may_follow(given: Any, states: int) -> Booleans:
+    """Return which state may follow which, as the user gave it."""
+    array = an_array("transitions", given, ParameterError)
+    # NaN is no answer, and a negative number is a mistake.
+    if array.shape != (states, states) or array.dtype.kind not in "biuf" or not (array >= 0).all():
+        raise ParameterError(
+            f"transitions is 'full', 'left-to-right' or an array of shape ({states}, {states}), zero where a "
+            f"state cannot follow, not {quoted(given)}"
+        )
+    allowed: Booleans = array != 0
+    if not allowed.any(axis=1).all():
+        raise ParameterError(f"transitions: no state may follow state {int(np.argmin(allowed.any(axis=1)))}")
+    return allowed
+
+
+def _first_links(given: Any, states: int, order: int) -> list[Floats]:
+    """Return the tables of the first steps, each given those before it, of their joint distribution."""
+    joint = _distributions("init['start']", given, (states,) * order, whole=True)
+    links = []
+    for earlier in range(order):
+        own = joint.sum(axis=tuple(range(earlier + 1, order)))
+        totals = own.sum(axis=-1, keepdims=True)
+        links.append(np.divide(own, totals, out=np.full_like(own, 1.0 / states), where=totals > 0))
+    return links
+
+
+def _distributions(what: str, given: Any, shape: tuple[int, ...], whole: bool = False) -> Floats:
+    """Return given distributions as an array, once they are some; `whole` ones add up to 1 over all axes."""
+    try:
+        table: Floats = np.array(an_array(what, given, ParameterError), np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{what} is an array of numbers, not {quoted(given)}") from None
+    if table.shape != shape:
+        raise ParameterError(f"{what} has the shape {table.shape}, but needs {shape}")
+    totals = table.sum(axis=None if whole else -1)
+    if not (table >= 0).all() or not np.allclose(totals, 1.0, atol=SUM_ROUNDING):
+        raise ParameterError(f"{what} is made of probabilities that add up to 1")
+    return table

@@ -1,0 +1,503 @@
+"""`EMJunctionTree`: tables learned by EM, from the start that wins a race (section 9)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cache, partial
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from eigentree.counting.pair_counts import PairCounts
+from eigentree.counting.structure_and_schema import resolved_rows
+from eigentree.data.streams.encoded_stream import Encoded
+from eigentree.data.streams.stream_schema import any_rows_and_columns
+from eigentree.data.tables.rows import Rows
+from eigentree.em.estep.unique_rows import DistinctRows, columns_with_gaps
+from eigentree.em.holdout import Fold, check_split, folds_of, held_out
+from eigentree.em.init.trees import KINDS
+from eigentree.em.optimize.stopping import USUAL_TOLERANCES, Stopping
+from eigentree.em.out_of_core.large import Finish, fit_large
+from eigentree.em.parameters import ParameterLayout
+from eigentree.em.size_search import SizeProblem, average, search
+from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, chosen_pseudo_counts
+from eigentree.em.start_report import StartReport
+from eigentree.em.tree_fit import TreeFit
+from eigentree.em.tree_objective import TreeObjective
+from eigentree.errors import ParameterError, quoted
+from eigentree.estimators.memory_sample import check_finish_rows, far_rows, near_rows, searched_rows, some_of
+from eigentree.estimators.mixins.constructor_parameters import learns
+from eigentree.estimators.mixins.iterative_mixin import (
+    StepsFace,
+    checked_init,
+    encoded,
+    present_init,
+    warn_interrupted,
+    warn_not_converged,
+)
+from eigentree.graphs.learned_templates import open_template
+from eigentree.inference.networks.network import LatentNetwork
+from eigentree.progress import shown_progress, shown_search
+from eigentree.validation import finite_number, flag, generator, one_of, whole_number
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from eigentree.arrays import Codes, Floats
+    from eigentree.data.tables.columns import Columns
+    from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
+    from eigentree.em.init.trees import Kind
+    from eigentree.em.multistart import Multistart
+    from eigentree.em.optimize.objective import Objective
+    from eigentree.em.optimize.stopping import Rule
+    from eigentree.em.out_of_core.large import FarRows
+    from eigentree.em.size_search import SearchState
+    from eigentree.em.sizes import SizeSearch
+    from eigentree.graphs.graph import LatentGraph
+    from eigentree.graphs.learned_templates import HiddenChowLiu
+    from eigentree.graphs.templates import Template
+    from eigentree.validation import Seed
+
+__all__ = ["EMJunctionTree"]
+
+
+class EMJunctionTree(StepsFace):
+    """Tables learned by expectation maximisation.
+
+    Parameters
+    ----------
+    structure : LatentGraph, Template, "auto", or a graph of networkx, pgmpy or pyagrum
+        A graph, or a template such as ``zoo.HMM(order=2)`` that builds one from the columns of the data. "auto": a
+        tree of hidden variables learned from the rows (`zoo.HiddenChowLiu`), as large as validation rows ask for,
+        and the average of several fits of it; classes, or the Chow-Liu tree of the columns themselves, where these
+        rows are likelier so.
+    n_init : int
+        How many starts to climb from, where `init` names their kind; the best end is kept. In a race, how many may
+        be climbed to the end. With "auto", how many fits are averaged at most; up to 2,000 rows it is one of each
+        five parts of the rows, whatever this says.
+    tol : float, optional
+        Of `stopping`: unless given, 1e-4 for "paper", and for "gain" 4e-6 nats per row, or 1/200 of the error
+        that chance makes (p / 2n for p entries of tables and n rows) where that is more and 32,000 rows differ; a
+        race on these ends with Newton's steps, and at 1/50 of it.
+    max_iter : int
+        Most steps of a climb.
+    init : {"race", "spectral", "mixture", "copy", "random"} or LatentNetwork
+        Where to start. "spectral": the tables that a spectral fit tells. "mixture": classes around rows that are
+        far from each other. "copy": hidden variables that are noisy copies of the classes of a fitted mixture.
+        "random": tables at random, each climbed to the end. "race": all of these, raced on growing parts of the
+        rows. Of a network there is one climb only.
+    stopping : {"gain", "paper"}
+        When a climb ends. "gain": once the log-likelihood per row is expected to rise by no more than `tol` however
+        long it went on; only a saddle can look like a summit. "paper": once the log-likelihood f satisfies
+        ``|f(t) - f(t-1)| <= tol · (|f(t)| + |f(t-1)|) / 2`` (section 9).
+    pseudo_counts : float or "auto"
+        Added to every expected count (a Dirichlet prior): the objective is then the log-likelihood plus the sum of
+        all log parameters, each times its pseudo-count. The first 0.25 are the same for all entries of a table;
+        what goes beyond is spread, as many on the average, as the states of each column are among all rows (those
+        of hidden variables evenly). With 0, cells that were never seen together can have probability zero. "auto"
+        is 0.1, which prevents that and hardly changes anything else; but from 10 rows on, and while there are less
+        than 50 for each entry of the tables, it is chosen among 0.1 to 4 by a fifth of the rows that is held out
+        (each fifth in turn, up to 500 rows): the largest that is as good as the best but for chance.
+    accelerate : bool
+        Extrapolate from earlier steps (L-BFGS, begun with EM's own step); one that would lower the objective is
+        shortened or taken back.
+    validation_fraction : float
+        The share of the rows that is not learned from: the tables under which it was likeliest are kept, and the
+        climb ends when it has not become likelier for some steps. With "auto", 0 stands for a tenth; up to 2,000
+        rows, for each of five parts in turn.
+    finish_rows : int, "auto" or None
+        On a sample of how many rows the last climb runs. None: on all rows. "auto": on all rows that are in
+        memory, or of which no more differ than fit into it; of others on 1,000,000, or 1,000 for each entry of the
+        tables where that is more.
+    random_state : int, Generator or None
+    n_jobs : int
+        Threads that share the rows.
+    verbose : int
+        Show progress if positive, where rich is installed and stderr is a terminal.
+    categories : mapping of str to sequence of labels, or one sequence, optional
+        All labels of some columns by name, or those of every column; by default those that occur or are declared.
+    handle_unknown : {"error", "missing"}
+        What a label is that its column does not have: a mistake, or a missing cell.
+    numeric : {"error", "quantiles"}
+        What a column of measurements is: a mistake, or cut into bins with about equally many rows.
+
+    Attributes
+    ----------
+    network_ : LatentNetwork
+        The learned tables. Hidden variables that no observed one depends on keep the tables of the start. States
+        of hidden variables are in canonical order (`LatentNetwork.ordered`), or in that of `init` if it is given.
+    tables_ : dict of LabeledTable
+        The same with names; `n_parameters_` is how many of their entries are free.
+    graph_ : LatentGraph
+    start_ : StartReport
+        Which start won, by how much, and what was raced.
+    pseudo_counts_ : float
+        The pseudo-counts that were used.
+    history_ : array
+        The objective of the best climb on all rows, start included; it never decreases. Its last is that of
+        `network_`, unless validation rows chose an earlier step.
+    validation_history_ : array
+        The mean log probability of the validation rows at each step of it; empty if there are none.
+    objectives_ : array
+        Where each climb on all rows ended.
+    n_iter_ : int
+        Steps of the best climb.
+    converged_ : bool
+        Whether the best climb ended by `stopping`, or by the validation rows.
+    finish_rows_ : int
+        How many rows it ran on.
+    search_ : SizeSearch
+        With "auto": which sizes were tried, and how likely validation rows were with each; ``search_.plot()`` draws
+        it. `history_` is then the log-likelihood of the rows in each pass and step of the best fit, which may
+        fall, and `objectives_` that of each fit that was tried. `max_iter`, `tol`, `stopping` and `accelerate` are
+        not used. `pseudo_counts="auto"` is 0.1 during the search, and what validation rows ask for of 0.1, 0.03,
+        0.01, 0.003 and 0.001 then. Validation rows that were taken from `X` are learned from by one last step.
+    n_features_in_ : int
+
+    Notes
+    -----
+    Figure 3's protocol is ``init="random", n_init=5, stopping="paper", tol=1e-4, accelerate=False,
+    pseudo_counts=0``.
+
+    Examples
+    --------
+    >>> from eigentree import zoo
+    >>> truth = LatentNetwork.random(zoo.mixture(columns=4, hidden_states=2, observed_states=3), seed=0)
+    >>> model = EMJunctionTree(zoo.Mixture(hidden_states=2), random_state=0).fit(truth.sample(500, seed=1))
+    >>> model.network_.tables["x0"].shape
+    (2, 3)
+    >>> model.converged_
+    True
+    >>> bool(np.all(np.diff(model.history_) >= 0))
+    True
+    """
+
+    _pseudo_count_rules = ("auto",)
+
+    start_: StartReport
+    pseudo_counts_: float
+    validation_history_: Floats
+    objectives_: Floats
+    finish_rows_: int
+    search_: SizeSearch
+
+    def __init__(
+        self,
+        structure: LatentGraph | Template | Any = "auto",
+        n_init: int = 5,
+        tol: float | None = None,
+        max_iter: int = 1000,
+        *,
+        init: LatentNetwork | Literal["multistart"] | Kind = "multistart",
+        stopping: Rule = "gain",
+        pseudo_counts: float | Literal["auto"] = "auto",
+        accelerate: bool = True,
+        validation_fraction: float = 0.0,
+        finish_rows: int | Literal["auto"] | None = "auto",
+        random_state: Seed = None,
+        n_jobs: int = 1,
+        verbose: int = 0,
+        categories: Categories | None = None,
+        handle_unknown: UnknownRule = "error",
+        numeric: NumericRule = "error",
+    ) -> None:
+        self.structure = structure
+        self.n_init = n_init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.init = init
+        self.stopping = stopping
+        self.pseudo_counts = pseudo_counts
+        self.accelerate = accelerate
+        self.validation_fraction = validation_fraction
+        self.finish_rows = finish_rows
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.categories = categories
+        self.handle_unknown = handle_unknown
+        self.numeric = numeric
+
+    @learns
+    def fit(
+        self,
+        X: ArrayLike | Any,
+        y: object = None,
+        sample_weight: ArrayLike | str | None = None,
+        validation: ArrayLike | Any | None = None,
+    ) -> Self:
+        """Return the estimator after learning from rows of codes.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns), a data frame, rows of letters, or a stream
+            Labels or codes; None, NaN, null or -1 for a missing cell. Streams are files, lazy frames, iterators of
+            batches, Dask DataFrames and `Partitions`; their rows need not fit into memory.
+        y : ignored
+        sample_weight : array-like of shape (rows,), or str, optional
+            How often each row counts; need not be whole. Of a stream the name of a column.
+        validation : array-like of shape (rows, columns), a data frame, or rows of letters, optional
+            Other rows, to stop by as `validation_fraction` says; in place of a share of `X`.
+
+        Warns
+        -----
+        RuntimeWarning
+            When the fit was interrupted (Ctrl-C) and the best so far is kept.
+        UserWarning
+            When a stream has so many rows that the fit ends on a sample, and `finish_rows` did not say so.
+        """
+        self._check_arguments(validation)
+        if (template := open_template(self.structure)) is not None:
+            return self._fit_sizes(template, X, sample_weight, validation)
+        reading = (self.categories, self.numeric, self.handle_unknown, sample_weight)
+        graph, columns, found = resolved_rows(self.structure, X, *reading)
+        if isinstance(found, Encoded):
+            return self._fit_far(graph, columns, far_rows(found), validation)
+        rows, random = Rows.of(found, columns), generator(self.random_state)
+        if isinstance(self.finish_rows, Integral):
+            rows, sample_weight = some_of(rows, sample_weight, int(self.finish_rows), random)
+        return self._fit_rows(graph, columns, rows, rows.count, sample_weight, validation, random)
+
+    def _fit_far(
+        self, graph: LatentGraph, columns: Columns, rows: FarRows, validation: ArrayLike | Any | None
+    ) -> Self:
+        """Return the estimator after learning from rows that are not in memory: from all of them, or a sample."""
+        random = generator(self.random_state)
+        near = near_rows(graph, columns, rows, self.finish_rows, self.validation_fraction, random)
+        finish: Finish | None = None
+        if not near.is_last:
+            weight = rows.weight * near.finish_rows / rows.count
+            finish = Finish(rows, near.numbers, self._stopping(near.finish_rows, weight, near.parameters))
+        # Rows that differ stand for all rows, and a sample for itself.
+        count = near.finish_rows if near.is_last else near.rows.count
+        return self._fit_rows(graph, columns, near.rows, count, near.weights, validation, random, finish)
+
+    def _fit_rows(
+        self,
+        graph: LatentGraph,
+        columns: Columns,
+        rows: Rows,
+        count: int,
+        sample_weight: ArrayLike | None,
+        validation: ArrayLike | Any | None,
+        random: np.random.Generator,
+        finish: Finish | None = None,
+    ) -> Self:
+        """Return the estimator after a fit to rows, or after a race on them that is finished elsewhere."""
+        fit = self._tree_fit(graph, columns, rows, sample_weight, validation, random)
+        if finish is not None:
+            usual = Stopping.usual(self.stopping, fit.rows, ParameterLayout.of(graph).learned_count)
+            fit = replace(fit, gaps=fit.gaps | finish.rows.gaps(), stopping=usual)
+        init = checked_init(self.init, graph) if isinstance(self.init, LatentNetwork) else present_init(self.init)
+        most = self.max_iter * (self.n_init if init == "random" else 1)
+        # Draws of their own, made in any case, so that the same number given leads to the same fit.
+        (draws,) = random.spawn(1)
+        if self.pseudo_counts == "auto":
+            total = finish.rows.count if finish else None
+            fit = replace(fit, pseudo_counts=chosen_pseudo_counts(fit, init, draws, self.verbose, total))
+        last: tuple[Objective, Multistart] | None = None
+        try:
+            with shown_progress(self.verbose, "EM", most) as report:
+                for last in fit_large(fit, finish, init, self.n_init, random):
+                    report(last[1].iterations, last[1].objective)
+        except KeyboardInterrupt:
+            if last is None:
+                raise
+            last = (last[0], last[1].rescued(last[0]))
+            warn_interrupted(f"{last[1].iterations} iterations on all rows")
+        else:
+            assert last is not None
+            warn_not_converged(last[1].best[1].converged, self.max_iter)
+        objective, state = last
+        finished = finish.count if finish is not None and objective is not fit.whole else count
+        return self._published(fit, objective.weight, state, columns, finished)
+
+    def _fit_sizes(
+        self,
+        template: HiddenChowLiu,
+        X: ArrayLike | Any,
+        sample_weight: ArrayLike | None,
+        validation: ArrayLike | Any | None,
+    ) -> Self:
+        """Return the estimator after a search over the sizes of a learned tree."""
+        if present_init(self.init) != "multistart":
+            raise ParameterError(
+                f"structure={quoted(self.structure)} searches for a size and starts of its own; leave init out"
+            )
+        random = generator(self.random_state)
+        found, columns = any_rows_and_columns(X, self.categories, self.numeric, self.handle_unknown, sample_weight)
+        pairs: PairCounts | None = None
+        if isinstance(found, Encoded):
+            far = far_rows(found)
+            found, sample_weight, count = searched_rows(columns, far, self.finish_rows, random)
+            pairs = far.pairs(columns) if count < far.count else None
+        else:
+            count = found.count
+        ground = self._ground(template, found, columns, sample_weight, validation, random, pairs)
+        standing: SearchState | None = None
+        converged = True
+        try:
+            with shown_search(self.verbose) as report:
+                for standing in search(ground, random):
+                    report(standing)
+        except KeyboardInterrupt:
+            if standing is None or not standing.members:
+                raise
+            converged = False
+            warn_interrupted(f"the search over sizes, at {standing.size}")
+        assert standing is not None
+        network, sizes = average(ground, standing)
+        network, (trial, fits) = self._in_order(network).with_columns(columns), standing.best
+        return self._become(
+            {
+                "model_": network.model,
+                "columns_": columns,
+                "network_": network,
+                "pseudo_counts_": ground.pseudo_counts,
+                "search_": sizes,
+                "start_": StartReport(trial.start, trial.log_likelihood, math.nan),
+                "history_": np.array(fits[0].history),
+                "validation_history_": np.array(fits[0].validation),
+                "objectives_": np.array([fit.log_likelihood for member in standing.members for fit in member.fits]),
+                "n_iter_": len(fits[0].history),
+                "converged_": converged,
+                "finish_rows_": count,
+            }
+        )
+
+    def _ground(
+        self,
+        template: HiddenChowLiu,
+        rows: Rows,
+        columns: Columns,
+        sample_weight: ArrayLike | None,
+        validation: ArrayLike | Any | None,
+        random: np.random.Generator,
+        every: PairCounts | None = None,
+    ) -> SizeProblem:
+        """Return what sizes are tried on: the tree that rows tell, and who learns from which of them."""
+        known = DistinctRows.of(*encoded(rows, columns, sample_weight)).by_name(columns.names)
+        hidden_states, trees = (
+            None if isinstance(size, str) else size for size in (template.hidden_states, template.trees)
+        )
+        if validation is not None:
+            folds: tuple[Fold, ...] = (Fold(known, DistinctRows.of(*encoded(validation, columns, None))),)
+        else:
+            chosen = self.validation_fraction or trees is not None
+            folds = folds_of(known, self.validation_fraction, random, one=bool(chosen))
+        # What chooses is not learned from, unless all choose in turn.
+        seen = known if len(folds) > 1 else folds[0].rows
+        pairs = _pairs(columns, seen)
+        if every is not None:
+            pairs = every if validation is not None else every - _pairs(columns, folds[0].validation)
+        tree = cache(partial(template.candidate, pairs))
+        parts = [part for fold in folds for part in fold]
+        return SizeProblem(
+            tree=tree,
+            folds=folds,
+            gaps=frozenset().union(*(columns_with_gaps(part.codes, tree(1)) for part in parts)),
+            pseudo_counts=self._few_pseudo_counts,
+            whole=known if validation is None and len(folds) == 1 else None,
+            threads=self.n_jobs,
+            hidden_states=hidden_states,
+            trees=trees,
+            most_states=template.most_states,
+            fits=self.n_init,
+        )
+
+    def _published(
+        self, fit: TreeFit, weight: float, state: Multistart, columns: Columns, finish_rows: int
+    ) -> Self:
+        best = state.best[1]
+        network = self._in_order(fit.whole.layout.network(best.parameters)).with_columns(columns)
+        held = fit.validation.weight if fit.validation else 1.0
+        return self._become(
+            {
+                "model_": network.model,
+                "columns_": columns,
+                "network_": network,
+                "pseudo_counts_": fit.pseudo_counts,
+                "start_": StartReport.of(state, weight),
+                "history_": np.array(best.history),
+                "validation_history_": np.array(best.validation) / held,
+                "objectives_": np.array([run.objective for _, run in state.runs]),
+                "n_iter_": best.iterations,
+                "converged_": best.converged,
+                "finish_rows_": finish_rows,
+            }
+        )
+
+    def _check_arguments(self, validation: object) -> None:
+        whole_number("n_init", self.n_init)
+        whole_number("max_iter", self.max_iter)
+        flag("accelerate", self.accelerate)
+        one_of("stopping", self.stopping, tuple(USUAL_TOLERANCES))
+        if not isinstance(self.init, LatentNetwork):
+            one_of("init", present_init(self.init), ("multistart", *KINDS))
+        if not finite_number("validation_fraction", self.validation_fraction, 0.0) < 1:
+            raise ParameterError(f"validation_fraction is less than 1, not {quoted(self.validation_fraction)}")
+        if validation is not None and self.validation_fraction:
+            raise ParameterError("validation rows are given, so validation_fraction must be 0")
+        if self.tol is not None:
+            finite_number("tol", self.tol, 0.0)
+        check_finish_rows(self.finish_rows)
+        self._check_shared()
+
+    def _tree_fit(
+        self,
+        graph: LatentGraph,
+        columns: Columns,
+        X: ArrayLike | Any,
+        sample_weight: ArrayLike | None,
+        validation: ArrayLike | Any | None,
+        random: np.random.Generator,
+    ) -> TreeFit:
+        """Return the rows to climb on, with those to validate by, and how to climb."""
+        codes, states, weights = encoded(X, columns, sample_weight)
+        weights, held = self._held_out(codes, columns, weights, validation, random)
+        rows = DistinctRows.of(codes, states, weights)
+        gaps = columns_with_gaps(rows.codes, graph)
+        pseudo_counts = self._few_pseudo_counts
+        checked: TreeObjective | None = None
+        if held is not None:
+            gaps |= columns_with_gaps(held.codes, graph)
+            checked = TreeObjective.of(graph, held, gaps, 0.0, self.n_jobs)
+        parameters = ParameterLayout.of(graph).learned_count
+        stopping = self._stopping(len(rows.weights), float(rows.weights.sum()), parameters)
+        return TreeFit(
+            graph, rows, gaps, pseudo_counts, stopping, self.max_iter, self.accelerate, self.n_jobs, checked
+        )
+
+    def _stopping(self, rows: int, weight: float, parameters: int) -> Stopping:
+        """Return when a climb on so many rows that differ has arrived."""
+        if self.tol is not None:
+            return Stopping(self.stopping, float(self.tol))
+        return Stopping.usual_for(self.stopping, rows, weight, parameters)
+
+    @property
+    def _few_pseudo_counts(self) -> float:
+        return FEW_PSEUDO_COUNTS if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts)
+
+    def _held_out(
+        self,
+        codes: Codes,
+        columns: Columns,
+        weights: Floats,
+        validation: ArrayLike | Any | None,
+        random: np.random.Generator,
+    ) -> tuple[Floats, DistinctRows | None]:
+        """Return the weights of the rows to learn from, and the rows to validate by: those given, or a share."""
+        if validation is not None:
+            return weights, DistinctRows.of(*encoded(validation, columns, None))
+        share = self.validation_fraction
+        if not share:
+            return weights, None
+        held = held_out(weights, share, random)
+        check_split(float((weights - held).sum()), float(held.sum()), share, len(codes))
+        return weights - held, DistinctRows.of(codes, columns.states, held)
+
+
+def _pairs(columns: Columns, rows: DistinctRows) -> PairCounts:
+    return PairCounts.empty(columns).count(Rows.of_codes(rows.codes, columns), rows.weights)

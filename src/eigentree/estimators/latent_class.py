@@ -1,0 +1,142 @@
+"""`LatentClassModel`: latent class analysis, a mixture of products of categorical columns fitted by EM."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from eigentree.data.tables.weights import positive_weights
+from eigentree.estimators.em_junction_tree import EMJunctionTree
+from eigentree.graphs.templates import Mixture
+from eigentree.validation import whole_number
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from eigentree.arrays import Floats
+    from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
+    from eigentree.em.entrants import Kind
+    from eigentree.inference.networks.network import LatentNetwork
+    from eigentree.validation import Seed
+
+__all__ = ["LatentClassModel"]
+
+
+class LatentClassModel(EMJunctionTree):
+    """A latent class model: classes within which the columns are independent, fitted by maximum likelihood (EM).
+
+    Parameters
+    ----------
+    n_classes : int
+    n_init : int
+        How many starts are optimised to the end at most; the one of the highest log-likelihood is kept.
+    tol : float
+        An EM run ends once the log-likelihood per row is expected to rise by no more than this.
+    max_iter : int
+        Most iterations of an EM run.
+    init : {"race", "spectral", "mixture", "copy", "random"} or LatentNetwork
+        Where to start, as for `EMJunctionTree`.
+    pseudo_counts : float or "auto"
+        Added to every expected count. The default changes the log-likelihood by about a millionth per entry of the
+        tables, far below the digits that are reported, so the estimate is that of maximum likelihood; but an answer
+        that nobody in a class gave is rare there and not impossible, so that new rows have a finite score. 0 is
+        maximum likelihood itself, 0.1 to 1 shrinks where rows are few.
+    random_state : int, Generator or None
+    n_jobs : int
+        Threads that share the rows.
+    verbose : int
+        Show progress if positive, where rich is installed and stderr is a terminal.
+    categories : mapping of str to sequence of labels, or one sequence, optional
+        All labels of some columns by name, or those of every column; by default those that occur or are declared.
+    handle_unknown : {"error", "missing"}
+        What a label is that its column does not have: an error, or a missing cell.
+    numeric : {"error", "quantiles"}
+        What a continuous column is: an error, or cut into bins with about equally many rows.
+
+    Attributes
+    ----------
+    class_weights_ : array, shape (n_classes,)
+        The share of each class; classes are numbered by size, the largest first.
+    tables_ : dict of LabeledTable
+        The conditional probability tables by column: item-response probabilities, one row per class.
+    n_parameters_ : int
+    network_, start_, pseudo_counts_, history_, objectives_, n_iter_, converged_
+        As those of `EMJunctionTree`.
+
+    Examples
+    --------
+    >>> import eigentree as et
+    >>> votes = et.datasets.load_votes().data
+    >>> model = et.LatentClassModel(n_classes=2, random_state=0).fit(votes)
+    >>> model.class_weights_.round(2)
+    array([0.52, 0.48])
+    >>> model.predict(votes)[-4:].tolist()
+    [0, 1, 1, 1]
+    >>> round(model.entropy(votes), 2)
+    0.97
+    """
+
+    stopping = "gain"
+    accelerate = True
+    validation_fraction = 0.0
+    finish_rows = "auto"
+
+    def __init__(
+        self,
+        n_classes: int = 2,
+        n_init: int = 5,
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+        *,
+        init: LatentNetwork | Literal["race"] | Kind = "race",
+        pseudo_counts: float | Literal["auto"] = 1e-6,
+        random_state: Seed = None,
+        n_jobs: int = 1,
+        verbose: int = 0,
+        categories: Categories | None = None,
+        handle_unknown: UnknownRule = "error",
+        numeric: NumericRule = "error",
+    ) -> None:
+        self.n_classes = n_classes
+        self.n_init = n_init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.init = init
+        self.pseudo_counts = pseudo_counts
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.categories = categories
+        self.handle_unknown = handle_unknown
+        self.numeric = numeric
+
+    @property
+    def structure(self) -> Mixture:
+        """The template of the model's graph."""
+        return Mixture(whole_number("n_classes", self.n_classes))
+
+    @property
+    def class_weights_(self) -> Floats:
+        """The share of each class."""
+        (hidden,) = self._tables.graph.hidden
+        return np.asarray(self._tables.tables[hidden])
+
+    def entropy(self, X: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> float:
+        """Return how well rows are told apart by class: entropy R², 1 for certain classes and 0 for mere guesses.
+
+        It is 1 - sum of the posteriors' entropies / (rows · log(n_classes)), which Mplus reports as entropy, Latent
+        GOLD as entropy R² and StepMix as `relative_entropy`; NaN for one class.
+        """
+        posterior = np.asarray(self.predict_proba(X))
+        if posterior.shape[1] == 1:
+            return float("nan")
+        weights = positive_weights(sample_weight, len(posterior))
+        log_posterior = np.log(posterior, out=np.zeros_like(posterior), where=posterior > 0)
+        each = -(posterior * log_posterior).sum(axis=1) / np.log(posterior.shape[1])
+        return 1.0 - float(np.average(each, weights=weights))
+
+    def as_tree(self) -> EMJunctionTree:
+        """Return the unfitted `EMJunctionTree` that learns the same."""
+        settings = {name: value for name, value in self.get_params(deep=False).items() if name != "n_classes"}
+        return EMJunctionTree(self.structure, **settings)

@@ -1,0 +1,1 @@
+"""What estimators share, in scikit-learn's manners."""

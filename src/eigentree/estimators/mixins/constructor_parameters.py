@@ -1,0 +1,255 @@
+"""Parameters in scikit-learn's manners, without importing scikit-learn: that alone takes a second.
+
+An estimator here is cloned, searched over and put into pipelines as any other; scikit-learn asks it through
+methods, not through its base class. What scikit-learn itself must give (tags, the error of an unfitted estimator)
+is imported when it is asked for, and then scikit-learn is there already or the answer is an error.
+"""
+
+from __future__ import annotations
+
+import functools
+from contextlib import nullcontext
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
+
+import numpy as np
+
+from eigentree.core.compiling import announced
+from eigentree.errors import ParameterError, did_you_mean, quoted
+from eigentree.graphs.templates import Template
+from eigentree.messages import renamed, renamed_arguments, signs_of_life
+from eigentree.validation import flag, our_arithmetic
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping
+
+__all__ = ["Parameters", "cloned", "current_names", "learns"]
+
+RENAMED = {"restarts": "n_init", "unknown": "handle_unknown"}
+"""Arguments of estimators that were called otherwise up to 0.2.0, wherever a constructor has the new name."""
+
+FOREIGN = ("n_components", "n_clusters", "n_states", "nclass")
+"""What other libraries call the number of hidden states or classes."""
+
+Arguments = ParamSpec("Arguments")
+P = TypeVar("P", bound="Parameters")
+T = TypeVar("T")
+
+
+class Parameters:
+    """An object whose constructor's arguments are its parameters, and whose attributes with a ``_`` are fitted."""
+
+    _estimator_type: ClassVar[str | None] = "density_estimator"
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "__init__" not in vars(cls):
+            return
+        known = cls._signature()
+        old_names = {old: new for old, new in RENAMED.items() if new in known}
+        for old, new in old_names.items():
+            setattr(cls, old, _renamed_attribute(old, new))
+        word = next((name for name in ("n_classes", "hidden_states") if name in known), None)
+        cls.__init__ = _refusing(word, renamed_arguments(**old_names)(cls.__init__))  # type: ignore[method-assign]
+
+    @classmethod
+    def _signature(cls) -> dict[str, Parameter]:
+        return {name: each for name, each in signature(cls.__init__).parameters.items() if name != "self"}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; if `deep`, also those of each that has some, as ``outer__inner``."""
+        flag("deep", deep)
+        found: dict[str, Any] = {}
+        for name in sorted(self._signature()):
+            value = getattr(self, name)
+            found[name] = value
+            if deep:
+                found.update((f"{name}__{inner}", kept) for inner, kept in _own_parameters(value).items())
+        return found
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Return the estimator with some parameters set; ``outer__inner`` sets one of a parameter's own.
+
+        A template never changes: its place is taken by another one, so nobody who holds the first notices.
+
+        Raises
+        ------
+        ParameterError
+            When there is no such parameter; nothing is set then.
+        """
+        known = self._signature()
+        parameters = current_names(type(self), parameters, warn=True)
+        nested: dict[str, dict[str, Any]] = {}
+        for key in parameters:
+            name, _, inner = key.partition("__")
+            if name not in known:
+                hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
+                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}{hint}")
+            if inner:
+                nested.setdefault(name, {})[inner] = parameters[key]
+        plain = {key: value for key, value in parameters.items() if "__" not in key}
+        owners = {name: plain.get(name, getattr(self, name)) for name in nested}
+        for name, settings in nested.items():
+            known_inside = _own_parameters(owners[name])
+            for inner in settings:
+                # What stands deeper is for the owner to know, once it has been given what is new.
+                if inner.partition("__")[0] not in known_inside:
+                    hint = did_you_mean(inner, known_inside)
+                    raise ParameterError(f"{name}={quoted(owners[name])} has no parameter {inner!r}{hint}")
+        # Parameters of parameters first: what they refuse is found out before anything is set here.
+        for name, settings in nested.items():
+            if isinstance(owners[name], Template):
+                plain[name] = owners[name].changed(**settings)
+        for name, settings in nested.items():
+            if not isinstance(owners[name], Template):
+                owners[name].set_params(**settings)
+        for name, value in plain.items():
+            setattr(self, name, value)
+        return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the estimator into a file (safetensors), fitted or not, whole or not at all.
+
+        `eigentree.load` gives it back, with the same answers to the last bit. A `random_state` that is a Generator
+        is saved as None: where it stands is no part of the estimator. A graph of another library is saved as the
+        `LatentGraph` that was made of it.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            An old file there is replaced once the new one is complete.
+
+        Raises
+        ------
+        FileError
+            When the file cannot be written, or a parameter is of a kind that a file cannot hold; one that was
+            there is as it was.
+        """
+        from eigentree.estimators.model_files import save_estimator
+
+        save_estimator(self, path)
+
+    def __repr__(self) -> str:
+        changed = [
+            f"{name}={getattr(self, name)!r}"
+            for name, each in self._signature().items()
+            if not _same(getattr(self, name), each.default)
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type=self._estimator_type,
+            target_tags=TargetTags(required=False),
+            input_tags=InputTags(allow_nan=True, categorical=True, string=True),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return any(name.endswith("_") and not name.startswith("_") for name in vars(self))
+
+    def _require_fit(self) -> None:
+        """Raise scikit-learn's `NotFittedError` unless the estimator was fitted."""
+        if not self.__sklearn_is_fitted__():
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError(
+                f"this {type(self).__name__} instance is not fitted yet; call fit with some rows first"
+            )
+
+    def _become(self, fitted: Mapping[str, Any]) -> Self:
+        """Return the estimator with these fitted attributes and no others, put in place in one step."""
+        kept = {
+            name: value for name, value in vars(self).items() if not name.endswith("_") or name.startswith("__")
+        }
+        self.__dict__ = kept | dict(fitted)
+        return self
+
+
+def current_names(cls: type[Parameters], parameters: Mapping[str, Any], warn: bool = False) -> dict[str, Any]:
+    """Return parameters of a class by the names that they have now, where some are given by their old ones."""
+    known = cls._signature()
+    found: dict[str, Any] = {}
+    for name, value in parameters.items():
+        new = RENAMED.get(name, name)
+        if name not in known and new in known:
+            if warn:
+                renamed(f"the parameter {name}", new)
+            found[new] = value
+        else:
+            found[name] = value
+    return found
+
+
+def _renamed_attribute(old: str, new: str) -> property:
+    """Return the attribute that an old name of a parameter is, for those who still read or set it."""
+
+    def get(self: Parameters) -> Any:
+        renamed(f"the attribute {old}", new)
+        return getattr(self, new)
+
+    def put(self: Parameters, value: Any) -> None:
+        renamed(f"the attribute {old}", new)
+        setattr(self, new, value)
+
+    return property(get, put)
+
+
+def _refusing(word: str | None, constructor: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """Return a constructor that names the right word where it is given another library's."""
+
+    @functools.wraps(constructor)
+    def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        for name in FOREIGN:
+            if name in kwargs:
+                what = f"{word}=" if word else "hidden_states= of the structure, as in zoo.Mixture(hidden_states=3)"
+                raise ParameterError(f"there is no argument {name}; the number of hidden states is {what}")
+        constructor(*args, **kwargs)
+
+    return checked
+
+
+def cloned(estimator: P, **settings: Any) -> P:
+    """Return an unfitted estimator with the same parameters, but for some."""
+    return type(estimator)(**(estimator.get_params(deep=False) | settings))
+
+
+def _own_parameters(value: Any) -> Mapping[str, Any]:
+    if isinstance(value, type) or not hasattr(value, "get_params"):
+        return {}
+    found: Mapping[str, Any] = value.get_params()
+    return found
+
+
+def learns(method: Callable[Concatenate[P, Arguments], T]) -> Callable[Concatenate[P, Arguments], T]:
+    """Return a method that learns all or nothing: where it ends early, the estimator is what it was before.
+
+    Whatever ends it, be it an error, a warning that is one, or Ctrl-C, even after all was put in place.
+    """
+    announcing: Callable[Concatenate[P, Arguments], T] = announced(our_arithmetic(method))
+
+    @functools.wraps(method)
+    def whole(self: P, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> T:
+        # `_become` puts another dictionary in place, and leaves this one as it is.
+        before = self.__dict__
+        verbose = vars(self).get("verbose")
+        hint = "; verbose=1 shows how far it is" if isinstance(verbose, int) else ""
+        # What shows its progress needs no other sign.
+        shows = isinstance(verbose, int) and verbose > 0
+        alive = nullcontext() if shows else signs_of_life(f"{type(self).__name__}.{method.__name__}", hint)
+        try:
+            with alive:
+                return announcing(self, *args, **kwargs)
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    return whole
+
+
+def _same(value: Any, default: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return False
+    return value is default or (type(value) is type(default) and bool(value == default))

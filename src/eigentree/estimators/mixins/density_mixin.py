@@ -1,0 +1,103 @@
+"""The face that every estimator shows: one set of methods, with the same arguments on each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigentree.data.streams.partitions import is_dask_frame
+from eigentree.data.streams.sources import is_stream
+from eigentree.data.tables.state_rules import check_rules
+from eigentree.errors import ParameterError, quoted
+from eigentree.estimators.mixins.batch_output import Writing, scored_batches
+from eigentree.estimators.mixins.feature_names import Features
+from eigentree.graphs.graph import LatentGraph
+from eigentree.graphs.templates import Template
+from eigentree.inference.dask_queries import scored_lazily
+from eigentree.inference.queries import warn_helped
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from eigentree.arrays import Floats
+    from eigentree.data.tables.columns import Columns
+    from eigentree.data.tables.state_rules import UnknownRule
+    from eigentree.inference.model import Model
+
+__all__ = ["Face", "require_face"]
+
+
+class Face(Features, Writing):
+    """What users ask of a fitted estimator; `fit` leaves a model, and the model answers.
+
+    Attributes
+    ----------
+    model_ : Model
+    columns_ : Columns
+        The columns: their names, and what their states are called.
+    handle_unknown : {"error", "missing"}
+    """
+
+    model_: Model
+    columns_: Columns
+    handle_unknown: UnknownRule
+
+    @property
+    def _model(self) -> Model:
+        self._require_fit()
+        return self.model_
+
+    @property
+    def _columns(self) -> Columns:
+        self._require_fit()
+        # It may have been set since the fit.
+        check_rules(self.handle_unknown)
+        return self.columns_.reading(self.handle_unknown)
+
+    @property
+    def graph_(self) -> LatentGraph:
+        """The graph that was fitted."""
+        return self._model.graph
+
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
+        """Return the names of the columns that `impute` and `sample` give; `input_features` is ignored."""
+        return np.array(self._columns.names, object)
+
+    def score_samples(self, X: ArrayLike | Any) -> Floats:
+        """Return the log probability of each row, hidden variables and missing cells summed out.
+
+        A warning says for how many rows the model had to help itself.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns), a data frame, rows of letters, or a stream
+            Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell. The scores of a
+            stream are in memory, eight bytes per row; `score_samples_to` writes them into a file.
+        """
+        if is_dask_frame(X):
+            lazy: Floats = scored_lazily(self, X)
+            return lazy
+        if is_stream(X):
+            scored = [(part, count) for _, part, count in scored_batches(self._model, self._columns, X)]
+            log_prob, replaced = np.concatenate([part for part, _ in scored]), sum(count for _, count in scored)
+        else:
+            log_prob, replaced = self._model.log_prob(self._rows(X))
+        warn_helped(replaced, f"of {len(log_prob)} rows {self._model.replaced}")
+        return log_prob
+
+    def score(self, X: ArrayLike | Any, y: object = None) -> float:
+        """Return the mean log probability of the rows; `y` is ignored."""
+        mean: Any = self.score_samples(X).mean()
+        return float(mean.compute() if is_dask_frame(X) else mean)
+
+
+def require_face(estimator: object) -> None:
+    """Raise `ParameterError` unless this is an estimator that another one can fit to rows of its own."""
+    if not isinstance(estimator, Face):
+        structure = isinstance(estimator, str | LatentGraph | Template)
+        hint = f"; a structure is wrapped, as in EMJunctionTree({quoted(estimator)})" if structure else ""
+        raise ParameterError(
+            f"estimator is a SpectralJunctionTree, an EMJunctionTree or an OnlineEMJunctionTree, "
+            f"not {quoted(estimator)}{hint}"
+        )

@@ -1,0 +1,431 @@
+"""The face of models of sequences: one set of methods, whatever was learned from them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from eigentree.data.sequences.sequence_codes import Sequences
+from eigentree.data.sequences.sequence_restore import drawn_sequences, filled_sequences, per_step
+from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
+from eigentree.data.tables.state_rules import check_rules
+from eigentree.data.tables.weights import positive_weights
+from eigentree.errors import DataError, ParameterError, quoted
+from eigentree.estimators.mixins.feature_names import Features
+from eigentree.inference.queries import warn_helped
+from eigentree.messages import renamed_arguments
+from eigentree.validation import check_cells, flag, generator, one_of, our_arithmetic, whole_number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.data.sequences.sequence_forms import SequenceForm
+    from eigentree.data.tables.columns import Columns
+    from eigentree.data.tables.state_rules import UnknownRule
+    from eigentree.inference.networks.network import LatentNetwork
+    from eigentree.inference.sequences.hmm_chain import Chain
+    from eigentree.validation import Seed
+
+__all__ = ["DecodedSequences", "HiddenSequenceFace", "SequenceFace", "SequenceModel", "telling_columns"]
+
+IMPOSSIBLE = "sequences are impossible under this model"
+
+
+class SequenceModel(Protocol):
+    """What is asked of a model of sequences; it knows codes only."""
+
+    def log_prob(self, sequences: Sequences, threads: int = 1) -> Floats:
+        """Return the log probability of each sequence; -inf if it is impossible."""
+
+    def ahead(self, sequences: Sequences, steps: int) -> list[Floats]:
+        """Return P(cell so many steps after the end | sequence) of each channel; zeros if it is impossible."""
+
+    def filled(
+        self, sequences: Sequences, method: Literal["mode", "sample"], random: np.random.Generator
+    ) -> tuple[Codes, int]:
+        """Return the codes of all cells, missing ones filled, and how many sequences were impossible."""
+
+    def drawn(self, starts: Integers, random: np.random.Generator) -> Codes:
+        """Return the codes of new sequences, shape (steps, channels)."""
+
+
+class DecodedSequences(NamedTuple):
+    """The likeliest hidden states of all steps of each sequence together.
+
+    Attributes
+    ----------
+    states : list of array, array, or dict of these
+        In the form in which the sequences came; -1 in one that is impossible. Of several chains side by side, a
+        dict of these, "chain 0", "chain 1", ….
+    log_prob : array, shape (sequences,)
+        Log P(these states, the known cells of the sequence); -inf for one that is impossible.
+    """
+
+    states: Any
+    log_prob: Floats
+
+
+class SequenceFace(Features):
+    """What users ask of a fitted model of sequences.
+
+    Attributes
+    ----------
+    model_ : SequenceModel
+    columns_ : Columns
+        The channels: their names, and what their states are called.
+    form_ : SequenceForm
+        The form of the sequences that were learned from; those that are drawn come in the same.
+    """
+
+    model_: Any
+    columns_: Columns
+    form_: SequenceForm
+    sequence: str | None
+    time: str | None
+    handle_unknown: UnknownRule
+    n_jobs: int
+
+    @property
+    def _columns(self) -> Columns:
+        self._require_fit()
+        check_rules(self.handle_unknown)
+        return self.columns_.reading(self.handle_unknown)
+
+    @property
+    def _sequence_model(self) -> SequenceModel:
+        self._require_fit()
+        model: SequenceModel = self.model_
+        return model
+
+    def _sequences(self, X: ArrayLike | Any, lengths: ArrayLike | None) -> Sequences:
+        return Sequences.of(X, self._columns, lengths, *telling_columns(self, X))
+
+    def _ignore(self, y: object, lengths: object, sequences: Sequences) -> None:
+        """Raise `DataError` where what stands in the place of y are lengths, which are second for hmmlearn."""
+        if lengths is not None or not isinstance(y, list | tuple | np.ndarray) or len(y) == sequences.count:
+            return
+        counts = [int(each) for each in y if isinstance(each, int | np.integer)]
+        if len(counts) == len(y) and sum(counts) == sequences.steps:
+            raise DataError(
+                f"the second argument is y, which is ignored, but {quoted(y)} are lengths, which add up to "
+                f"{sequences.steps} steps; give them by name, as lengths="
+            )
+
+    def _channel(self, target: str | None) -> int:
+        """Return the place of a channel, which may be left out where there is one only."""
+        names = self._columns.names
+        if target is None and len(names) > 1:
+            raise DataError(f"there are several channels; give one of {', '.join(names)} as target=")
+        return 0 if target is None else self._columns.position(target)
+
+    @our_arithmetic
+    def score_samples(
+        self, X: ArrayLike | Any, lengths: ArrayLike | None = None, per_symbol: bool = False
+    ) -> Floats:
+        """Return the log probability of each sequence, missing cells summed out.
+
+        Parameters
+        ----------
+        X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
+            Sequences in any form that `fit` takes.
+        lengths : array-like of int, shape (sequences,), optional
+            How many steps of an array belong to each sequence.
+        per_symbol : bool
+            Divide by the number of steps; NaN for an empty sequence.
+        """
+        flag("per_symbol", per_symbol)
+        sequences = self._sequences(X, lengths)
+        log_prob = self._sequence_model.log_prob(sequences, self.n_jobs)
+        warn_helped(int(np.isneginf(log_prob).sum()), f"of {len(log_prob)} {IMPOSSIBLE}")
+        if not per_symbol:
+            return log_prob
+        counts = sequences.lengths
+        by_step: Floats = np.divide(log_prob, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+        return by_step
+
+    def score(self, X: ArrayLike | Any, y: object = None, lengths: ArrayLike | None = None) -> float:
+        """Return the mean log probability of the sequences; `y` is ignored."""
+        sequences = self._sequences(X, lengths)
+        self._ignore(y, lengths, sequences)
+        return float(self.score_samples(sequences).mean())
+
+    @our_arithmetic
+    def predict_next_proba(
+        self,
+        X: ArrayLike | Any,
+        lengths: ArrayLike | None = None,
+        target: str | None = None,
+        steps: int = 1,
+    ) -> LabeledTable:
+        """Return P(the cell that comes next | sequence) of each sequence, shape (sequences, states).
+
+        Parameters
+        ----------
+        X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
+            Sequences so far; one may be empty.
+        lengths : array-like of int, shape (sequences,), optional
+        target : str, optional
+            The channel; needed where there are several.
+        steps : int
+            How many steps ahead; what is shown between is summed out.
+        """
+        columns = self._columns
+        place = self._channel(target)
+        name = columns.names[place]
+        whole_number("steps", steps)
+        proba = self._sequence_model.ahead(self._sequences(X, lengths), steps)[place]
+        proba = _distributions(proba, "their next cell is taken as evenly likely")
+        axis = "sequence" if name != "sequence" else "of sequence"
+        return LabeledTable.answer(proba, (axis, name), (range(len(proba)), columns.labels(name)))
+
+    @renamed_arguments(False, seed="random_state")
+    @our_arithmetic
+    def impute(
+        self,
+        X: ArrayLike | Any,
+        lengths: ArrayLike | None = None,
+        method: Literal["mode", "sample"] = "mode",
+        random_state: Seed = None,
+    ) -> Any:
+        """Return the sequences with their missing cells filled, in the form in which they came.
+
+        What is missing at the end of a row of a wide frame is beyond the sequence, and stays missing.
+
+        Parameters
+        ----------
+        X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
+        lengths : array-like of int, shape (sequences,), optional
+        method : {"mode", "sample"}
+            "mode" puts the likeliest state of each missing cell given the known cells of its sequence; "sample"
+            draws all missing cells of a sequence together.
+        random_state : int, Generator or None
+            For "sample".
+        """
+        one_of("method", method, ("mode", "sample"), DataError)
+        random = generator(random_state)
+        sequences = self._sequences(X, lengths)
+        codes, lost = self._sequence_model.filled(sequences, method, random)
+        warn_helped(lost, f"{IMPOSSIBLE}; their missing cells are filled as if nothing were known")
+        return filled_sequences(X, lengths, sequences, codes, random if method == "sample" else None)
+
+    @renamed_arguments(False, seed="random_state")
+    @our_arithmetic
+    def sample(self, n: int = 1, length: int = 10, random_state: Seed = None) -> Any:
+        """Return sequences drawn from the model, in the form of those that were learned from.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+        length : int
+            How many steps each has.
+        random_state : int, Generator or None
+        """
+        count, steps = whole_number("n", n, 0, DataError), whole_number("length", length, 1, DataError)
+        columns = self._columns
+        check_cells("the sequences", count * steps * len(columns.names), "draw fewer or shorter ones", DataError)
+        random = generator(random_state)
+        codes = self._sequence_model.drawn(np.arange(count + 1) * steps, random)
+        return drawn_sequences(columns, self.form_, codes.astype(np.int64), count, steps, random)
+
+
+class HiddenSequenceFace(SequenceFace):
+    """What users ask of a model of sequences whose tables are known.
+
+    Attributes
+    ----------
+    model_ : Chain
+    n_parameters_ : int
+        How many free parameters were learned.
+    """
+
+    n_parameters_: int
+
+    @property
+    def _chain(self) -> Chain:
+        self._require_fit()
+        chain: Chain = self.model_
+        return chain
+
+    @property
+    def tables_(self) -> dict[str, Any]:
+        """The learned tables, axes and states named.
+
+        "start" is the distribution of the first state, of the first states together where the order is more than 1;
+        "transitions" that of a state given as many before it; "emissions" that of the channel given the state, or a
+        dict of one table per channel where there are several. Of several chains side by side, "start" and
+        "transitions" are dicts of one table per chain, "chain 0", "chain 1", …, and what is shown depends on all.
+        """
+        chain, columns = self._chain, self._columns
+        starts, moves = {}, {}
+        for name, links in zip(self._chain_names, chain.chains, strict=True):
+            starts[name], moves[name] = _start_table(links), _moves_table(links)
+        hidden = self._chain_names
+        shown = {
+            name: LabeledTable(
+                table.reshape(*chain.sizes, -1),
+                [*hidden, name if name not in hidden else "cell"],
+                [*map(range, chain.sizes), columns.labels(name)],
+            )
+            for name, table in zip(columns.names, chain.emissions, strict=True)
+        }
+        tables = {"start": starts, "transitions": moves, "emissions": shown}
+        return TablesByName((name, _one_or_all(found)) for name, found in tables.items())
+
+    @property
+    def startprob_(self) -> Floats:
+        """The distribution of the first state, shape (states,), as hmmlearn calls it."""
+        return self._of_one_chain("startprob_", self.tables_["start"])
+
+    @property
+    def transmat_(self) -> Floats:
+        """P(next state | state), shape (states, states), as hmmlearn calls it."""
+        return self._of_one_chain("transmat_", self.tables_["transitions"])
+
+    @property
+    def emissionprob_(self) -> Floats:
+        """P(symbol | state), shape (states, symbols), as hmmlearn calls it."""
+        return self._of_one_chain("emissionprob_", self.tables_["emissions"])
+
+    def _of_one_chain(self, name: str, table: Any) -> Floats:
+        """Return a table as an array, of a model of the only kind that hmmlearn has."""
+        if self._chain.order > 1 or len(self._chain.sizes) > 1 or len(self._columns.names) > 1:
+            raise AttributeError(f"{name} is for order 1, one chain and one channel; tables_ has all tables")
+        return np.asarray(table)
+
+    @property
+    def _chain_names(self) -> list[str]:
+        count = len(self._chain.sizes)
+        return [f"chain {place}" for place in range(count)] if count > 1 else ["state"]
+
+    @our_arithmetic
+    def filter(self, X: ArrayLike | Any, lengths: ArrayLike | None = None) -> Any:
+        """Return P(hidden state | the steps of its sequence so far) of each step.
+
+        A list of arrays of shape (steps, states) for words and lists; for sequences that came in one array or
+        frame, one array: a row for each of its rows, or for sequences in rows, axes (sequences, steps, states).
+        Of several chains side by side, a dict of these, "chain 0", "chain 1", ….
+        """
+        sequences = self._sequences(X, lengths)
+        return self._of_chains(sequences, self._chain.of_each(self._of_steps(self._chain.filtered(sequences)[0])))
+
+    @our_arithmetic
+    def predict_proba(self, X: ArrayLike | Any, lengths: ArrayLike | None = None, target: str = "state") -> Any:
+        """Return P(hidden state | all steps of its sequence) of each step, in the form of `filter`.
+
+        Parameters
+        ----------
+        X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
+        lengths : array-like of int, shape (sequences,), optional
+        target : {"state"}
+            What is asked for.
+        """
+        one_of("target", target, ("state",), DataError)
+        sequences = self._sequences(X, lengths)
+        return self._of_chains(sequences, self._chain.of_each(self._of_steps(self._chain.smoothed(sequences))))
+
+    @our_arithmetic
+    def decode(self, X: ArrayLike | Any, lengths: ArrayLike | None = None) -> DecodedSequences:
+        """Return the likeliest hidden states of all steps of each sequence together (Viterbi), and how likely."""
+        sequences = self._sequences(X, lengths)
+        states, log_prob = self._chain.decoded(sequences)
+        warn_helped(int(np.isneginf(log_prob).sum()), f"{IMPOSSIBLE}; their hidden states are -1")
+        return DecodedSequences(self._of_chains(sequences, self._chain.states_of_each(states)), log_prob)
+
+    def predict(self, X: ArrayLike | Any, lengths: ArrayLike | None = None) -> Any:
+        """Return the most probable hidden states of each sequence, jointly over its steps: those of `decode`."""
+        return self.decode(X, lengths).states
+
+    def bic(
+        self, X: ArrayLike | Any, lengths: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Return the Bayesian information criterion: the lower, the better.
+
+        It is -2 · log-likelihood + `n_parameters_` · log(number of steps), as other programs for hidden Markov
+        models have it; weighted steps are as many as their weights add up to.
+        """
+        deviance, steps = self._deviance(X, lengths, sample_weight)
+        return deviance + self.n_parameters_ * math.log(steps)
+
+    def aic(
+        self, X: ArrayLike | Any, lengths: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Return Akaike's information criterion, -2 · log-likelihood + 2 · `n_parameters_`."""
+        return self._deviance(X, lengths, sample_weight)[0] + 2 * self.n_parameters_
+
+    def to_network(self, length: int) -> LatentNetwork:
+        """Return the `LatentNetwork` of sequences of one length, with the same tables at every step.
+
+        Hidden states are h0, h1, …; a channel c of step t is called ``c_t``, or xt where it has no name. Hidden
+        states of several chains side by side are h0_t, h1_t, …, as those of `zoo.factorial_hmm`.
+        """
+        return self._chain.network(whole_number("length", length))
+
+    def _deviance(
+        self, X: ArrayLike | Any, lengths: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> tuple[float, float]:
+        """Return -2 · log-likelihood, and how many steps there are."""
+        sequences = self._sequences(X, lengths)
+        log_prob = self.score_samples(sequences)
+        weights = positive_weights(sample_weight, len(log_prob))
+        used = weights > 0
+        if not weights @ sequences.lengths > 0:
+            raise DataError("no sequence that counts has a step; there is nothing to judge the model by")
+        return -2 * float(weights[used] @ log_prob[used]), float(weights @ sequences.lengths)
+
+    def _of_chains(self, sequences: Sequences, each: Sequence[NDArray[Any]]) -> Any:
+        """Return what was found for each step and chain, in the form of the sequences."""
+        found = {name: per_step(sequences, values) for name, values in zip(self._chain_names, each, strict=True)}
+        return _one_or_all(found)
+
+    def _of_steps(self, proba: Floats) -> Floats:
+        return _distributions(proba, "the hidden states of their steps are taken as evenly likely", "steps of ")
+
+
+def _one_or_all(found: dict[str, Any]) -> Any:
+    """Return the only one, or all by name."""
+    return TablesByName(found) if len(found) > 1 else next(iter(found.values()))
+
+
+def _start_table(links: tuple[Floats, ...]) -> LabeledTable:
+    """Return the joint distribution of as many first states as the order."""
+    joint, order = links[0], len(links) - 1
+    for link in links[1:-1]:
+        joint = joint[..., None] * link
+    names = ["state"] if order == 1 else [f"state {step}" for step in range(order)]
+    return LabeledTable(joint, names, [range(len(links[0]))] * order)
+
+
+def _moves_table(links: tuple[Floats, ...]) -> LabeledTable:
+    """Return the distribution of a state given those before it."""
+    names = [*(f"state {step} before" for step in range(len(links) - 1, 1, -1)), "state before", "state"]
+    return LabeledTable(links[-1], names, [range(len(links[0]))] * len(links))
+
+
+def _distributions(proba: Floats, then: str, what: str = "") -> Floats:
+    """Return distributions, even ones where nothing is possible; a warning says how often."""
+    totals = proba.sum(axis=1, keepdims=True)
+    warn_helped(int((totals == 0).sum()), f"{what}{IMPOSSIBLE}; {then}")
+    even = np.full_like(proba, 1.0 / proba.shape[1])
+    known: Floats = np.divide(proba, totals, out=even, where=totals > 0)
+    return known
+
+
+def telling_columns(model: SequenceFace, X: Any) -> tuple[str | None, str | None]:
+    """Return the columns of sequences that tell the sequence and the time of each row, if they do."""
+    # New sequences may come in another form than those that were learned from.
+    return (model.sequence, model.time) if _is_long(X, model.sequence) else (None, None)
+
+
+def _is_long(X: Any, sequence: str | None) -> bool:
+    """Return whether a frame tells the sequence of each row, as the estimator expects it to."""
+    if sequence is None:
+        return False
+    if not isinstance(sequence, str):
+        raise ParameterError(f"sequence is the name of a column, not {quoted(sequence)}")
+    return hasattr(X, "columns") and not isinstance(X, Sequences)

@@ -1,0 +1,314 @@
+"""`SpectralHMM`: the operators of one step, learned from windows of sequences and used at every step."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+
+from eigentree.counting.window_counts import SequenceStatistics, check_plan
+from eigentree.data.sequences.sequence_codes import Sequences
+from eigentree.data.sequences.sequence_forms import SequenceForm
+from eigentree.data.sequences.sequence_restore import per_step
+from eigentree.data.tables.state_rules import check_rules
+from eigentree.data.tables.weights import check_total, checked_weights, warn_of_few
+from eigentree.errors import DataError, GraphError, ParameterError, quoted
+from eigentree.estimators.mixins.constructor_parameters import learns
+from eigentree.estimators.mixins.sequence_mixin import SequenceFace
+from eigentree.planning.window_plan import WindowPlan
+from eigentree.spectral.sequences.window_report import SequenceReport
+from eigentree.spectral.sequences.window_shrinkage import choose_windows
+from eigentree.validation import MOST_THREADS, as_float, one_of, our_arithmetic, whole_number
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from eigentree.data.tables.columns import Columns
+    from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
+    from eigentree.planning.window_plan import ChannelRule
+    from eigentree.spectral.sequences.sequence_model import SequenceModel
+
+__all__ = ["SpectralHMM"]
+
+
+class SpectralHMM(SequenceFace):
+    """A hidden Markov model of sequences of any length, learned from counts in one pass and without local minima.
+
+    One set of operators serves every step. They are learned from windows that are pooled over all steps and all
+    sequences, which need not be stationary: the start has a message of its own.
+
+    Parameters
+    ----------
+    hidden_states : int
+        States of the hidden chain at one step.
+    order : int
+        On how many steps before it a hidden state depends.
+    channels : {"independent", "dependent"}
+        Whether the channels of a step are independent given its hidden state.
+    shrinkage : float or "auto"
+        Shrinkage toward independent steps (kappa), in units of the noise: 0 is none, infinity is independent steps,
+        0.4 is about right for most data, and "auto" begins there and looks for better by held-out likelihood.
+    max_rank : int, optional
+        Cap on the rank of every bond.
+    floor : float or "auto"
+        The share of its channel's own distribution that every cell has at least, given those before it. "auto"
+        chooses it with the shrinkage; where a shrinkage is given it is 10 over the number of steps and at most
+        0.001, and 0 where that is 0. With 0, sequences can be impossible.
+    scaling : {"auto", "variance", None}
+        Whether counts are scaled so that their noise is even. Where the rank is too low for the data, what is kept
+        is then what is surest, however rare, and without scaling what is most frequent. "auto" chooses it with the
+        shrinkage; where that is given it is "variance".
+    n_jobs : int
+        Threads that share the sequences that are scored.
+    sequence, time : str, optional
+        The columns of a long frame that tell the sequence of each row, and the order of its steps.
+    categories : mapping of str to sequence of labels, or one sequence, optional
+        All labels of some channels by name, or those of every channel; by default those that occur or are declared.
+    handle_unknown : {"error", "missing"}
+        What a label is that its channel does not have: a mistake, or a missing cell.
+    numeric : {"error", "quantiles"}
+        What a channel of measurements is: a mistake, or cut into bins with about equally many steps.
+
+    Attributes
+    ----------
+    model_ : SequenceModel
+        What answers: the operators of a step, and the fit that they are from.
+    statistics_ : SequenceStatistics
+        What was learned from: counts of windows, and a sample of pieces of sequences. They add up.
+    report_ : SequenceReport
+        Per bond of a step: rank, views, singular values; how much was shrunk and clipped.
+    columns_ : Columns
+        The channels: their names, and what their states are called.
+    form_ : SequenceForm
+        The form of the sequences that were learned from.
+    shrinkage_, floor_ : float
+        Those that were used.
+
+    Notes
+    -----
+    This is also the spectral learning of weighted automata and of stochastic finite-state models (Hsu, Kakade and
+    Zhang, 2009; Balle, Quattoni and Carreras, 2011), with scores that are log probabilities: noise can leave a
+    learned probability negative, and the chain rule over steps, in which what is negative is left out and made up
+    for by the channel's own distribution, makes one distribution of it that adds up to 1 over all sequences of a
+    length. `sample` draws from it. A missing cell is summed out by the operators, before anything is left out: that
+    is the sum of the probabilities of all its states as long as none of these needed help (``report_.clipping``).
+
+    A spectral model has no tables, so hidden states stay hidden; `EMHMM` has.
+
+    Examples
+    --------
+    >>> import eigentree as et
+    >>> model = et.SpectralHMM(hidden_states=2).fit(["ABABABAB", "BABABA", "ABABAB"] * 20)
+    >>> model.predict_next_proba(["ABA"]).round(2)
+    array([[0., 1.]])
+    """
+
+    model_: SequenceModel
+    statistics_: SequenceStatistics
+    report_: SequenceReport
+    columns_: Columns
+
+    def __init__(
+        self,
+        hidden_states: int = 4,
+        order: int = 1,
+        channels: ChannelRule = "independent",
+        shrinkage: float | Literal["auto"] = "auto",
+        max_rank: int | None = None,
+        floor: float | Literal["auto"] = "auto",
+        scaling: Literal["auto", "variance"] | None = "auto",
+        *,
+        n_jobs: int = 1,
+        sequence: str | None = None,
+        time: str | None = None,
+        categories: Categories | None = None,
+        handle_unknown: UnknownRule = "error",
+        numeric: NumericRule = "error",
+    ) -> None:
+        self.hidden_states = hidden_states
+        self.order = order
+        self.channels = channels
+        self.shrinkage = shrinkage
+        self.max_rank = max_rank
+        self.floor = floor
+        self.scaling = scaling
+        self.n_jobs = n_jobs
+        self.sequence = sequence
+        self.time = time
+        self.categories = categories
+        self.handle_unknown = handle_unknown
+        self.numeric = numeric
+
+    @property
+    def shrinkage_(self) -> float:
+        """The shrinkage that was used."""
+        self._require_fit()
+        return self.model_.shrinkage
+
+    @property
+    def floor_(self) -> float:
+        """The floor that was used."""
+        self._require_fit()
+        return self.model_.floor
+
+    @learns
+    def fit(
+        self,
+        X: ArrayLike | Any,
+        y: object = None,
+        lengths: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Return the model learned from sequences.
+
+        Parameters
+        ----------
+        X : words, lists or arrays of different lengths, an array, a frame, or a mapping of channels to frames
+            Labels or codes; None, NaN, null or -1 for a missing cell. A window counts wherever the cells that are
+            needed are present.
+        y : None
+            Ignored, for scikit-learn.
+        lengths : array-like of int, shape (sequences,), optional
+            How many steps of an array belong to each sequence.
+        sample_weight : array-like of shape (sequences,), optional
+            How often each sequence counts; may be fractional.
+        """
+        self._check_parameters()
+        if isinstance(X, Sequences):
+            given = X
+        else:
+            reading = (self.categories, self.numeric, self.handle_unknown)
+            given = Sequences.learned(X, lengths, self.sequence, self.time, *reading)
+        self._ignore(y, lengths, given)
+        empty = SequenceStatistics.empty(self._plan(given.columns), given.columns)
+        return self._learn(self._counted(empty, given, sample_weight), given.form)
+
+    @learns
+    def partial_fit(
+        self,
+        X: ArrayLike | Any,
+        y: object = None,
+        lengths: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Return the model learned from these sequences and all that were given before.
+
+        The result is the same, to the last bit, as `fit` on all of them at once, if the first ones have all labels.
+        """
+        if "statistics_" not in vars(self):
+            return self.fit(X, y, lengths, sample_weight)
+        self._check_parameters()
+        check_plan(self.statistics_, self._plan(self.columns_), self.columns_)
+        given = self._sequences(X, lengths)
+        self._ignore(y, lengths, given)
+        return self._learn(self._counted(self.statistics_, given, sample_weight), self.form_)
+
+    @learns
+    def fit_statistics(self, statistics: SequenceStatistics) -> Self:
+        """Return the model learned from statistics, wherever their sequences were counted.
+
+        Parameters
+        ----------
+        statistics : SequenceStatistics
+            Those of another model with the same `hidden_states`, `order`, `channels` and `max_rank`, or a sum of
+            such.
+        """
+        if not isinstance(statistics, SequenceStatistics):
+            raise DataError(f"fit_statistics takes the statistics_ of a SpectralHMM, not {quoted(statistics)}")
+        self._check_parameters()
+        check_plan(statistics, self._plan(statistics.columns), statistics.columns)
+        return self._learn(statistics, SequenceForm("lists"))
+
+    def _counted(
+        self, statistics: SequenceStatistics, sequences: Sequences, sample_weight: ArrayLike | None
+    ) -> SequenceStatistics:
+        weights = checked_weights(sample_weight, sequences.count)
+        if weights is not None:
+            # What is counted are windows, and a sequence has about as many of them as steps.
+            check_total(float(weights.astype(float) @ sequences.lengths))
+        warn_of_few(weights)
+        return statistics.update(sequences, weights)
+
+    def _plan(self, columns: Columns) -> WindowPlan:
+        return WindowPlan.of(columns.states, self.hidden_states, self.order, self.channels, self.max_rank)
+
+    def _check_parameters(self) -> None:
+        whole_number("hidden_states", self.hidden_states)
+        whole_number("order", self.order)
+        one_of("channels", self.channels, ("independent", "dependent"))
+        if self.max_rank is not None:
+            whole_number("max_rank", self.max_rank)
+        _auto_or_number("shrinkage", self.shrinkage, math.inf)
+        _auto_or_number("floor", self.floor, 1.0)
+        one_of("scaling", self.scaling, ("auto", "variance", None))
+        whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
+        check_rules(self.handle_unknown, self.numeric)
+
+    def _learn(self, statistics: SequenceStatistics, form: SequenceForm) -> Self:
+        """Return the model with all that was learned put in place at once, after it was all computed."""
+        if not statistics.steps > 0:
+            raise DataError("there are no steps, or the weight of all sequences is zero; nothing can be learned")
+        shrinkage, floor = (
+            None if isinstance(value, str) else float(value) for value in (self.shrinkage, self.floor)
+        )
+        scaled = None if self.scaling == "auto" else self.scaling == "variance"
+        choice = choose_windows(statistics, shrinkage, floor, scaled)
+        report = SequenceReport.of(statistics, choice)
+        report.warn()
+        return self._become(
+            {
+                "model_": choice.model,
+                "statistics_": statistics,
+                "report_": report,
+                "columns_": statistics.columns,
+                "form_": form,
+            }
+        )
+
+    @our_arithmetic
+    def filter(self, X: ArrayLike | Any, lengths: ArrayLike | None = None, target: str | None = None) -> Any:
+        """Return P(cell | the steps of its sequence before it) of each step: what was to be expected there.
+
+        A list of arrays of shape (steps, states) for words and lists; for sequences that came in one array or
+        frame, one array: a row for each of its rows, or for sequences in rows, axes (sequences, steps, states).
+
+        Parameters
+        ----------
+        X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
+        lengths : array-like of int, shape (sequences,), optional
+        target : str, optional
+            The channel; needed where there are several. The other channels of its own step are not looked at.
+        """
+        columns = self._columns
+        if isinstance(target, str) and target == "state" and target not in columns.names:
+            self._refuse("filter with target='state' is about hidden states")
+        place = self._channel(target)
+        sequences = self._sequences(X, lengths)
+        return per_step(sequences, self.model_.filtered(sequences)[place])
+
+    def predict_proba(
+        self, X: ArrayLike | Any, lengths: ArrayLike | None = None, target: str = "state"
+    ) -> NoReturn:
+        """Raise `GraphError`: hidden states speak through tables, which `EMHMM` learns."""
+        self._refuse("predict_proba is about hidden states")
+
+    def decode(self, X: ArrayLike | Any, lengths: ArrayLike | None = None) -> NoReturn:
+        """Raise `GraphError`: hidden states speak through tables, which `EMHMM` learns."""
+        self._refuse("decode is about hidden states")
+
+    def to_network(self, length: int) -> NoReturn:
+        """Raise `GraphError`: a network needs tables, which `EMHMM` learns."""
+        self._refuse("a network has tables of hidden states")
+
+    def _refuse(self, what: str) -> NoReturn:
+        self._require_fit()
+        raise GraphError(
+            f"{what}, and a spectral model has no tables of them; EMHMM(hidden_states={self.hidden_states}, "
+            f"order={self.order}, init='moments').fit(X) has, and answers the same questions"
+        )
+
+
+def _auto_or_number(name: str, given: object, most: float) -> None:
+    """Raise `ParameterError` unless a parameter is "auto" or a number within its range."""
+    if not 0 <= as_float(given) <= most and not (isinstance(given, str) and given == "auto"):
+        range_ = "of at least 0" if math.isinf(most) else f"from 0 to {most:g}"
+        raise ParameterError(f"{name} is 'auto' or a number {range_}, not {quoted(given)}")

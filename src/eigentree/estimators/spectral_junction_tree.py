@@ -1,0 +1,507 @@
+"""`SpectralJunctionTree`: operators learned from statistics of rows."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self
+
+from eigentree.core.compiling import announced
+from eigentree.counting.counts import Counts, weighted_chunks
+from eigentree.counting.holdout_sample import RowSample
+from eigentree.counting.pair_counts import PairCounts
+from eigentree.counting.statistics import Statistics, check_counts
+from eigentree.counting.structure_and_schema import graph_over, resolved_rows
+from eigentree.data.streams.encoded_stream import any_rows
+from eigentree.data.streams.stream_schema import any_rows_and_columns
+from eigentree.data.tables.columns import Columns
+from eigentree.data.tables.state_rules import check_rules
+from eigentree.data.tables.weights import positive_weights, warn_of_few
+from eigentree.em.estep.unique_rows import DistinctRows
+from eigentree.em.out_of_core.finishing import finished
+from eigentree.em.sizes import Size, SizeSearch, Trial
+from eigentree.errors import DataError, GraphError, ParameterError, RankError, quoted
+from eigentree.estimators.mixins.constructor_parameters import learns
+from eigentree.estimators.mixins.density_mixin import Face
+from eigentree.graphs.coercion import as_structure
+from eigentree.graphs.learned_templates import open_template
+from eigentree.graphs.templates import Template
+from eigentree.inference.networks.network import LatentNetwork
+from eigentree.messages import renamed_arguments
+from eigentree.planning.view_plan import ViewPlan
+from eigentree.planning.view_search import Wishes
+from eigentree.spectral.learn.column_marginals import exact_marginals
+from eigentree.spectral.learn.diagnostics import Clipping, SpectralReport
+from eigentree.spectral.learn.moments import ExactTables
+from eigentree.spectral.learn.operator_learning import learn
+from eigentree.spectral.learn.shrinkage import choose
+from eigentree.spectral.learn.spectral_model import SpectralModel
+from eigentree.spectral.recover.recovery import Recovery, recovered
+from eigentree.validation import as_float, finite_number, generator, one_of, our_arithmetic, whole_number
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from eigentree.counting.counts import MomentSource
+    from eigentree.data.tables.labeled_table import LabeledTable
+    from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
+    from eigentree.graphs.graph import LatentGraph
+    from eigentree.graphs.learned_templates import HiddenChowLiu
+    from eigentree.inference.operators.tree_operators import TreeOperators
+    from eigentree.validation import Seed
+
+__all__ = ["SpectralJunctionTree"]
+
+
+class SpectralJunctionTree(Face):
+    """A latent junction tree learned from counts, in one pass and without local minima.
+
+    Parameters
+    ----------
+    structure : LatentGraph, Template, "auto", or a graph of networkx, pgmpy or pyagrum
+        The graph, or a template such as ``zoo.HMM(order=2, hidden_states=2)`` that builds one from the columns.
+        "auto": a tree of hidden variables learned from the rows (`zoo.HiddenChowLiu`), with as many hidden states
+        as held-out rows ask for.
+    views : int
+        How many outside views of an edge are combined; 1 is the paper's Eq. 22 alone.
+    scaling : {"variance", None}
+        Whether counts are scaled so that their noise is even.
+    shrinkage : float or "auto"
+        Shrinkage toward independent columns (kappa), in units of the noise: 0 is none, infinity is independent
+        columns (with variance scaling), 0.4 is about right for most data, and "auto" begins there and looks for
+        better by held-out likelihood.
+    max_rank : int, optional
+        Cap on the rank of every edge.
+    when_short : {"raise", "warn"}
+        What to do where the views of an edge cannot reach its rank.
+    floor : float or "auto"
+        The share of its column's own distribution that every cell has at least, given those before it. "auto"
+        chooses it with the shrinkage; where a shrinkage is given it is 10 over the number of rows and at most
+        0.001, and 0 where that is 0. With 0, rows can be impossible.
+    categories : mapping of str to sequence of labels, or one sequence, optional
+        All labels of some columns by name, or those of every column; by default those that occur or are declared.
+    handle_unknown : {"error", "missing"}
+        What a label is that its column does not have: a mistake, or a missing cell.
+    numeric : {"error", "quantiles"}
+        What a column of measurements is: a mistake, or cut into bins with about equally many rows.
+
+    Attributes
+    ----------
+    model_ : SpectralModel
+        What answers: columns, operators, and the fit they are from.
+    statistics_ : Statistics
+        What was learned from, after `fit`, `partial_fit` and `fit_statistics`.
+    report_ : SpectralReport
+        Per separator: rank, views, singular values, warnings.
+    search_ : SizeSearch
+        With the structure "auto": which numbers of hidden states were tried, and how likely held-out rows were.
+    graph_, operators_, plan_, counts_, shrinkage_, floor_, n_features_in_
+        Parts of these: the graph, the operators, the plan of views, the counts, the shrinkage and the floor that
+        were used, and the number of columns.
+
+    Notes
+    -----
+    ``views=1, scaling=None, shrinkage=0`` is the published Algorithm 1, but for a factor: what it learns does not
+    add up to 1 where rows are few or cells are missing, and is divided by what it adds up to.
+
+    Noise can leave a learned probability negative. Scores are log probabilities all the same, of one distribution
+    that adds up to 1 for every pattern of missing cells: the chain rule over columns, in which what is negative is
+    left out and made up for by the column's own distribution (`eigentree.inference.operators.normalised_scoring`
+    has the formula). `score_samples`, `sample`, `joint`, `conditional` and `predict_proba` are of that
+    distribution; what was made up for can differ a little between patterns of missing cells, so where something
+    was, the sum of `joint` over a column is not quite the `joint` of the others. `sample` with something given, and
+    `impute` by draws, go cell by cell. `report_.clipping` says how much had to be made up for. `predict_proba` and
+    `impute` cost a score for each state of each cell that is asked for.
+
+    Examples
+    --------
+    >>> import eigentree as et
+    >>> graph = et.zoo.hmm(length=6, order=1, hidden_states=2, observed_states=3)
+    >>> truth = et.LatentNetwork.random(graph, seed=0)
+    >>> model = et.SpectralJunctionTree(graph).fit(truth.sample(5_000, seed=1))
+    >>> model.predict_proba(truth.sample(2, seed=2), target="x3").shape
+    (2, 3)
+    """
+
+    model_: SpectralModel
+    statistics_: Statistics
+    report_: SpectralReport
+    search_: SizeSearch
+
+    def __init__(
+        self,
+        structure: LatentGraph | Template | Any = "auto",
+        views: int = 6,
+        scaling: Literal["variance"] | None = "variance",
+        shrinkage: float | Literal["auto"] = "auto",
+        max_rank: int | None = None,
+        when_short: Literal["raise", "warn"] = "raise",
+        floor: float | Literal["auto"] = "auto",
+        *,
+        categories: Categories | None = None,
+        handle_unknown: UnknownRule = "error",
+        numeric: NumericRule = "error",
+    ) -> None:
+        self.structure = structure
+        self.views = views
+        self.scaling = scaling
+        self.shrinkage = shrinkage
+        self.max_rank = max_rank
+        self.when_short = when_short
+        self.floor = floor
+        self.categories = categories
+        self.handle_unknown = handle_unknown
+        self.numeric = numeric
+
+    @property
+    def operators_(self) -> TreeOperators:
+        """The learned operators."""
+        return self._model.operators
+
+    @property
+    def plan_(self) -> ViewPlan:
+        """The views that were learned from."""
+        self._require_fit()
+        return self.model_.fit.plan
+
+    @property
+    def shrinkage_(self) -> float:
+        """The shrinkage that was used."""
+        self._require_fit()
+        return self.model_.shrinkage
+
+    @property
+    def floor_(self) -> float:
+        """The floor that was used."""
+        self._require_fit()
+        return self.model_.floor
+
+    @property
+    def counts_(self) -> Counts:
+        """The counts that were learned from."""
+        self._require_fit()
+        if "statistics_" not in vars(self):
+            raise AttributeError("this model was learned from population moments; there are no counts")
+        return self.statistics_.counts
+
+    @learns
+    def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | str | None = None) -> Self:
+        """Return the model learned from rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns), a data frame, rows of letters, or a stream
+            Labels or codes; None, NaN, null or -1 for a missing cell. A row counts wherever the cells that are
+            needed are present. A stream is rows that come in batches, such as a path of CSV or Parquet files.
+        y : None
+            Ignored, for scikit-learn.
+        sample_weight : array-like of shape (rows,), or the name of a column of a stream, optional
+            How often each row counts; may be fractional.
+        """
+        self._check_parameters()
+        if (template := open_template(self.structure)) is not None:
+            return self._fit_sizes(template, X, sample_weight)
+        reading = (self.categories, self.numeric, self.handle_unknown, sample_weight)
+        graph, columns, rows = resolved_rows(self.structure, X, *reading)
+        plan = self.plan(graph)
+        return self._learn(plan, Statistics.empty(plan, columns).update(rows, sample_weight))
+
+    def _fit_sizes(
+        self, template: HiddenChowLiu, X: ArrayLike | Any, sample_weight: ArrayLike | str | None
+    ) -> Self:
+        """Return the model of a learned tree, its hidden states doubled while held-out rows become likelier."""
+        if self.shrinkage != "auto":
+            raise ParameterError(
+                f"structure={quoted(self.structure)} is as large as held-out rows ask for, and these choose the "
+                f"shrinkage too; leave shrinkage 'auto', or give zoo.HiddenChowLiu(hidden_states=8)"
+            )
+        if isinstance(template.trees, int) and template.trees > 1:
+            raise ParameterError(
+                f"a spectral model has one tree, not the {template.trees} of {quoted(self.structure)}; leave trees "
+                f"out, or take EMJunctionTree"
+            )
+        reading = (self.categories, self.numeric, self.handle_unknown, sample_weight)
+        found, columns = any_rows_and_columns(X, *reading)
+        rows, weights = any_rows(found, columns, sample_weight)
+        warn_of_few(weights)
+        pairs = PairCounts.empty(columns).count(rows, weights)
+        trials: list[Trial] = []
+        best: _Learned | None = None
+        for states in template.numbers_of_states():
+            began = time.process_time()
+            try:
+                plan = self.plan(template.tree(pairs, states))
+            except RankError:
+                # More states than the columns can tell apart.
+                if best is None:
+                    raise
+                break
+            counted = Statistics.empty(plan, columns).count(weighted_chunks(rows, weights))
+            learned = self._learned(plan, counted)
+            spent = time.process_time() - began
+            size = Size(states, 1)
+            trials.append(Trial(size, "spectral", 1, learned.report.parameters, math.nan, learned.score, spent))
+            if best is not None and not learned.score > best.score:
+                break
+            best = learned
+        assert best is not None
+        chosen = max(trials, key=lambda trial: trial.validation).size
+        sample = best.statistics.sample
+        held = float(sample.weights.sum())
+        search = SizeSearch(tuple(trials), chosen, (1.0,), best.score, best.statistics.rows, held)
+        # Held-out rows chose these ranks: what they cannot support stands in the report, and is no surprise.
+        return self._published(best, search_=search)
+
+    @learns
+    def partial_fit(
+        self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | str | None = None
+    ) -> Self:
+        """Return the model learned from these rows and all that were given before.
+
+        The result is the same, to the last bit, as `fit` on all the rows at once. A structure that is learned, and
+        its size, are those of the first rows.
+        """
+        if "statistics_" not in vars(self):
+            return self.fit(X, y, sample_weight)
+        self._check_parameters()
+        learned = self._learned(self.plan_, self.statistics_.update(*any_rows(X, self._columns, sample_weight)))
+        learned.report.warn()
+        kept = {"search_": self.search_} if "search_" in vars(self) else {}
+        return self._published(learned, **kept)
+
+    @learns
+    def fit_statistics(self, statistics: Statistics) -> Self:
+        """Return the model learned from statistics, wherever their rows were counted.
+
+        Parameters
+        ----------
+        statistics : Statistics
+            Made by ``Statistics.of`` for the same structure, `views` and `max_rank`, or a sum of such.
+
+        Raises
+        ------
+        DataError
+            When they are of other columns, or columns that this model needs together were not counted together.
+        """
+        if not isinstance(statistics, Statistics):
+            raise DataError(f"fit_statistics takes what Statistics.of makes, not {quoted(statistics)}")
+        plan = self.plan(graph_over(self.structure, statistics.columns))
+        check_counts(plan, statistics.counts)
+        return self._learn(plan, statistics)
+
+    @learns
+    def fit_moments(self, source: MomentSource) -> Self:
+        """Return the model learned from joint tables.
+
+        Parameters
+        ----------
+        source : LatentNetwork, Counts, or anything with ``joint(names) -> array``
+            A network gives population moments, so that the model is exact: they have no noise, and neither
+            `shrinkage` nor `floor` is used. Counts give a fit to their rows; with no rows to hold out, shrinkage
+            "auto" means 0.4 there.
+        """
+        if isinstance(self.structure, Template) or open_template(self.structure) is not None:
+            raise ParameterError(
+                "fit_moments needs a LatentGraph as structure; a template is built from columns of data"
+            )
+        plan = self.plan(as_structure(self.structure))
+        if isinstance(source, Counts):
+            check_counts(plan, source)
+            return self._learn(plan, Statistics(source, RowSample.unknown(len(source.columns.names))))
+        (fit,) = learn(plan, [ExactTables(source, plan.graph)], self.scaling)
+        return self._become(
+            {
+                "model_": SpectralModel.of(fit, 0.0, 0.0, exact_marginals(source, plan.graph)),
+                "columns_": source.columns if isinstance(source, LatentNetwork) else Columns.of(plan.graph),
+                "report_": SpectralReport.of(fit, math.inf, 0.0, {}),
+            }
+        )
+
+    @our_arithmetic
+    def recover(self) -> Recovery:
+        """Return the tables that the fit tells: which hidden variables were resolved and how well, and which not.
+
+        Examples
+        --------
+        >>> import eigentree as et
+        >>> truth = et.LatentNetwork.random(et.zoo.hmm(5, hidden_states=2, observed_states=3), seed=0)
+        >>> recovery = et.SpectralJunctionTree(truth.graph).fit_moments(truth).recover()
+        >>> sorted(recovery.resolved)
+        ['h1', 'h2', 'h3']
+        >>> recovery.unresolved
+        mappingproxy({})
+        """
+        self._require_fit()
+        return recovered(self.model_.fit)
+
+    @announced
+    @our_arithmetic
+    def to_network(
+        self,
+        X: ArrayLike | Any | None = None,
+        steps: int = 20,
+        *,
+        sample_weight: ArrayLike | None = None,
+        pseudo_counts: float = 0.1,
+        random_state: Seed = 0,
+    ) -> LatentNetwork:
+        """Return a network with tables: those that the fit tells, finished by EM on rows.
+
+        Tables that the fit does not tell are found beside the others on a part of the rows; then all are climbed
+        together, on growing parts of the rows and at last on all of them.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns), or a data frame, optional
+            Codes; -1, NaN or null for a missing cell. Without rows the tables are those that the fit tells.
+        steps : int
+            Accelerated EM steps on all rows.
+        sample_weight : array-like of shape (rows,), optional
+        pseudo_counts : float
+            Added to every expected count, as `EMJunctionTree` does: no row of seen states gets probability zero.
+        random_state : int, Generator or None
+            For where unknown tables start, and for the parts of the rows.
+
+        Raises
+        ------
+        RankError
+            Without rows, where some table does not follow from the fit. Names it and says why.
+
+        Examples
+        --------
+        >>> import eigentree as et
+        >>> truth = et.LatentNetwork.random(et.zoo.hmm(8, hidden_states=2, observed_states=3), seed=0)
+        >>> rows = truth.sample(1_000, seed=1)
+        >>> network = et.SpectralJunctionTree(truth.graph).fit(rows).to_network(rows)
+        >>> network.predict_proba(rows, target="h3").shape
+        (1000, 2)
+        """
+        recovery = self.recover()
+        if X is None:
+            return recovery.network.with_columns(self.columns_)
+        whole_number("steps", steps)
+        finite_number("pseudo_counts", pseudo_counts, 0.0)
+        rows = self._rows(X)
+        weights = positive_weights(sample_weight, rows.count)
+        warn_of_few(weights)
+        distinct = DistinctRows.of(rows.encode(), rows.columns.states, weights)
+        network = finished(
+            self.graph_, distinct, recovery.hints, steps, generator(random_state), float(pseudo_counts)
+        )
+        return network.with_columns(self.columns_)
+
+    def predict_proba(self, X: ArrayLike | Any, target: str | None = None) -> LabeledTable:
+        """Return P(target | the other cells) of each row, shape (rows, states of the target).
+
+        The target's own cell is not looked at. It is always a distribution: where no state has a positive
+        probability given the other cells, it is the target's marginal, and a warning says how often.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns), a data frame, or rows of letters
+            Labels or codes; None, NaN, null or -1 for a missing cell.
+        target : str
+            The name of a column; of a hidden variable, ask the network that `to_network` makes.
+        """
+        target = self._target(target)
+        self.graph_.require(target)
+        if target in self.graph_.hidden:
+            self._refuse(f"{target!r} is hidden")
+        return super().predict_proba(X, target)
+
+    def posterior(self, X: ArrayLike | Any, names: Any = None) -> NoReturn:
+        """Raise `GraphError`: hidden variables speak through the network that `to_network` makes."""
+        self._refuse("posterior is about hidden variables")
+
+    def decode(self, X: ArrayLike | Any) -> NoReturn:
+        """Raise `GraphError`: hidden variables speak through the network that `to_network` makes."""
+        self._refuse("decode is about hidden variables")
+
+    @renamed_arguments(False, seed="random_state")
+    def sample_hidden(self, X: ArrayLike | Any, random_state: Seed = None) -> NoReturn:
+        """Raise `GraphError`: hidden variables speak through the network that `to_network` makes."""
+        self._refuse("sample_hidden is about hidden variables")
+
+    def _refuse(self, what: str) -> NoReturn:
+        self._require_fit()
+        raise GraphError(
+            f"{what}, and a spectral model has no tables of them; network = model.to_network(X) has, and answers "
+            f"the same questions"
+        )
+
+    def plan(self, graph: LatentGraph) -> ViewPlan:
+        """Return the plan that a fit on a graph follows.
+
+        Raises
+        ------
+        ParameterError
+            When a parameter is out of range.
+        """
+        self._check_parameters()
+        return ViewPlan.build(graph, self.views, self.max_rank, self.when_short)
+
+    def _check_parameters(self) -> None:
+        Wishes.checked(self.views, self.max_rank, self.when_short)
+        one_of("scaling", self.scaling, ("variance", None))
+        _auto_or_number("shrinkage", self.shrinkage, math.inf)
+        _auto_or_number("floor", self.floor, 1.0)
+        check_rules(self.handle_unknown, self.numeric)
+
+    def _learn(self, plan: ViewPlan, statistics: Statistics) -> Self:
+        """Return the model with all that was learned put in place at once, after it was all computed."""
+        learned = self._learned(plan, statistics)
+        learned.report.warn()
+        return self._published(learned)
+
+    def _learned(self, plan: ViewPlan, statistics: Statistics) -> _Learned:
+        if not statistics.rows > 0:
+            raise DataError("there are no rows, or the weight of all rows is zero; there is nothing to learn from")
+        given = [None if isinstance(value, str) else float(value) for value in (self.shrinkage, self.floor)]
+        choice = choose(plan, statistics, self.scaling, *given)
+        model = SpectralModel.of(choice.fit, choice.shrinkage, choice.floor, choice.marginals)
+        report = SpectralReport.of(
+            choice.fit,
+            statistics.rows,
+            choice.shrinkage,
+            choice.tried,
+            statistics.counts,
+            Clipping.of(model, statistics.sample),
+        )
+        score = choice.tried.get((choice.shrinkage, choice.floor), -math.inf)
+        return _Learned(model, statistics, report, score)
+
+    def _published(self, learned: _Learned, **more: Any) -> Self:
+        return self._become(
+            {
+                "model_": learned.model,
+                "columns_": learned.statistics.columns,
+                "statistics_": learned.statistics,
+                "report_": learned.report,
+                **more,
+            }
+        )
+
+
+class _Learned(NamedTuple):
+    """What was learned from statistics.
+
+    Attributes
+    ----------
+    model : SpectralModel
+    statistics : Statistics
+    report : SpectralReport
+    score : float
+        The mean log probability of held-out rows; -inf where rows were too few to hold some out.
+    """
+
+    model: SpectralModel
+    statistics: Statistics
+    report: SpectralReport
+    score: float
+
+
+def _auto_or_number(name: str, given: object, most: float) -> None:
+    """Raise `ParameterError` unless a parameter is "auto" or a number within its range."""
+    if not 0 <= as_float(given) <= most and not (isinstance(given, str) and given == "auto"):
+        range_ = "of at least 0" if math.isinf(most) else f"from 0 to {most:g}"
+        raise ParameterError(f"{name} is 'auto' or a number {range_}, not {quoted(given)}")

@@ -1,1 +1,0 @@
-"""The exact model: a latent graph whose probabilities are known (section 4.1)."""

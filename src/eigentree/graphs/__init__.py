@@ -1,0 +1,1 @@
+"""Latent graphs, junction trees, templates, structure learning."""

@@ -1,0 +1,278 @@
+"""The cliques of a triangulated latent graph and their tree (section 3 of the paper).
+
+Moralise, triangulate by min-fill, and read the maximal cliques and a tree of them off the elimination order: each
+step linear in the size of the graph when the treewidth is bounded. What is too wide is refused before it is worked
+on.
+
+networkx can do these steps, but its triangulation and its maximum spanning tree compare all pairs of nodes, which a
+chain of thousands of steps cannot afford.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import re
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+from eigentree.errors import TreewidthError, in_short
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from eigentree.graphs.graph import LatentGraph
+
+__all__ = [
+    "MAX_CLIQUE_STATES",
+    "CliqueTree",
+    "check_families",
+    "clique_tree",
+    "moral_adjacency",
+    "natural_key",
+    "unavoidable_clique",
+]
+
+MAX_CLIQUE_STATES = 2**24
+"""Largest number of joint states of one clique: 128 MiB as a table of floats."""
+
+MOST_VARIABLES = 30
+"""Most variables of one clique, each with an axis of its table: arrays have at most 32."""
+
+MOST_FULL_CLIQUES = 16
+"""How many cliques of the largest size all cliques together may amount to."""
+
+
+class CliqueTree(NamedTuple):
+    """The maximal cliques of a triangulated graph, and a tree of them in which parents stand before children.
+
+    Attributes
+    ----------
+    cliques : list of tuple of int
+        Variables by their numbers, in rising order.
+    parents : list of int
+        The parent of each clique, -1 for the root of an independent part of the graph.
+    """
+
+    cliques: list[tuple[int, ...]]
+    parents: list[int]
+
+
+def clique_tree(graph: LatentGraph, names: Sequence[str], max_states: int = MAX_CLIQUE_STATES) -> CliqueTree:
+    """Return the maximal cliques of a min-fill triangulation and their tree.
+
+    Parameters
+    ----------
+    graph : LatentGraph
+    names : sequence of str
+        The variables in the order that breaks ties; their positions in it are the numbers of the answer.
+    max_states : int
+        Largest number of joint states of a clique.
+
+    Raises
+    ------
+    TreewidthError
+        When a clique, or all of them together, would have too many joint states.
+    """
+    check_families(graph, max_states)
+    position = {name: i for i, name in enumerate(names)}
+    moral = moral_adjacency(graph)
+    adjacency = [{position[other] for other in moral[name]} for name in names]
+    states = [graph.states[name] for name in names]
+    _check_clique(unavoidable_clique(adjacency, states), names, states, max_states)
+    order: list[int] = []
+    later: list[set[int]] = [set() for _ in names]
+    for vertex, around in _eliminate(adjacency):
+        _check_clique({vertex, *around}, names, states, max_states)
+        order.append(vertex)
+        later[vertex] = around
+    found = _maximal_cliques(order, later)
+    _check_total(found.cliques, names, states, max_states)
+    return found
+
+
+def check_families(graph: LatentGraph, max_states: int = MAX_CLIQUE_STATES) -> None:
+    """Raise `TreewidthError` if a variable and its parents have more joint states than the limit."""
+    for name in graph.names:
+        family = (name, *graph.parents(name))
+        size = math.prod(graph.states[member] for member in family)
+        if size > max_states:
+            raise TreewidthError(
+                f"the table of {name!r} given its {len(family) - 1} parents has {in_short(size)} joint states "
+                f"(the limit is {in_short(max_states)}): {_some(family)}; remove parents or states, or raise "
+                f"max_clique_states of JunctionTree.build"
+            )
+        if len(family) > MOST_VARIABLES:
+            raise TreewidthError(
+                f"the table of {name!r} given its {len(family) - 1} parents has more axes than the "
+                f"{MOST_VARIABLES} that a table may have: {_some(family)}; remove parents"
+            )
+
+
+def moral_adjacency(graph: LatentGraph) -> dict[str, set[str]]:
+    """Return the neighbours of each variable once parents of a common child are joined."""
+    adjacency: dict[str, set[str]] = {name: set(graph.neighbors(name)) for name in graph.names}
+    for name in graph.names:
+        for a, b in combinations(graph.parents(name), 2):
+            adjacency[a].add(b)
+            adjacency[b].add(a)
+    return adjacency
+
+
+def _check_clique(members: set[int], names: Sequence[str], states: Sequence[int], max_states: int) -> None:
+    size = math.prod(states[i] for i in members)
+    if size > max_states:
+        listed = [names[i] for i in sorted(members)]
+        raise TreewidthError(
+            f"the junction tree needs a clique of {len(listed)} variables with {in_short(size)} joint states "
+            f"(the limit is {in_short(max_states)}): {_some(listed)}; remove edges or states so that fewer "
+            f"variables meet, or raise max_clique_states of JunctionTree.build"
+        )
+    # Variables of one state add nothing to the size of a table but an axis.
+    if len(members) > MOST_VARIABLES:
+        raise TreewidthError(
+            f"the junction tree needs a clique of {len(members)} variables, more than the {MOST_VARIABLES} that a "
+            f"table may have: {_some([names[i] for i in sorted(members)])}; remove edges so that fewer "
+            f"variables meet"
+        )
+
+
+def _check_total(
+    cliques: Sequence[tuple[int, ...]], names: Sequence[str], states: Sequence[int], max_states: int
+) -> None:
+    sizes = [math.prod(states[i] for i in clique) for clique in cliques]
+    # A low limit on one clique is not meant for the sum of a long chain of them.
+    limit = MOST_FULL_CLIQUES * max(max_states, MAX_CLIQUE_STATES)
+    if sum(sizes) > limit:
+        largest = max(range(len(cliques)), key=sizes.__getitem__)
+        raise TreewidthError(
+            f"the {len(cliques)} cliques of the junction tree have {in_short(sum(sizes))} joint states together "
+            f"(the limit is {in_short(limit)}); the largest, with {in_short(sizes[largest])}, is "
+            f"{_some([names[i] for i in cliques[largest]])}; remove edges or states so that fewer variables meet, "
+            f"or raise max_clique_states of JunctionTree.build"
+        )
+
+
+def unavoidable_clique(adjacency: Sequence[set[int]], states: Sequence[int]) -> set[int]:
+    """Return a vertex with neighbours such that every triangulation has a clique of as many joint states.
+
+    Whichever vertex of a subgraph is eliminated first, its clique holds its neighbours there; so the smallest
+    such clique of any subgraph is a bound. Taking the vertex of the smallest one away, again and again, finds the
+    best bound without the work of triangulating a graph that is hopeless.
+    """
+    weights = [math.log(count) for count in states]
+    left = [weights[v] + sum(weights[u] for u in around) for v, around in enumerate(adjacency)]
+    heap = [(weight, v) for v, weight in enumerate(left)]
+    heapq.heapify(heap)
+    gone = [False] * len(states)
+    best, bound = set[int](), -1.0
+    while heap:
+        weight, v = heapq.heappop(heap)
+        if gone[v] or weight > left[v]:
+            continue
+        gone[v] = True
+        if weight > bound:
+            bound, best = weight, {v, *(u for u in adjacency[v] if not gone[u])}
+        for u in adjacency[v]:
+            if not gone[u]:
+                left[u] -= weights[v]
+                heapq.heappush(heap, (left[u], u))
+    return best
+
+
+def _eliminate(adjacency: list[set[int]]) -> Iterator[tuple[int, set[int]]]:
+    """Yield vertices in min-fill order, each with its neighbours at the time; consumes `adjacency`.
+
+    The number of missing edges among each vertex's neighbours is kept up to date as edges come and go, so
+    that a hub with thousands of leaves costs no more than its leaves.
+    """
+    count = len(adjacency)
+    fill = [0] * count
+    for v in range(count):
+        linked = sum(len(adjacency[v] & adjacency[u]) for u in adjacency[v])
+        degree = len(adjacency[v])
+        fill[v] = (degree * (degree - 1) - linked) // 2
+    heap = [(fill[v], len(adjacency[v]), v) for v in range(count)]
+    heapq.heapify(heap)
+    done = [False] * count
+    while heap:
+        key, degree, v = heapq.heappop(heap)
+        if done[v] or (key, degree) != (fill[v], len(adjacency[v])):
+            continue
+        around = adjacency[v]
+        touched = set(around)
+        if fill[v]:
+            for a, b in combinations(sorted(around), 2):
+                if b not in adjacency[a]:
+                    common = adjacency[a] & adjacency[b]
+                    for c in common:
+                        fill[c] -= 1
+                    fill[a] += len(adjacency[a]) - len(common)
+                    fill[b] += len(adjacency[b]) - len(common)
+                    adjacency[a].add(b)
+                    adjacency[b].add(a)
+                    touched |= common
+        done[v] = True
+        touched.discard(v)
+        for u in around:
+            adjacency[u].discard(v)
+            fill[u] -= len(adjacency[u]) - len(adjacency[u] & around)
+        for u in touched:
+            heapq.heappush(heap, (fill[u], len(adjacency[u]), u))
+        yield v, around
+
+
+def _maximal_cliques(order: list[int], later: list[set[int]]) -> CliqueTree:
+    """Return maximal cliques and their tree from a perfect elimination order.
+
+    The clique of v is v with its later neighbours, and hangs below the clique of the first of these to be
+    eliminated. A clique that its child covers is not maximal and is merged into that child's.
+    """
+    rank = {v: i for i, v in enumerate(order)}
+    clique_of = [-1] * len(order)
+    cliques: list[list[int]] = []
+    tops: list[int] = []
+    for v in order:
+        if clique_of[v] < 0:
+            clique_of[v] = len(cliques)
+            cliques.append([v, *sorted(later[v])])
+            tops.append(v)
+        tops[clique_of[v]] = v
+        if later[v]:
+            above = min(later[v], key=rank.__getitem__)
+            if clique_of[above] < 0 and len(later[v]) == len(later[above]) + 1:
+                clique_of[above] = clique_of[v]
+    children: list[list[int]] = [[] for _ in cliques]
+    roots = []
+    for i, top in enumerate(tops):
+        if later[top]:
+            children[clique_of[min(later[top], key=rank.__getitem__)]].append(i)
+        else:
+            roots.append(i)
+    return _parents_first(cliques, children, roots)
+
+
+def _parents_first(cliques: list[list[int]], children: list[list[int]], roots: list[int]) -> CliqueTree:
+    listed: list[tuple[int, ...]] = []
+    parents: list[int] = []
+    stack = [(root, -1) for root in reversed(roots)]
+    while stack:
+        i, parent = stack.pop()
+        stack.extend((child, len(listed)) for child in reversed(children[i]))
+        listed.append(tuple(sorted(cliques[i])))
+        parents.append(parent)
+    return CliqueTree(listed, parents)
+
+
+def _some(names: Sequence[str], most: int = 12) -> str:
+    shown = ", ".join(names[:most])
+    return f"{{{shown}, … {len(names) - most} more}}" if len(names) > most else f"{{{shown}}}"
+
+
+def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Return a key that sorts x2 before x10, and is total on different names."""
+    parts = re.split(r"(\d+)", name)
+    # By the number of digits and then the digits: Python reads no number of more than 4,300 of them.
+    digits = [p.lstrip("0") if p.isdigit() and p.isascii() else None for p in parts]
+    keys = ((0, 0, p) if d is None else (1, len(d), d) for p, d in zip(parts, digits, strict=True))
+    return (*keys, (2, 0, name))

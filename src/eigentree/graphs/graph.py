@@ -1,0 +1,280 @@
+"""Latent graphs: named discrete variables, some hidden, joined by edges (section 3 of the paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from itertools import islice
+from types import MappingProxyType
+from typing import Any, Self
+
+from eigentree.errors import EigentreeError, GraphError, did_you_mean, quoted
+from eigentree.graphs.interop import networkx_parts, pgmpy_parts, pyagrum_parts
+from eigentree.graphs.memo import Derived
+from eigentree.validation import MOST_VARIABLES, check_variables, different_names, flag, one_by_one, whole_number
+
+__all__ = ["LatentGraph", "check_graph"]
+
+PAIRS = "names with their numbers of states, or a mapping such as {'x': 2}"
+
+
+class LatentGraph(Derived):
+    """An immutable graph over named discrete variables, some of which are never observed.
+
+    Parameters
+    ----------
+    states : mapping of str to int, or iterable of (str, int)
+        Number of states of every variable. The order of the observed names here is the column order of
+        every array of data.
+    edges : iterable of (str, str)
+        Pairs of names; ``(parent, child)`` when the graph is directed.
+    hidden : iterable of str
+        Names of the variables that are never observed.
+    directed : bool
+        Whether edges have a direction (a Bayesian network) or not (a Markov network).
+
+    Attributes
+    ----------
+    states : mapping of str to int
+    edges : tuple of (str, str)
+    hidden, observed, names : tuple of str
+        Each in the order of `states`.
+    directed : bool
+
+    Examples
+    --------
+    >>> graph = LatentGraph(states={"h": 2, "x": 4, "y": 3}, edges=[("h", "x"), ("h", "y")], hidden=["h"])
+    >>> graph.observed
+    ('x', 'y')
+    >>> graph.parents("x")
+    ('h',)
+    """
+
+    __slots__ = (
+        "_columns",
+        "_neighbors",
+        "_parents",
+        "directed",
+        "edges",
+        "hidden",
+        "names",
+        "observed",
+        "states",
+    )
+
+    states: Mapping[str, int]
+    edges: tuple[tuple[str, str], ...]
+    hidden: tuple[str, ...]
+    observed: tuple[str, ...]
+    names: tuple[str, ...]
+    directed: bool
+    _parents: Mapping[str, tuple[str, ...]]
+    _neighbors: Mapping[str, tuple[str, ...]]
+    _columns: Mapping[str, int]
+
+    def __init__(
+        self,
+        states: Mapping[str, int] | Iterable[tuple[str, int]],
+        edges: Iterable[tuple[str, str]] = (),
+        hidden: Iterable[str] = (),
+        directed: bool = True,
+    ) -> None:
+        directed = flag("directed", directed, GraphError)
+        table = _checked_states(states)
+        pairs = _checked_edges(edges, table, directed)
+        concealed = _checked_hidden(hidden, table)
+        sources: dict[str, list[str]] = {name: [] for name in table}
+        around: dict[str, list[str]] = {name: [] for name in table}
+        for source, target in pairs:
+            around[source].append(target)
+            around[target].append(source)
+            if directed:
+                sources[target].append(source)
+        _check_acyclic(sources)
+        observed = tuple(name for name in table if name not in concealed)
+        fields: dict[str, object] = {
+            "states": MappingProxyType(table),
+            "edges": pairs,
+            "hidden": tuple(name for name in table if name in concealed),
+            "observed": observed,
+            "names": tuple(table),
+            "directed": directed,
+            "_parents": {name: tuple(found) for name, found in sources.items()},
+            "_neighbors": {name: tuple(found) for name, found in around.items()},
+            "_columns": {name: column for column, name in enumerate(observed)},
+        }
+        for field, value in fields.items():
+            object.__setattr__(self, field, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a LatentGraph is immutable: {name!r} cannot be set; make a new graph instead")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a LatentGraph is immutable: {name!r} cannot be deleted")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self.states), self.edges, self.hidden, self.directed)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LatentGraph):
+            return NotImplemented
+        return self.__reduce__() == other.__reduce__() and self.names == other.names
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.states.items()), self.edges, self.hidden, self.directed))
+
+    def __repr__(self) -> str:
+        kind = "directed" if self.directed else "undirected"
+        return (
+            f"<LatentGraph: {len(self.observed)} observed and {len(self.hidden)} hidden variables, "
+            f"{len(self.edges)} {kind} edges>"
+        )
+
+    def parents(self, name: str) -> tuple[str, ...]:
+        """Return the parents of a variable, in the order in which their edges were given.
+
+        On an undirected graph there are none.
+        """
+        self.require(name)
+        return self._parents[name]
+
+    def neighbors(self, name: str) -> tuple[str, ...]:
+        """Return the variables that share an edge with this one, in the order of the edges."""
+        self.require(name)
+        return self._neighbors[name]
+
+    def require(self, name: str) -> None:
+        """Raise `GraphError` unless the graph has a variable of this name."""
+        if not isinstance(name, str) or name not in self.states:
+            raise GraphError(f"the graph has no variable {quoted(name)}{did_you_mean(name, self.names)}")
+
+    def column(self, name: str) -> int:
+        """Return the column that holds an observed variable.
+
+        Raises
+        ------
+        GraphError
+            When the variable is unknown or hidden.
+        """
+        self.require(name)
+        if name not in self._columns:
+            raise GraphError(
+                f"{name!r} is hidden, so no column holds it; the observed variables are {_listed(self.observed)}"
+            )
+        return self._columns[name]
+
+    @classmethod
+    def from_networkx(
+        cls,
+        graph: Any,
+        hidden: Iterable[str] | None = None,
+        states: Mapping[str, int] | None = None,
+    ) -> Self:
+        """Return the latent graph of a networkx ``DiGraph`` or ``Graph``.
+
+        Parameters
+        ----------
+        graph : networkx.DiGraph or networkx.Graph
+        hidden : iterable of str, optional
+            Hidden names; by default the nodes whose attribute ``hidden`` is true.
+        states : mapping of str to int, optional
+            Numbers of states; by default the node attribute ``states``.
+        """
+        return cls(*networkx_parts(graph, hidden, states))
+
+    @classmethod
+    def from_pgmpy(
+        cls,
+        model: Any,
+        hidden: Iterable[str] | None = None,
+        states: Mapping[str, int] | None = None,
+    ) -> Self:
+        """Return the latent graph of a pgmpy model.
+
+        Parameters
+        ----------
+        model : pgmpy.models.DiscreteBayesianNetwork or pgmpy.models.DiscreteMarkovNetwork
+        hidden : iterable of str, optional
+            Hidden names; by default the model's own ``latents``.
+        states : mapping of str to int, optional
+            Numbers of states; by default those of the model's CPDs or factors.
+        """
+        return cls(*pgmpy_parts(model, hidden, states))
+
+    @classmethod
+    def from_pyagrum(cls, net: Any, hidden: Iterable[str]) -> Self:
+        """Return the latent graph of a pyagrum ``BayesNet``, given the names that are hidden."""
+        return cls(*pyagrum_parts(net, hidden))
+
+
+def check_graph(graph: object, error: type[EigentreeError] = GraphError) -> None:
+    """Raise an error unless this is a `LatentGraph`."""
+    if not isinstance(graph, LatentGraph):
+        raise error(f"a LatentGraph is needed, not {quoted(graph)}")
+
+
+def _checked_states(states: Mapping[str, int] | Iterable[tuple[str, int]]) -> dict[str, int]:
+    pairs = states.items() if isinstance(states, Mapping) else states
+    table: dict[str, int] = {}
+    for pair in islice(one_by_one("states", pairs, PAIRS, GraphError), MOST_VARIABLES + 1):
+        if not _is_pair(pair):
+            raise GraphError(f"states is a mapping or pairs of a name and a number, not {quoted(pair)}")
+        name, count = pair
+        if not isinstance(name, str) or not name:
+            raise GraphError(f"variable names are non-empty strings, not {quoted(name)}")
+        if name in table:
+            raise GraphError(f"variable {quoted(name)} is given twice; names must differ")
+        table[name] = whole_number(f"the number of states of {quoted(name)}", count, error=GraphError)
+    check_variables("this graph", len(table))
+    return table
+
+
+def _checked_edges(
+    edges: Iterable[tuple[str, str]], states: Mapping[str, int], directed: bool
+) -> tuple[tuple[str, str], ...]:
+    pairs: list[tuple[str, str]] = []
+    seen: set[tuple[str, str]] = set()
+    for edge in one_by_one("edges", edges, "pairs of names, such as [('h', 'x')]", GraphError):
+        if not _is_pair(edge):
+            raise GraphError(f"an edge is a pair of names, not {quoted(edge)}")
+        source, target = edge
+        for end in (source, target):
+            if not isinstance(end, str) or end not in states:
+                raise GraphError(
+                    f"edge {quoted(edge)} names {quoted(end)}, which is not in states{did_you_mean(end, states)}"
+                )
+        if source == target:
+            raise GraphError(f"edge {(source, target)!r} is a self-loop; a variable cannot be its own neighbour")
+        key = (source, target) if directed or source < target else (target, source)
+        if key in seen:
+            raise GraphError(f"edge {(source, target)!r} is given twice")
+        seen.add(key)
+        pairs.append((source, target))
+    return tuple(pairs)
+
+
+def _checked_hidden(hidden: Iterable[str], states: Mapping[str, int]) -> set[str]:
+    concealed = set(different_names("hidden", hidden))
+    for name in concealed:
+        if name not in states:
+            raise GraphError(f"hidden names {quoted(name)}, which is not in states{did_you_mean(name, states)}")
+    if len(concealed) == len(states):
+        raise GraphError("the graph has no observed variable; leave at least one name out of hidden")
+    return concealed
+
+
+def _check_acyclic(sources: Mapping[str, list[str]]) -> None:
+    try:
+        TopologicalSorter(sources).prepare()
+    except CycleError as error:
+        cycle = _listed(tuple(error.args[1]), between=" -> ")
+        raise GraphError(f"the edges form a cycle: {cycle}; remove one of them or pass directed=False") from None
+
+
+def _is_pair(item: object) -> bool:
+    return isinstance(item, Sequence) and not isinstance(item, str | bytes) and len(item) == 2
+
+
+def _listed(names: tuple[str, ...], most: int = 8, between: str = ", ") -> str:
+    shown = between.join(names[:most])
+    return f"{shown}{between}… ({len(names)} in all)" if len(names) > most else shown

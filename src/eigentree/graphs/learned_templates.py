@@ -1,0 +1,152 @@
+"""Templates whose graphs follow from rows, by way of what columns tell of each other two by two."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, get_args
+
+from eigentree.errors import GraphError
+from eigentree.graphs.graph import LatentGraph
+from eigentree.graphs.structure_learning import chow_liu, hidden_chow_liu, joined_tree, mixture_of_trees
+from eigentree.graphs.templates import Template, whole_number
+from eigentree.validation import one_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from eigentree.arrays import Floats
+
+__all__ = ["HiddenChowLiu", "LearnedTemplate", "Method", "PairKnowledge", "open_template"]
+
+Method: TypeAlias = Literal["chow-liu", "neighbour-joining"]
+"""How a tree of hidden variables is learned."""
+
+AUTO: Final = "auto"
+"""What stands for a size that held-out rows choose, and as a structure for a tree all of whose sizes they do."""
+
+
+class PairKnowledge(Protocol):
+    """What is known of columns two by two, wherever it was counted; see `PairCounts`."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+
+    @property
+    def states(self) -> tuple[int, ...]:
+        """How many states each column has."""
+
+    @property
+    def information(self) -> Floats:
+        """The mutual information of all pairs."""
+
+    @property
+    def tree_distances(self) -> tuple[Floats, float]:
+        """The distances of all pairs, and the shortest that is told from none."""
+
+
+class LearnedTemplate(Template):
+    """A structure that is known once rows are: numbers of states alone do not tell it."""
+
+    @abstractmethod
+    def learned(self, pairs: PairKnowledge) -> LatentGraph:
+        """Return the graph over the columns of which something is known."""
+
+    def _over(self, columns: Mapping[str, int]) -> LatentGraph:
+        raise GraphError(
+            f"{self!r} is learned from rows, and there are only numbers of states; fit on rows, or give the graph "
+            f"that learn_structure makes of them"
+        )
+
+
+@dataclass(frozen=True)
+class HiddenChowLiu(LearnedTemplate):
+    """A tree of hidden variables above the columns, learned from rows; see `learn_structure`.
+
+    An estimator learns it when it is fitted. With `partial_fit` it is learned from the first rows, and kept.
+
+    Parameters
+    ----------
+    hidden_states : int or "auto"
+        Of each hidden variable. "auto": as many as rows that are held out ask for, by `EMJunctionTree` and
+        `SpectralJunctionTree`.
+    method : {"chow-liu", "neighbour-joining"}
+    trees : int or "auto"
+        How many trees are mixed: linked alike, each with tables of its own. "auto": as many as rows that are held
+        out ask for, by `EMJunctionTree`, which averages the best of them; a spectral model has one.
+    most_states : int
+        No more hidden states are tried; in a mixture of trees, no more than cost as much as these in one.
+
+    Examples
+    --------
+    >>> import eigentree as et
+    >>> truth = et.LatentNetwork.random(et.zoo.hmm(6, hidden_states=2, observed_states=3), seed=0)
+    >>> rows = truth.sample(500, seed=1)
+    >>> model = et.EMJunctionTree(HiddenChowLiu(hidden_states=2), random_state=0).fit(rows)
+    >>> len(model.graph_.observed)
+    6
+    """
+
+    hidden_states: int | Literal["auto"] = 8
+    method: Method = "chow-liu"
+    trees: int | Literal["auto"] = 1
+    most_states: int = 32
+
+    def __post_init__(self) -> None:
+        one_of("method", self.method, get_args(Method), GraphError)
+        self._settle(
+            hidden_states=_number_or_auto("hidden_states", self.hidden_states),
+            trees=_number_or_auto("trees", self.trees),
+            most_states=whole_number("most_states", self.most_states),
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a size is left to held-out rows."""
+        return AUTO in (self.hidden_states, self.trees)
+
+    def numbers_of_states(self) -> list[int]:
+        """Return the numbers of hidden states to try: the given one, or two and ever twice as many."""
+        if not isinstance(self.hidden_states, str):
+            return [self.hidden_states]
+        return [2**power for power in range(1, self.most_states.bit_length())] or [1]
+
+    def learned(self, pairs: PairKnowledge) -> LatentGraph:
+        """Return the graph over the columns of which something is known."""
+        if isinstance(self.hidden_states, str) or isinstance(self.trees, str):
+            raise GraphError(
+                f"{self!r} leaves a size to held-out rows, which EMJunctionTree and SpectralJunctionTree look at; "
+                f"elsewhere give numbers, such as HiddenChowLiu(hidden_states=8)"
+            )
+        return mixture_of_trees(self.tree(pairs, self.hidden_states), self.trees)
+
+    def tree(self, pairs: PairKnowledge, hidden_states: int) -> LatentGraph:
+        """Return one tree above the columns of which something is known."""
+        if self.method == "chow-liu":
+            return hidden_chow_liu(pairs.names, pairs.states, pairs.information, hidden_states)
+        distances, shortest = pairs.tree_distances
+        return joined_tree(pairs.names, pairs.states, distances, hidden_states, shortest)
+
+    def candidate(self, pairs: PairKnowledge, hidden_states: int) -> LatentGraph:
+        """Return one tree of those that held-out rows choose from.
+
+        Without hidden states it is the Chow-Liu tree of the columns themselves. Where both sizes are open, hidden
+        variables of one state are left out, as they would say nothing: mixed, such columns are those of classes.
+        """
+        if hidden_states == 0:
+            return chow_liu(pairs.names, pairs.states, pairs.information)
+        if hidden_states == 1 and self.hidden_states == self.trees == AUTO:
+            return LatentGraph(zip(pairs.names, pairs.states, strict=True), [])
+        return self.tree(pairs, hidden_states)
+
+
+def open_template(structure: object) -> HiddenChowLiu | None:
+    """Return the template whose sizes are left to held-out rows: that of "auto", or the given one, or None."""
+    if isinstance(structure, str) and structure == AUTO:
+        return HiddenChowLiu(AUTO, trees=AUTO)
+    return structure if isinstance(structure, HiddenChowLiu) and structure.is_open else None
+
+
+def _number_or_auto(name: str, value: object) -> int | Literal["auto"]:
+    return AUTO if isinstance(value, str) and value == AUTO else whole_number(name, value)

@@ -1,0 +1,1 @@
+"""Exact inference: labelled tensors, trees of operators, networks, sequences (sections 2, 4 and 5)."""

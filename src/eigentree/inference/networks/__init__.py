@@ -1,0 +1,1 @@
+"""Latent graphs with probability tables, and exact inference about them."""

@@ -1,0 +1,227 @@
+"""A canonical order of the states of hidden variables.
+
+Data cannot tell one numbering of hidden states from another, and which one a fit ends in depends on its seed. The
+order here depends on the distribution alone.
+
+1. Along chains and trees, states are matched. Hidden variables are gone through outward from a root (h0 of a
+   chain), and each is matched, state by state, to the hidden neighbour with as many states that came last before it
+   (h3 to h2), so that one number means one thing at both. Where both emit columns of the same sizes (the steps of a
+   hidden Markov model), states are matched that emit alike; where emissions hardly differ, or there are none to
+   compare (the inner variables of a tree), states that tend to occur together.
+2. All variables that are matched with each other are then numbered alike, by size: state 0 is the one that is most
+   often met, over all of them together. (One end of a chain alone would not do: tables there are not unique, and
+   sizes with them.) States of one size, to nine digits, come by the first column, in the order of the columns,
+   whose distribution they change: the one that makes the column's state 0 more probable first, or state 1, and so
+   on.
+
+Which of two hidden variables that could change places is which (two levels of a factorial model) is not settled.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from eigentree.errors import TreewidthError
+from eigentree.graphs.elimination import natural_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from eigentree.arrays import Floats, Integers
+    from eigentree.graphs.graph import LatentGraph
+    from eigentree.inference.networks.hidden_variables import Revealed
+
+__all__ = ["Ordering", "canonical_orders"]
+
+TIE = 1e-9
+"""Probabilities that differ by no more of themselves are equal: rounding must not decide between states."""
+
+TOGETHER = 0.1
+"""What the probability of two states to occur together weighs beside the affinity (0 to 1) of their emissions."""
+
+
+class Ordering(Protocol):
+    """What is asked of a network whose hidden states are to be ordered."""
+
+    @property
+    def graph(self) -> LatentGraph:
+        """The graph that the tables belong to."""
+
+    def clique_marginals(self, families: Sequence[tuple[str, ...]]) -> list[Floats]:
+        """Return the joint table of each family of variables that stand in one clique."""
+
+    def reveal(self, names: tuple[str, ...]) -> Revealed:
+        """Return the model with some hidden variables as columns."""
+
+
+class _Step(NamedTuple):
+    """One variable of the walk.
+
+    Attributes
+    ----------
+    name : str
+    beside : str or None
+        The neighbour that its states are matched to.
+    alike : tuple of (str, str)
+        Columns of that neighbour and of this variable whose distributions are compared.
+    """
+
+    name: str
+    beside: str | None
+    alike: tuple[tuple[str, str], ...]
+
+    @property
+    def families(self) -> list[tuple[str, ...]]:
+        """The joint tables that are looked at."""
+        if self.beside is None:
+            return [(self.name,)]
+        emitted = [((self.beside, theirs), (self.name, own)) for theirs, own in self.alike]
+        return [(self.name,), (self.beside, self.name), *(family for pair in emitted for family in pair)]
+
+
+def canonical_orders(network: Ordering) -> dict[str, Integers]:
+    """Return, for each hidden variable, its states in their canonical order; the module says which that is."""
+    steps = network.graph.derived(_walk)
+    tables = iter(network.clique_marginals([family for step in steps for family in step.families]))
+    orders: dict[str, Integers] = {}
+    totals: dict[str, Floats] = {}
+    firsts: dict[str, str] = {}
+    for step in steps:
+        sizes, *others = [next(tables) for _ in step.families]
+        if step.beside is None:
+            firsts[step.name] = step.name
+            totals[step.name] = np.zeros(len(sizes))
+            order = _by_size(sizes, _all_emissions(network, step.name, len(sizes)))
+        else:
+            firsts[step.name] = firsts[step.beside]
+            order = _matched(orders[step.beside], sizes, others[0], others[1::2], others[2::2])
+        orders[step.name] = order
+        totals[firsts[step.name]] += sizes[order]
+    ranks = {first: np.concatenate(_ranked(range(len(total)), total)) for first, total in totals.items()}
+    return {name: order[ranks[firsts[name]]] for name, order in orders.items()}
+
+
+def _walk(graph: LatentGraph) -> tuple[_Step, ...]:
+    """Return all hidden variables, outward from a root of each part that edges between them join."""
+    hidden = frozenset(graph.hidden)
+
+    def is_root(name: str) -> bool:
+        return hidden.isdisjoint(graph.parents(name))
+
+    firsts = sorted(hidden, key=lambda name: (not is_root(name), natural_key(name)))
+    place: dict[str, int] = {}
+    steps: list[_Step] = []
+    for first in firsts:
+        waiting = [(natural_key(first), first)]
+        while waiting:
+            name = heappop(waiting)[1]
+            if name in place:
+                continue
+            around = [other for other in graph.neighbors(name) if other in hidden]
+            known = [other for other in around if other in place and graph.states[other] == graph.states[name]]
+            beside = max(known, key=place.__getitem__, default=None)
+            place[name] = len(steps)
+            steps.append(_Step(name, beside, _comparable(graph, hidden, beside, name) if beside else ()))
+            for other in around:
+                heappush(waiting, (natural_key(other), other))
+    return tuple(steps)
+
+
+def _comparable(graph: LatentGraph, hidden: frozenset[str], one: str, other: str) -> tuple[tuple[str, str], ...]:
+    """Return the columns that two hidden variables emit, in pairs, if those have the same numbers of states."""
+    first, second = _emitted(graph, hidden, one), _emitted(graph, hidden, other)
+    if [graph.states[name] for name in first] != [graph.states[name] for name in second]:
+        return ()
+    return tuple(zip(first, second, strict=True))
+
+
+def _emitted(graph: LatentGraph, hidden: frozenset[str], name: str) -> list[str]:
+    """Return the observed children of a hidden variable (neighbours on an undirected graph), by column."""
+    observed = [other for other in graph.neighbors(name) if other not in hidden]
+    return sorted((other for other in observed if other not in graph.parents(name)), key=graph.column)
+
+
+def _matched(
+    beside: Integers, sizes: Floats, together: Floats, theirs: Sequence[Floats], own: Sequence[Floats]
+) -> Integers:
+    """Return the states of a variable, each where the state of its neighbour stands that it is most like.
+
+    Parameters
+    ----------
+    beside : (states,)
+        The neighbour's states in their order.
+    sizes : (states,)
+    together : (states, states)
+        P(neighbour, variable).
+    theirs, own : sequences of (states, states of a column)
+        P(neighbour, column) and P(variable, column), of columns that are compared.
+    """
+    likeness = together
+    emissions = [_given(joint) for joint in own]
+    if own:
+        pairs = zip(theirs, emissions, strict=True)
+        affinities = [np.sqrt(_given(one)) @ np.sqrt(other).T for one, other in pairs]
+        likeness = np.sum(affinities, axis=0) + TOGETHER * together
+    # Ties are decided by this order and not by the last bits, so likeness is rounded.
+    order = _by_size(sizes, (line for table in (*emissions, together[beside].T) for line in table.T))
+    return order[_assigned(likeness[np.ix_(beside, order)].round(9))]
+
+
+def _assigned(likeness: Floats) -> Integers:
+    """Return a column for each row, each column once, so that the sum of what is picked is the largest."""
+    found: Integers = likeness.argmax(axis=1)
+    if len(set(found.tolist())) < len(found):
+        # Imported only where rows compete for a column: it takes as long as the rest of a small fit.
+        from scipy.optimize import linear_sum_assignment
+
+        found = linear_sum_assignment(likeness, maximize=True)[1]
+    return found
+
+
+def _given(joint: Floats) -> Floats:
+    """Return P(column | hidden) from P(hidden, column); zero where the hidden state is impossible."""
+    totals = joint.sum(axis=1, keepdims=True)
+    conditional: Floats = np.divide(joint, totals, out=np.zeros_like(joint), where=totals > 0)
+    return conditional
+
+
+def _by_size(sizes: Floats, lines: Iterable[Floats]) -> Integers:
+    """Return states, the largest first, and those of one size by their values in the first line that differs."""
+    groups = _ranked(range(len(sizes)), sizes)
+    if len(groups) < len(sizes):
+        for values in lines:
+            groups = [part for group in groups for part in _ranked(group, values)]
+            if len(groups) == len(sizes):
+                break
+    return np.array([state for group in groups for state in group], np.int64)
+
+
+def _ranked(states: Iterable[int], values: Floats) -> list[list[int]]:
+    """Return states by falling value, those of one value together and in the order in which they come."""
+    place = {state: k for k, state in enumerate(states)}
+    falling = sorted(place, key=lambda state: -values[state])
+    groups = [falling[:1]]
+    for before, state in pairwise(falling):
+        if values[before] - values[state] > TIE * values[before]:
+            groups.append([])
+        groups[-1].append(state)
+    return [sorted(group, key=place.__getitem__) for group in groups]
+
+
+def _all_emissions(network: Ordering, name: str, states: int) -> Iterator[Floats]:
+    """Yield, for each column and each of its states, its probability given each state of a hidden variable."""
+    try:
+        revealed = network.reveal((name,))
+    except TreewidthError:
+        # As a column it would be too large. Ties among thousands of states are left as they are.
+        return
+    columns = revealed.model.columns
+    codes = columns.missing(states)
+    codes[:, revealed.places[0]] = np.arange(states)
+    places = [columns.position(column) for column in revealed.known.names]
+    for table, _ in revealed.model.distributions(codes, places):
+        yield from table.T

@@ -1,0 +1,1 @@
+"""Trees of operators, laid out for the compiled passes (sections 4.2 and 5)."""

@@ -1,0 +1,1 @@
+"""Hidden Markov chains with one set of tables for all steps."""

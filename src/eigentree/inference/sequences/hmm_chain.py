@@ -1,0 +1,319 @@
+"""`Chain`: a hidden Markov model of any order with one set of tables for all steps, and its exact answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from eigentree.core.sequences.state_posteriors import (
+    decode_steps,
+    draw_given_steps,
+    draw_steps,
+    filter_steps,
+    smooth_steps,
+)
+from eigentree.graphs.graph import LatentGraph
+from eigentree.inference.networks.network import LatentNetwork
+from eigentree.inference.sequences.factorial_chains import together
+from eigentree.inference.sequences.sequence_passes import SequencePass
+from eigentree.inference.sequences.symbols import Symbols
+from eigentree.validation import check_variables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.data.sequences.sequence_codes import Sequences
+    from eigentree.data.tables.columns import Columns
+
+__all__ = ["Chain"]
+
+CHUNK = 2**18
+"""Steps whose cells are drawn or filled at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """A homogeneous hidden Markov model: tables of hidden states, and of each channel given the state.
+
+    Attributes
+    ----------
+    columns : Columns
+        One column per channel.
+    links : tuple of array, shapes (states,), (states, states), …
+        P(state of step 0), P(state of step 1 | that of step 0), …, up to one table for each order; the last, given
+        as many earlier states as the order, is used at all further steps. Axes: earlier states first, the state
+        last.
+    emissions : tuple of array, shape (states, states of a channel)
+        P(cell | state) of each channel.
+    parallel : tuple of tuple of array
+        The links of each chain, where states are those of several chains together that move on independently of
+        each other, and `links` are products.
+    """
+
+    columns: Columns
+    links: tuple[Floats, ...]
+    emissions: tuple[Floats, ...]
+    parallel: tuple[tuple[Floats, ...], ...] = ()
+
+    @classmethod
+    def of(cls, columns: Columns, chains: Sequence[Sequence[Floats]], emissions: Sequence[Floats]) -> Chain:
+        """Return the chain of one or several chains side by side, given the links of each."""
+        links = tuple(together(tables) for tables in zip(*chains, strict=True))
+        parallel = tuple(map(tuple, chains)) if len(chains) > 1 else ()
+        return cls(columns, links, tuple(emissions), parallel)
+
+    @property
+    def chains(self) -> tuple[tuple[Floats, ...], ...]:
+        """The links of each chain: of this one, or of those side by side."""
+        return self.parallel or (self.links,)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of states of each chain."""
+        return tuple(len(links[0]) for links in self.chains)
+
+    @property
+    def states(self) -> int:
+        """Number of hidden states."""
+        return len(self.links[0])
+
+    @property
+    def order(self) -> int:
+        """How many earlier states a state depends on."""
+        return len(self.links) - 1
+
+    @property
+    def _shape(self) -> tuple[int, int, int]:
+        return self.states, self.order, self.states**self.order
+
+    @property
+    def _flat(self) -> Floats:
+        return np.concatenate([table.ravel() for table in self.links])
+
+    def _symbols(self, sequences: Sequences) -> Symbols:
+        return Symbols.of(sequences.codes, self.columns.states)
+
+    def log_prob(self, sequences: Sequences, threads: int = 1) -> Floats:
+        """Return the log probability of each sequence, missing cells summed out; -inf if it is impossible."""
+        walk = SequencePass(self._symbols(sequences), sequences.starts, np.ones(sequences.count), threads)
+        return walk.log_prob(self.links, self.emissions)
+
+    def filtered(self, sequences: Sequences) -> tuple[Floats, Floats]:
+        """Return P(state | steps so far), shape (steps, states), and the message at the end of each sequence."""
+        symbols = self._symbols(sequences)
+        out = np.zeros((sequences.steps, self.states))
+        ends = np.zeros((sequences.count, self._shape[2]))
+        filter_steps(
+            symbols.steps,
+            sequences.starts,
+            symbols.emissions(self.emissions),
+            self._flat,
+            self._shape,
+            self._room(sequences),
+            out,
+            ends,
+        )
+        return out, ends
+
+    def smoothed(self, sequences: Sequences) -> Floats:
+        """Return P(state | all steps of its sequence), shape (steps, states); zeros where that is impossible."""
+        symbols = self._symbols(sequences)
+        out = np.zeros((sequences.steps, self.states))
+        smooth_steps(
+            symbols.steps,
+            sequences.starts,
+            symbols.emissions(self.emissions),
+            self._flat,
+            self._shape,
+            self._room(sequences),
+            np.zeros((2, self._shape[2])),
+            out,
+        )
+        return out
+
+    def decoded(self, sequences: Sequences) -> tuple[Integers, Floats]:
+        """Return the likeliest states of all steps together, and their log probability with each sequence.
+
+        States are -1 where a sequence is impossible.
+        """
+        symbols = self._symbols(sequences)
+        states = np.zeros(sequences.steps, np.int64)
+        log_prob = np.zeros(sequences.count)
+        with np.errstate(divide="ignore"):
+            decode_steps(
+                symbols.steps,
+                sequences.starts,
+                np.log(symbols.emissions(self.emissions)),
+                np.log(self._flat),
+                self._shape,
+                np.zeros((2, self._shape[2])),
+                np.zeros((self._longest(sequences), self._shape[2]), np.int16),
+                states,
+                log_prob,
+            )
+        return states, log_prob
+
+    def shares(self, length: int) -> Floats:
+        """Return how often each state is expected, as a share of so many steps from the beginning of a sequence."""
+        messages, total = np.ones(1), np.zeros(self.states)
+        for step in range(length):
+            link = self.links[min(step, self.order)].reshape(-1, self.states)
+            longer = messages[:, None] * link
+            total += longer.sum(axis=0)
+            # As many states are kept as the next one depends on.
+            messages = (
+                longer.reshape(-1, self.states**self.order).sum(axis=0) if step >= self.order else longer.ravel()
+            )
+        return total / length
+
+    def ahead(self, sequences: Sequences, steps: int) -> list[Floats]:
+        """Return P(cell so many steps after the end | sequence) of each channel, shape (sequences, states).
+
+        A sequence that is impossible tells zeros.
+        """
+        _, ends = self.filtered(sequences)
+        known = np.minimum(sequences.lengths, self.order)
+        state = np.zeros((sequences.count, self.states))
+        for earlier in np.unique(known).tolist():
+            own = np.flatnonzero(known == earlier)
+            size = self.states**earlier
+            messages = ends[own, :size] if earlier else np.ones((len(own), 1))
+            for _ in range(steps):
+                link = self.links[min(earlier, self.order)].reshape(-1, self.states)
+                longer = (messages[:, :, None] * link).reshape(len(own), -1)
+                if earlier >= self.order:
+                    longer = longer.reshape(len(own), self.states, -1).sum(axis=1)
+                messages, earlier = longer, min(earlier + 1, self.order)
+            state[own] = messages.reshape(len(own), -1, self.states).sum(axis=1)
+        return [state @ table for table in self.emissions]
+
+    def filled(
+        self, sequences: Sequences, method: Literal["mode", "sample"], random: np.random.Generator
+    ) -> tuple[Codes, int]:
+        """Return the codes of all cells, missing ones filled, and how many sequences with such were impossible.
+
+        "mode" fills in the likeliest state of each cell by itself, "sample" draws those of a sequence together.
+        """
+        codes, missing = sequences.codes.copy(order="F"), sequences.missing
+        touched = missing.any(axis=1)
+        if method == "mode":
+            state = self.smoothed(sequences)
+            lost = state.sum(axis=1) == 0
+            state[lost] = 1.0 / self.states
+        else:
+            drawn = self.drawn_states(sequences, random)
+            lost = drawn < 0
+            drawn[lost] = random.integers(self.states, size=int(lost.sum()))
+        for channel, table in enumerate(self.emissions):
+            for start in range(0, len(codes), CHUNK):
+                holes = start + np.flatnonzero(missing[start : start + CHUNK, channel])
+                if method == "mode":
+                    codes[holes, channel] = (state[holes] @ table).argmax(axis=1)
+                else:
+                    codes[holes, channel] = drawn_cells(table, drawn[holes], random)
+        number = np.repeat(np.arange(sequences.count), sequences.lengths)
+        return codes, len(np.unique(number[lost & touched]))
+
+    def drawn(self, starts: Integers, random: np.random.Generator) -> Codes:
+        """Return the codes of new sequences, shape (steps, channels)."""
+        states = np.zeros(int(starts[-1]), np.int64)
+        draw_steps(starts, self._flat, self._shape, random.random(len(states)), states)
+        codes = np.empty((len(states), len(self.emissions)), self.columns.code_type, order="F")
+        for channel, table in enumerate(self.emissions):
+            codes[:, channel] = drawn_cells(table, states, random)
+        return codes
+
+    def drawn_states(self, sequences: Sequences, random: np.random.Generator) -> Integers:
+        """Return the hidden states of all steps, drawn given the sequences; -1 where one is impossible."""
+        symbols = self._symbols(sequences)
+        states = np.zeros(sequences.steps, np.int64)
+        draw_given_steps(
+            symbols.steps,
+            sequences.starts,
+            symbols.emissions(self.emissions),
+            self._flat,
+            self._shape,
+            self._room(sequences),
+            random.random(sequences.steps),
+            states,
+        )
+        return states
+
+    def network(self, length: int) -> LatentNetwork:
+        """Return the network of sequences of one length: a hidden h0, h1, … with the channels of its step below.
+
+        The channel c of step t is called ``c_t``; a single channel that has no name of its own, xt. Of several
+        chains side by side, the hidden variables are h0_t, h1_t, ….
+        """
+        check_variables("this network", length * (len(self.sizes) + len(self.emissions)))
+        hidden = [_hidden_names(self.parallel, step) for step in range(length)]
+        states = {name: size for now in hidden for name, size in zip(now, self.sizes, strict=True)}
+        edges, tables = [], {}
+        for step, now in enumerate(hidden):
+            for place, links in enumerate(self.chains):
+                earlier = [before[place] for before in hidden[max(0, step - self.order) : step]]
+                edges += [(name, now[place]) for name in earlier]
+                tables[now[place]] = links[len(earlier)]
+            shown = zip(_step_names(self.columns, step), self.columns.states, self.emissions, strict=True)
+            for name, count, table in shown:
+                states[name] = count
+                edges += [(parent, name) for parent in now]
+                tables[name] = table.reshape(*self.sizes, count)
+        graph = LatentGraph(
+            states=states, edges=edges, hidden=[name for now in hidden for name in now], directed=True
+        )
+        return LatentNetwork(graph, tables)
+
+    def permuted(self, orders: Sequence[Integers]) -> Chain:
+        """Return the same with states in another order: state i of a chain is now its state ``order[i]``."""
+        chains = [
+            [table[np.ix_(*[order] * table.ndim)] for table in links]
+            for order, links in zip(orders, self.chains, strict=True)
+        ]
+        every = np.arange(self.states).reshape(self.sizes)[np.ix_(*orders)].ravel()
+        return Chain.of(self.columns, chains, [table[every] for table in self.emissions])
+
+    def of_each(self, proba: Floats) -> list[Floats]:
+        """Return, for each chain, P(its state) of each step, given P(states of all), shape (steps, states)."""
+        if not self.parallel:
+            return [proba]
+        every = proba.reshape(-1, *self.sizes)
+        axes = range(1, every.ndim)
+        return [every.sum(axis=tuple(other for other in axes if other != own)) for own in axes]
+
+    def states_of_each(self, states: Integers) -> list[Integers]:
+        """Return, for each chain, its state at each step, given the states of all; -1 stays -1."""
+        return [np.where(states < 0, -1, own) for own in np.unravel_index(np.maximum(states, 0), self.sizes)]
+
+    def _longest(self, sequences: Sequences) -> int:
+        return int(sequences.lengths.max(initial=1))
+
+    def _room(self, sequences: Sequences) -> Floats:
+        return np.zeros((self._longest(sequences), self._shape[2]))
+
+
+def drawn_cells(table: Floats, states: Integers, random: np.random.Generator) -> NDArray[Any]:
+    """Return a cell for each hidden state, drawn from the table of its channel."""
+    ends = np.cumsum(table, axis=1)
+    # Rounding must not leave anything beyond the last state that is possible.
+    ends[np.arange(ends.shape[1]) >= ends.shape[1] - 1 - (table[:, ::-1] > 0).argmax(axis=1)[:, None]] = np.inf
+    cells = np.empty(len(states), np.int64)
+    for start in range(0, len(states), CHUNK):
+        own = states[start : start + CHUNK]
+        cells[start : start + CHUNK] = (random.random(len(own))[:, None] >= ends[own]).sum(axis=1)
+    return cells
+
+
+def _hidden_names(parallel: Sequence[object], step: int) -> list[str]:
+    return [f"h{place}_{step}" for place in range(len(parallel))] or [f"h{step}"]
+
+
+def _step_names(columns: Columns, step: int) -> list[str]:
+    if len(columns.names) == 1 and not columns.named:
+        return [f"x{step}"]
+    return [f"{name}_{step}" for name in columns.names]

@@ -1,0 +1,1 @@
+"""Labelled tensors, and messages along trees (sections 2 and 4.1)."""

@@ -1,0 +1,150 @@
+"""Tables passed along the maximal cliques of a junction tree: marginals of all cliques, or of those that are left.
+
+Calibration (section 4.1) passes them up and down; summing out what was pruned passes them up only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from eigentree.inference.tensors.message_schedule import downward, upward
+from eigentree.inference.tensors.named_tables import aligned, homes, marginal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from eigentree.arrays import Floats
+    from eigentree.graphs.junction_tree import JunctionTree
+
+__all__ = ["Factor", "calibrated", "without_pruned"]
+
+
+class Factor(NamedTuple):
+    """A table and the names of its axes."""
+
+    names: tuple[str, ...]
+    table: Floats
+
+
+class _Belief(NamedTuple):
+    """What a clique and all below it say of the clique's variables, and of those that it shares with its parent."""
+
+    table: Floats
+    message: Factor
+
+
+def calibrated(tree: JunctionTree, factors: Sequence[Factor]) -> list[Floats]:
+    """Return the marginal of each maximal clique under the product of the factors, once normalised.
+
+    Parameters
+    ----------
+    tree : JunctionTree
+    factors : sequence of Factor
+        Each over variables that some clique holds.
+
+    Returns
+    -------
+    list of array
+        One per clique, axes in the order of the clique.
+    """
+    cliques, parents = tree.cliques, tree.clique_parents
+    held = _by_clique(tree, factors)
+    children = _children(parents)
+
+    def collect(i: int, below: list[_Belief]) -> _Belief:
+        table = _product(tree, i, held[i])
+        # Last first: sums of floats depend on the order, and this one is the order in which they become known.
+        for child in reversed(below):
+            table = table * aligned(child.message.table, child.message.names, cliques[i])
+            # A hub has thousands of children: the product of their messages would underflow.
+            table /= table.max()
+        table = table / table.sum()
+        return _Belief(table, _message(tree, i, parents[i], table))
+
+    def distribute(i: int, _: object, below: list[_Belief]) -> Iterator[None]:
+        for child, belief in zip(children[i], below, strict=True):
+            names, said = belief.message
+            above = marginal(beliefs[i].table, cliques[i], names)
+            ratio = np.divide(above, said, out=np.zeros_like(above), where=said > 0)
+            # In place: all cliques together may fill a good part of memory.
+            np.multiply(belief.table, aligned(ratio, names, cliques[child]), out=belief.table)
+            yield None
+
+    beliefs = upward(children, collect)
+    downward(children, beliefs, distribute, None)
+    return [belief.table for belief in beliefs]
+
+
+def without_pruned(tree: JunctionTree, factors: Sequence[Factor]) -> list[Factor]:
+    """Return the factors over what the nodes of a tree hold, those of pruned cliques summed down to it.
+
+    Each pruned part hangs from one clique that is left, and reaches that as one more factor; or from none, and is a
+    constant that is left out.
+    """
+    left = sorted({node.origin for node in tree.nodes})
+    if len(left) == len(tree.cliques):
+        return list(factors)
+    held = _by_clique(tree, factors)
+    order, parents = _outward(tree, left)
+
+    def collect(place: int, below: list[list[Factor]]) -> list[Factor]:
+        i = order[place]
+        known = [*held[i], *(factor for factors in below for factor in factors)]
+        if parents[place] < 0:
+            return known
+        return [_message(tree, i, order[parents[place]], _product(tree, i, known))]
+
+    known = upward(_children(parents), collect)
+    return [factor for place in range(len(left)) for factor in known[place]]
+
+
+def _outward(tree: JunctionTree, left: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return all cliques, those left first and then outward from them, and the place of each one's parent."""
+    around: list[list[int]] = [[] for _ in tree.cliques]
+    for i, parent in enumerate(tree.clique_parents):
+        if parent >= 0:
+            around[i].append(parent)
+            around[parent].append(i)
+    order = list(left)
+    parents = [-1] * len(order)
+    seen = set(order)
+    for place, i in enumerate(order):
+        for j in around[i]:
+            if j not in seen:
+                seen.add(j)
+                order.append(j)
+                parents.append(place)
+    return order, parents
+
+
+def _children(parents: Sequence[int]) -> list[list[int]]:
+    """Return the children of each node in rising order."""
+    children: list[list[int]] = [[] for _ in parents]
+    for i, parent in enumerate(parents):
+        if parent >= 0:
+            children[parent].append(i)
+    return children
+
+
+def _by_clique(tree: JunctionTree, factors: Sequence[Factor]) -> list[list[Factor]]:
+    """Return the factors by the first clique that holds all their variables."""
+    held: list[list[Factor]] = [[] for _ in tree.cliques]
+    for factor, home in zip(factors, homes(tree.cliques, [factor.names for factor in factors]), strict=True):
+        held[home].append(factor)
+    return held
+
+
+def _product(tree: JunctionTree, i: int, factors: Iterable[Factor]) -> Floats:
+    product = np.ones(tree.states_of(tree.cliques[i]))
+    for names, table in factors:
+        product *= aligned(table, names, tree.cliques[i])
+    return product
+
+
+def _message(tree: JunctionTree, i: int, onto: int, table: Floats) -> Factor:
+    """Return what a table over clique i says of what it shares with another clique: nothing if that is -1."""
+    beside = frozenset(tree.cliques[onto]) if onto >= 0 else frozenset()
+    shared = tuple(name for name in tree.cliques[i] if name in beside)
+    return Factor(shared, marginal(table, tree.cliques[i], shared))

@@ -1,0 +1,1 @@
+"""Files: tables, model files, documents."""

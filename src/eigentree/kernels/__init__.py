@@ -1,1 +1,0 @@
-"""The hot loops, compiled by numba; one module per phase."""

@@ -1,1 +1,0 @@
-"""The estimators, which share one face."""

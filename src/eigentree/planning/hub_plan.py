@@ -1,0 +1,330 @@
+"""Hubs: places of the tree where four or more branches meet at one separator, and what is counted to learn them.
+
+A mixture, or a hidden variable with many neighbours, is one node of the graph but many of the binary tree, and the
+operators of these nodes have much in common: all multiply functions of the same separator. Learned one by one they
+have many more parameters than the graph; learned as one multiplication (`eigentree.spectral.learn.hub_tensors`)
+hardly more.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from itertools import combinations, product, zip_longest
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from eigentree.planning.conditionals import Conditionals
+from eigentree.planning.triples import distinct_triples
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from eigentree.arrays import Floats
+    from eigentree.graphs.junction_tree import JunctionTree
+    from eigentree.planning.generic_ranks import Spans
+    from eigentree.planning.view_plan import PlanNode
+
+__all__ = ["Branch", "Ends", "Hub", "find_hubs"]
+
+FEWEST_BRANCHES = 4
+"""With three, a hub is one node, which its views learn as well."""
+
+MOST_STATES = 16
+"""Separators of more states than this are no hubs: their multiplication table would be large."""
+
+MOST_ANCHORS = 36
+"""How many branches are looked at in pairs with each other; any others in pairs with these only."""
+
+CIRCLES = (12, 16, 24, 36)
+"""How many branches are looked at in triples with each other, at most: the first number that is enough."""
+
+STACK = 3
+"""How many columns speak for a branch beyond which another hub lies; with 4 errors fall by a twentieth, and triples
+double."""
+
+MOST_CELLS = 2**20
+"""Cells of the tables of a hub."""
+
+CLEAR = 1e-6
+"""Singular values below this part of the largest count as zero."""
+
+ROUNDED = 1e-12
+"""Differences of probabilities that are smaller are rounding errors: columns of one state say nothing."""
+
+
+class Ends(NamedTuple):
+    """The nodes of the junction tree at the ends of a plan's edge: below its upper end, and at the node itself."""
+
+    top: int
+    bottom: int
+
+
+class Branch(NamedTuple):
+    """One of the parts that a hub's separator cuts the columns into.
+
+    Attributes
+    ----------
+    position : int
+        The node of the plan below the edge that leads there: for the branch above, the hub's first node.
+    columns : tuple of str
+        The columns that speak for it.
+    """
+
+    position: int
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Hub:
+    """Nodes of a plan that multiply functions of the same separator.
+
+    Attributes
+    ----------
+    separator : tuple of str
+    states : int
+        Number of its joint states.
+    nodes : tuple of int
+        Their positions, the first one above all others.
+    rooted : bool
+        Whether the root is one of them.
+    branches : tuple of Branch
+        Those below, and last the one above, unless the hub holds the root.
+    circles : tuple of tuple of int
+        The branches that fix the multiplication: all by their pairs, and those of a circle by their triples.
+    """
+
+    separator: tuple[str, ...]
+    states: int
+    nodes: tuple[int, ...]
+    rooted: bool
+    branches: tuple[Branch, ...] = ()
+    circles: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def below(self) -> tuple[Branch, ...]:
+        """The branches below."""
+        return self.branches if self.rooted else self.branches[:-1]
+
+    @property
+    def anchors(self) -> tuple[int, ...]:
+        """The branches of all circles, in order."""
+        return tuple(sorted(a for circle in self.circles for a in circle))
+
+    @property
+    def beside(self) -> tuple[int, ...]:
+        """The branches that are no anchors."""
+        anchors = set(self.anchors)
+        return tuple(e for e in range(len(self.branches)) if e not in anchors)
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Yield the pairs of columns that are needed: of two anchors, and of another branch and an anchor."""
+        couples = [*combinations(self.anchors, 2), *product(self.beside, self.anchors)]
+        for one, two in couples:
+            yield from product(self.branches[one].columns, self.branches[two].columns)
+
+    def triples(self) -> Iterator[tuple[str, str, str]]:
+        """Yield the columns of three different branches of a circle each."""
+        for circle in self.circles:
+            for one, two, three in combinations([self.branches[a].columns for a in circle], 3):
+                yield from product(one, two, three)
+
+
+def find_hubs(tree: JunctionTree, spans: Spans, nodes: Sequence[PlanNode], ends: Sequence[Ends]) -> tuple[Hub, ...]:
+    """Return the hubs of a plan, found on the random instance on which its views were found.
+
+    A hub must be fixed by pairs and triples of single columns; where it is not, where a rank is capped, or where
+    the separator is observed, so that its own column is the best view of it, nodes are learned one by one.
+
+    Raises
+    ------
+    OverworkError
+        When it takes too long.
+    """
+    hubs = _candidates(tree, nodes, ends)
+    if not hubs:
+        return ()
+    search = _Search(tree, Conditionals(tree, spans), nodes, ends)
+    while hubs:
+        found = search.completed(hubs)
+        kept = [hub for hub, whole in zip(hubs, found, strict=True) if whole]
+        if len(kept) == len(hubs):
+            return tuple(hub for hub in found if hub)
+        # Neighbouring hubs speak through each other's columns: when one goes, the others must be looked at again.
+        hubs = kept
+    return ()
+
+
+def _candidates(tree: JunctionTree, nodes: Sequence[PlanNode], ends: Sequence[Ends]) -> list[Hub]:
+    """Return connected nodes at one separator, without their branches."""
+    home: dict[int, int] = {}
+    found: list[tuple[tuple[str, ...], list[int]]] = []
+    for position, node in enumerate(nodes):
+        separator = tree.nodes[ends[position].bottom].separator
+        if node.parent < 0 or node.observed is not None or node.separator != separator:
+            continue
+        if not all(_stands_at(tree, ends[k].bottom, set(separator)) for k in (node.parent, position)):
+            continue
+        if node.parent not in home:
+            home[node.parent] = len(found)
+            found.append((separator, [node.parent]))
+        if found[home[node.parent]][0] == separator:
+            home[position] = home[node.parent]
+            found[home[position]][1].append(position)
+    observed = set(tree.graph.observed)
+    hubs = [
+        Hub(separator, nodes[members[1]].states, tuple(members), nodes[members[0]].parent < 0)
+        for separator, members in found
+        if len(members) > 1 and observed.isdisjoint(separator)
+    ]
+    # Upper ones before lower ones.
+    return sorted((hub for hub in hubs if _plain(nodes, hub)), key=lambda hub: hub.nodes)
+
+
+def _stands_at(tree: JunctionTree, bottom: int, separator: set[str]) -> bool:
+    """Return whether a separator makes all that meets at a node independent."""
+    node = tree.nodes[bottom]
+    around = [tree.nodes[child].separator for child in node.children] + [node.separator]
+    return sum(not separator.issuperset(other) for other in around) <= 1
+
+
+def _plain(nodes: Sequence[PlanNode], hub: Hub) -> bool:
+    """Return whether there are enough branches, few states, and ranks as large as these and the branches allow."""
+    children = [child for k in hub.nodes for child in nodes[k].children]
+    branches = len(children) - len(hub.nodes) + 2 - hub.rooted
+    if branches < FEWEST_BRANCHES or not 1 < hub.states <= MOST_STATES:
+        return False
+    products = {k: math.prod(nodes[child].rank for child in nodes[k].children) for k in hub.nodes[1:]}
+    return all(nodes[k].rank == nodes[k].generic_rank for k in (*hub.nodes, *children)) and all(
+        nodes[k].rank == min(hub.states, allowed) for k, allowed in products.items()
+    )
+
+
+class _Search:
+    """What decides which candidates are hubs."""
+
+    def __init__(
+        self, tree: JunctionTree, conditionals: Conditionals, nodes: Sequence[PlanNode], ends: Sequence[Ends]
+    ) -> None:
+        self.tree = tree
+        self.conditionals = conditionals
+        self.nodes = nodes
+        self.ends = ends
+        self.known: dict[Hub, Hub | None] = {}
+        self.given: dict[tuple[str, int], Floats] = {}
+
+    def completed(self, hubs: Sequence[Hub]) -> list[Hub | None]:
+        """Return the hubs with branches and anchors; None where one is not fixed by its columns."""
+        spoken = self._with_branches(hubs)
+        for hub in spoken:
+            if hub and hub not in self.known:
+                self.known[hub] = self._anchored(hub)
+        found = [self.known[hub] if hub else None for hub in spoken]
+        home = {position: hub for hub in found if hub for position in hub.nodes}
+        return [hub if hub and self._heard(hub, home) else None for hub in found]
+
+    def _with_branches(self, hubs: Sequence[Hub]) -> list[Hub | None]:
+        """Return the hubs with their branches; None where a branch cannot speak through single columns."""
+        home = {position: h for h, hub in enumerate(hubs) for position in hub.nodes}
+        made: list[Hub | None] = [None] * len(hubs)
+        # Columns come up from hubs below, and then down from those above.
+        for h in reversed(range(len(hubs))):
+            within = set(hubs[h].nodes)
+            leaving = [c for k in hubs[h].nodes for c in self.nodes[k].children if c not in within]
+            branches = [Branch(c, self._below(c, made[home[c]] if c in home else None)) for c in leaving]
+            if all(branch.columns for branch in branches):
+                made[h] = replace(hubs[h], branches=tuple(branches))
+        for h, hub in enumerate(made):
+            if hub and not hub.rooted:
+                parent = self.nodes[hub.nodes[0]].parent
+                columns = self._above(hub, made[home[parent]] if parent in home else None)
+                branches = [*hub.branches, Branch(hub.nodes[0], columns)]
+                made[h] = replace(hub, branches=tuple(branches)) if columns else None
+        return made
+
+    def _below(self, position: int, lower: Hub | None) -> tuple[str, ...]:
+        if lower:
+            return _mixed(lower.branches)
+        inside = self.nodes[position].inside
+        return inside if len(inside) == 1 else ()
+
+    def _above(self, hub: Hub, upper: Hub | None) -> tuple[str, ...]:
+        if upper:
+            return _mixed([branch for branch in upper.branches if branch.position != hub.nodes[0]])
+        outside = self.nodes[hub.nodes[0]].outside
+        return tuple(name for (name,) in outside) if all(len(group) == 1 for group in outside) else ()
+
+    def _anchored(self, hub: Hub) -> Hub | None:
+        """Return the hub with circles as small as fix it, or None where none do."""
+        said = self._said(hub)
+        loadings = [np.concatenate([said[name] for name in branch.columns]) for branch in hub.branches]
+        count = min(len(loadings), MOST_ANCHORS)
+        anchors = [k * len(loadings) // count for k in range(count)]
+        if not _told_by_pairs([loadings[a] for a in anchors]):
+            return None
+        for most in CIRCLES:
+            number = -(-count // most)
+            whole = replace(hub, circles=tuple(tuple(anchors[c::number]) for c in range(number)))
+            if sum(math.prod(self.tree.states_of(group)) for group in whole.triples()) > MOST_CELLS:
+                return None
+            if _told_by_triples(loadings, whole.circles):
+                return whole
+            if number == 1:
+                return None
+        return None
+
+    def _said(self, hub: Hub) -> Mapping[str, Floats]:
+        """Return what each column of a hub says about its separator, less what all states have in common."""
+        owner = {child: k for k in hub.nodes for child in self.nodes[k].children}
+        within = {self.ends[k].bottom for k in hub.nodes}
+        directions = np.linalg.qr(np.column_stack([np.ones(hub.states), np.eye(hub.states)[:, 1:]]))[0][:, 1:]
+        said = {}
+        for branch in hub.branches:
+            # The branch above has the hub's first node as its position, which is nobody's child here.
+            target = self.ends[owner.get(branch.position, hub.nodes[0])].bottom
+            for name in branch.columns:
+                if (name, target) not in self.given:
+                    self.given[name, target] = self.conditionals.given(name, target, within)
+                said[name] = self.given[name, target] @ directions
+        return said
+
+    def _heard(self, hub: Hub, home: Mapping[int, Hub]) -> bool:
+        """Return whether the hub above, if there is one, hears all that this one says."""
+        top = self.nodes[hub.nodes[0]]
+        upper = home.get(top.parent)
+        if hub.rooted or upper is None:
+            return True
+        (columns,) = [branch.columns for branch in upper.below if branch.position == hub.nodes[0]]
+        said = self._said(hub)
+        return top.rank == min(hub.states, upper.states) and _full(np.concatenate([said[name] for name in columns]))
+
+
+def _mixed(branches: Sequence[Branch]) -> tuple[str, ...]:
+    """Return a few columns of several branches, from as many of them as possible."""
+    lines = zip_longest(*(branch.columns for branch in branches))
+    return tuple(name for line in lines for name in line if name is not None)[:STACK]
+
+
+def _told_by_pairs(loadings: Sequence[Floats]) -> bool:
+    """Return whether pairs of branches tell what each says of the separator: without it, two others say it all."""
+    for e in range(len(loadings)):
+        others = [part for k, part in enumerate(loadings) if k != e]
+        if not (_full(np.concatenate(others[::2])) and _full(np.concatenate(others[1::2]))):
+            return False
+    return True
+
+
+def _told_by_triples(loadings: Sequence[Floats], circles: Sequence[Sequence[int]]) -> bool:
+    """Return whether triples of branches tell how functions of the separator multiply."""
+    _, upper = np.linalg.qr(np.concatenate([loadings[a] for circle in circles for a in circle]))
+    even = [part @ np.linalg.inv(upper) for part in loadings]
+    known = [distinct_triples(np.array([even[a].T @ even[a] for a in circle])) for circle in circles]
+    sizes = np.linalg.eigvalsh(sum(known))
+    return bool(sizes[0] > CLEAR * sizes[-1])
+
+
+def _full(vectors: Floats) -> bool:
+    """Return whether some rows, differences of probabilities, have the rank of their number of columns."""
+    sizes = np.linalg.svd(vectors, compute_uv=False)
+    return len(sizes) == vectors.shape[1] and bool(sizes[-1] > max(CLEAR * sizes[0], ROUNDED))

@@ -1,0 +1,182 @@
+"""How messages pass through a node of a junction tree, many at a time.
+
+What comes in through several edges is multiplied with the node's table and summed down to the separator of another
+edge. The part with most messages comes last: for each state of what its separator shares with the new one, that is
+a product of two small matrices, and no table with one cell per message and state of the clique is ever made.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from eigentree.inference.tensors.named_tables import flat_index
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eigentree.arrays import Floats, Integers
+    from eigentree.planning.cost import Work
+
+__all__ = ["Layout", "Passage"]
+
+Axes = tuple[int, ...]
+
+
+class _Route(NamedTuple):
+    """The way from one separator of a clique to another, as a product of matrices per state of what they share.
+
+    Attributes
+    ----------
+    shared, free, summed, gone : int
+        Numbers of joint states of the variables that both have, only the end, only the start, and neither.
+    cells : array
+        The cells of the clique by gone, shared, free and summed states.
+    incoming : array or None
+        The states of the start by shared and summed states, unless they are in this order.
+    outgoing : array or None
+        For each state of the end, its place among the shared and free states, unless they are in its order.
+    """
+
+    shared: int
+    free: int
+    summed: int
+    gone: int
+    cells: Integers
+    incoming: Integers | None
+    outgoing: Integers | None
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...], start: Axes, end: Axes) -> _Route:
+        """Return the way between separators that are some axes of a clique."""
+        every = tuple(range(len(shape)))
+        shared = tuple(axis for axis in end if axis in start)
+        free = tuple(axis for axis in end if axis not in start)
+        summed = tuple(axis for axis in start if axis not in end)
+        gone = tuple(axis for axis in every if axis not in start and axis not in end)
+        return cls(
+            shared=math.prod(shape[axis] for axis in shared),
+            free=math.prod(shape[axis] for axis in free),
+            summed=math.prod(shape[axis] for axis in summed),
+            gone=math.prod(shape[axis] for axis in gone),
+            cells=_reordered(shape, every, (*gone, *shared, *free, *summed)),
+            incoming=_reordered(shape, start, (*shared, *summed)) if start != (*shared, *summed) else None,
+            outgoing=_reordered(shape, (*shared, *free), end) if end != (*shared, *free) else None,
+        )
+
+
+def _reordered(shape: tuple[int, ...], old: Axes, new: Axes) -> Integers:
+    """Return, for each cell of a table whose axes have a new order, its position in the flat table with the old."""
+    return flat_index(tuple(shape[axis] for axis in new), new, old)
+
+
+class Layout:
+    """The shape of a clique and the axes of its separators: all that nodes which look alike share.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Numbers of states, one per variable of the clique.
+    ports : sequence of tuple of int
+        The axes of the separator of each child and, last, of that of the parent.
+    """
+
+    def __init__(self, shape: tuple[int, ...], ports: Sequence[Axes]) -> None:
+        self.states = [math.prod(shape[axis] for axis in axes) for axes in ports]
+        self._shape = shape
+        self._every = tuple(range(len(shape)))
+        self._ports = ports
+        self._routes: dict[tuple[int, int], _Route] = {}
+        self._agreeing: dict[int, Integers] = {}
+        self._grouped: dict[int, Integers] = {}
+
+    def route(self, start: int, end: int) -> _Route:
+        """Return the way from one edge to another."""
+        if (start, end) not in self._routes:
+            self._routes[start, end] = _Route.of(self._shape, self._ports[start], self._ports[end])
+        return self._routes[start, end]
+
+    def agreeing(self, edge: int) -> Integers:
+        """Return the state of an edge's separator that each cell of the clique agrees with."""
+        if edge not in self._agreeing:
+            self._agreeing[edge] = flat_index(self._shape, self._every, self._ports[edge])
+        return self._agreeing[edge]
+
+    def grouped(self, edge: int) -> Integers:
+        """Return the cells of the clique by the state of an edge's separator that they agree with."""
+        if edge not in self._grouped:
+            others = tuple(axis for axis in self._every if axis not in self._ports[edge])
+            self._grouped[edge] = _reordered(self._shape, self._every, (*self._ports[edge], *others))
+        return self._grouped[edge]
+
+
+@dataclass(frozen=True, eq=False)
+class Passage:
+    """A node through which messages pass from some of its edges to another.
+
+    Edges go by their places among the node's children; the parent's is -1.
+
+    Attributes
+    ----------
+    node : int
+        Its place in the junction tree.
+    table : array, shape (cells of the clique,)
+    layout : Layout
+    work : Work
+        Where its work is noted.
+    """
+
+    node: int
+    table: Floats
+    layout: Layout
+    work: Work
+
+    def leaf(self) -> Floats:
+        """Return the messages of a leaf, shape (states of its variable, states of the separator)."""
+        return self.table.reshape(self.layout.states[-1], -1).T
+
+    def send(self, parts: Sequence[tuple[int, Floats]], onto: int) -> Floats:
+        """Return all products of messages that come in through some edges, summed down to another edge.
+
+        Parameters
+        ----------
+        parts : sequence of (int, array)
+            Edges, and the messages that come in through each, one per row; best the edge with most messages last.
+        onto : int
+            The edge that the products leave through.
+
+        Returns
+        -------
+        array, shape (products, states of the separator)
+            Products with different messages of the last part stand side by side.
+        """
+        *others, (edge, messages) = parts
+        product: Floats = self.table[:, None]
+        for other, factors in others:
+            self.work.products(self.node, product.size * len(factors))
+            incoming = factors.T.take(self.layout.agreeing(other), axis=0)
+            product = (product[:, :, None] * incoming[:, None, :]).reshape(len(product), -1)
+        route = self.layout.route(edge, onto)
+        left, count = route.shared * route.free, product.shape[1]
+        self.work.products(self.node, left * count * len(messages), route.summed)
+        product = product.take(route.cells, axis=0)
+        if route.gone > 1:
+            product = product.reshape(route.gone, -1, count).sum(axis=0)
+        if count > 1:
+            product = product.reshape(left, route.summed, count).transpose(0, 2, 1)
+        if route.incoming is not None:
+            messages = messages.take(route.incoming, axis=1)
+        incoming = messages.reshape(-1, route.shared, route.summed).transpose(1, 2, 0)
+        sent = (product.reshape(route.shared, -1, route.summed) @ incoming).reshape(left, -1)
+        return (sent if route.outgoing is None else sent.take(route.outgoing, axis=0)).T
+
+    def send_in_step(self, parts: Sequence[tuple[int, Floats]], onto: int) -> Floats:
+        """Return the product of the first messages of all parts, of the second, …, summed down to another edge."""
+        cells = self.layout.grouped(onto)
+        product: Floats = self.table.take(cells)[:, None]
+        for edge, messages in parts:
+            self.work.products(self.node, len(cells) * len(messages))
+            product = product * messages.T.take(self.layout.agreeing(edge).take(cells), axis=0)
+        sent: Floats = product.reshape(self.layout.states[onto], -1, product.shape[1]).sum(axis=1)
+        return sent.T

@@ -1,0 +1,342 @@
+"""The plan of a spectral fit: the rank and the views of every edge, and the joint counts that learning needs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from eigentree.errors import RankError
+from eigentree.graphs.graph import check_graph
+from eigentree.graphs.junction_tree import JunctionTree
+from eigentree.graphs.memo import Derived
+from eigentree.inference.threads import one_thread
+from eigentree.messages import notice
+from eigentree.planning.cost import OverworkError, Work
+from eigentree.planning.generic_ranks import Dimensions, Spans
+from eigentree.planning.hub_plan import Ends, find_hubs
+from eigentree.planning.view_search import PlannedEdges, Wishes, plan_edges
+from eigentree.validation import our_arithmetic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from eigentree.graphs.graph import LatentGraph
+    from eigentree.planning.hub_plan import Hub
+
+__all__ = ["PlanNode", "ViewPlan", "best_plan"]
+
+MOST_DRAWS = 3
+"""On how many random instances views are looked for before one calls an edge short of them."""
+
+FEWEST_DIMENSIONS = 32
+"""How many dimensions of a span are kept at least where not all are."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanNode:
+    """What is to be learned at one node, and from which variables.
+
+    Attributes
+    ----------
+    parent : int
+        Position of the parent in the plan, -1 at the root.
+    children : tuple of int
+    observed : str or None
+        The observed variable of a leaf.
+    separator : tuple of str
+        The hidden (or observed) variables that the edge to the parent passes through (S_i).
+    passed : tuple of tuple of str
+        The separators of all edges of the junction tree that this one stands for, from the top: its own, and those
+        of nodes that neither branch nor are leaves.
+    states : int
+        Number of joint states of the separator.
+    generic_rank : int
+        Rank of inside × outside for almost all parameters; where it is capped and finding all of it would take too
+        long, more than the cap and at most that rank.
+    rank : int
+        The rank that will be learned: the generic one, or less where it was capped.
+    inside : tuple of str
+        The inside view (O_i): one group of variables below the edge.
+    outside : tuple of tuple of str
+        The outside views (O_-i): groups of variables elsewhere, nearest first.
+    bound : str
+        What bounds the rank, in words.
+    """
+
+    parent: int
+    children: tuple[int, ...]
+    observed: str | None
+    separator: tuple[str, ...]
+    passed: tuple[tuple[str, ...], ...]
+    states: int
+    generic_rank: int
+    rank: int
+    inside: tuple[str, ...]
+    outside: tuple[tuple[str, ...], ...]
+    bound: str
+
+
+@dataclass(frozen=True, eq=False)
+class ViewPlan(Derived):
+    """The plan of a spectral fit: one node per branching of the observed variables, in preorder.
+
+    Attributes
+    ----------
+    graph : LatentGraph
+    nodes : tuple of PlanNode
+    short : tuple of str
+        One message per edge that goes on at a lower rank than it needs, because no view reaches it.
+    hubs : tuple of Hub
+        Nodes that are learned together, with variance scaling; none where one view is asked for.
+
+    Examples
+    --------
+    >>> from eigentree.graphs.zoo import hmm
+    >>> plan = ViewPlan.build(hmm(length=8, order=2, hidden_states=2, observed_states=4), views=2)
+    >>> max(node.rank for node in plan.nodes)
+    4
+    """
+
+    graph: LatentGraph
+    nodes: tuple[PlanNode, ...]
+    short: tuple[str, ...] = ()
+    hubs: tuple[Hub, ...] = ()
+
+    @classmethod
+    @our_arithmetic
+    def build(
+        cls,
+        graph: LatentGraph,
+        views: int = 6,
+        max_rank: int | None = None,
+        when_short: Literal["raise", "warn"] = "raise",
+        root: str | None = None,
+    ) -> ViewPlan:
+        """Return the plan for a graph, which keeps it: a structure is planned once however often it is fitted.
+
+        Parameters
+        ----------
+        graph : LatentGraph
+        views : int
+            How many outside views to combine at an edge, at most.
+        max_rank : int, optional
+            Cap on every rank.
+        when_short : {"raise", "warn"}
+            What to do where no view of acceptable size reaches the rank: stop, or go on at the rank reached.
+        root : str, optional
+            A variable that the root clique must hold.
+
+        Raises
+        ------
+        RankError
+            Where no view reaches the rank, or where finding out would take too long. Names the separator, what it
+            needs and what to do.
+        """
+        check_graph(graph)
+        if root is not None:
+            graph.require(root)
+        plan = graph.derived(_planned, Wishes.checked(views, max_rank, when_short), root)
+        for message in plan.short:
+            notice(message)
+        return plan
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.graph, self.nodes, self.short, self.hubs)
+
+    def groups(self) -> list[tuple[str, ...]]:
+        """Return the groups of variables whose joint counts the fit needs, each once, columns in order."""
+        return list(self.derived(_groups))
+
+    def inner_variables(self, node: PlanNode) -> set[str]:
+        """Return the variables of the inside views of a node's children, or the variable of a leaf."""
+        if node.observed is not None:
+            return {node.observed}
+        return {name for child in node.children for name in self.nodes[child].inside}
+
+
+def _groups(plan: ViewPlan) -> tuple[tuple[str, ...], ...]:
+    names = plan.graph.observed
+    place = {name: column for column, name in enumerate(names)}
+    wanted: set[tuple[int, ...]] = {(column,) for column in range(len(names))}
+    for node in plan.nodes:
+        below = {place[name] for name in plan.inner_variables(node)}
+        outside = [[place[name] for name in group] for group in node.outside] if node.parent >= 0 else [[]]
+        wanted.update(tuple(sorted(below.union(group))) for group in outside)
+    for hub in plan.hubs:
+        wanted.update(tuple(sorted(place[name] for name in group)) for group in (*hub.pairs(), *hub.triples()))
+    return tuple(tuple(names[column] for column in group) for group in sorted(wanted))
+
+
+def _planned(graph: LatentGraph, wishes: Wishes, root: str | None) -> ViewPlan:
+    """Return the plan; with a cap, at ranks that are found only as far as they matter where all takes too long."""
+    tree = JunctionTree.of(graph) if root is None else JunctionTree.build(graph, root=root)
+    try:
+        try:
+            return best_plan(tree, wishes)
+        except OverworkError:
+            if wishes.max_rank is None:
+                raise
+            return best_plan(tree, wishes, max(FEWEST_DIMENSIONS, 2 * wishes.max_rank))
+    except OverworkError as error:
+        raise RankError(_refusal(tree, error.node, wishes.max_rank)) from None
+
+
+def best_plan(
+    tree: JunctionTree,
+    wishes: Wishes,
+    most: int | None = None,
+    draw: Callable[[JunctionTree, int, Work, int | None], Spans] = Spans.draw,
+    search: Callable[[JunctionTree, Spans, list[int], Wishes, Work], PlannedEdges] = plan_edges,
+) -> ViewPlan:
+    """Return the plan that is short at the fewest edges, of a few random instances.
+
+    Parameters
+    ----------
+    tree : JunctionTree
+    wishes : Wishes
+    most : int, optional
+        How many dimensions of a span to keep.
+    draw, search : callable
+        What draws an instance, and what looks for views on it.
+
+    Raises
+    ------
+    OverworkError
+        When it would take too long.
+    """
+    with one_thread():
+        allowed = [min(pair) for pair in zip(*Dimensions.allowed(tree, most), strict=True)]
+        work = Work(len(tree.nodes))
+        drawn = [draw(tree, 1, work, most)]
+        # No instance can have higher ranks than the numbers of states allow.
+        if drawn[0].ranks != allowed:
+            drawn.append(draw(tree, 2, work, most))
+        ranks = [max(found) for found in zip(*(spans.ranks for spans in drawn), strict=True)]
+        plans: list[ViewPlan] = []
+        # A view that has a rank on one instance has it on almost all, but rounding can hide it on some.
+        for number in range(MOST_DRAWS):
+            spans = drawn[number] if number < len(drawn) else draw(tree, number + 1, work, most)
+            try:
+                found = search(tree, spans, ranks, wishes, work)
+            except RankError:
+                if number + 1 == MOST_DRAWS and not plans:
+                    raise
+                continue
+            nodes = _contracted(tree, spans, ranks, found, most)
+            hubs = _hubs(tree, spans, nodes) if wishes.views > 1 else ()
+            plans.append(ViewPlan(tree.graph, nodes, found.short, hubs))
+            if not found.short:
+                break
+    return min(plans, key=lambda plan: len(plan.short))
+
+
+def _hubs(tree: JunctionTree, spans: Spans, nodes: tuple[PlanNode, ...]) -> tuple[Hub, ...]:
+    """Return the hubs; none where looking for them takes too long, since their nodes can be learned one by one."""
+    try:
+        return find_hubs(tree, spans, nodes, [Ends(place.edge, place.bottom) for place in _places(tree)])
+    except OverworkError:
+        return ()
+
+
+def _refusal(tree: JunctionTree, node: int, max_rank: int | None) -> str:
+    """Return why a plan would take too long, and what to do."""
+    here = tree.nodes[node]
+    separators = [here.separator, *(tree.nodes[child].separator for child in here.children)]
+    states, separator = max((math.prod(tree.states_of(separator)), separator) for separator in separators)
+    cap = f"lower max_rank={max_rank}" if max_rank else "set max_rank, for example to 16"
+    return (
+        f"separator {{{', '.join(separator)}}} has {states:,} joint states, and finding its rank and its views "
+        f"would take too long; {cap}, or let fewer hidden states meet there, by a lower order, by fewer edges or "
+        f"by fewer states per hidden variable"
+    )
+
+
+class _Place(NamedTuple):
+    """Where a node of the plan stands in the junction tree.
+
+    Attributes
+    ----------
+    edge : int
+        The node below the edge to its parent.
+    bottom : int
+        The first node at or below that one that is a leaf or branches.
+    parent : int
+        The number of its parent in the plan, -1 at the root.
+    """
+
+    edge: int
+    bottom: int
+    parent: int
+
+
+def _contracted(
+    tree: JunctionTree, spans: Spans, ranks: list[int], planned: PlannedEdges, most: int | None
+) -> tuple[PlanNode, ...]:
+    """Return the nodes of the plan: the leaves of the junction tree and its nodes that branch."""
+    places = _places(tree)
+    children: list[list[int]] = [[] for _ in places]
+    for number, place in enumerate(places[1:], start=1):
+        children[place.parent].append(number)
+    nodes = []
+    for place, below in zip(places, children, strict=True):
+        separator = tree.nodes[place.edge].separator
+        found = planned.edges[place.edge]
+        nodes.append(
+            PlanNode(
+                parent=place.parent,
+                children=tuple(below),
+                observed=tree.nodes[place.bottom].observed,
+                separator=separator,
+                passed=tuple(_passed(tree, place)),
+                states=math.prod(tree.states_of(separator)),
+                generic_rank=ranks[place.edge],
+                rank=found.rank,
+                inside=found.inside,
+                outside=found.outside,
+                bound=_bound(place, spans, ranks[place.edge], found.rank, most),
+            )
+        )
+    return tuple(nodes)
+
+
+def _places(tree: JunctionTree) -> list[_Place]:
+    """Return the places of the plan's nodes in preorder."""
+    nodes = tree.nodes
+    bottom = list(range(len(nodes)))
+    for i in reversed(range(len(nodes))):
+        if len(nodes[i].children) == 1:
+            bottom[i] = bottom[nodes[i].children[0]]
+    places: list[_Place] = []
+    stack = [_Place(0, bottom[0], -1)]
+    while stack:
+        place = stack.pop()
+        stack.extend(_Place(child, bottom[child], len(places)) for child in reversed(nodes[place.bottom].children))
+        places.append(place)
+    return places
+
+
+def _passed(tree: JunctionTree, place: _Place) -> Iterator[tuple[str, ...]]:
+    """Yield the separators from the edge of a node of the plan down to its bottom."""
+    i = place.edge
+    yield tree.nodes[i].separator
+    while i != place.bottom:
+        (i,) = tree.nodes[i].children
+        yield tree.nodes[i].separator
+
+
+def _bound(place: _Place, spans: Spans, rank: int, learned: int, most: int | None) -> str:
+    """Return what bounds the rank of an edge, in words."""
+    if place.parent < 0:
+        return "the root has no edge above it"
+    below, above = spans.inside[place.edge], spans.outside[place.edge]
+    states = below.shape[1]
+    if learned < rank:
+        return f"capped: the generic rank is {'at least ' if rank == most else ''}{rank}"
+    if rank == states:
+        return "all states of the separator"
+    sides = [side for side, span in (("inside", below), ("outside", above)) if len(span) == rank]
+    if sides:
+        verb = "see" if len(sides) > 1 else "sees"
+        return f"the {' and the '.join(sides)} {verb} only {rank} of {states} states"
+    return f"what the inside and the outside see of {states} states overlaps in {rank}"

@@ -1,0 +1,1 @@
+"""Operators from counts (Algorithm 1), shrinkage and diagnostics."""

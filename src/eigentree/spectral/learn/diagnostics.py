@@ -1,0 +1,390 @@
+r"""What a spectral fit can be trusted for: ranks, singular values, and Theorem 1's sample size (sections 7 and 8).
+
+Theorem 1: with probability :math:`1-\delta` the learned joint is within :math:`\epsilon` in total variation when
+
+.. math:: N \ge O\left(\left(\frac{4 k_h^2}{3\beta^2}\right)^{d_{\max}}
+          \frac{k_o^{e_{\max}} \ln(|C|/\delta)\,|C|^2}{\epsilon^2 \alpha^4}\right)
+
+with :math:`\alpha = \min_i \sigma_{\tau_i}(P(O_i, O_{-i}))`, :math:`\beta = \min_i \sigma_{\tau_i}(F_i)`,
+:math:`\tau_i` the number of states of the separator :math:`S_i`, :math:`d_{\max}` the highest order of a clique
+tensor and :math:`e_{\max}` the most observed modes of one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from eigentree.markup.figures import Spectrum, note_list, spectra_figure
+from eigentree.markup.html import facts_list, number
+from eigentree.markup.style import fragment
+from eigentree.messages import notice
+from eigentree.spectral.learn.bonds import NO_SIGNAL
+from eigentree.spectral.learn.free_parameters import graph_parameters, operator_parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from eigentree.counting.counts import Counts
+    from eigentree.counting.holdout_sample import RowSample
+    from eigentree.planning.view_plan import PlanNode
+    from eigentree.spectral.learn.spectral_fit import LearnedEdge, SpectralFit
+    from eigentree.spectral.learn.spectral_model import SpectralModel
+
+__all__ = ["Clipping", "SeparatorReport", "SpectralReport"]
+
+
+class Clipping(NamedTuple):
+    """How often a model had to help itself on the rows it was learned from.
+
+    Attributes
+    ----------
+    floor : float
+        The share of its column's own distribution that each cell has at least.
+    share : float
+        How much of a cell's distribution was put in place of what was negative, on average.
+    refused : float
+        The share of rows with a cell whose own probability was not positive, so that its column answered for it.
+    rows : int
+        How many distinct rows were looked at.
+    """
+
+    floor: float
+    share: float
+    refused: float
+    rows: int
+
+    @classmethod
+    def of(cls, model: SpectralModel, sample: RowSample) -> Clipping:
+        """Return how much was clipped on a sample of rows."""
+        if not len(sample.codes):
+            return cls(model.floor, 0.0, 0.0, 0)
+        walked = model.walked(sample.codes)
+        weights = sample.weights / sample.weights.sum()
+        rows, cells = sample.codes.shape
+        share, refused = float(weights @ walked.clipped) / cells, float(weights @ (walked.refused > 0))
+        return cls(model.floor, share, refused, rows)
+
+    def facts(self, what: str) -> list[tuple[str, str]]:
+        """Return the same by name, in words; `what` are the rows, or pieces of sequences."""
+        return [
+            ("floor", f"each cell has at least {number(100 * self.floor)} % of its column's own distribution"),
+            ("clipped", f"{number(100 * self.share)} % of cells' distributions"),
+            ("refused", f"{number(100 * self.refused)} % of {what} have a cell for which its column answered"),
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class SeparatorReport:
+    """What is known of one edge.
+
+    Attributes
+    ----------
+    separator : tuple of str
+    states : int
+        Number of joint states of the separator.
+    rank, generic_rank : int
+        The rank learned, and the rank of almost all parameters.
+    bound : str
+        What bounds the rank.
+    inside : tuple of str
+    outside : tuple of tuple of str
+        The views.
+    singular_values : array
+        Those of the pair moment as it was decomposed, largest first; the one after the rank, if any, comes last.
+    gap : float
+        The singular value at the rank over the one after it; infinity where there is none after it.
+    noise : float
+        The size that the singular values of pure noise would have with this many rows.
+    seen : float
+        The rank that the joint states of the views that occur in the data allow at most.
+    """
+
+    separator: tuple[str, ...]
+    states: int
+    rank: int
+    generic_rank: int
+    bound: str
+    inside: tuple[str, ...]
+    outside: tuple[tuple[str, ...], ...]
+    singular_values: NDArray[np.float64]
+    gap: float
+    noise: float
+    seen: float = math.inf
+
+    @property
+    def smallest(self) -> float:
+        """The singular value at the rank: what the solve divides by."""
+        return float(self.singular_values[self.rank - 1]) if self.rank <= len(self.singular_values) else 0.0
+
+    @property
+    def absent(self) -> bool:
+        """Whether the data do not show the last direction at all; pseudo-rows do not count."""
+        gone = self.smallest <= NO_SIGNAL * float(self.singular_values[0])
+        return self.rank > 1 and (self.seen < self.rank or gone)
+
+    @property
+    def weak(self) -> bool:
+        """Whether the data cannot tell the smallest singular value from noise; the constant has none."""
+        return self.rank > 1 and self.smallest < self.noise
+
+
+@dataclass(frozen=True, eq=False)
+class SpectralReport:
+    """The report of a fit; scoring does not change it.
+
+    Attributes
+    ----------
+    separators : tuple of SeparatorReport
+    rows : float
+        How many rows the fit saw; infinity for population moments.
+    shrinkage : float
+    tried : mapping of (float, float) to float
+        The held-out mean log probability of each shrinkage and floor that "auto" tried.
+    order : int
+        d_max: the highest order of a clique tensor.
+    observed_order : int
+        e_max: the most observed modes of one.
+    largest_hidden, largest_observed : int
+        k_h and k_o: the most states of a hidden and of an observed variable.
+    cliques : int
+        ``|C|``: how many nodes the tree has.
+    clipping : Clipping
+        How often the model has to help itself where learned probabilities are negative.
+    hubs : int
+        How many hubs were learned together.
+    parameters, graph_parameters : int
+        How many free parameters the learned operators have, and the tables of the graph.
+    """
+
+    separators: tuple[SeparatorReport, ...]
+    rows: float
+    shrinkage: float
+    tried: Mapping[tuple[float, float], float]
+    order: int
+    observed_order: int
+    largest_hidden: int
+    largest_observed: int
+    cliques: int
+    clipping: Clipping
+    hubs: int
+    parameters: int
+    graph_parameters: int
+
+    @classmethod
+    def of(
+        cls,
+        fit: SpectralFit,
+        rows: float,
+        shrinkage: float,
+        tried: Mapping[tuple[float, float], float],
+        counts: Counts | None = None,
+        clipping: Clipping | None = None,
+    ) -> SpectralReport:
+        """Return the report of a fit, to counts unless it is one to population moments."""
+        plan, graph = fit.plan, fit.plan.graph
+        hidden = set(graph.hidden)
+        separators = []
+        orders, observed_orders = [1], [0]
+        for node, edge in zip(plan.nodes, fit.edges, strict=True):
+            incident = [node.separator, *(plan.nodes[child].separator for child in node.children)]
+            own = 1 if node.observed is not None else 0
+            orders.append(sum(map(len, incident)) + own)
+            observed_orders.append(own + sum(name not in hidden for s in incident for name in s))
+            if edge is not None:
+                # States that never occur leave a singular value that only pseudo-rows lift, far below the noise.
+                weak = edge.singular_values[: node.rank][-1] < edge.noise
+                separators.append(
+                    SeparatorReport(
+                        separator=node.separator,
+                        states=node.states,
+                        rank=node.rank,
+                        generic_rank=node.generic_rank,
+                        bound=node.bound,
+                        inside=node.inside,
+                        outside=node.outside,
+                        singular_values=edge.singular_values,
+                        gap=_gap(edge, node.rank),
+                        noise=edge.noise,
+                        seen=_seen(counts, node) if counts is not None and weak else math.inf,
+                    )
+                )
+        return cls(
+            separators=tuple(separators),
+            rows=rows,
+            shrinkage=shrinkage,
+            tried=tried,
+            order=max(orders),
+            observed_order=max(observed_orders),
+            largest_hidden=max((graph.states[name] for name in graph.hidden), default=1),
+            largest_observed=max(graph.states[name] for name in graph.observed),
+            cliques=len(plan.nodes),
+            clipping=clipping or Clipping(0.0, 0.0, 0.0, 0),
+            hubs=len(plan.hubs) if fit.apart else 0,
+            parameters=operator_parameters(plan, fit.apart is not None),
+            graph_parameters=graph_parameters(graph),
+        )
+
+    @property
+    def error_ratio(self) -> float:
+        """About how large errors are where the structure is true, relative to those of maximum likelihood.
+
+        A graph can have more parameters than rows can tell apart; the operators then have fewer, and no more error.
+        """
+        return max(1.0, math.sqrt(self.parameters / self.graph_parameters)) if self.graph_parameters else 1.0
+
+    @property
+    def alpha(self) -> float:
+        """The smallest singular value that any edge divides by, as estimated; Theorem 1's alpha."""
+        return min((report.smallest for report in self.separators), default=1.0)
+
+    def weakest(self, count: int = 5) -> tuple[SeparatorReport, ...]:
+        """Return the separators whose smallest singular value is smallest."""
+        return tuple(sorted(self.separators, key=lambda report: report.smallest)[:count])
+
+    def rows_of_theorem_1(self, epsilon: float = 0.1, delta: float = 0.05, beta: float | None = None) -> float:
+        """Return the number of rows that Theorem 1 asks for, its hidden constant taken as 1.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            Total variation to reach, and the probability of missing it.
+        beta : float, optional
+            The smallest singular value of the transformations F_i, which the data do not show: by default
+            estimated by the square root of alpha, as if the two sides of an edge were equally informative.
+        """
+        alpha = self.alpha
+        if not alpha > 0:
+            return math.inf
+        beta = math.sqrt(alpha) if beta is None else beta
+        logarithm = (
+            self.order * math.log(4 * self.largest_hidden**2 / (3 * beta**2))
+            + self.observed_order * math.log(self.largest_observed)
+            + math.log(math.log(max(self.cliques, 2) / delta))
+            + 2 * math.log(self.cliques)
+            - 2 * math.log(epsilon)
+            - 4 * math.log(alpha)
+        )
+        return math.exp(logarithm) if logarithm < 700 else math.inf
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know before trusting the fit: whether the data cannot support the rank of separators.
+
+        A weak direction is harmless where shrinkage damps it or held-out rows chose not to, so it counts only
+        where no shrinkage was asked for; a direction that the data do not show at all always counts.
+        """
+        chosen = self.shrinkage > 0 or bool(self.tried)
+        short = [report for report in self.separators if report.absent or (report.weak and not chosen)]
+        if not short:
+            return ()
+        # What a column does not show, no larger view with it does: the smallest view is nearest to the cause.
+        worst = min(short, key=lambda report: (len(report.inside), report.smallest))
+        return (
+            f"the data cannot support the rank of {len(short)} of {len(self.separators)} separators: "
+            f"{{{', '.join(worst.separator)}}} asks for rank {worst.rank}, its singular value there is "
+            f"{worst.smallest:.2g} and noise alone reaches {worst.noise:.2g}; give more rows, fewer hidden "
+            f"states, a lower max_rank or some shrinkage",
+        )
+
+    def warn(self) -> None:
+        """Say what a user should know before trusting the fit."""
+        for sentence in self.warnings:
+            notice(sentence)
+
+    @property
+    def spectra(self) -> tuple[Spectrum, ...]:
+        """The singular values of each separator, as they are drawn."""
+        return tuple(
+            Spectrum(
+                f"{', '.join(one.separator)} above {', '.join(one.inside)}",
+                tuple(map(float, one.singular_values)),
+                one.rank,
+                one.noise,
+                one.states,
+            )
+            for one in self.separators
+        )
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return what is known of the fit by name, in words."""
+        return [
+            ("learned from", f"{self.rows:,.0f} rows" if math.isfinite(self.rows) else "population moments"),
+            ("free parameters", f"{self.parameters:,} of operators, {self.graph_parameters:,} of the graph"),
+            ("errors", f"at best about {self.error_ratio:.2f} times those of maximum likelihood"),
+            ("smallest singular value kept", number(self.alpha)),
+            ("shrinkage", f"{self.shrinkage:g}" + (", chosen by held-out rows" if self.tried else "")),
+            *self.clipping.facts("rows"),
+        ]
+
+    def _repr_html_(self) -> str:
+        return fragment(
+            "Report of a spectral fit",
+            facts_list(self.facts()),
+            note_list(self.warnings),
+            spectra_figure(self.spectra) if self.separators else None,
+        )
+
+    def __str__(self) -> str:
+        lines = [
+            f"{len(self.separators)} separators from {self.rows:,.0f} rows, shrinkage {self.shrinkage:g}"
+            if math.isfinite(self.rows)
+            else f"{len(self.separators)} separators from population moments",
+            f"alpha {self.alpha:.3g}, highest order {self.order}, of which observed {self.observed_order}",
+            f"floor {self.clipping.floor:.2g}; clipped: {self.clipping.share:.2%} of cells' distributions; "
+            f"{self.clipping.refused:.2%} of rows have a refused cell",
+            f"{self.parameters:,} free parameters, {self.graph_parameters:,} of the graph: errors of about "
+            f"{self.error_ratio:.2f} times those of maximum likelihood, at best",
+            "weakest separators:",
+            f"  {'separator':<24}{'rank':>6}{'states':>8}{'smallest':>11}{'noise':>9}{'gap':>10}  views",
+        ]
+        for report in self.weakest():
+            name = _cut("{" + ", ".join(report.separator) + "}", 24)
+            views = _cut("{" + ", ".join(report.inside) + "}", 30) + f" x {len(report.outside)} outside"
+            gap = f"{report.gap:.3g}" if math.isfinite(report.gap) else "-"
+            mark = " !" if report.weak else ""
+            lines.append(
+                f"  {name:<24}{report.rank:>6}{report.states:>8}{report.smallest:>11.3g}{report.noise:>9.2g}"
+                f"{gap:>10}  {views}{mark}"
+            )
+        weak = sum(report.weak for report in self.separators)
+        if weak:
+            lines.append(f"! {weak} separators have a direction that these rows cannot tell from noise")
+        return "\n".join(lines)
+
+
+def _gap(edge: LearnedEdge, rank: int) -> float:
+    sizes = edge.singular_values
+    if len(sizes) <= rank or not sizes[rank] > 0:
+        return math.inf
+    return float(sizes[rank - 1] / sizes[rank])
+
+
+def _seen(counts: Counts, node: PlanNode) -> float:
+    """Return the rank that the joint states of an edge's views allow: those that occur, on the poorer side.
+
+    A side that clearly allows it is not looked at, and infinite.
+    """
+
+    def at_least(group: tuple[str, ...]) -> int:
+        return max(int((counts.singles[counts.columns.position(name)] > 0).sum()) for name in group)
+
+    def occurring(group: tuple[str, ...]) -> int:
+        return int((counts.find([counts.columns.position(name) for name in group]).values > 0).sum())
+
+    # Views share the constant direction, so each one after the first adds one direction less.
+    inside, outside = at_least(node.inside), 1 + sum(at_least(group) - 1 for group in node.outside)
+    sides = []
+    if inside < node.rank:
+        sides.append(occurring(node.inside))
+    if outside < node.rank:
+        sides.append(1 + sum(occurring(group) - 1 for group in node.outside))
+    return min(sides, default=math.inf)
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

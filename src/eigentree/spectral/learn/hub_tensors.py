@@ -1,0 +1,303 @@
+r"""Hubs from counts: one multiplication table for all nodes at a separator.
+
+Given the separator :math:`S` of a hub, its branches are independent. Let :math:`b_1(S), b_2(S), \dots` be functions
+that complete the constant to an orthonormal basis of all functions of the separator. The centred features of branch
+:math:`e` have :math:`E[\chi_e \mid S] = B_e\,b`, so for different branches
+
+.. math:: E[\chi_e \chi_f^T] = B_e B_f^T, \qquad
+          E[\chi_e \otimes \chi_f \otimes \chi_g] = (B_e \otimes B_f \otimes B_g)\, C, \qquad
+          C_{ijk} = E[b_i b_j b_k].
+
+The loadings :math:`B` are a low-rank fit to the covariances of different branches, and :math:`C`, which is
+symmetric, a least squares fit to their third moments. That is all the operators of the hub's nodes need, since all
+they do is to multiply functions of the separator: :math:`b_i b_j = \delta_{ij} + \sum_k C_{ijk} b_k`. The basis is
+known up to a rotation only, which cancels; hidden states are never told apart.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from eigentree.planning.triples import SymmetricBasis, distinct_triples
+from eigentree.spectral.learn.bonds import NO_SIGNAL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from eigentree.arrays import Booleans, Floats
+    from eigentree.counting.column_features import ColumnFeatures
+    from eigentree.planning.hub_plan import Hub
+    from eigentree.planning.view_plan import ViewPlan
+    from eigentree.spectral.learn.moments import Tables
+
+__all__ = ["HubFit", "learn_hubs"]
+
+SWEEPS = 20
+"""How often loadings are fitted again."""
+
+STEADY = 6.0
+"""How many rows' worth of noise C is steadied against, where shrinkage is wanted: 6, since each three branches come
+in 6 orders."""
+
+BATCH_CELLS = 2**22
+"""Cells of the matrices that are worked on together."""
+
+
+class HubFit(NamedTuple):
+    """What was learned of a hub from one set of tables.
+
+    Attributes
+    ----------
+    loadings : dict of str to array, shape (features but the constant, states of the separator - 1)
+        B of each column that speaks for a branch.
+    multiplication : array, shape (states, states, states)
+        The product of two functions of the separator, in the basis that begins with the constant.
+    sizes : array, shape (states,)
+        The eigenvalues of the covariance of all features of the anchors, that the loadings make up, and before them
+        that of the constant.
+    features : int
+        How many features these are.
+    """
+
+    loadings: dict[str, Floats]
+    multiplication: Floats
+    sizes: Floats
+    features: int
+
+
+def learn_hubs(plan: ViewPlan, tables: Sequence[Tables], features: Sequence[ColumnFeatures]) -> list[list[HubFit]]:
+    """Return what each set of tables says of each hub of a plan, hubs of the same shape learned together."""
+    found: list[dict[Hub, HubFit]] = [{} for _ in tables]
+    if plan.hubs:
+        for batch in _batches(plan, features[0]):
+            for known, fits in zip(found, batch.learned(tables, features), strict=True):
+                known.update(zip(batch.hubs, fits, strict=True))
+    return [[known[hub] for hub in plan.hubs] for known in found]
+
+
+def _batches(plan: ViewPlan, features: ColumnFeatures) -> Iterator[_Batch]:
+    """Yield the hubs of a plan in batches of one shape."""
+    alike: dict[object, list[Hub]] = {}
+    for hub in plan.hubs:
+        columns = [[plan.graph.column(name) for name in branch.columns] for branch in hub.branches]
+        shape = tuple(tuple((features.states[c], features.widths[c]) for c in branch) for branch in columns)
+        alike.setdefault((hub.states, hub.circles, shape), []).append(hub)
+    for hubs in alike.values():
+        size = hubs[0].states
+        step = max(1, BATCH_CELLS // (size**3 * math.comb(size + 1, 3)))
+        for k in range(0, len(hubs), step):
+            yield _Batch(plan, hubs[k : k + step], features)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """The places of a branch's columns among the features of all, and of the branch itself."""
+
+    branch: slice
+    columns: tuple[slice, ...]
+
+
+class _Batch:
+    """Hubs of the same shape; arrays begin with axes for the sets of tables and for the hubs."""
+
+    def __init__(self, plan: ViewPlan, hubs: Sequence[Hub], features: ColumnFeatures) -> None:
+        self.hubs = hubs
+        first = hubs[0]
+        self.rank = first.states - 1
+        number = plan.graph.column
+        self.columns = [[[number(name) for name in branch.columns] for branch in hub.branches] for hub in hubs]
+        self.sizes = [
+            [(int(features.states[c]), int(features.widths[c])) for c in branch] for branch in self.columns[0]
+        ]
+        # Anchors first, so that what they say of each other is one block.
+        self.order = [*first.anchors, *first.beside]
+        ends = np.cumsum([0, *(width - 1 for e in self.order for _, width in self.sizes[e])]).tolist()
+        places = iter(slice(a, b) for a, b in pairwise(ends))
+        self.parts = {}
+        for e in self.order:
+            columns = tuple(next(places) for _ in self.sizes[e])
+            self.parts[e] = _Part(slice(columns[0].start, columns[-1].stop), columns)
+        self.count = ends[-1]
+        self.anchored = self.parts[first.anchors[-1]].branch.stop
+
+    def learned(self, tables: Sequence[Tables], features: Sequence[ColumnFeatures]) -> list[list[HubFit]]:
+        """Return what each set of tables says of each hub."""
+        sets = list(zip(tables, features, strict=True))
+        covariance = self._covariance(sets)
+        anchors = self.hubs[0].anchors
+        values, vectors = _fitted(
+            covariance[..., : self.anchored, :], [self.parts[a].branch for a in anchors], self.rank
+        )
+        roots = np.sqrt(values)[..., None, :]
+        inverse = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
+        loadings = np.concatenate(
+            [vectors * roots, covariance[..., self.anchored :, :] @ vectors * inverse], axis=-2
+        )
+        third, known = self._third(sets, vectors)
+        noise = np.array([STEADY / source.rows if source.share else 0.0 for source in tables])
+        multiplications = _multiplications(third, known, values, noise)
+        trivial = np.full((*values.shape[:-1], 1), sum(len(self.sizes[a]) for a in anchors))
+        sizes = np.concatenate([trivial, values], axis=-1)
+        return [
+            [
+                HubFit(self._named(h, loadings[f, h]), multiplications[f, h], sizes[f, h], self.anchored)
+                for h in range(len(self.hubs))
+            ]
+            for f in range(len(tables))
+        ]
+
+    def _named(self, h: int, loadings: Floats) -> dict[str, Floats]:
+        return {
+            name: loadings[place]
+            for e, branch in enumerate(self.hubs[h].branches)
+            for name, place in zip(branch.columns, self.parts[e].columns, strict=True)
+        }
+
+    def _covariance(self, sets: Sequence[tuple[Tables, ColumnFeatures]]) -> Floats:
+        """Return the covariance of all features with those of anchors, 0 within a branch."""
+        first = self.hubs[0]
+        made = np.zeros((len(sets), len(self.hubs), self.count, self.anchored))
+        anchors, beside = first.anchors, first.beside
+        couples = [(e, a) for k, a in enumerate(anchors) for e in (*anchors[k + 1 :], *beside)]
+        for places, moments in self._moments(sets, couples):
+            centred = moments[..., 1:, 1:] - moments[..., 1:, :1] * moments[..., :1, 1:]
+            for k, (one, two) in enumerate(places):
+                made[..., one, two] = centred[..., k, :, :]
+                if one.start < self.anchored:
+                    made[..., two, one] = np.swapaxes(centred[..., k, :, :], -1, -2)
+        return made
+
+    def _third(self, sets: Sequence[tuple[Tables, ColumnFeatures]], vectors: Floats) -> tuple[Floats, Floats]:
+        """Return the sum of third moments of different branches, along some directions, and what that is of C.
+
+        Both are in coordinates of a `SymmetricBasis`; the latter is a matrix.
+        """
+        total = np.zeros((len(sets), len(self.hubs), *(self.rank,) * 3))
+        known = np.zeros(())
+        for circle in self.hubs[0].circles:
+            triples = [
+                (one, two, three)
+                for i, one in enumerate(circle)
+                for j, two in enumerate(circle[i + 1 :], start=i + 1)
+                for three in circle[j + 1 :]
+            ]
+            for places, t in self._moments(sets, triples):
+                a, b, c = t[..., 1:, :1, :1], t[..., :1, 1:, :1], t[..., :1, :1, 1:]
+                third = t[..., 1:, 1:, 1:] + 2 * a * b * c
+                third -= t[..., 1:, 1:, :1] * c + t[..., 1:, :1, 1:] * b + t[..., :1, 1:, 1:] * a
+                for axis in range(3):
+                    along = np.stack([vectors[..., place[2 - axis], :] for place in places], axis=2)
+                    third = np.einsum("fhtabc,fhtcx->fhtxab", third, along, optimize=True)
+                total += third.sum(axis=2)
+            branches = [vectors[..., self.parts[e].branch, :] for e in circle]
+            grams = np.stack([np.swapaxes(part, -1, -2) @ part for part in branches], axis=2)
+            known = known + distinct_triples(grams)
+        basis = SymmetricBasis(self.rank).vectors
+        # Each three branches came once here, and come in every order in the matrix.
+        return 6 * total.reshape(*total.shape[:2], -1) @ basis.T, known
+
+    def _moments(
+        self, sets: Sequence[tuple[Tables, ColumnFeatures]], groups: Sequence[tuple[int, ...]]
+    ) -> Iterator[tuple[list[tuple[slice, ...]], Floats]]:
+        """Yield moments of columns of groups of branches, those of one shape together, and the places of these.
+
+        The moments have the shape (sets, hubs, groups, features of each column…).
+        """
+        alike: dict[tuple[tuple[int, int], ...], list[tuple[tuple[int, int], ...]]] = {}
+        for group in groups:
+            for chosen in np.ndindex(*(len(self.sizes[e]) for e in group)):
+                members = tuple(zip(group, chosen, strict=True))
+                alike.setdefault(tuple(self.sizes[e][k] for e, k in members), []).append(members)
+        for same in alike.values():
+            columns = [tuple(hub[e][k] for e, k in members) for hub in self.columns for members in same]
+            moments = np.array([source.moments(columns, found) for source, found in sets])
+            places = [tuple(self.parts[e].columns[k] for e, k in members) for members in same]
+            yield places, moments.reshape(len(sets), len(self.hubs), len(same), *moments.shape[2:])
+
+
+def _fitted(covariance: Floats, parts: Sequence[slice], rank: int) -> tuple[Floats, Floats]:
+    """Return eigenvalues and -vectors of a matrix of some rank that fits a covariance between different parts."""
+    within = np.zeros(covariance.shape[-2:], bool)
+    for part in parts:
+        within[part, part] = True
+    starts = (_completed(covariance, parts, rank), covariance)
+    found = [_settled(covariance, within, start, rank) for start in starts]
+    misfits = [
+        (((vectors * values[..., None, :]) @ np.swapaxes(vectors, -1, -2) - covariance) ** 2 * ~within).sum(
+            axis=(-2, -1)
+        )
+        for values, vectors in found
+    ]
+    (values, vectors), (other_values, other_vectors) = found
+    better = misfits[0] <= misfits[1]
+    return (
+        np.where(better[..., None], values, other_values),
+        np.where(better[..., None, None], vectors, other_vectors),
+    )
+
+
+def _completed(covariance: Floats, parts: Sequence[slice], rank: int) -> Floats:
+    """Return the covariance with its parts filled in from the others: exact where those are."""
+    made = covariance.copy()
+    places = [np.arange(part.start, part.stop) for part in parts]
+    for e, part in enumerate(places):
+        others = places[:e] + places[e + 1 :]
+        one, two = np.concatenate(others[::2]), np.concatenate(others[1::2])
+        u, sizes, v = np.linalg.svd(covariance[..., two[:, None], one], full_matrices=False)
+        sizes = sizes[..., None, :rank]
+        inverse = np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > NO_SIGNAL * sizes[..., :1])
+        left = covariance[..., part[:, None], one] @ np.swapaxes(v[..., :rank, :], -1, -2) * inverse
+        block = left @ np.swapaxes(u[..., :rank], -1, -2) @ covariance[..., two[:, None], part]
+        made[..., part[:, None], part] = (block + np.swapaxes(block, -1, -2)) / 2
+    return made
+
+
+def _settled(covariance: Floats, within: Booleans, start: Floats, rank: int) -> tuple[Floats, Floats]:
+    """Return the eigenvalues and -vectors that filling in the parts again and again leads to."""
+    filled = start
+    _, vectors = np.linalg.eigh(filled)
+    vectors = vectors[..., : -rank - 1 : -1]
+    for _ in range(SWEEPS):
+        # One step of subspace iteration is enough, since the matrix is about to change.
+        vectors, _ = np.linalg.qr(filled @ vectors)
+        values, turn = np.linalg.eigh(np.swapaxes(vectors, -1, -2) @ filled @ vectors)
+        values, vectors = values[..., ::-1], vectors @ turn[..., ::-1]
+        values = np.where(values > NO_SIGNAL * values[..., :1], values, 0.0)
+        fitted = (vectors * values[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+        filled = np.where(within, fitted, covariance)
+    return values, vectors
+
+
+def _multiplications(third: Floats, known: Floats, values: Floats, noise: Floats) -> Floats:
+    """Return the products of two functions of the separator.
+
+    Parameters
+    ----------
+    third, known : array, shape (sets, hubs, basis) and (sets, hubs, basis, basis)
+        Those of `_Batch._third`, along the eigenvectors of the covariance.
+    values : array, shape (sets, hubs, rank)
+        Its eigenvalues.
+    noise : array, shape (sets,)
+        What the entries of C are steadied against.
+    """
+    rank = values.shape[-1]
+    basis = SymmetricBasis(rank)
+    roots = np.sqrt(values)
+    a, b, c = np.array(basis.places).T
+    scale = roots[..., a] * roots[..., b] * roots[..., c]
+    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+    steadied = known + (noise[:, None, None] * inverse**2)[..., None] * np.eye(len(a))
+    sizes, turn = np.linalg.eigh(steadied)
+    signal = sizes > NO_SIGNAL * sizes[..., -1:]
+    weights = np.divide((third[..., None, :] @ turn)[..., 0, :], sizes, out=np.zeros_like(sizes), where=signal)
+    solved = (turn @ weights[..., None])[..., 0] * inverse
+    made = np.zeros((*values.shape[:-1], *(rank + 1,) * 3))
+    made[..., 0, :, :] = made[..., :, 0, :] = np.eye(rank + 1)
+    made[..., 1:, 1:, 0] = np.eye(rank) * (values > 0)[..., None, :]
+    made[..., 1:, 1:, 1:] = (solved @ basis.vectors).reshape(*values.shape[:-1], rank, rank, rank)
+    return made

@@ -1,0 +1,298 @@
+r"""Operators from counts: Algorithm 1 of the paper, in a form that is statistically stronger.
+
+First the leaves. A leaf's edge has the one-hot vector of its column on one side and those of its outside views on
+the other, :math:`\phi` and :math:`\psi` with means :math:`p` and :math:`q`. With variance scaling, the direction
+that every distribution shares is taken out exactly instead of being estimated: the singular vectors are those of
+the scaled covariance
+
+.. math:: \mathrm{diag}(a)\,(E[\phi\psi^T] - p q^T)\,\mathrm{diag}(b) = u\,s\,v^T, \quad
+          a = (p + c/N)^{-1/2}, \quad b = (q + c/N)^{-1/2},
+
+and the bond carries the constant 1 and the centred features :math:`\chi = u^T \mathrm{diag}(a)(\phi - p)`.
+
+All that a column says about the others goes through its leaf's bond. So every other table is turned into the joint
+moment of its columns' features, which loses nothing but noise: three columns of four states that each see two
+hidden ones have 8 features, not 64 cells. The other edges are learned from these moments in the same way, without
+scaling, since features have variance 1 already; and the operator of a node with children :math:`\alpha, \beta` is
+:math:`E[\chi_\alpha \otimes \chi_\beta \otimes W^T\psi]` with :math:`W = [\,1,\ v\,s^{-1}\,]` centred (Eq. 22-24).
+So the learned model sums to one exactly, a missing cell is exact, and infinite shrinkage is exactly the product of
+the columns' marginals. Without scaling every column keeps its one-hot vector, and it is the paper's Eq. 22.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigentree.counting.column_features import ColumnFeatures
+from eigentree.counting.joint_table import DENSE_CELLS
+from eigentree.data.tables.columns import Columns
+from eigentree.inference.threads import one_thread
+from eigentree.spectral.learn.bonds import Bond, centred_bond, plain_bond, scaled_bond
+from eigentree.spectral.learn.hub_cores import with_hubs
+from eigentree.spectral.learn.hub_tensors import learn_hubs
+from eigentree.spectral.learn.moments import CountedTables, ExactTables
+from eigentree.spectral.learn.node_batches import Batch, batches_of
+from eigentree.spectral.learn.sparse_bonds import sparse_bond
+from eigentree.spectral.learn.spectral_fit import LearnedEdge, SpectralFit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eigentree.arrays import Floats
+    from eigentree.planning.view_plan import ViewPlan
+    from eigentree.spectral.learn.moments import Tables
+
+__all__ = ["learn"]
+
+
+def learn(
+    plan: ViewPlan, tables: Sequence[Tables], scaling: str | None, dense_cells: int = DENSE_CELLS
+) -> list[SpectralFit]:
+    """Return, for each set of tables, the projections, solves and unshrunk operators (Algorithm 1, step 1).
+
+    Nodes of the same shape, and all sets of tables, go through each step together: a chain of any length costs a
+    few calls of numpy. Tables of more than `dense_cells` cells are taken as what occurs, never as arrays.
+    """
+    # One thread: the matrices are small, threads would only wait for each other, and sums keep their order.
+    with one_thread():
+        return _learn(plan, tables, scaling, dense_cells)
+
+
+def _learn(plan: ViewPlan, tables: Sequence[Tables], scaling: str | None, dense_cells: int) -> list[SpectralFit]:
+    batches = plan.derived(batches_of, dense_cells)
+    made = _Learning(plan, tables, scaling)
+    leaves = [batch for batch in batches if batch.leaf]
+    inner = [batch for batch in batches if not batch.leaf]
+    for batch in leaves:
+        made.learn_leaves(batch)
+    joints = [made.joints(batch) for batch in inner]
+    for batch, joint in zip(inner, joints, strict=True):
+        made.learn_edges(batch, joint)
+    for batch, joint in zip(inner, joints, strict=True):
+        made.learn_cores(batch, joint)
+    return made.fits()
+
+
+class _Learning:
+    """The steps of learning, for several sets of tables at once; what is learned fills up as they are taken."""
+
+    def __init__(self, plan: ViewPlan, tables: Sequence[Tables], scaling: str | None) -> None:
+        self.plan = plan
+        self.tables = tables
+        self.scaled = scaling is not None
+        self.rows = np.array([source.rows for source in tables])
+        self.states = Columns.of(plan.graph).states
+        self.edges: list[list[LearnedEdge | None]] = [[None] * len(plan.nodes) for _ in tables]
+        self.cores: list[list[Floats]] = [[np.zeros(0)] * len(plan.nodes) for _ in tables]
+        self.leaves: list[list[Floats]] = [[np.zeros((size, 1)) for size in self.states] for _ in tables]
+
+    @cached_property
+    def features(self) -> list[ColumnFeatures]:
+        """The features of the columns in each set of tables, once all leaves are learned."""
+        return [ColumnFeatures.stack(leaves) for leaves in self.leaves]
+
+    def fits(self) -> list[SpectralFit]:
+        """Return what was learned; hubs, if there are any, are learned together and beside that apart."""
+        pairs = zip(self.edges, self.cores, strict=True)
+        apart = [SpectralFit(self.plan, tuple(edges), tuple(cores), self.scaled) for edges, cores in pairs]
+        if not (self.scaled and self.plan.hubs):
+            return apart
+        learned = learn_hubs(self.plan, self.tables, self.features)
+        triples = zip(apart, learned, self.tables, strict=True)
+        return [with_hubs(fit, hubs, source.rows) for fit, hubs, source in triples]
+
+    def learn_leaves(self, batch: Batch) -> None:
+        """Learn the bonds and operators of leaves, and with them the features of their columns."""
+        if not batch.outside:
+            # The only column of a graph: its leaf is the root.
+            whole = np.array([source.stacked(batch.below) for source in self.tables])
+            self._keep_cores(batch, whole[..., None])
+            return
+        if self.scaled and not batch.dense and not any(isinstance(source, ExactTables) for source in self.tables):
+            bond, cores = self._sparse_leaves(batch)
+        else:
+            pairs = self._pairs(batch)
+            if self.scaled:
+                bond = scaled_bond(pairs, batch.generic_rank, self.rows[:, None, None])
+            else:
+                bond = plain_bond(pairs, batch.rank)
+            solves = [solve[..., : batch.rank] for solve in bond.solves]
+            cores = np.asarray(sum(pair @ solve for pair, solve in zip(pairs, solves, strict=True)))
+        self._keep_edges(batch, bond)
+        if self.scaled:
+            for f, projections in enumerate(bond.projection):
+                for k, (column,) in enumerate(batch.below):
+                    self.leaves[f][column] = projections[k]
+            # Exact without holes; with holes, the pairs have fewer rows than the column alone.
+            cores[..., 0] = [[source.marginal(column) for (column,) in batch.below] for source in self.tables]
+        self._keep_cores(batch, cores)
+
+    def _sparse_leaves(self, batch: Batch) -> tuple[Bond, Floats]:
+        """Return bonds and operators of leaves whose tables with others are too large for arrays."""
+        bonds, cores = [], []
+        for source, rows in zip(self.tables, self.rows.tolist(), strict=True):
+            assert isinstance(source, CountedTables)
+            for k in range(len(batch.positions)):
+                pairs = [source.sparse_pair(batch.inside[k], group[k]) for group in batch.outside]
+                bond = sparse_bond(pairs, batch.generic_rank, rows)
+                solves = [solve[:, : batch.rank] for solve in bond.solves]
+                bonds.append(bond)
+                cores.append(sum(pair.times(solve) for pair, solve in zip(pairs, solves, strict=True)))
+
+        def stacked(parts: Sequence[Floats]) -> Floats:
+            return np.array(parts).reshape(len(self.tables), -1, *parts[0].shape)
+
+        solves = [stacked([bond.solves[g] for bond in bonds]) for g in range(len(batch.outside))]
+        projection = stacked([bond.projection for bond in bonds])
+        bond = Bond(projection, solves, stacked([bond.sizes for bond in bonds]))
+        return bond, stacked([np.asarray(core) for core in cores])
+
+    def _pairs(self, batch: Batch) -> list[Floats]:
+        """Return P(inside view, outside view) for each outside view, shape (sets, nodes, inside, outside)."""
+        found = []
+        for group in batch.outside:
+            both = list(zip(batch.inside, group, strict=True))
+            if batch.dense:
+                tables = np.array([source.stacked([a + b for a, b in both]) for source in self.tables])
+                size = math.prod(self.states[column] for column in batch.inside[0])
+                found.append(tables.reshape(*tables.shape[:2], size, -1))
+            else:
+                found.append(np.array([[source.pair(a, b) for a, b in both] for source in self.tables]))
+        return found
+
+    def joints(self, batch: Batch) -> list[Floats]:
+        """Return the moments of each node's columns below and each outside view, shape (sets, nodes, …).
+
+        The axes are the features of each column, or its states without scaling; there are none where those tables
+        are too large for arrays.
+        """
+        if self.scaled:
+            sets = list(zip(self.tables, self.features, strict=True))
+            return [np.array([source.moments(group, found) for source, found in sets]) for group in batch.groups]
+        if not batch.dense:
+            return []
+        sizes = [[self.states[column] for column in group[0]] for group in batch.groups]
+        stacks = [np.array([source.stacked(group) for source in self.tables]) for group in batch.groups]
+        return [stack.reshape(*stack.shape[:2], *size) for stack, size in zip(stacks, sizes, strict=True)]
+
+    def learn_edges(self, batch: Batch, joints: list[Floats]) -> None:
+        """Learn the bonds of inner nodes."""
+        if not batch.outside:
+            return
+        if self.scaled:
+            self._keep_edges(batch, centred_bond([self._seen(batch, joint) for joint in joints], batch.rank))
+        else:
+            pairs = [self._seen(batch, joint) for joint in joints] or self._pairs(batch)
+            self._keep_edges(batch, plain_bond(pairs, batch.rank))
+
+    def _seen(self, batch: Batch, joint: Floats) -> Floats:
+        """Return the moments of the inside view and an outside one, as matrices."""
+        below, inside = batch.below[0], batch.inside[0]
+        unseen = [2 + k for k, column in enumerate(below) if column not in inside]
+        if self.scaled:
+            # The first feature of every column is the constant, so a column is summed out by taking it.
+            joint = joint[tuple(0 if axis in unseen else slice(None) for axis in range(joint.ndim))]
+        else:
+            joint = joint.sum(axis=tuple(unseen))
+        kept = [column for column in below if column in inside]
+        order = [2 + kept.index(column) for column in inside]
+        joint = np.transpose(joint, [0, 1, *order, *range(2 + len(inside), joint.ndim)])
+        size = math.prod(joint.shape[2 : 2 + len(inside)])
+        return joint.reshape(*joint.shape[:2], size, -1)
+
+    def learn_cores(self, batch: Batch, joints: list[Floats]) -> None:
+        """Learn the operators of inner nodes from their own and their children's bonds (Eq. 22-24)."""
+        below = self._below(batch)
+        if not joints:
+            sets = zip(self.tables, self.edges, strict=True)
+            lines = [
+                [
+                    _sparse_core(batch, k, source, [part[f, k] for part in below], edges[position])
+                    for k, position in enumerate(batch.positions)
+                ]
+                for f, (source, edges) in enumerate(sets)
+            ]
+            self._keep_cores(batch, lines)
+            return
+        lead = joints[0].shape[:2]
+        sizes = [features.shape[-2] for features in below]
+        if batch.outside:
+            total = np.zeros(())
+            for g, joint in enumerate(joints):
+                solve = np.array([[_edge(edges, i).solves[g] for i in batch.positions] for edges in self.edges])
+                total = total + joint.reshape(*lead, math.prod(sizes), -1) @ solve
+        else:
+            total = joints[0]
+        self._keep_cores(batch, _projected(total.reshape(*lead, *sizes, -1), below))
+
+    def _below(self, batch: Batch) -> list[Floats]:
+        """Return the bond's features in terms of each part's, shape (sets, nodes, of the part, of the bond)."""
+        children = [self.plan.nodes[i].children for i in batch.positions]
+        found = []
+        for c, first in enumerate(children[0]):
+            child = self.plan.nodes[first]
+            if self.scaled and child.observed is not None:
+                eye = np.eye(child.generic_rank, child.rank)
+                found.append(np.broadcast_to(eye, (len(self.tables), len(children), *eye.shape)))
+            else:
+                bonds = [[_edge(edges, line[c]).projection for line in children] for edges in self.edges]
+                found.append(np.array(bonds))
+        return found
+
+    def _keep_edges(self, batch: Batch, bond: Bond) -> None:
+        inside, outside = bond.projection.shape[-2], sum(solve.shape[-2] for solve in bond.solves)
+        if self.scaled:
+            # Features have variance 1, but the constants none.
+            variance, free = 1.0, inside - 1 + outside - len(bond.solves)
+        else:
+            # Cells are about 1 / (their number), and so is the variance of their counts times the rows.
+            variance, free = len(bond.solves) / (inside * outside), inside + outside
+        for f, rows in enumerate(self.rows):
+            noise = math.sqrt(variance / rows) * (math.sqrt(inside) + math.sqrt(outside))
+            damping = np.full(batch.rank, variance * free / rows)
+            damping[0] = 0.0
+            for k, position in enumerate(batch.positions):
+                self.edges[f][position] = LearnedEdge(
+                    bond.projection[f, k, :, : batch.rank],
+                    tuple(solve[f, k, :, : batch.rank] for solve in bond.solves),
+                    bond.sizes[f, k, : batch.rank + 1],
+                    damping,
+                    noise,
+                )
+
+    def _keep_cores(self, batch: Batch, lines: Any) -> None:
+        for cores, line in zip(self.cores, lines, strict=True):
+            for position, core in zip(batch.positions, line, strict=True):
+                if self.scaled and not batch.leaf:
+                    # So it is but for rounding, which would add up along a chain.
+                    core[(0,) * (core.ndim - 1)] = np.eye(1, core.shape[-1])[0]
+                cores[position] = core
+
+
+def _edge(edges: list[LearnedEdge | None], position: int) -> LearnedEdge:
+    edge = edges[position]
+    assert edge is not None
+    return edge
+
+
+def _projected(joint: Floats, below: list[Floats]) -> Floats:
+    """Return a table (sets, nodes, parts…, bond) with each part's features turned into its bond's."""
+    for axis, features in enumerate(below, start=2):
+        moved = np.moveaxis(joint, axis, -1)
+        shape = moved.shape
+        flat = moved.reshape(*shape[:2], -1, shape[-1]) @ features
+        joint = np.moveaxis(flat.reshape(*shape[:-1], features.shape[-1]), -1, axis)
+    return joint
+
+
+def _sparse_core(batch: Batch, k: int, source: Tables, below: list[Floats], edge: LearnedEdge | None) -> Floats:
+    """Return the unscaled operator of one inner node whose tables are too large for an array."""
+    parts = list(zip(batch.members[k].parts, below, strict=True))
+    if edge is None:
+        return source.expectation(parts)[..., None]
+    solves = zip([group[k] for group in batch.outside], edge.solves, strict=True)
+    return np.asarray(sum(source.expectation([*parts, solve]) for solve in solves))

@@ -1,0 +1,181 @@
+"""What was learned from one set of tables, with the shrinkage still open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from eigentree.data.tables.columns import Columns
+from eigentree.inference.operators.node_operator import NodeOperator
+from eigentree.inference.operators.normalised_scoring import Walker, WalkNode
+from eigentree.inference.operators.tree_operators import TreeOperators
+
+if TYPE_CHECKING:
+    from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.inference.operators.normalised_scoring import Floor, Walked
+    from eigentree.planning.view_plan import ViewPlan
+
+__all__ = ["LearnedEdge", "SpectralFit"]
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedEdge:
+    """The bond of one edge.
+
+    Attributes
+    ----------
+    projection : array, shape (features of the inside view, rank)
+        U_i: what the bond carries, in terms of products of features of the inside view's columns; at a leaf, and
+        without scaling, in terms of joint states. Bonds within and between hubs carry the hub's basis instead, and
+        here is what they would carry if learned apart.
+    solves : tuple of array, shape (features of the outside view, rank)
+        For each outside view, its part of the (pseudo-)inverse, before shrinkage.
+    singular_values : array, shape (at most rank + 1,)
+        Those of the scaled (or plain) pair moment, largest first, with the one after the rank if there is one.
+    damping : array, shape (rank,)
+        What the shrinkage adds to each squared singular value, per unit of kappa: the number of features on both
+        sides over the rows, about what noise adds. 0 for the direction that is kept.
+    noise : float
+        About the largest singular value that noise alone would have with this many rows; up to half as much again
+        where the columns' features are noise themselves.
+    """
+
+    projection: Floats
+    solves: tuple[Floats, ...]
+    singular_values: Floats
+    damping: Floats
+    noise: float
+
+    def factors(self, shrinkage: float) -> Floats:
+        """Return what each direction of the bond is multiplied by: 1 unshrunk, 0 gone."""
+        return _factors(self.squares, self.damping, shrinkage)
+
+    @property
+    def squares(self) -> Floats:
+        """Squared singular values of the directions of the bond, 0 where there is no more signal."""
+        squares = np.zeros(len(self.damping))
+        known = self.singular_values[: len(squares)]
+        squares[: len(known)] = known**2
+        return squares
+
+
+def _factors(squares: Floats, damping: Floats, shrinkage: float) -> Floats:
+    """Return what directions with these squared singular values are multiplied by at some shrinkage."""
+    shrunk = damping > 0
+    added = np.zeros(len(damping))
+    added[shrunk] = damping[shrunk] * shrinkage
+    return np.divide(squares, squares + added, out=np.ones(len(squares)) * ~shrunk, where=squares > 0)
+
+
+class _Unshrunk(NamedTuple):
+    """The values of all operators of a fit without shrinkage, and what shrinkage does to them.
+
+    Attributes
+    ----------
+    values : array, shape (values,)
+        As `Walker.log_prob` takes them.
+    place : array, shape (values,)
+        Each value's place on the bonds.
+    squares, damping : array, shape (all bonds,)
+        Squared singular values, and what a unit of shrinkage adds to each.
+    """
+
+    values: Floats
+    place: Integers
+    squares: Floats
+    damping: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class SpectralFit:
+    """All that was learned from one set of tables; the shrinkage is still open.
+
+    Attributes
+    ----------
+    plan : ViewPlan
+    edges : tuple of LearnedEdge or None
+        None at the root.
+    cores : tuple of array
+        One tensor per node, unshrunk: leaves (states, bond), inner nodes (children…, bond), the root
+        (children…, 1).
+    sums_to_one : bool
+        Whether the operators add up to 1 at any shrinkage by themselves, as those do that were learned with
+        variance scaling. Others are divided by what they add up to.
+    apart : SpectralFit or None
+        Where hubs were learned together: the same with all nodes learned by their own views.
+    """
+
+    plan: ViewPlan
+    edges: tuple[LearnedEdge | None, ...]
+    cores: tuple[Floats, ...]
+    sums_to_one: bool
+    apart: SpectralFit | None = None
+
+    def operators(self, shrinkage: float) -> TreeOperators:
+        """Return the operators at some shrinkage toward independence."""
+        graph = self.plan.graph
+        nodes = []
+        for node, edge, core in zip(self.plan.nodes, self.edges, self.cores, strict=True):
+            array = core / self._total(shrinkage) if edge is None else core * edge.factors(shrinkage)
+            columns = (graph.column(node.observed),) if node.observed is not None else ()
+            nodes.append(NodeOperator.from_dense(array, columns, node.children))
+        return TreeOperators(tuple(nodes), Columns.of(graph).states)
+
+    @property
+    def walker(self) -> Walker:
+        """The walk that takes rows through the operators."""
+        return self.plan.derived(_walker)
+
+    def values(self, shrinkage: float) -> Floats:
+        """Return the values of `operators` at some shrinkage, as the walker takes them."""
+        values = self._shrunk(shrinkage)
+        if not self.sums_to_one:
+            values[: self.cores[0].size] /= self._total(shrinkage)
+        return values
+
+    def walked(self, shrinkage: float, floor: Floor, codes: Codes) -> Walked:
+        """Return the log probability of rows of codes at some shrinkage and floor, and what was clipped."""
+        return self.walker.log_prob(self.values(shrinkage), floor, codes)
+
+    def _shrunk(self, shrinkage: float) -> Floats:
+        unshrunk = self._unshrunk
+        return unshrunk.values * _factors(unshrunk.squares, unshrunk.damping, shrinkage)[unshrunk.place]
+
+    def _total(self, shrinkage: float) -> float:
+        """Return what the learned operators add up to, or 1 where that is nothing to divide by."""
+        if self.sums_to_one:
+            return 1.0
+        total = self.walker.total(self._shrunk(shrinkage))
+        return total if total > 0 else 1.0
+
+    @cached_property
+    def _unshrunk(self) -> _Unshrunk:
+        values, places = [], []
+        start = 0
+        for node, core in zip(self.plan.nodes, self.cores, strict=True):
+            bond = np.arange(start, start + node.rank)
+            if node.observed is None:
+                values.append(core.ravel())
+                places.append(np.tile(bond, core.size // node.rank))
+            else:
+                # A leaf's last value is the sum over its states, for a missing cell.
+                values.append(np.vstack([core, core.sum(axis=0)]).T.ravel())
+                places.append(np.repeat(bond, len(core) + 1))
+            start += node.rank
+        return _Unshrunk(
+            np.concatenate(values),
+            np.concatenate(places),
+            np.concatenate([np.ones(1) if edge is None else edge.squares for edge in self.edges]),
+            np.concatenate([np.zeros(1) if edge is None else edge.damping for edge in self.edges]),
+        )
+
+
+def _walker(plan: ViewPlan) -> Walker:
+    """Return the walk through the nodes of a plan."""
+    graph = plan.graph
+    columns = [graph.column(node.observed) if node.observed is not None else -1 for node in plan.nodes]
+    nodes = [WalkNode(n.parent, n.children, n.rank, c) for n, c in zip(plan.nodes, columns, strict=True)]
+    return Walker.of(nodes, Columns.of(graph).states)

@@ -1,0 +1,1 @@
+"""Conditional probability tables from a spectral fit."""

@@ -1,0 +1,1 @@
+"""Operators of one step, from windows of sequences."""

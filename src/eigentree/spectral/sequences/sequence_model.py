@@ -1,0 +1,349 @@
+"""The model that windows leave: one distribution over sequences of every length, step after step."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from eigentree.core.sequences.operator_steps import smooth_sequences, walk_sequences
+from eigentree.core.trees.chain_rule import CLIPPED
+from eigentree.counting.window_counts import batches_of_steps, read_only
+from eigentree.inference.operators.normalised_scoring import floor_of
+from eigentree.validation import our_arithmetic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from eigentree.arrays import Booleans, Codes, Floats, Integers
+    from eigentree.core.sequences.operator_steps import StepOperators
+    from eigentree.data.sequences.sequence_codes import Sequences
+    from eigentree.inference.operators.normalised_scoring import Floor
+    from eigentree.planning.channel_blocks import Blocks
+    from eigentree.spectral.sequences.window_operators import WindowFit
+
+__all__ = ["SequenceModel", "StepsWalked"]
+
+
+class StepsWalked(NamedTuple):
+    """What a walk finds about sequences.
+
+    Attributes
+    ----------
+    log_prob : (sequences,)
+    clipped : (sequences,)
+        How much of the channels' own distributions was put in place of what was negative, summed over cells.
+    refused : (sequences,)
+        Cells whose own probability was not positive.
+    each : (steps,)
+        The log probability of each step given those before it; empty unless asked for.
+    messages : (steps, rank)
+        The message before each step; empty unless asked for.
+    last : (sequences, rank)
+        The message behind the last step of each sequence; empty unless asked for.
+    """
+
+    log_prob: Floats
+    clipped: Floats
+    refused: Floats
+    each: Floats
+    messages: Floats
+    last: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceModel:
+    """Operators of one step, and the distribution that is made of them cell by cell.
+
+    The rule is that of `eigentree.inference.operators.normalised_scoring`, the cells of a sequence one after the
+    other: what is negative is left out and made up for by the channel's own distribution, and a cell that may come
+    from that says less about those after it. So all sequences of a length add up to 1, and so do those with the
+    same cells missing.
+
+    Attributes
+    ----------
+    fit : WindowFit
+    shrinkage : float
+    floor : float
+        The share of its channel's own distribution that each cell has at least.
+    marginals : tuple of array, shape (symbols,)
+        The distribution of each block of channels over all steps.
+    """
+
+    fit: WindowFit
+    shrinkage: float
+    floor: float
+    marginals: tuple[Floats, ...]
+
+    @cached_property
+    def operators(self) -> StepOperators:
+        """The operators of a step."""
+        return self.fit.operators(self.shrinkage)
+
+    @cached_property
+    def _floor(self) -> Floor:
+        return floor_of(self.floor, self.marginals)
+
+    @property
+    def rank(self) -> int:
+        """The size of a message between two steps."""
+        return int(self.operators.ranks[0])
+
+    def walked(
+        self,
+        codes: Codes,
+        starts: Integers,
+        begins: Booleans | None = None,
+        each: bool = False,
+        messages: bool = False,
+        last: bool = False,
+    ) -> StepsWalked:
+        """Return what a walk finds about sequences that lie end to end.
+
+        Parameters
+        ----------
+        codes : array, shape (steps, blocks)
+            Patterns of the blocks of channels.
+        starts : array, shape (sequences + 1,)
+        begins : array of bool, shape (sequences,), optional
+            Where nothing is known of the steps before a sequence's first; by default all begin with it.
+        each, messages, last : bool
+            Whether the probability of each step, the message before each, and that behind the last are wanted.
+        """
+        nothing = np.empty((codes.shape[1], 0))
+        return self._walk(codes.T, starts, begins, nothing, nothing.astype(codes.dtype), each, messages, last)
+
+    def log_prob(self, sequences: Sequences, threads: int = 1) -> Floats:
+        """Return the log probability of each sequence, missing cells summed out; -inf if it is impossible."""
+        found = np.empty(sequences.count)
+        blocks = self.fit.plan.blocks
+
+        def score(part: tuple[int, int]) -> None:
+            patterns, own = _patterns(blocks, sequences, *part)
+            found[part[0] : part[1]] = self.walked(patterns, own).log_prob
+
+        parts = batches_of_steps(sequences.starts, -(-sequences.steps // threads))
+        if threads == 1:
+            for part in parts:
+                score(part)
+        else:
+            # Made before threads ask for it.
+            _ = self.operators, self._floor
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(score, parts))
+        return found
+
+    def step_log_prob(self, sequences: Sequences) -> Floats:
+        """Return the log probability of each step given those before it in its sequence."""
+        found, starts = np.empty(sequences.steps), sequences.starts
+        for first, last, patterns, own in self._parts(sequences):
+            found[starts[first] : starts[last]] = self.walked(patterns, own, each=True).each
+        return found
+
+    def ahead(self, sequences: Sequences, steps: int = 1) -> list[Floats]:
+        """Return the distribution of each channel some steps after the last of each sequence."""
+        found = [np.empty((sequences.count, count)) for count in self.fit.plan.blocks.states]
+        for first, last, patterns, own in self._parts(sequences):
+            for made, table in zip(
+                found, self._behind(self.walked(patterns, own, last=True).last, steps), strict=True
+            ):
+                made[first:last] = table
+        return found
+
+    def filtered(self, sequences: Sequences) -> list[Floats]:
+        """Return the distribution of each channel at each step given the steps before it in its sequence."""
+        found = [np.empty((sequences.steps, count)) for count in self.fit.plan.blocks.states]
+        for first, _, patterns, own in self._parts(sequences):
+            begin = int(sequences.starts[first])
+            messages = self.walked(patterns, own, messages=True).messages
+            for made, table in zip(found, self._behind(messages, 1), strict=True):
+                made[begin : begin + len(table)] = table
+        return found
+
+    @our_arithmetic
+    def drawn(self, starts: Integers, random: np.random.Generator) -> Codes:
+        """Return the codes of new sequences, drawn step after step, shape (steps, channels)."""
+        blocks = self.fit.plan.blocks
+        dtype = np.min_scalar_type(max(blocks.states))
+        made = np.empty((int(starts[-1]), len(blocks.states)), dtype, order="F")
+        nothing = np.array(blocks.patterns) - 1
+        for first, last in batches_of_steps(starts):
+            begin, end = int(starts[first]), int(starts[last])
+            empty = np.empty((len(nothing), end - begin), np.min_scalar_type(int(nothing.max())))
+            empty[:] = nothing[:, None]
+            own = starts[first : last + 1] - begin
+            self._walk(empty, own, None, np.asarray(random.random(empty.shape)), empty)
+            made[begin:end] = blocks.decoded(empty.T, dtype)
+        return made
+
+    def _parts(self, sequences: Sequences) -> Iterator[tuple[int, int, Codes, Integers]]:
+        """Yield some sequences at a time: the first, the one after the last, their patterns and their starts."""
+        for first, last in batches_of_steps(sequences.starts):
+            yield first, last, *_patterns(self.fit.plan.blocks, sequences, first, last)
+
+    @our_arithmetic
+    def _walk(
+        self,
+        lines: Codes,
+        starts: Integers,
+        begins: Booleans | None,
+        uniform: Floats,
+        drawn: Codes,
+        each: bool = False,
+        messages: bool = False,
+        last: bool = False,
+    ) -> StepsWalked:
+        count, steps = len(starts) - 1, lines.shape[1]
+        found = np.zeros((3, count))
+        told = np.empty(steps if each else 0)
+        before = np.empty((steps if messages else 0, self.rank))
+        behind = np.empty((count if last else 0, self.rank))
+        known = np.ones(count, bool) if begins is None else begins
+        space = self._space()
+        walk_sequences(
+            self.operators,
+            self._floor,
+            read_only(lines),
+            read_only(starts),
+            known,
+            uniform,
+            drawn,
+            space,
+            found,
+            told,
+            before,
+            behind,
+        )
+        log_prob, clipped, refused = found
+        return StepsWalked(log_prob, clipped, refused, told, before, behind)
+
+    def _behind(self, messages: Floats, steps: int) -> list[Floats]:
+        """Return the distribution of each channel some steps after messages, those between not being known.
+
+        Parameters
+        ----------
+        messages : array, shape (messages, rank)
+        steps : int
+            At least 1, which is the step right behind a message.
+
+        Returns
+        -------
+        list of array, shape (messages, states)
+            For each channel, the others of the same step not being known.
+        """
+        blocks = self.fit.plan.blocks
+        for _ in range(steps - 1):
+            for block in range(len(blocks.sizes)):
+                messages = self._passed(messages, block)
+        found = []
+        for block in range(len(blocks.sizes)):
+            found += blocks.channel_tables(block, self._distributions(messages, block))
+            messages = self._passed(messages, block)
+        return found
+
+    def _passed(self, messages: Floats, channel: int) -> Floats:
+        """Return messages behind a missing cell."""
+        operators = self.operators
+        before, after = operators.ranks[channel : channel + 2].tolist()
+        first = int(operators.first_value[channel]) + int(operators.states[channel]) * before * after
+        passed = messages @ operators.values[first : first + before * after].reshape(before, after)
+        following = (channel + 1) % len(operators.states)
+        passed = np.clip(passed, operators.low[following, :after], operators.high[following, :after])
+        passed[:, 0] = 1.0
+        return np.asarray(passed)
+
+    def _distributions(self, messages: Floats, channel: int) -> Floats:
+        """Return the distribution of a channel's next cell given each message."""
+        operators, marginal = self.operators, self.marginals[channel]
+        rank, first = int(operators.ranks[channel]), int(operators.first_head[channel])
+        table = messages @ operators.heads[first : first + rank * len(marginal)].reshape(rank, len(marginal))
+        positive = np.maximum(table, 0.0)
+        kept = positive.sum(axis=1, keepdims=True)
+        clipped = CLIPPED * (kept - table.sum(axis=1, keepdims=True))
+        usable = (kept > 0) & np.isfinite(kept)
+        own = np.divide(positive + clipped * marginal, kept + clipped, out=np.zeros_like(table), where=usable)
+        return np.asarray(np.where(usable, (1 - self.floor) * own + self.floor * marginal, marginal))
+
+    @our_arithmetic
+    def filled(
+        self, sequences: Sequences, method: Literal["mode", "sample"], random: np.random.Generator
+    ) -> tuple[Codes, int]:
+        """Return the codes of all cells, missing ones filled, and that no sequence was impossible.
+
+        What the cells on either side of one say is multiplied together through the operators; what is negative is
+        left out as in a walk.
+
+        Parameters
+        ----------
+        sequences : Sequences
+        method : {"mode", "sample"}
+            By the likeliest state of each, or by a draw of all missing cells of a sequence together.
+        random : Generator
+        """
+        codes, starts = sequences.codes, sequences.starts
+        made = codes.copy(order="F")
+        for first, last in batches_of_steps(starts):
+            begin, end = int(starts[first]), int(starts[last])
+            own = starts[first : last + 1] - begin
+            made[begin:end] = self._filled(codes[begin:end], own, random if method == "sample" else None)
+        return made, 0
+
+    def _filled(self, codes: Codes, starts: Integers, random: np.random.Generator | None) -> Codes:
+        blocks = self.fit.plan.blocks
+        patterns = blocks.encoded(codes)
+        if random is not None:
+            _, drawn = self._smoothed(patterns, starts, random.random(patterns.shape[::-1]))
+            return blocks.decoded(drawn.T, codes.dtype)
+        tables, _ = self._smoothed(patterns, starts, np.empty((patterns.shape[1], 0)))
+        made = codes.copy()
+        unknown = self._unknown(patterns)
+        line = np.cumsum(unknown.ravel()).reshape(unknown.shape) - 1
+        for block, channels in enumerate(blocks.channels):
+            own = np.flatnonzero(unknown[:, block])
+            joint = tables[line[own, block], : blocks.symbols[block]]
+            for channel, table in zip(channels, blocks.channel_tables(block, joint), strict=True):
+                missing = codes[own, channel] == blocks.states[channel]
+                made[own[missing], channel] = table[missing].argmax(axis=1)
+        return made
+
+    def _unknown(self, patterns: Codes) -> Booleans:
+        """Return which symbols can be more than one, shape (steps, blocks)."""
+        matches = self.fit.plan.blocks.matches
+        several = [fits.sum(axis=1) > 1 for fits in matches]
+        return np.stack([own[patterns[:, block]] for block, own in enumerate(several)], axis=1)
+
+    def _smoothed(self, patterns: Codes, starts: Integers, uniform: Floats) -> tuple[Floats, Codes]:
+        """Return the distributions of symbols that are not known, in their order, or all patterns with draws."""
+        blocks = patterns.shape[1]
+        draws = uniform.shape[1] > 0
+        space = self._space()
+        rank = int(self.operators.ranks.max())
+        longest = blocks * int(np.diff(starts).max(initial=0))
+        found = np.zeros((1 if draws else int(self._unknown(patterns).sum()), max(map(len, self.marginals))))
+        drawn = np.empty((blocks, len(patterns) if draws else 0), patterns.dtype)
+        smooth_sequences(
+            self.operators,
+            self._floor,
+            read_only(patterns.T),
+            read_only(starts),
+            uniform,
+            drawn,
+            space[0],
+            np.empty((longest + 1, rank)),
+            np.empty((longest + 1, rank)),
+            np.empty((longest, 4)),
+            found,
+        )
+        return found, drawn
+
+    def _space(self) -> Floats:
+        return np.empty((3, max(int(self.operators.ranks.max()), int(self.operators.states.max()))))
+
+
+def _patterns(blocks: Blocks, sequences: Sequences, first: int, last: int) -> tuple[Codes, Integers]:
+    """Return the patterns of some sequences, and where each starts among them."""
+    begin, end = int(sequences.starts[first]), int(sequences.starts[last])
+    return blocks.encoded(sequences.codes[begin:end]), sequences.starts[first : last + 1] - begin

@@ -1,0 +1,359 @@
+r"""Operators of one step of a homogeneous chain, from windows pooled over all steps and all sequences.
+
+For a bond of the step write :math:`\phi` for features of cells after it and :math:`\psi` for features of cells
+before it. Pooled over steps t of all sequences, stationary or not,
+
+.. math:: A = \sum_t E[\phi_t \psi_t^T] = F \sum_t G_t, \qquad
+          B_x = \Big(\sum_t E[1\{x_t = x\}\, U^T\phi_{t+1}\, \psi_t^T]\Big)(U^T A)^+, \qquad b_1 = E[U^T\phi_1],
+
+where :math:`F = E[\phi \mid \text{state}]` is the same at every step. So the probability of a sequence is
+:math:`P(x_1 \dots x_L) = e^T B_{x_L} \cdots B_{x_1} b_1`, the constant feature being the end. This is the spectral
+learning of hidden Markov models and of weighted automata (Hsu, Kakade and Zhang, 2009; Balle, Quattoni and
+Carreras, 2011). What makes it strong on few data is as for tables, in `eigentree.spectral.learn.operator_learning`:
+leaves first, centred features, several views stacked, and shrinkage toward independent cells.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eigentree.core.sequences.operator_steps import StepOperators
+from eigentree.counting.column_features import ColumnFeatures
+from eigentree.inference.threads import one_thread
+from eigentree.planning.window_plan import Cell
+from eigentree.spectral.learn.bonds import centred_bond, scaled_bond, unscaled_bond
+from eigentree.spectral.learn.moments import CountedTables
+from eigentree.spectral.learn.spectral_fit import LearnedEdge
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eigentree.arrays import Floats, Integers
+    from eigentree.counting.window_counts import SequenceStatistics
+    from eigentree.planning.channel_blocks import Blocks
+    from eigentree.planning.window_plan import Group, WindowPlan
+    from eigentree.spectral.learn.bonds import Bond
+
+__all__ = ["WindowFit", "cell_marginals", "learn_windows", "pseudo_windows"]
+
+LEAF_VIEWS = 6
+"""How many single cells the features of a channel are learned from."""
+
+FEW = 0.25
+"""A view that fewer than this share of the windows of another have is left out: it would be mostly noise."""
+
+SLACK = 1e-6
+"""By how much a message may lie beyond its bounds, for rounding, as a part of their distance."""
+
+
+def pseudo_windows(plan: WindowPlan) -> float:
+    """Return how many even pseudo-windows go with any shrinkage: half the mean number of states of a channel."""
+    return sum(plan.states) / len(plan.states) / 2
+
+
+def cell_marginals(statistics: SequenceStatistics, added: float) -> tuple[Floats, ...]:
+    """Return the distribution of each block's symbols over all steps, some pseudo-cells added."""
+    tables = CountedTables(statistics.cells, added)
+    return tuple(tables.marginal(channel) for channel in range(len(statistics.plan.states)))
+
+
+@dataclass(frozen=True, eq=False)
+class WindowFit:
+    """All that was learned from one set of windows; the shrinkage is still open.
+
+    Attributes
+    ----------
+    plan : WindowPlan
+    leaves : tuple of LearnedEdge
+        What each channel's cells say of others: projections from their states.
+    leaf_cores : tuple of array, shape (states, features)
+        The distribution of a channel's cells in terms of its features' expectations.
+    edges : tuple of LearnedEdge
+        The bond before each channel.
+    cores : tuple of array, shape (features of the channel, bond after, bond before)
+    start : array, shape (rank of the first bond,)
+        The expectation of the first bond's features before the first step.
+    start_noise : float
+        About what noise adds to the square of the start's length.
+    low, high : array, shape (channels, largest rank)
+        The least and the largest value of each feature of the bond before a channel.
+    """
+
+    plan: WindowPlan
+    leaves: tuple[LearnedEdge, ...]
+    leaf_cores: tuple[Floats, ...]
+    edges: tuple[LearnedEdge, ...]
+    cores: tuple[Floats, ...]
+    start: Floats
+    start_noise: float
+    low: Floats
+    high: Floats
+
+    def operators(self, shrinkage: float) -> StepOperators:
+        """Return the operators of a step at some shrinkage toward independent cells."""
+        values, heads = [], []
+        for leaf, features, edge, core in zip(self.leaves, self.leaf_cores, self.edges, self.cores, strict=True):
+            states = features * leaf.factors(shrinkage)
+            shrunk = np.swapaxes(core * edge.factors(shrinkage), -1, -2)
+            each = np.tensordot(states, shrunk, axes=1)
+            # Features but the constant add up to nothing over states, but for rounding.
+            table = np.concatenate([each, shrunk[:1]])
+            values.append(table.ravel())
+            heads.append(table[:-1, :, 0].T.ravel())
+        ranks = [edge.factors(0.0).shape[0] for edge in self.edges]
+        sizes, tops = [len(part) for part in values], [len(part) for part in heads]
+        return StepOperators(
+            np.concatenate(values),
+            np.concatenate(heads),
+            np.cumsum([0, *sizes[:-1]]),
+            np.cumsum([0, *tops[:-1]]),
+            np.array([*ranks, ranks[0]], np.int64),
+            np.array(self.plan.states, np.int64),
+            self._start(shrinkage),
+            self.low,
+            self.high,
+            *_patterns(self.plan.blocks),
+        )
+
+    def _start(self, shrinkage: float) -> Floats:
+        """Return the first message, shrunk toward that of any step by as much as few first windows ask for."""
+        start = self.start.copy()
+        length = float(start[1:] @ start[1:])
+        signal = length - min(shrinkage, 1.0) * self.start_noise
+        added = shrinkage * self.start_noise if self.start_noise > 0 else 0.0
+        start[1:] *= signal / (signal + added) if signal > 0 else 0.0
+        return start
+
+
+def learn_windows(
+    statistics: SequenceStatistics, added: float, marginals: Sequence[Floats], scaled: bool = True
+) -> WindowFit:
+    """Return what statistics tell of one step, with some pseudo-windows added to every table.
+
+    Parameters
+    ----------
+    statistics : SequenceStatistics
+    added : float
+    marginals : sequence of array, shape (states,)
+        The distribution of each block over all steps.
+    scaled : bool
+        Whether symbols are scaled so that the noise of their counts is even. A rank that is too low for the data
+        then keeps what is surest, however rare; without scaling it keeps what is most frequent.
+    """
+    if not statistics.windows.rows > 0:
+        return _nothing(statistics.plan, marginals)
+    # One thread: the matrices are small, and sums keep their order.
+    with one_thread():
+        learning = _Learning(statistics, added, marginals, scaled)
+        return learning.fit() if all(learning.outside) else _nothing(statistics.plan, marginals)
+
+
+class _Learning:
+    """The steps of learning from one set of windows."""
+
+    def __init__(
+        self, statistics: SequenceStatistics, added: float, marginals: Sequence[Floats], scaled: bool
+    ) -> None:
+        self.scaled = scaled
+        self.plan = statistics.plan
+        self.windows = CountedTables(statistics.windows, added)
+        self.firsts = CountedTables(statistics.firsts, added)
+        self.rows = float(statistics.windows.rows)
+        self.marginals = marginals
+        self.place = {cell: k for k, cell in enumerate(self.plan.cells)}
+        self.first_place = {cell: k for k, cell in enumerate(self.plan.first_cells)}
+        self.outside = [self._outside(channel) for channel in range(len(self.plan.states))]
+
+    def fit(self) -> WindowFit:
+        """Return what was learned."""
+        plan = self.plan
+        leaves = [self._leaf(channel) for channel in range(len(plan.states))]
+        features = [leaf.projection for leaf, _ in leaves]
+        self.channel_features = features
+        self.squares = [marginal @ own**2 for marginal, own in zip(self.marginals, features, strict=True)]
+        self.features = ColumnFeatures.stack([features[cell.channel] for cell in plan.cells])
+        bonds = [self._bond(channel) for channel in range(len(plan.states))]
+        edges = [
+            self._edge(
+                bond, plan.bonds[c].rank, self._variance(plan.bonds[c].inside) * self._variance(self.outside[c])
+            )
+            for c, bond in enumerate(bonds)
+        ]
+        cores = [self._core(c, edges[c], edges[(c + 1) % len(edges)]) for c in range(len(edges))]
+        start, noise = self._start(edges[0])
+        low, high = self._bounds(edges)
+        return WindowFit(
+            plan,
+            tuple(leaf for leaf, _ in leaves),
+            tuple(core for _, core in leaves),
+            tuple(edges),
+            tuple(cores),
+            start,
+            noise,
+            low,
+            high,
+        )
+
+    def _outside(self, channel: int) -> tuple[Group, ...]:
+        """Return the groups before a channel that enough windows have; short sequences lack the furthest."""
+        own = (Cell(0, channel),)
+        seen = []
+        for before in self.plan.bonds[channel].outside:
+            groups = [(*own, *after, *before) for after in self.plan.following(channel)]
+            groups += [(*after, *before) for after in self.plan.bonds[channel].inside]
+            counts = self.windows.counts
+            seen.append(min(counts.find([self.place[cell] for cell in group]).total for group in groups))
+        least = max(FEW * max(seen), 0.0)
+        return tuple(
+            group
+            for group, total in zip(self.plan.bonds[channel].outside, seen, strict=True)
+            if total > 0 and total >= least
+        )
+
+    def _leaf(self, channel: int) -> tuple[LearnedEdge, Floats]:
+        """Return the features of a channel, and its cells' distribution in terms of them."""
+        own = self.place[Cell(0, channel)]
+        near = [(own, self.place[cell]) for cell in self.plan.neighbours(channel)]
+        others = [pair[1] for pair in near if self.windows.counts.find(pair).total > 0][:LEAF_VIEWS]
+        pairs = [self.windows.pair((own,), (other,))[None, None] for other in others]
+        rank = self.plan.leaf_ranks[channel]
+        bond = scaled_bond(pairs, rank, np.array([[[self.rows]]])) if self.scaled else unscaled_bond(pairs, rank)
+        tables = [pair.sum(axis=axis)[0, 0] for pair in pairs for axis in (-1, -2)]
+        even = np.mean([np.mean(table * (1 - table)) for table in tables])
+        edge = self._edge(bond, rank, 1.0 if self.scaled else float(even) ** 2)
+        core = np.asarray(sum(pair @ solve for pair, solve in zip(pairs, bond.solves, strict=True)))[0, 0]
+        # Centred on all cells, not on those of the windows: both are what some state emits, so nothing is lost.
+        marginal = self.marginals[channel]
+        projection = edge.projection.copy()
+        projection[:, 1:] -= marginal @ projection[:, 1:]
+        core[:, 0] = marginal
+        return LearnedEdge(projection, edge.solves, edge.singular_values, edge.damping, edge.noise), core
+
+    def _variance(self, groups: Sequence[Group]) -> float:
+        """Return the mean square of the features of some groups, the constant aside; about 1 where scaled."""
+        squares = [_products([self.squares[cell.channel][None] for cell in group])[0, 1:] for group in groups]
+        every = np.concatenate(squares)
+        return float(every.mean()) if len(every) else 1.0
+
+    def _edge(self, bond: Bond, rank: int, variance: float) -> LearnedEdge:
+        """Return a bond as an edge, given the variance of the product of a feature on either side."""
+        inside, outside = bond.projection.shape[-2], sum(solve.shape[-2] for solve in bond.solves)
+        damping = np.full(rank, variance * (inside - 1 + outside - len(bond.solves)) / self.rows)
+        damping[0] = 0.0
+        noise = math.sqrt(variance / self.rows) * (math.sqrt(inside) + math.sqrt(outside))
+        return LearnedEdge(
+            bond.projection[0, 0, :, :rank],
+            tuple(solve[0, 0, :, :rank] for solve in bond.solves),
+            bond.sizes[0, 0, : rank + 1],
+            damping,
+            noise,
+        )
+
+    def _bond(self, channel: int) -> Bond:
+        """Return the bond before a channel, from what is seen on either side of it."""
+        own = self.plan.bonds[channel]
+        pairs = []
+        for before in self.outside[channel]:
+            blocks = [self._moment((after, before)) for after in own.inside]
+            pairs.append(np.concatenate([blocks[0][:1], *(block[1:] for block in blocks)])[None, None])
+        return centred_bond(pairs, own.rank)
+
+    def _core(self, channel: int, edge: LearnedEdge, following: LearnedEdge) -> Floats:
+        """Return the operator of a channel in terms of features: of its cell, the bond after, the bond before."""
+        own = (Cell(0, channel),)
+        blocks = []
+        for after in self.plan.following(channel):
+            pairs = zip(self.outside[channel], edge.solves, strict=True)
+            blocks.append(
+                sum((self._moment((own, after, before)) @ solve for before, solve in pairs), np.zeros(()))
+            )
+        stack = np.concatenate([blocks[0][:, :1], *(block[:, 1:] for block in blocks)], axis=1)
+        core = np.einsum("lfp,fn->lnp", stack, following.projection)
+        # So it is but for rounding, which would add up along a sequence.
+        core[0, 0] = np.eye(1, core.shape[2])[0]
+        return np.asarray(core)
+
+    def _moment(self, parts: Sequence[Group]) -> Floats:
+        """Return E[product of features] of some groups together, one axis per group."""
+        columns = tuple(self.place[cell] for part in parts for cell in part)
+        sizes = [math.prod(int(self.features.widths[self.place[cell]]) for cell in part) for part in parts]
+        return np.asarray(self.windows.moments([columns], self.features)[0].reshape(sizes))
+
+    def _start(self, edge: LearnedEdge) -> tuple[Floats, float]:
+        """Return the first message, and about what noise adds to the square of its length."""
+        features = ColumnFeatures.stack([self.channel_features[cell.channel] for cell in self.plan.first_cells])
+        means = []
+        for group in self.plan.bonds[0].inside:
+            columns = tuple(self.first_place[cell] for cell in group)
+            means.append(self.firsts.moments([columns], features)[0].ravel())
+        mean = np.concatenate([means[0][:1], *(part[1:] for part in means)])
+        start = edge.projection.T @ mean
+        start[0] = 1.0
+        # Directions are of length 1, so each varies about as much as a feature does.
+        spread = self._variance(self.plan.bonds[0].inside)
+        return start, spread * (len(start) - 1) / self.firsts.rows
+
+    def _bounds(self, edges: Sequence[LearnedEdge]) -> tuple[Floats, Floats]:
+        """Return the least and the largest value of the features of each bond, over all that its cells can be."""
+        shape = len(edges), max(edge.projection.shape[1] for edge in edges)
+        low, high = np.zeros(shape), np.zeros(shape)
+        for c, edge in enumerate(edges):
+            rank = edge.projection.shape[1]
+            least = most = edge.projection[0]
+            at = 1
+            for group in self.plan.bonds[c].inside:
+                every = _products([self.channel_features[cell.channel] for cell in group])[:, 1:]
+                values = every @ edge.projection[at : at + every.shape[1]]
+                least, most = least + values.min(axis=0), most + values.max(axis=0)
+                at += every.shape[1]
+            slack = SLACK * (most - least)
+            low[c, :rank], high[c, :rank] = least - slack, most + slack
+        return low, high
+
+
+def _products(matrices: Sequence[Floats]) -> Floats:
+    """Return the products of features of several cells, one row for each of their joint states."""
+    found: Floats = np.ones((1, 1))
+    for matrix in matrices:
+        found = np.asarray(np.kron(found, matrix), np.float64)
+    return found
+
+
+def _nothing(plan: WindowPlan, marginals: Sequence[Floats]) -> WindowFit:
+    """Return the fit when there are no windows: cells are independent."""
+
+    def edge(features: int, rank: int) -> LearnedEdge:
+        return LearnedEdge(np.eye(features, rank), (), np.eye(1, rank)[0], 1.0 - np.eye(1, rank)[0], math.inf)
+
+    ranks = [bond.rank for bond in plan.bonds]
+    cores = []
+    for channel, rank in enumerate(ranks):
+        cores.append(np.zeros((plan.leaf_ranks[channel], ranks[(channel + 1) % len(ranks)], rank)))
+        cores[-1][0, 0, 0] = 1.0
+    nowhere = np.zeros((len(ranks), max(ranks)))
+    return WindowFit(
+        plan,
+        tuple(edge(states, rank) for states, rank in zip(plan.states, plan.leaf_ranks, strict=True)),
+        tuple(np.outer(m, np.eye(1, rank)) for m, rank in zip(marginals, plan.leaf_ranks, strict=True)),
+        tuple(edge(rank, rank) for rank in ranks),
+        tuple(cores),
+        np.eye(1, ranks[0])[0],
+        0.0,
+        nowhere,
+        nowhere,
+    )
+
+
+def _patterns(blocks: Blocks) -> tuple[Integers, Integers, Integers, Integers]:
+    """Return what each pattern of each block can be, and the pattern of each symbol, as operators have them."""
+    counts = [fits.sum(axis=1) for fits in blocks.matches]
+    return (
+        np.cumsum([0, *blocks.patterns]),
+        np.cumsum([0, *np.concatenate(counts)]),
+        np.concatenate([np.nonzero(fits)[1] for fits in blocks.matches]),
+        np.concatenate([blocks.pattern(b, np.arange(size)) for b, size in enumerate(blocks.symbols)]),
+    )

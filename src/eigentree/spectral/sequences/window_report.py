@@ -1,0 +1,199 @@
+"""What a fit to sequences can be trusted for: ranks and singular values of the bonds of a step."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eigentree.markup.figures import Spectrum, note_list, spectra_figure
+from eigentree.markup.html import facts_list
+from eigentree.markup.style import fragment
+from eigentree.messages import notice
+from eigentree.spectral.learn.diagnostics import Clipping
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from eigentree.arrays import Floats
+    from eigentree.counting.window_counts import SequenceStatistics
+    from eigentree.planning.window_plan import Group
+    from eigentree.spectral.sequences.sequence_model import SequenceModel
+    from eigentree.spectral.sequences.window_shrinkage import WindowChoice
+
+__all__ = ["SequenceReport", "StepBondReport"]
+
+
+@dataclass(frozen=True, eq=False)
+class StepBondReport:
+    """What is known of the bond before one channel of a step.
+
+    Attributes
+    ----------
+    channel : str
+        The channel behind the bond, or several that are taken together, such as ``"child+left"``.
+    rank : int
+    inside, outside : tuple of tuple of str
+        The groups of cells that were looked at from the bond on, and before it, such as ``("x0[+1]",)``.
+    singular_values : array
+        Those of the pair moment as it was decomposed, largest first; the one after the rank, if any, comes last.
+    noise : float
+        The size that the singular values of pure noise would have with this many windows.
+    """
+
+    channel: str
+    rank: int
+    inside: tuple[tuple[str, ...], ...]
+    outside: tuple[tuple[str, ...], ...]
+    singular_values: Floats
+    noise: float
+
+    @property
+    def smallest(self) -> float:
+        """The singular value at the rank: what the solve divides by."""
+        return float(self.singular_values[self.rank - 1]) if self.rank <= len(self.singular_values) else 0.0
+
+    @property
+    def weak(self) -> bool:
+        """Whether the data cannot tell the smallest singular value from noise; the constant has none."""
+        return self.rank > 1 and self.smallest < self.noise
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceReport:
+    """The report of a fit to sequences; scoring does not change it.
+
+    Attributes
+    ----------
+    bonds : tuple of StepBondReport
+        One per channel, or per block of channels that are taken together.
+    sequences, steps, windows : float
+        How many of each there were, or the sums of their weights. Steps with fewer than `reach` others after them
+        have no window.
+    reach : int
+    shrinkage : float
+    tried : mapping of (float, float) to float
+        The held-out log probability of a step at each shrinkage and floor that "auto" tried.
+    clipping : Clipping
+        How often the model has to help itself where learned probabilities are negative; its rows are pieces of
+        sequences.
+    """
+
+    bonds: tuple[StepBondReport, ...]
+    sequences: float
+    steps: float
+    windows: float
+    reach: int
+    shrinkage: float
+    tried: Mapping[tuple[float, float], float]
+    clipping: Clipping
+
+    @classmethod
+    def of(cls, statistics: SequenceStatistics, choice: WindowChoice) -> SequenceReport:
+        """Return the report of what was learned from statistics."""
+        model = choice.model
+        blocks = model.fit.plan.blocks.channels
+        names = ["+".join(statistics.columns.names[channel] for channel in block) for block in blocks]
+
+        def named(groups: tuple[Group, ...]) -> tuple[tuple[str, ...], ...]:
+            return tuple(tuple(f"{names[cell.channel]}[{cell.lag:+d}]" for cell in group) for group in groups)
+
+        pairs = zip(names, model.fit.plan.bonds, model.fit.edges, strict=True)
+        return cls(
+            tuple(
+                StepBondReport(
+                    name, bond.rank, named(bond.inside), named(bond.outside), edge.singular_values, edge.noise
+                )
+                for name, bond, edge in pairs
+            ),
+            float(statistics.sequences),
+            float(statistics.steps),
+            float(statistics.windows.rows),
+            model.fit.plan.reach,
+            model.shrinkage,
+            choice.tried,
+            clipping_of(model, statistics),
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know: that there are only single cells, or less than an unshrunk fit needs."""
+        if not self.windows > 0:
+            return (
+                f"no sequence has the {self.reach + 1} steps that one window takes, so steps are taken as "
+                f"independent; give longer sequences, fewer hidden_states or a lower order",
+            )
+        weak = [bond for bond in self.bonds if bond.weak]
+        if weak and not self.shrinkage > 0 and not self.tried:
+            worst = min(weak, key=lambda bond: bond.smallest)
+            return (
+                f"the data cannot support the rank of the bond before {worst.channel!r}: it asks for rank "
+                f"{worst.rank}, its singular value there is {worst.smallest:.2g} and noise alone reaches "
+                f"{worst.noise:.2g}; give more sequences, fewer hidden_states or some shrinkage",
+            )
+        return ()
+
+    def warn(self) -> None:
+        """Say what a user should know before trusting the fit."""
+        for sentence in self.warnings:
+            notice(sentence)
+
+    @property
+    def spectra(self) -> tuple[Spectrum, ...]:
+        """The singular values of each bond, as they are drawn."""
+        return tuple(
+            Spectrum(f"before {bond.channel}", tuple(map(float, bond.singular_values)), bond.rank, bond.noise)
+            for bond in self.bonds
+        )
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return what is known of the fit by name, in words."""
+        return [
+            (
+                "learned from",
+                f"{self.steps:,.0f} steps of {self.sequences:,.0f} sequences, {self.windows:,.0f} windows",
+            ),
+            ("shrinkage", f"{self.shrinkage:g}" + (", chosen by held-out pieces" if self.tried else "")),
+            *self.clipping.facts("pieces of sequences"),
+        ]
+
+    def _repr_html_(self) -> str:
+        return fragment(
+            "Report of a spectral fit to sequences",
+            facts_list(self.facts()),
+            note_list(self.warnings),
+            spectra_figure(self.spectra) if self.bonds else None,
+        )
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.steps:,.0f} steps of {self.sequences:,.0f} sequences, {self.windows:,.0f} windows, "
+            f"shrinkage {self.shrinkage:g}",
+            f"floor {self.clipping.floor:.2g}; clipped: {self.clipping.share:.2%} of cells' distributions; "
+            f"{self.clipping.refused:.2%} of pieces have a refused cell",
+            f"  {'bond before':<24}{'rank':>6}{'smallest':>11}{'noise':>9}  views",
+        ]
+        for bond in self.bonds:
+            mark = " !" if bond.weak else ""
+            views = f"{len(bond.inside)} after x {len(bond.outside)} before"
+            lines.append(
+                f"  {bond.channel[:24]:<24}{bond.rank:>6}{bond.smallest:>11.3g}{bond.noise:>9.2g}  {views}{mark}"
+            )
+        if any(bond.weak for bond in self.bonds):
+            lines.append("! a direction that these sequences cannot tell from noise")
+        return "\n".join(lines)
+
+
+def clipping_of(model: SequenceModel, statistics: SequenceStatistics) -> Clipping:
+    """Return how much was clipped on the sample of pieces."""
+    sample = statistics.sample
+    if not len(sample.hashes):
+        return Clipping(model.floor, 0.0, 0.0, 0)
+    pieces = statistics.pieces()
+    walked = model.walked(pieces.codes, pieces.starts, pieces.begins)
+    cells = np.diff(pieces.starts) * pieces.codes.shape[1]
+    share = float(sample.weights @ walked.clipped) / float(sample.weights @ cells)
+    refused = float(sample.weights @ (walked.refused > 0)) / float(sample.weights.sum())
+    return Clipping(model.floor, share if math.isfinite(share) else 0.0, refused, len(sample.hashes))

@@ -1,0 +1,383 @@
+"""The compiled pass of expected counts against enumeration; with NUMBA_DISABLE_JIT=1 it runs as plain Python."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from em_problems import brute_counts, by_table, counted, is_learned
+from numpy.testing import assert_allclose
+
+import eigentree as et
+from eigentree.core.trees.block_tree import EDGE, NODE, SECTION, BlockTree, Buffers
+from eigentree.core.trees.estep import expected
+from eigentree.core.trees.leaves import COPIES
+from eigentree.em.estep import row_passes as passing
+from eigentree.em.estep.expectation import Expectation
+
+PRIOR = np.array([0.3, 0.7])
+COLUMN = {"x": np.array([[0.2, 0.5, 0.3], [0.6, 0.1, 0.3]]), "y": np.array([[0.9, 0.1], [0.4, 0.6]])}
+
+MIXTURE = BlockTree(
+    nodes=np.array(
+        [
+            tuple(record[name] for name in NODE.names)
+            for record in (
+                dict.fromkeys(NODE.names, 0)
+                | {"bond": 1, "leaf": -1, "outside": 7, "factor": 8, "product": 5, "terms": 2, "down": 10}
+                | {"last_edge": 2, "blocks": 1, "rows": 1, "columns": 2, "row": 0, "column": 1},
+                dict.fromkeys(NODE.names, 0) | {"bond": 2, "leaf": 0, "value": 2, "sums": 2, "message": 1},
+                dict.fromkeys(NODE.names, 0) | {"bond": 2, "leaf": 1, "value": 8, "sums": 8, "message": 3},
+            )
+        ],
+        NODE,
+    ).view(np.recarray),
+    edges=np.array([(1, 3), (2, 3)], EDGE).view(np.recarray),
+    # The row of the root, its columns, then the index on a leaf's bond of each product, and the products by it.
+    places=np.array([0, 0, 1, 0, 1, 0, 1]),
+    ones=9,
+    down=10,
+    share=12,
+)
+"""Two columns that depend on one hidden variable of two states, by hand: a root and two leaves."""
+
+VALUES = np.concatenate([PRIOR, COLUMN["x"].T.ravel(), COLUMN["y"].T.ravel()])
+
+# Copies of sums follow each other.
+MIXTURE.nodes.apart[1:] = len(VALUES)
+
+
+def buffers_for(block: int, sums: np.ndarray) -> Buffers:
+    """Buffers of the mixture; nothing that stands in them may matter."""
+    return Buffers(np.full((15, block), np.nan), np.full(block, 99), sums.reshape(-1), np.empty(0, np.int64))
+
+
+def one_section(rows: int, start: int, stop: int) -> np.ndarray:
+    """The whole mixture as its only section, with so many rows, of which some are passed."""
+    section = np.zeros(1, SECTION).view(np.recarray)
+    section.end, section.lines, section.leaves, section.rows = 3, 15, 2, rows
+    section.start, section.stop = start, stop
+    return section
+
+
+def mixture_pass(
+    codes: np.ndarray, weights: np.ndarray, block: int, bounds: tuple[int, ...] = ()
+) -> tuple[np.ndarray, float, int]:
+    """Sums, log-likelihood and impossible row of the mixture, some rows at a time."""
+    sums = np.zeros((COPIES, len(VALUES)))
+    total, impossible = 0.0, -1
+    cuts = (0, *bounds, len(weights))
+    for start, stop in pairwise(cuts):
+        section = one_section(len(weights), start, stop)
+        # The root has one row, so its values are their own transpose.
+        part, found = expected(MIXTURE, section, VALUES, VALUES, codes.ravel(), weights, buffers_for(block, sums))
+        total += part
+        impossible = max(impossible, found)
+    return sums.sum(axis=0), total, impossible
+
+
+@pytest.mark.parametrize(("block", "bounds"), [(64, ()), (5, ()), (1, ()), (7, (0, 3, 9))])
+def test_a_tree_by_hand_counts_what_it_should(block: int, bounds: tuple[int, ...]) -> None:
+    codes = np.array([[0, 1, 2, 0, 1, 2, 2, 2, 0, 1, 1], [0, 0, 0, 1, 1, 1, 0, 1, 1, 1, 0]], np.uint16)
+    weights = np.array([1.0, 2.0, 0.5, 1.0, 1.0, 3.0, 1.0, 0.0, 1.0, 1.0, 0.25])
+    sums, log_likelihood, impossible = mixture_pass(codes, weights, block, bounds)
+    joint = PRIOR * COLUMN["x"].T[codes[0]] * COLUMN["y"].T[codes[1]]
+    posterior = joint / joint.sum(axis=1, keepdims=True) * weights[:, None]
+    assert impossible == -1
+    assert_allclose(log_likelihood, weights @ np.log(joint.sum(axis=1)), rtol=1e-14)
+    assert_allclose(sums[:2] * PRIOR, posterior.sum(axis=0), rtol=1e-14)
+    for start, line, states in ((2, codes[0], 3), (8, codes[1], 2)):
+        table = [posterior[line == code].sum(axis=0) for code in range(states)]
+        assert_allclose(sums[start : start + 2 * states].reshape(states, 2), table, rtol=1e-14)
+
+
+def test_cutting_rows_into_blocks_changes_no_bit_of_the_likelihood() -> None:
+    random = np.random.default_rng(0)
+    codes = np.stack([random.integers(0, 3, 50), random.integers(0, 2, 50)]).astype(np.uint16)
+    weights = random.random(50)
+    assert len({mixture_pass(codes, weights, block)[1] for block in (1, 3, 16, 50, 80)}) == 1
+
+
+def test_an_impossible_row_is_named_unless_it_weighs_nothing() -> None:
+    table = COLUMN["x"].copy()
+    table[:, 1] = 0.0
+    values = VALUES.copy()
+    values[2:8] = table.T.ravel()
+    codes = np.array([[0, 1, 2], [0, 1, 1]], np.uint16)
+    for weight, found in ((1.0, 1), (0.0, -1)):
+        sums = np.zeros((COPIES, len(values)))
+        weights = np.array([1.0, weight, 1.0])
+        section = one_section(3, 0, 3)
+        assert expected(MIXTURE, section, values, values, codes.ravel(), weights, buffers_for(2, sums))[1] == found
+        # It counts for nothing, so that the other rows' counts are finite.
+        assert_allclose((sums.sum(axis=0)[:2] * PRIOR).sum(), 2.0)
+
+
+def hub(hidden: int, branches: int, columns: int) -> et.LatentGraph:
+    """A hidden root with hidden children, each with columns, and one column of the root's own."""
+    states, edges, concealed = {"r": 2, "x": 3}, [("r", "x")], ["r"]
+    for i in range(branches):
+        states[f"h{i}"] = hidden
+        concealed.append(f"h{i}")
+        edges.append(("r", f"h{i}"))
+        for j in range(columns):
+            states[f"x{i}{j}"] = 2
+            edges.append((f"h{i}", f"x{i}{j}"))
+    return et.LatentGraph(states, edges, concealed)
+
+
+def ladder() -> et.LatentGraph:
+    """Cliques of three hidden variables that share two, with columns on one and on two of them."""
+    states = {"a": 2, "b": 3, "c": 2, "d": 2, "x": 2, "y": 3, "z": 2}
+    edges = [
+        ("a", "b"),
+        ("a", "c"),
+        ("b", "c"),
+        ("b", "d"),
+        ("c", "d"),
+        ("a", "x"),
+        ("b", "y"),
+        ("c", "y"),
+        ("d", "z"),
+    ]
+    return et.LatentGraph(states, edges, [*"abcd"])
+
+
+def crossing() -> et.LatentGraph:
+    """A clique of three hidden variables with inner children on parts of it."""
+    states = {"a": 2, "b": 2, "c": 2, "p": 4, "q": 4, "s": 5, "t": 3, "u": 2, "v": 2, "w": 2, "x": 2}
+    edges = [("a", "b"), ("a", "c"), ("b", "c"), ("a", "p"), ("b", "p"), ("b", "q"), ("c", "q"), ("c", "s")]
+    edges += [("a", "t"), ("p", "u"), ("q", "v"), ("s", "w"), ("t", "x")]
+    return et.LatentGraph(states, edges, [*"abcpqst"])
+
+
+GRAPHS = {
+    "mixture": et.zoo.mixture(4, 3, 3),
+    "chain": et.zoo.hmm(5, 1, 3, 2),
+    "2nd order": et.zoo.hmm(5, 2, 2, 2),
+    "factorial": et.zoo.factorial_hmm(3, 2, 2, 3),
+    "two branches": hub(4, 2, 2),
+    "odd branches": hub(5, 3, 1),
+    "five branches": hub(4, 5, 1),
+    "ladder": ladder(),
+    "crossing": crossing(),
+    "bare chain": et.LatentGraph(
+        {"a": 3, "b": 3, "c": 3, "d": 3, "x": 2, "y": 2},
+        [("a", "b"), ("b", "c"), ("c", "d"), ("a", "x"), ("d", "y")],
+        [*"abcd"],
+    ),
+    "no hidden": et.LatentGraph({"a": 2, "b": 3}, [("a", "b")]),
+    "undirected": et.LatentGraph(
+        {"a": 3, "b": 2, "c": 3, "x": 3, "y": 2},
+        [("a", "b"), ("b", "c"), ("a", "c"), ("a", "x"), ("c", "y")],
+        [*"abc"],
+        False,
+    ),
+    "apart": et.LatentGraph({"h": 3, "x": 2, "g": 2, "y": 3}, [("h", "x"), ("g", "y")], [*"hg"]),
+    "autoregressive": et.zoo.dynamic_bayes_net(
+        3, {"h": 2, "x": 2}, within=[("h", "x")], between=[("h", "h"), ("x", "x")], hidden=["h"]
+    ),
+}
+
+
+@pytest.mark.parametrize("many", [1, 1_000_000], ids=["apart", "joined"])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_counts_agree_with_enumeration(name: str, many: int) -> None:
+    graph = GRAPHS[name]
+    network = et.LatentNetwork.random(graph, seed=3)
+    random = np.random.default_rng(5)
+    rows = np.stack([random.integers(0, graph.states[column], 7) for column in graph.observed], axis=1)
+    weights = random.choice([0.5, 1.0, 2.0], 7)
+    for holes in (0.0, 0.3):
+        rows[random.random(rows.shape) < holes] = -1
+        reference, log_likelihood = brute_counts(network, rows, weights)
+        found = counted(network, rows, weights, many)
+        assert found.impossible == -1
+        assert_allclose(found.log_likelihood, log_likelihood, rtol=1e-12)
+        for key, table in by_table(graph, found.counts).items():
+            assert_allclose(table, reference[key] if is_learned(graph, key) else 0.0, rtol=1e-11, atol=1e-14)
+
+
+def many_states() -> dict[str, et.LatentGraph]:
+    """Graphs whose hidden variables have so many states that matrices are multiplied in tiles."""
+    star = {"r": 8, "a": 9, "b": 10, "c": 11}
+    columns = {"u": 2, "v": 3, "w": 2, "x": 2}
+    edges = [("r", "a"), ("r", "b"), ("a", "u"), ("b", "v"), ("r", "x")]
+    return {
+        "chain": et.LatentGraph(
+            {"a": 8, "b": 12, "c": 9, "u": 2, "v": 3, "w": 2},
+            [("a", "b"), ("b", "c"), ("a", "u"), ("b", "v"), ("c", "w")],
+            [*"abc"],
+        ),
+        "star": et.LatentGraph(star | columns, [*edges, ("r", "c"), ("c", "w")], [*star]),
+        # Two columns on one variable are two leaves there where rows are few, and one where they are many.
+        "two leaves": et.LatentGraph(
+            {"a": 11, "b": 10, "u": 2, "v": 3, "w": 2},
+            [("a", "b"), ("b", "u"), ("b", "v"), ("a", "w")],
+            [*"ab"],
+        ),
+        "blocks": et.LatentGraph(
+            {"a": 2, "b": 8, "c": 9, "u": 2, "v": 2, "w": 2},
+            [("a", "b"), ("a", "c"), ("b", "c"), ("a", "u"), ("b", "v"), ("c", "w")],
+            [*"abc"],
+        ),
+        "bare": et.LatentGraph({"a": 9, "b": 8, "u": 3}, [("a", "b"), ("a", "u")], [*"ab"]),
+        # A leaf that is stored, of a clique's part, and one that is not stand at one node with an inner child.
+        "both kinds": et.LatentGraph(
+            {"a": 2, "b": 4, "c": 9, "u": 2, "v": 2, "w": 2},
+            [("a", "b"), ("a", "c"), ("b", "c"), ("a", "u"), ("b", "u"), ("b", "v"), ("c", "w")],
+            [*"abc"],
+        ),
+    }
+
+
+@pytest.mark.parametrize("count", [3, 16, 29])
+@pytest.mark.parametrize("name", many_states())
+def test_counts_of_many_states_agree_with_enumeration(name: str, count: int) -> None:
+    graph = many_states()[name]
+    network = et.LatentNetwork.random(graph, seed=3)
+    random = np.random.default_rng(count)
+    rows = np.stack([random.integers(0, graph.states[column], count) for column in graph.observed], axis=1)
+    rows[random.random(rows.shape) < 0.1] = -1
+    weights = random.choice([0.5, 1.0, 2.0], count)
+    reference, log_likelihood = brute_counts(network, rows, weights)
+    for many in (1, 1_000_000):
+        found = counted(network, rows, weights, many)
+        assert_allclose(found.log_likelihood, log_likelihood, rtol=1e-12)
+        for key, table in by_table(graph, found.counts).items():
+            assert_allclose(table, reference[key] if is_learned(graph, key) else 0.0, rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("count", [3, 29])
+@pytest.mark.parametrize("name", many_states())
+def test_single_precision_is_right_to_six_digits(name: str, count: int) -> None:
+    network = et.LatentNetwork.random(many_states()[name], seed=3)
+    rows = network.sample(count, seed=count)
+    weights = np.random.default_rng(count).choice([0.5, 1.0, 2.0], count)
+    double, single = (counted(network, rows, weights, 1, single=single) for single in (False, True))
+    assert single.impossible == -1
+    assert_allclose(single.log_likelihood, double.log_likelihood, rtol=1e-6)
+    assert_allclose(single.counts, double.counts, rtol=2e-5, atol=1e-6 * count)
+    # It was asked for, and is no double precision that says so.
+    assert single.log_likelihood != double.log_likelihood
+
+
+def test_rows_that_single_precision_would_lose_are_passed_in_double() -> None:
+    # Columns contradict each other at odds that no single number holds, in hidden variables of many states.
+    names = [f"h{t}" for t in range(12)]
+    graph = et.LatentGraph(
+        dict.fromkeys(names, 8) | {f"x{t}": 2 for t in range(12)},
+        [*pairwise(names), *((f"h{t}", f"x{t}") for t in range(12))],
+        names,
+    )
+    odds = np.where(np.arange(8) % 2 == 0, 1e-30, 1.0)
+    tables: dict[str, object] = {f"x{t}": np.stack([odds, 1.0 - odds], axis=1) for t in range(12)}
+    tables |= {name: np.eye(8) for name in names[1:]} | {"h0": np.ones(8) / 8}
+    network = et.LatentNetwork(graph, tables)
+    rows = np.array([[t % 2 for t in range(12)]])
+    double, single = (counted(network, rows, many=1, single=single) for single in (False, True))
+    assert single.log_likelihood == double.log_likelihood
+    np.testing.assert_array_equal(single.counts, double.counts)
+
+
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("name", ["chain", "star"])
+def test_a_likelihood_alone_has_the_bits_of_one_with_counts(name: str, single: bool) -> None:
+    network = et.LatentNetwork.random(many_states()[name], seed=3)
+    expectation = Expectation.of(network.graph, (), 100)
+    rows = expectation.coded(network.sample(100, seed=1), np.ones(100))
+    parameters = expectation.layout.vector(network)
+    alone = expectation.log_likelihood(parameters, rows, 1, single)
+    assert alone == expectation(parameters, rows, 1, single).log_likelihood
+    assert_allclose(alone, network.log_prob(network.sample(100, seed=1)).sum(), rtol=1e-6 if single else 1e-12)
+
+
+@pytest.mark.parametrize("name", many_states())
+def test_a_row_has_the_same_bits_alone_and_in_a_tile(name: str) -> None:
+    graph = many_states()[name]
+    network = et.LatentNetwork.random(graph, seed=1)
+    rows = network.sample(19, seed=2)
+    for i in range(len(rows)):
+        alone = counted(network, rows[i : i + 1], many=1)
+        assert counted(network, rows, np.eye(len(rows))[i], many=1).log_likelihood == alone.log_likelihood
+
+
+@pytest.mark.parametrize("name", many_states())
+def test_what_earlier_rows_left_behind_the_last_one_counts_for_nothing(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = many_states()[name]
+    network = et.LatentNetwork.random(graph, seed=1)
+    rows = network.sample(333, seed=2)
+    whole = counted(network, rows)
+    monkeypatch.setattr(passing, "CACHE_BYTES", 1)
+    parts = counted(network, rows)
+    # The order of the sums is all that may differ.
+    assert parts.log_likelihood == whole.log_likelihood
+    assert_allclose(parts.counts, whole.counts, rtol=1e-12)
+    assert_allclose(parts.counts[: graph.states[graph.hidden[0]]].sum(), len(rows), rtol=1e-12)
+
+
+def sticky(length: int, odds: float, certain: tuple[int, ...] = ()) -> et.LatentNetwork:
+    """A chain whose hidden state never changes; each column says which it is, at some odds or for certain."""
+    graph = et.zoo.hmm(length, 1, 2, 2)
+    unsure, sure = [[1.0 - odds, odds], [odds, 1.0 - odds]], [[1.0, 0.0], [0.0, 1.0]]
+    tables = {f"h{t}": np.eye(2) for t in range(1, length)} | {"h0": [0.5, 0.5]}
+    tables |= {f"x{t}": sure if t in certain else unsure for t in range(length)}
+    return et.LatentNetwork(graph, tables)
+
+
+def test_columns_that_contradict_each_other_do_not_underflow() -> None:
+    # Either state explains half the columns and is ruled out by the other half, at odds of 1e-90 for each.
+    length, odds = 24, 1e-90
+    network = sticky(length, odds)
+    rows = np.array([[t % 2 for t in range(length)], [1 - t % 2 for t in range(length)], [0] * length])
+    found = counted(network, rows)
+    assert found.impossible == -1
+    assert_allclose(found.log_likelihood, 2 * (length / 2) * np.log(odds) + np.log(0.5), rtol=1e-12)
+    tables = by_table(network.graph, found.counts)
+    # The first two rows say nothing about the state, the last one says all.
+    assert_allclose(tables["h0"], [2.0, 1.0], rtol=1e-12)
+    for t in range(length):
+        assert_allclose(tables[f"x{t}"].sum(axis=1), [2.0, 1.0], rtol=1e-12)
+        assert_allclose(tables[f"x{t}"].sum(axis=0), np.bincount(rows[:, t], minlength=2), rtol=1e-12)
+
+
+def test_only_rows_that_underflow_pass_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    trees: list[BlockTree] = []
+    original = passing.expected
+    monkeypatch.setattr(passing, "expected", lambda tree, *rest: trees.append(tree) or original(tree, *rest))
+    network = sticky(24, 1e-90)
+    counted(network, np.array([[t % 2 for t in range(24)]]))
+    usual, careful = ((tree.nodes.factor >= 0).sum() for tree in trees)
+    # The second time every inner node brings its message into range.
+    assert usual < careful == (trees[1].nodes.leaf < 0).sum()
+    counted(network, np.zeros((1, 24), int))
+    assert len(trees) == 3
+
+
+@pytest.mark.parametrize(("sure", "odds"), [(0, 1e-11), (39, 1e-11)], ids=["first", "last"])
+def test_what_is_likely_from_above_and_ruled_out_below_counts_nothing(sure: int, odds: float) -> None:
+    # All columns but one favour state 1 beyond the range of doubles; that one is only possible in state 0.
+    length = 40
+    network = sticky(length, odds, (sure,))
+    rows = np.ones((2, length), int)
+    rows[0, sure] = 0
+    with np.errstate(over="ignore"):
+        found = counted(network, rows)
+    assert found.impossible == -1
+    log_odds = np.log(odds) + np.log1p(-odds)
+    assert_allclose(found.log_likelihood, 2 * np.log(0.5) + (length - 1) * log_odds, rtol=1e-12)
+    for name, table in by_table(network.graph, found.counts).items():
+        states = table.sum(axis=1) if name in network.graph.observed else np.atleast_2d(table).sum(axis=0)
+        assert_allclose(states, [1.0, 1.0], rtol=1e-9)
+
+
+def test_a_table_may_hold_subnormal_numbers() -> None:
+    graph = et.LatentGraph({"h": 2, "x": 2}, [("h", "x")], ["h"])
+    network = et.LatentNetwork(graph, {"h": [1.0, 1e-310], "x": [[1.0, 0.0], [0.5, 0.5]]})
+    with np.errstate(over="ignore"):
+        found = counted(network, np.array([[1], [0]]))
+    assert_allclose(found.log_likelihood, np.log(1e-310) + np.log(0.5), rtol=1e-12)
+    assert np.isfinite(found.counts).all()
