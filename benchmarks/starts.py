@@ -64,7 +64,7 @@ def _show_races(names: list[str], structures: list[str]) -> None:
     show_table(
         f"starts: mean test log-likelihood, race beside best of {RANDOM_STARTS} random accelerated starts,\n"
         "no pseudo-counts, 1 thread, processor seconds with planning",
-        ["data", "won", "race", "best random", "ahead", "race s", "random s", "ratio"],
+        ["data", "won", "multistart", "best random", "ahead", "race s", "random s", "ratio"],
         table,
     )
 

@@ -630,7 +630,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             },
             "learning_curve": {},
             "profiles": {"hidden": of(None, None, "h0", "state"), "most": of(1, 10, 0, 10**12)},
-            "race": {},
+            "multistart": {},
             "spectra": {"most": of(1, 24, 0, 10**12)},
             "transitions": {"chain": of(None, "chain 1")},
             "tree": {},

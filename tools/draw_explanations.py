@@ -251,7 +251,7 @@ def race() -> None:
     rows = len(table)
     settings = {"accelerate": False, "pseudo_counts": 0.1, "max_iter": 60}
     axes = Axes((0, 60), (-15, -10.8))
-    picture = Picture("race", "Log-likelihood of climbs from six random starts and from the winner of a race", 262)
+    picture = Picture("multistart", "Log-likelihood of climbs from six random starts and from the winner of a race", 262)
     for level in range(-15, -10):
         picture.line(axes.at(0, level), axes.at(60, level), kind="faint")
         picture.text(55, axes.at(0, level)[1] + 5, f"−{-level}", "right")
@@ -260,7 +260,7 @@ def race() -> None:
     picture.text(262, 252, "EM steps", "small")
     classes = et.zoo.Mixture(8)
     for seed in range(6):
-        climb = et.EMJunctionTree(classes, init="random", restarts=1, random_state=seed, **settings).fit(table)
+        climb = et.EMJunctionTree(classes, init="random", n_init=1, random_state=seed, **settings).fit(table)
         picture.line(*_climb(axes, climb.history_ / rows), kind="bad")
     winner = et.EMJunctionTree(classes, random_state=0, pseudo_counts=0.1).fit(table)
     end = axes.at(0, winner.history_[-1] / rows)[1]

@@ -113,10 +113,10 @@ def of_em(graph: object, rows: np.ndarray) -> Named:
     import eigentree as et
 
     cases = {
-        "plain": {"restarts": 2, "random_state": 0, "max_iter": 15},
-        "accelerated": {"restarts": 1, "random_state": 1, "max_iter": 25, "accelerate": True, "tol": 1e-8},
-        "prior": {"restarts": 1, "random_state": 2, "max_iter": 10, "pseudo_counts": 0.5},
-        "threads": {"restarts": 1, "random_state": 3, "max_iter": 5, "n_jobs": 2},
+        "plain": {"n_init": 2, "random_state": 0, "max_iter": 15},
+        "accelerated": {"n_init": 1, "random_state": 1, "max_iter": 25, "accelerate": True, "tol": 1e-8},
+        "prior": {"n_init": 1, "random_state": 2, "max_iter": 10, "pseudo_counts": 0.5},
+        "threads": {"n_init": 1, "random_state": 3, "max_iter": 5, "n_jobs": 2},
     }
     for case, settings in cases.items():
         for kind, data in {"whole": rows, "holed": holed(rows, 0.1, 10)}.items():
@@ -124,7 +124,7 @@ def of_em(graph: object, rows: np.ndarray) -> Named:
             yield f"{case}, {kind}: history", model.history_
             yield f"{case}, {kind}: scores", model.score_samples(rows[:300])
     weights = np.random.default_rng(11).random(len(rows))
-    model = et.EMJunctionTree(graph, restarts=1, random_state=0, max_iter=5, **PAPER)
+    model = et.EMJunctionTree(graph, n_init=1, random_state=0, max_iter=5, **PAPER)
     model.fit(rows, sample_weight=weights)
     yield "weighted: history", model.history_
     online = et.OnlineEMJunctionTree(graph, passes=2, random_state=0, pseudo_counts=0.1).fit(
@@ -149,7 +149,7 @@ def of_classes() -> Named:
         "spectral": et.SpectralJunctionTree(et.zoo.HMM(order=2, hidden_states=2)),
         "fixed": et.SpectralJunctionTree(et.zoo.HMM(order=1, hidden_states=2), shrinkage=1.0),
         "em": et.EMJunctionTree(
-            et.zoo.HMM(order=1, hidden_states=2), restarts=1, max_iter=10, random_state=0, **PAPER
+            et.zoo.HMM(order=1, hidden_states=2), n_init=1, max_iter=10, random_state=0, **PAPER
         ),
     }.items():
         model = et.JunctionTreeClassifier(estimator).fit(codes[::3], classes[::3])

@@ -43,7 +43,7 @@ SAMPLES = (100, 316, 1_000, 3_162, 10_000, 31_623, 100_000)
 CONCENTRATIONS = (1.0, 0.3)
 MODELS = 10
 TESTS = 1_000
-METHOD_NAMES = ("ours", "race", "published", "em", "accelerated", "online", "independent", "floor")
+METHOD_NAMES = ("ours", "multistart", "published", "em", "accelerated", "online", "independent", "floor")
 
 QUICK_SAMPLES = (200, 5_000)
 QUICK_STRUCTURES = ("hmm2", "junction")

@@ -18,7 +18,7 @@ __all__ = ["FORMATS", "draw"]
 # methods apart in grey print.
 STYLES: dict[str, dict[str, Any]] = {
     "ours": {"color": "#0072B2", "marker": "o", "linewidth": 2.2, "zorder": 5},
-    "race": {"color": "#D55E00", "marker": "h", "linewidth": 2.2, "zorder": 4},
+    "multistart": {"color": "#D55E00", "marker": "h", "linewidth": 2.2, "zorder": 4},
     "published": {"color": "#56B4E9", "marker": "s", "linestyle": (0, (4, 1.5))},
     "em": {"color": "#F0E442", "marker": "^"},
     "accelerated": {"color": "#E69F00", "marker": "v", "linestyle": (0, (6, 1.5, 1, 1.5))},

@@ -203,7 +203,7 @@ METHODS = {
     method.name: method
     for method in (
         Method("ours", "spectral", _ours),
-        Method("race", "EM, race", _race),
+        Method("multistart", "EM, race", _race),
         Method("published", "published Alg. 1", _published),
         Method("em", "EM, paper's protocol", _paper_em),
         Method("accelerated", "EM, random, accelerated", _accelerated),

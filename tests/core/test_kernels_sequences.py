@@ -25,7 +25,7 @@ HOLED = [[*word[:1], None, *word[1:]] for word in WORDS]
 @pytest.mark.parametrize("hidden", [2, 5])
 @pytest.mark.parametrize("data", [WORDS, HOLED, ["ABCABBACCABACAB" * 5]], ids=["words", "holes", "one long"])
 def test_a_chain_is_its_unrolled_network(data: list, hidden: int, order: int) -> None:
-    model = et.EMHMM(hidden, order=order, init="random", restarts=1, max_iter=1, random_state=0).fit(data)
+    model = et.EMHMM(hidden, order=order, init="random", n_init=1, max_iter=1, random_state=0).fit(data)
     short = [sequence[:3] for sequence in data if len(sequence) >= 3]
     network = model.to_network(3)
     codes = np.array([[-1 if cell is None else "ABC".index(cell) for cell in sequence] for sequence in short])

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import eigentree as et
 from eigentree.counting import checkpoints
+from eigentree.data.streams import encoded_stream as streamed
 from eigentree.data.streams.row_batches import BatchSize
-from eigentree.data.streams.sources import encoded_stream as streamed
 from eigentree.data.streams.sources import stream_of
 
 SMALL = BatchSize(rows=50, text_bytes=1_000)
@@ -28,7 +28,7 @@ KILLED = """
 import os, signal, sys
 import eigentree as et
 from eigentree.counting import checkpoints
-from eigentree.data.streams.sources import encoded_stream as streamed
+from eigentree.data.streams import encoded_stream as streamed
 from eigentree.data.streams.row_batches import BatchSize
 from eigentree.data.streams.sources import stream_of
 

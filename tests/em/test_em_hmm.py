@@ -551,7 +551,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"hidden_states": 100, "order": 9}, "joint states"),
     ({"hidden_states": 1, "order": 70}, "order is a whole number.* 16, not 70"),
     ({"hidden_states": 60_000}, "the transitions would be .* fewer hidden_states"),
-    ({"init": "odd"}, "init is 'race'"),
+    ({"init": "odd"}, "init is 'multistart'"),
     ({"init": {"start": [1.0]}}, "a mapping with 'start'"),
     ({"init": 3}, "a mapping of tables"),
     ({"transitions": "odd"}, "transitions is 'full'"),

@@ -428,7 +428,7 @@ def test_an_interrupted_last_climb_keeps_the_best_so_far(monkeypatch: pytest.Mon
         return counted(self, parameters)
 
     monkeypatch.setattr(PartedObjective, "counted", interrupted)
-    settings = {"init": "mixture", "restarts": 1, "random_state": 0, "pseudo_counts": 0.1, "max_iter": 20}
+    settings = {"init": "mixture", "n_init": 1, "random_state": 0, "pseudo_counts": 0.1, "max_iter": 20}
     model = et.EMJunctionTree(network.graph, **settings, finish_rows=None)
     with pytest.warns(RuntimeWarning, match="interrupted in 2 steps on all rows"):
         model.fit(iter([table]))

@@ -50,7 +50,7 @@ def test_every_start_is_a_network_under_which_every_row_is_possible(
 
 
 @SOME
-@given(problems(), st.sampled_from(["race", *KINDS]), st.sampled_from([0.0, 0.1]))
+@given(problems(), st.sampled_from(["multistart", *KINDS]), st.sampled_from([0.0, 0.1]))
 def test_any_start_leads_to_a_fit_whatever_the_graph_the_gaps_and_the_weights(
     problem: tuple[et.LatentNetwork, np.ndarray, np.ndarray], init: str, pseudo_counts: float
 ) -> None:
@@ -319,7 +319,7 @@ def test_a_spectral_start_that_cannot_be_says_why() -> None:
         et.EMJunctionTree(graph, init="spectral").fit([[0], [1], [1]])
     # Nothing but noise: no three classes can be distinguished, whatever is missing.
     noise = np.random.default_rng(0).integers(-1, 2, (200, 6))
-    why = r"tell no table of this graph, since \{h\} .*; init='race' tries other starts beside it, and fewer hidden"
+    why = r"tell no table of this graph, since \{h\} .*; init='multistart' tries other starts beside it, and fewer hidden"
     with pytest.raises(et.RankError, match=why):
         et.EMJunctionTree(et.zoo.Mixture(3), init="spectral", random_state=0).fit(noise)
     model = et.EMJunctionTree(graph, random_state=0).fit([[0], [1], [1]])

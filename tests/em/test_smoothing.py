@@ -45,7 +45,7 @@ def test_many_rows_and_very_few_are_not_searched(count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "init", ["race", "random", et.LatentNetwork.random(GRAPH, seed=5)], ids=["race", "random", "given"]
+    "init", ["multistart", "random", et.LatentNetwork.random(GRAPH, seed=5)], ids=["multistart", "random", "given"]
 )
 def test_the_choice_leads_where_the_same_number_given_does(init: object) -> None:
     rows = et.LatentNetwork.random(GRAPH, seed=0).sample(60, seed=1)

@@ -7,11 +7,11 @@ import pickle
 
 import numpy as np
 import pytest
+from estimators.test_dependencies import MIXTURE, TREE, information, pair_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_graphs import latent_graphs
 from sklearn.exceptions import NotFittedError
-from test_dependencies import MIXTURE, TREE, information, pair_table
 
 import eigentree as et
 from eigentree.estimators.profiles import Profile

@@ -51,7 +51,7 @@ def test_fits_show_iterations_on_a_terminal_only(
     graph = et.zoo.mixture(3, 2, 3)
     rows = et.LatentNetwork.random(graph, seed=0).sample(50, seed=1)
     model = et.EMJunctionTree(
-        graph, restarts=2, max_iter=5, tol=0, init="random", verbose=1, random_state=0, pseudo_counts=0.1
+        graph, n_init=2, max_iter=5, tol=0, init="random", verbose=1, random_state=0, pseudo_counts=0.1
     )
     model.fit(rows)
     assert not capsys.readouterr().err

@@ -239,7 +239,7 @@ def test_structure_and_starts_are_those_of_each_chain(two_switches: tuple[Chain,
     assert_array_equal(np.asarray(given.tables_["transitions"]["chain 1"])[ring == 0], 0)
 
 
-@pytest.mark.parametrize("kind", ["race", "moments", "windows", "merged", "position"])
+@pytest.mark.parametrize("kind", ["multistart", "moments", "windows", "merged", "position"])
 def test_every_kind_of_start_leads_to_a_model(kind: Any, two_switches: tuple[Chain, Sequences]) -> None:
     _, sequences = two_switches
     model = et.EMHMM((2, 2), init=kind, n_init=1, max_iter=5, random_state=0).fit(sequences.chosen(np.arange(10)))

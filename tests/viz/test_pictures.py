@@ -276,7 +276,7 @@ def test_decoded_states_are_drawn_line_by_line() -> None:
 def test_a_long_frame_is_drawn_as_it_is_decoded() -> None:
     steps = [(name, step, letter) for name, word in enumerate(WORDS) for step, letter in enumerate(word)]
     frame = pd.DataFrame(steps, columns=["who", "month", "job"]).sample(frac=1, random_state=0)
-    model = et.EMHMM(3, sequence="who", time="month", init="random", restarts=1, max_iter=8, random_state=0).fit(
+    model = et.EMHMM(3, sequence="who", time="month", init="random", n_init=1, max_iter=8, random_state=0).fit(
         frame
     )
     states = np.asarray(model.decode(frame).states)

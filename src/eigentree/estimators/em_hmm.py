@@ -82,10 +82,10 @@ class EMHMM(HiddenSequenceFace):
         Of `stopping`, per step of the sequences: unless given, 1e-9 for "gain" and 1e-4 for "paper".
     max_iter : int
         Most steps of a climb.
-    init : {"race", "moments", "windows", "merged", "position", "random"} or mapping
+    init : {"multistart", "moments", "windows", "merged", "position", "random"} or mapping
         Where to start. "moments": the tables that pooled counts of neighbouring steps tell. "windows": classes of
         steps by what is shown around them. "merged": sets of symbols, merged and exchanged by likelihood.
-        "position": states one after another. "random": tables at random. "race": all of these, raced on part of the
+        "position": states one after another. "random": tables at random. "multistart": all of these, raced on part of the
         sequences if they are many, with states moved where that helps. A mapping with "start", "transitions" and
         "emissions", as `tables_`: one climb from there.
     transitions : {"full", "left-to-right"} or array-like of shape (states, states)

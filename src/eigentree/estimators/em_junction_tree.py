@@ -83,10 +83,10 @@ class EMJunctionTree(StepsFace):
         race on these ends with Newton's steps, and at 1/50 of it.
     max_iter : int
         Most steps of a climb.
-    init : {"race", "spectral", "mixture", "copy", "random"} or LatentNetwork
+    init : {"multistart", "spectral", "mixture", "copy", "random"} or LatentNetwork
         Where to start. "spectral": the tables that a spectral fit tells. "mixture": classes around rows that are
         far from each other. "copy": hidden variables that are noisy copies of the classes of a fitted mixture.
-        "random": tables at random, each climbed to the end. "race": all of these, raced on growing parts of the
+        "random": tables at random, each climbed to the end. "multistart": all of these, raced on growing parts of the
         rows. Of a network there is one climb only.
     stopping : {"gain", "paper"}
         When a climb ends. "gain": once the log-likelihood per row is expected to rise by no more than `tol` however

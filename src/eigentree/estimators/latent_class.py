@@ -35,7 +35,7 @@ class LatentClassModel(EMJunctionTree):
         An EM run ends once the log-likelihood per row is expected to rise by no more than this.
     max_iter : int
         Most iterations of an EM run.
-    init : {"race", "spectral", "mixture", "copy", "random"} or LatentNetwork
+    init : {"multistart", "spectral", "mixture", "copy", "random"} or LatentNetwork
         Where to start, as for `EMJunctionTree`.
     pseudo_counts : float or "auto"
         Added to every expected count. The default changes the log-likelihood by about a millionth per entry of the
@@ -89,7 +89,7 @@ class LatentClassModel(EMJunctionTree):
         tol: float = 1e-8,
         max_iter: int = 1000,
         *,
-        init: LatentNetwork | Literal["race"] | Kind = "race",
+        init: LatentNetwork | Literal["multistart"] | Kind = "multistart",
         pseudo_counts: float | Literal["auto"] = 1e-6,
         random_state: Seed = None,
         n_jobs: int = 1,

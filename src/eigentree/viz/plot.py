@@ -247,7 +247,7 @@ def multistart(model: EMJunctionTree | EMHMM, ax: Any = None) -> Any:
     start = getattr(_fitted_by_em(model), "start_", None)
     if start is None or not start.rungs:
         raise ParameterError(
-            "this fit had no candidates to choose from; init='race' has several, where there are enough rows"
+            "this fit had no candidates to choose from; init='multistart' has several, where there are enough rows"
         )
     return draw_chart(multistart_chart(start), ax)
 
