@@ -37,8 +37,8 @@ def text_width(text: str) -> float:
 
     def share(letter: str) -> float:
         if letter in WIDE or ord(letter) > 0x2E7F:
-            return 0.84
-        return 0.34 if letter in NARROW else 0.56 + 0.11 * letter.isupper()
+            return 0.98
+        return 0.41 if letter in NARROW else 0.63 + 0.1 * letter.isupper()
 
     return max(sum(map(share, line)) for line in text.split("\n"))
 
@@ -51,14 +51,17 @@ def chart_svg(chart: Chart) -> Html:
     states = next((mark.states for mark in chart.marks if isinstance(mark, CellGrid)), ())
     top = 8.0 + 18 * bool(named or states) + 18 * bool(chart.y.label)
     labels = [mark for mark in chart.marks if isinstance(mark, Label)]
-    right = max(
-        [10.0, *(text_width(one.text) * FONT + (chart.x.share(one.x) - 1) * wide + 4 for one in labels)],
-    )
+    # Texts that may reach beyond the right end: where they stand between the ends, and how much is right of that.
+    texts = [(chart.x.share(one.x), text_width(one.text)) for one in labels]
+    texts += [(chart.x.share(x), text_width(text) / 2) for x, text in chart.x.ticks]
+    texts.append((0.5, text_width(chart.x.label) / 2))
+    right = max(length * FONT + (share - 1) * wide for share, length in texts) + 4
+    left = max(left, text_width(chart.x.label) * FONT / 2 - wide / 2)
 
     def at(point: XY) -> XY:
         return left + wide * chart.x.share(point[0]), top + high * (1 - chart.y.share(point[1]))
 
-    shapes = _legend(named, states, left)
+    shapes, legend = _legend(named, states, left)
     for x, text in chart.x.ticks:
         place = at((x, chart.y.low))[0]
         if chart.x.grid:
@@ -84,19 +87,29 @@ def chart_svg(chart: Chart) -> Html:
     shapes.append(_text(chart.x.label, left + wide / 2, top + high + bottom + 15, "middle", muted=True))
     if chart.y.label:
         shapes.append(_text(chart.y.label, 0, top - 10, "start", muted=True))
-    least = max(text_width(chart.y.label) * FONT, left + wide + right)
+    least = max(text_width(chart.y.label) * FONT, left + wide + max(right, 10.0), legend)
     return _picture(chart.title, chart.description, least, top + high + bottom + 20, shapes)
 
 
 def scene_svg(title: str, description: str, scene: Scene) -> Html:
     """Return boxes with the curves between them; wide curves lie below narrow ones, and all below the boxes."""
-    ends = [box.left for box in scene.boxes], [box.right for box in scene.boxes]
-    x, y = min(ends[0]) - MARGIN, MARGIN - min(box.y - _height(box) / 2 for box in scene.boxes)
-    height = max(box.y + _height(box) / 2 for box in scene.boxes) + y + MARGIN
+    corners = [
+        (end, box.y + sign * _height(box) / 2) for box in scene.boxes for sign in (-1, 1) for end in box[3:5]
+    ]
+    for curve in scene.curves:
+        half = text_width(curve.text) * FONT / 2 if curve.text else 0.0
+        corners += [*curve.points, (curve.at[0] - half, curve.at[1] - 14), (curve.at[0] + half, curve.at[1] + 8)]
+    x, y = min(at for at, _ in corners) - MARGIN, MARGIN - min(row for _, row in corners)
+    width, height = max(at for at, _ in corners) - x + MARGIN, max(row for _, row in corners) + y + MARGIN
     shapes = [shape for curve in sorted(scene.curves, key=lambda one: -one.width) for shape in _curve(curve, x, y)]
-    texts = [_text(one.text, one.at[0] - x, one.at[1] + y + 4, "middle") for one in scene.curves if one.text]
+    # On a ring a text stands across its curve, on branches above the line.
+    texts = [
+        _text(one.text, one.at[0] - x, one.at[1] + y + (4 if one.arrow else -4), "middle")
+        for one in scene.curves
+        if one.text
+    ]
     boxes = [_box(box, x, y) for box in scene.boxes]
-    return _picture(title, description, max(ends[1]) - x + MARGIN, height, [*shapes, *texts, *boxes])
+    return _picture(title, description, width, height, [*shapes, *texts, *boxes])
 
 
 def _picture(title: str, description: str, width: float, height: float, shapes: Sequence[Html]) -> Html:
@@ -135,7 +148,8 @@ def _dot(mark: Dots, x: float, y: float) -> Html:
     return element("path", d=MARKERS[mark.marker], transform=move, stroke_width=0.4, **style)
 
 
-def _legend(named: Sequence[Line | Dots], states: Sequence[str], left: float) -> list[Html]:
+def _legend(named: Sequence[Line | Dots], states: Sequence[str], left: float) -> tuple[list[Html], float]:
+    """Return the legend, and where it ends."""
     shapes, x = [], left
     colours = state_colours(len(states))
     boxes = [Dots((), colour, name, marker="s") for colour, name in zip(colours, states, strict=True)]
@@ -146,7 +160,7 @@ def _legend(named: Sequence[Line | Dots], states: Sequence[str], left: float) ->
             shapes.append(_dot(mark, x + 9, 10))
         shapes.append(_text(mark.name, x + 24, 14, "start"))
         x += 40 + text_width(mark.name) * FONT
-    return shapes
+    return shapes, x
 
 
 def _states(mark: CellGrid, left: float, top: float, wide: float, high: float) -> list[Html]:

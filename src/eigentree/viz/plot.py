@@ -27,9 +27,7 @@ from eigentree.messages import renamed
 from eigentree.validation import whole_number
 from eigentree.viz.diagrams import edge_ranks, graph_diagram, transition_diagram, tree_diagram
 from eigentree.viz.matplotlib_renderer import FONT, checked_axes, draw_chart, draw_diagram
-from eigentree.viz.multistart_chart import multistart_chart
-from eigentree.viz.profile_grids import profile_chart
-from eigentree.viz.state_sequences import state_sequence_chart
+from eigentree.viz.model_charts import multistart_chart, profile_chart, state_sequence_chart
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -30,47 +30,47 @@ STRENGTHS = 10.0 ** np.arange(-2, 3.5, 0.5)
 """Pseudo-counts of the marginal distribution of a column, to choose from."""
 
 
-def baselines(given: EvaluationData) -> list[tuple[str, Learner]]:
+def baselines(data: EvaluationData) -> list[tuple[str, Learner]]:
     """Return the baselines of rows or sequences, by name."""
-    if given.starts is None:
+    if data.starts is None:
         return [("independent columns", _independent), ("Chow-Liu tree of the columns", _chow_liu)]
-    chains = "Markov chain" if len(given.columns.names) == 1 else "Markov chain of each channel"
+    chains = "Markov chain" if len(data.columns.names) == 1 else "Markov chain of each channel"
     return [("independent cells", _independent_cells), (chains, _markov_chains)]
 
 
-def _independent(given: EvaluationData) -> Scorer:
+def _independent(data: EvaluationData) -> Scorer:
     """Return what scores each cell by the marginal of its column."""
-    marginal = [_marginal(_counts(given, column)) for column in range(len(given.columns.names))]
+    marginal = [_marginal(_counts(data, column)) for column in range(len(data.columns.names))]
     # A missing cell costs nothing.
     costs = [np.append(np.log(share), 0.0) for share in marginal]
     return lambda rows: np.asarray(sum(cost[rows.codes[:, column]] for column, cost in enumerate(costs)))
 
 
-def _chow_liu(given: EvaluationData) -> Scorer:
+def _chow_liu(data: EvaluationData) -> Scorer:
     """Return what scores by the Chow-Liu tree of the columns, missing cells marginalised out."""
-    plain = Columns(given.columns.names, given.columns.states)
-    pairs = PairCounts.empty(plain).count(Rows.of_codes(given.codes, plain), None)
+    plain = Columns(data.columns.names, data.columns.states)
+    pairs = PairCounts.empty(plain).count(Rows.of_codes(data.codes, plain), None)
     graph = learn_structure(pairs, hidden_states=None)
     tables = {}
     for name in graph.names:
         column = plain.position(name)
-        marginal = _marginal(_counts(given, column))
+        marginal = _marginal(_counts(data, column))
         parents = [plain.position(parent) for parent in graph.parents(name)]
-        tables[name] = _smoothed(_pair_counts(given, parents[0], column), marginal) if parents else marginal
+        tables[name] = _smoothed(_pair_counts(data, parents[0], column), marginal) if parents else marginal
     network = LatentNetwork(graph, tables)
     order = [plain.position(name) for name in graph.observed]
     return lambda rows: network.log_prob(np.where(rows.missing, -1, rows.codes.astype(np.int64))[:, order])
 
 
-def _independent_cells(given: EvaluationData) -> Scorer:
+def _independent_cells(data: EvaluationData) -> Scorer:
     """Return what scores each cell of sequences by the marginal of its channel."""
-    steps = _independent(given)
+    steps = _independent(data)
     return lambda more: _by_sequence(steps(more), more)
 
 
-def _markov_chains(given: EvaluationData) -> Scorer:
+def _markov_chains(data: EvaluationData) -> Scorer:
     """Return what scores each channel by a Markov chain of its own, missing cells marginalised out."""
-    chains = [_markov_chain(given, channel) for channel in range(len(given.columns.names))]
+    chains = [_markov_chain(data, channel) for channel in range(len(data.columns.names))]
 
     def scored(more: EvaluationData) -> Floats:
         total = np.zeros(more.count)
@@ -82,11 +82,11 @@ def _markov_chains(given: EvaluationData) -> Scorer:
     return scored
 
 
-def _markov_chain(given: EvaluationData, channel: int) -> Chain:
+def _markov_chain(data: EvaluationData, channel: int) -> Chain:
     """Return the Markov chain of a channel, as a hidden one whose states are observed."""
-    states, starts = given.columns.states[channel], given.sequences.starts
-    codes = given.codes[:, channel].astype(np.int64)
-    marginal = _marginal(_counts(given, channel))
+    states, starts = data.columns.states[channel], data.sequences.starts
+    codes = data.codes[:, channel].astype(np.int64)
+    marginal = _marginal(_counts(data, channel))
     begins = starts[:-1][np.diff(starts) > 0]
     first = np.bincount(codes[begins], minlength=states + 1)[:states].astype(float)
     inside = np.ones(len(codes), np.bool_)
@@ -96,20 +96,20 @@ def _markov_chain(given: EvaluationData, channel: int) -> Chain:
         _smoothed(first[None], marginal)[0],
         _smoothed(_table(codes[after - 1], codes[after], states, states), marginal),
     )
-    columns = Columns((given.columns.names[channel],), (states,))
+    columns = Columns((data.columns.names[channel],), (states,))
     return Chain.of(columns, [links], [np.eye(states)])
 
 
-def _counts(given: EvaluationData, column: int) -> Floats:
+def _counts(data: EvaluationData, column: int) -> Floats:
     """Return how often each state of a column occurs."""
-    states = given.columns.states[column]
-    return np.bincount(given.codes[:, column], minlength=states + 1)[:states].astype(float)
+    states = data.columns.states[column]
+    return np.bincount(data.codes[:, column], minlength=states + 1)[:states].astype(float)
 
 
-def _pair_counts(given: EvaluationData, one: int, other: int) -> Floats:
+def _pair_counts(data: EvaluationData, one: int, other: int) -> Floats:
     """Return how often the states of two columns occur together."""
-    codes = given.codes.astype(np.int64)
-    return _table(codes[:, one], codes[:, other], given.columns.states[one], given.columns.states[other])
+    codes = data.codes.astype(np.int64)
+    return _table(codes[:, one], codes[:, other], data.columns.states[one], data.columns.states[other])
 
 
 def _table(one: Integers, other: Integers, rows: int, columns: int) -> Floats:
@@ -136,9 +136,9 @@ def _smoothed(counts: Floats, toward: Floats) -> Floats:
     return tables
 
 
-def _by_sequence(steps: Floats, given: EvaluationData) -> Floats:
+def _by_sequence(steps: Floats, data: EvaluationData) -> Floats:
     """Return the sum over the steps of each sequence."""
     ends = np.concatenate([[0.0], np.cumsum(steps)])
-    starts = given.sequences.starts
+    starts = data.sequences.starts
     total: Floats = ends[starts[1:]] - ends[starts[:-1]]
     return total

@@ -29,17 +29,10 @@ FOLDS, SEED = 5, 0
 
 
 class Baseline(NamedTuple):
-    """A baseline on the same rows.
+    """A baseline on the same rows, with its mean log probability.
 
-    Attributes
-    ----------
-    name : str
-    mean : float
-        Mean log probability of a row.
-    ahead : float
-        By how much the model's own is higher, in the mean over the rows that are possible under both.
-    error : float
-        The standard error of that difference.
+    `ahead` is by how much the model's own is higher, in the mean over the rows that are possible under both, and
+    `error` the standard error of that difference.
     """
 
     name: str
@@ -85,17 +78,12 @@ class Likelihoods:
     absent: tuple[tuple[str, str], ...] = ()
 
 
-def likelihoods_of(given: EvaluationData, training: EvaluationData | None = None) -> Likelihoods:
+def likelihoods_of(data: EvaluationData, training: EvaluationData | None = None) -> Likelihoods:
     """Return how probable rows are under the model and under baselines.
 
-    Parameters
-    ----------
-    given : EvaluationData
-        The rows that are scored.
-    training : EvaluationData, optional
-        What baselines are fitted to; without it they are cross-validated on the rows, and fitted to them all.
+    Baselines are fitted to the training data; without any they are cross-validated on the rows, and fitted to them.
     """
-    some = given.chosen(sampled(given.count, MOST_COMPARED, SEED))
+    some = data.chosen(sampled(data.count, MOST_COMPARED, SEED))
     own = some.log_prob()
     known = None if training is None else training.chosen(sampled(training.count, MOST_COMPARED, SEED))
     absent: dict[str, str] = {}
@@ -120,7 +108,7 @@ def likelihoods_of(given: EvaluationData, training: EvaluationData | None = None
     mean, error = _mean_and_error(own)
     return Likelihoods(
         count=some.count,
-        given=given.count,
+        given=data.count,
         mean=mean,
         error=error,
         impossible=int(np.isneginf(own).sum()),
@@ -141,13 +129,13 @@ def _mean_and_error(values: Floats) -> tuple[float, float]:
     return float(values.mean()), error
 
 
-def _cross_validated(learn: Learner, given: EvaluationData) -> Floats:
+def _cross_validated(learn: Learner, data: EvaluationData) -> Floats:
     """Return how probable each row is under a baseline that was fitted to other parts of the rows."""
-    if given.count < 2:
+    if data.count < 2:
         raise DataError("there is one row only, and none other to learn from")
-    order = np.random.default_rng(SEED).permutation(given.count)
-    scores = np.empty(given.count)
-    for part in np.array_split(order, min(FOLDS, given.count)):
+    order = np.random.default_rng(SEED).permutation(data.count)
+    scores = np.empty(data.count)
+    for part in np.array_split(order, min(FOLDS, data.count)):
         rest = np.setdiff1d(order, part)
-        scores[np.sort(part)] = learn(given.chosen(rest))(given.chosen(np.sort(part)))
+        scores[np.sort(part)] = learn(data.chosen(rest))(data.chosen(np.sort(part)))
     return scores
