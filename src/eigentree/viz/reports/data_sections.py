@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from eigentree.markup.charts import Mark
     from eigentree.viz.reports.anomalies import Anomaly, UnexpectedCell
+    from eigentree.viz.reports.baselines import Baseline, Likelihoods
     from eigentree.viz.reports.evaluation_data import EvaluationData
     from eigentree.viz.reports.facts import Facts
-    from eigentree.viz.reports.likelihoods import Baseline, Likelihoods
     from eigentree.viz.reports.masked_cells import CalibrationBin, MaskedAccuracy
 
 __all__ = [

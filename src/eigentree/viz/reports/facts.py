@@ -12,7 +12,7 @@ from eigentree.graphs.junction_tree import JunctionTree
 from eigentree.viz.diagrams import edge_ranks, graph_diagram, tree_diagram
 from eigentree.viz.model_charts import state_sequence_chart
 from eigentree.viz.reports.anomalies import anomalies
-from eigentree.viz.reports.likelihoods import likelihoods_of
+from eigentree.viz.reports.baselines import likelihoods_of
 from eigentree.viz.reports.masked_cells import masked_accuracy
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from eigentree.viz.diagrams import Diagram
     from eigentree.viz.reports.adapters import ModelAdapter
     from eigentree.viz.reports.anomalies import Anomaly
+    from eigentree.viz.reports.baselines import Likelihoods
     from eigentree.viz.reports.evaluation_data import EvaluationData
-    from eigentree.viz.reports.likelihoods import Likelihoods
     from eigentree.viz.reports.masked_cells import MaskedAccuracy
 
 __all__ = ["Facts", "facts_of"]

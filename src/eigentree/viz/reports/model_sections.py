@@ -9,15 +9,17 @@ import numpy as np
 from eigentree.errors import ParameterError
 from eigentree.markup.charts import NumberTable
 from eigentree.markup.figures import (
+    FONT,
     chart_figure,
     figure,
     learning_figure,
     note_list,
     numbers_table,
+    scene_svg,
     spectra_figure,
+    text_width,
 )
 from eigentree.markup.html import Html, behind, element, facts_list, joined, number, scrolling, table
-from eigentree.markup.svg import FONT, scene_svg, text_width
 from eigentree.viz.diagrams import laid_out_diagram, placed_scene, transition_diagram
 from eigentree.viz.model_charts import multistart_chart, profile_grid, state_name
 

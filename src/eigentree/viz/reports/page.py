@@ -19,8 +19,8 @@ from eigentree.viz.reports.model_sections import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from eigentree.viz.reports.baselines import Baseline
     from eigentree.viz.reports.facts import Facts
-    from eigentree.viz.reports.likelihoods import Baseline
 
 __all__ = ["headline", "page"]
 
