@@ -45,7 +45,7 @@ ROW, PADDING, BEND = 2.1, 0.45, 3.2
 SMALL = 0.875
 """Letters on edges are smaller than those in boxes."""
 
-BOW = 0.14
+BOW = 0.18
 """How far an edge that is no branch of a tree bends aside, as a share of its length."""
 
 THIN, THICK = 0.075, 0.6
@@ -216,7 +216,7 @@ def laid_out_diagram(diagram: Diagram, width: Callable[[str], float]) -> Layout:
     if not diagram.ring:
         gap = BEND + max((width(edge.text) * SMALL + 1.0 for edge in diagram.edges if edge.text), default=0.0)
         return laid_out(((edge.one, edge.other) for edge in diagram.edges), widths, gap)
-    radius = max(3.0, 0.9 * len(widths)) if len(widths) > 1 else 0.0
+    radius = max(3.4, 0.9 * len(widths)) if len(widths) > 1 else 0.0
     boxes = {}
     for place, (key, wide) in enumerate(widths.items()):
         angle = math.pi / 2 - 2 * math.pi * place / len(widths)
@@ -283,7 +283,7 @@ def _arc(one: TextBox, other: TextBox, font: float) -> tuple[list[XY], XY]:
     """Return a curve from box to box that bends aside, so that an edge and its return stand apart."""
     start, end = (np.array([(box.left + box.right) / 2, box.y]) for box in (one, other))
     aside = BOW * np.array([1.0, -1.0]) * (end - start)[::-1]
-    pull = (start + end) / 2 + 2 * aside
+    pull = (start + end) / 2 + aside
     start, end = _border(one, pull, font), _border(other, pull, font)
     points = [start, (start + 2 * pull) / 3, (end + 2 * pull) / 3, end]
     middle = (start + 2 * pull + end) / 4
