@@ -26,7 +26,7 @@ import numpy as np
 
 from eigentree.core.trees import chain_rule as kernels
 from eigentree.core.trees.chain_rule import Floor, Walk, WalkSpace
-from eigentree.inference.operators.line_pool import LinePool
+from eigentree.inference.operators.operator_layout import LinePool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
