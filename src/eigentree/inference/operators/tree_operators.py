@@ -10,7 +10,7 @@ Messages are passed in four ways, each for a reason:
   exponent per row and message. That is what makes scoring fast.
 - Rows whose probability this one exponent may have changed go once more through
   `eigentree.core.trees.extended_range`, which has an exponent for each number: right for all data, and slow.
-- The rows of EM go through `eigentree.core.trees.estep`, which knows no negative numbers, and counts on its way down.
+- The rows of EM go through `eigentree.core.trees.estep`, which knows no negative numbers and counts as well.
 - Tables of some columns are computed once per model, in numpy (`TreeOperators.joint`).
 """
 
