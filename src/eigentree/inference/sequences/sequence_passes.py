@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eigentree.core.counting.duplicate_sequences import fingerprints, repeats
+from eigentree.core.counting.window_cutting import fingerprints, repeats
 from eigentree.core.sequences.forward_backward import (
     STRETCH,
     expected_pieces,
