@@ -6,7 +6,7 @@ import re
 import warnings
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from eigentree.data.tables.state_rules import without_codes
 from eigentree.errors import FileError, NetworkError
 from eigentree.graphs.elimination import check_families
 from eigentree.graphs.graph import LatentGraph
-from eigentree.inference.networks.bif import bif_text, parsed_bif
+from eigentree.inference.networks.bif import BifNetwork, bif_text
 
 if TYPE_CHECKING:
     import os
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.inference.networks.network import LatentNetwork
 
-__all__ = ["BifParts", "as_bif", "as_pgmpy", "as_pyagrum", "bif_parts"]
+__all__ = ["as_bif", "as_pgmpy", "as_pyagrum", "bif_parts"]
 
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
@@ -38,16 +38,10 @@ def as_bif(network: LatentNetwork) -> str:
     return bif_text(_state_names(network), parents, network.tables)
 
 
-class BifParts(NamedTuple):
-    """What a network of a BIF text is made of."""
-
-    graph: LatentGraph
-    tables: dict[str, Floats]
-    columns: Columns
-
-
-def bif_parts(source: str | os.PathLike[str], hidden: Sequence[str]) -> BifParts:
-    """Return the parts of a BIF text, or of a file of one; see `LatentNetwork.from_bif`."""
+def bif_parts(
+    source: str | os.PathLike[str], hidden: Sequence[str]
+) -> tuple[LatentGraph, dict[str, Floats], Columns]:
+    """Return graph, tables and columns of a BIF text, or of a file of one; see `LatentNetwork.from_bif`."""
     if isinstance(source, str) and ("{" in source or "\n" in source):
         return _parts(source, hidden)
     path = checked_path(source)
@@ -61,14 +55,14 @@ def bif_parts(source: str | os.PathLike[str], hidden: Sequence[str]) -> BifParts
         raise FileError(f"{path[:200]!r}, {error}") from None
 
 
-def _parts(text: str, hidden: Sequence[str]) -> BifParts:
-    found = parsed_bif(text)
+def _parts(text: str, hidden: Sequence[str]) -> tuple[LatentGraph, dict[str, Floats], Columns]:
+    found = BifNetwork(text)
     graph = LatentGraph({name: len(states) for name, states in found.states.items()}, found.edges, hidden)
     # Before tables are made: a few lines of text can ask for very large ones.
     check_families(graph)
     meanings = [without_codes(_labels(found.states[name]))[1] for name in graph.observed]
     columns = replace(Columns.of(graph), meanings=tuple(meanings))
-    return BifParts(graph, {name: found.array(name) for name in graph.names}, columns)
+    return graph, {name: found.array(name) for name in graph.names}, columns
 
 
 def _labels(states: tuple[str, ...]) -> Labels:
@@ -123,9 +117,9 @@ def _state_names(network: LatentNetwork) -> dict[str, tuple[str, ...]]:
     names = {}
     for name in network.graph.names:
         labels = network.labels(name)
-        told = tuple(map(str, labels))
+        spelled = tuple(map(str, labels))
         # The label 1 and the label "1" of one column.
-        names[name] = told if len(set(told)) == len(told) else tuple(map(repr, labels))
+        names[name] = spelled if len(set(spelled)) == len(spelled) else tuple(map(repr, labels))
     return names
 
 
