@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.networks.network import LatentNetwork
 
-__all__ = ["Candidate", "Fit", "SearchState", "SizeProblem", "average", "joined_trees", "search"]
+__all__ = ["Candidate", "Fit", "SearchState", "SizeProblem", "average", "averaged_fits", "search"]
 
 MIXED_STATES, MORE_TREES, MOST_TREES = 4, 4, 16
 """With how many states mixtures are first compared; by how much trees multiply, as much work as twice the states;
@@ -355,13 +355,13 @@ def _averaged(problem: SizeProblem, state: SearchState) -> tuple[list[Floats], f
         size = Size(states, (len(kept) + 1) * trees)
         held = problem.objective(size, problem.folds[0].validation, 0.0, single=False)
         more = [*kept, member.fits[0].parameters]
-        value = held.log_likelihood(_joined(problem.tree(states), more)) / held.weight
+        value = held.log_likelihood(averaged_fits(problem.tree(states), more)) / held.weight
         if value > score:
             kept, score = more, value
     return kept, score
 
 
-def _joined(tree: LatentGraph, vectors: Sequence[Floats]) -> Floats:
+def averaged_fits(tree: LatentGraph, vectors: Sequence[Floats]) -> Floats:
     """Return the parameters of the average of fits: the mixture of all their trees, fits with equal shares."""
     layout = ParameterLayout.of(tree)
     parts = [_trees(layout, vector) for vector in vectors]
@@ -382,7 +382,7 @@ def average(problem: SizeProblem, state: SearchState) -> tuple[LatentNetwork, Si
         whole = problem.objective(size, problem.whole, problem.pseudo_counts, single=False)
         vectors = [whole.em_update(vector) for vector in vectors]
     tree = problem.tree(size.hidden_states)
-    joint = _joined(tree, vectors)
+    joint = averaged_fits(tree, vectors)
     graph = mixture_of_trees(tree, count * size.trees)
     tried = SizeSearch(
         trials=tuple(member.trial for member in state.members),
