@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.networks.network import LatentNetwork
 
-__all__ = ["Candidate", "Fit", "SearchState", "SizeProblem", "average", "averaged_fits", "search"]
+__all__ = ["FEW_PSEUDO_COUNTS", "Candidate", "Fit", "SearchState", "SizeProblem", "average", "averaged_fits", "search"]
 
 MIXED_STATES, MORE_TREES, MOST_TREES = 4, 4, 16
 """With how many states mixtures are first compared; by how much trees multiply, as much work as twice the states;
@@ -43,9 +43,12 @@ WORTH = 0.0025
 """The share of the held-out score by which a larger size has to gain for an even larger one to be tried, and
 classes to be preferred to a tree: about what another seed changes."""
 
-BATCH, FEWEST_BATCHES, PASSES, STEPSIZE = 768, 12, 10, 0.6
+FEW_PSEUDO_COUNTS = 0.01
+"""Pseudo-counts of a search unless given: no cell is impossible. Held-out rows end each fit, which does the rest."""
+
+BATCH, FEWEST_BATCHES, PASSES, STEPSIZE = 768, 12, 10, 0.55
 """Rows of a mini-batch, the fewest mini-batches of a pass, and passes of stepwise EM: at least 120 updates, after
-which a mini-batch has a weight of about 0.05 by this step size, one of those that Liang and Klein recommend."""
+which a mini-batch has a weight of 0.07 by this step size; Liang and Klein's have to be above 0.5 to converge."""
 
 STRETCH, LITTLE = 5, 2e-4
 """A fit ends where the last so many iterations raised the held-out score by less than this share of it; averaging
