@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from eigentree.errors import RankError
-from eigentree.inference.tensors.message_schedule import downward, upward
+from eigentree.inference.tensors.calibration import downward, upward
 from eigentree.planning.candidate_views import NOTHING, Incoming, Look, Sizes, combined, leaf_look, nearest_groups
 from eigentree.planning.generic_ranks import reaches, view_rank
 from eigentree.validation import one_of, whole_number
