@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from eigentree.planning import cost as work
-from eigentree.planning.cost import OverworkError, Work
-from eigentree.planning.node_products import Layout, Passage
+from eigentree.planning.node_products import Layout, OverworkError, Passage, Work
 
 
 @st.composite

@@ -26,11 +26,10 @@ from eigentree.graphs.junction_tree import JunctionTree
 from eigentree.planning import candidate_views as looks
 from eigentree.planning import cost as work
 from eigentree.planning import generic_ranks as ranks
-from eigentree.planning.candidate_views import Incoming, Look, candidates
-from eigentree.planning.cost import OverworkError, Work
 from eigentree.planning.generic_ranks import Dimensions, Spans
+from eigentree.planning.node_products import OverworkError, Work
 from eigentree.planning.view_plan import ViewPlan, best_plan
-from eigentree.planning.view_search import EdgeViews, PlannedEdges, Wishes, plan_edges
+from eigentree.planning.view_search import EdgeViews, Incoming, Look, PlannedEdges, Wishes, candidates, plan_edges
 
 graphs = latent_graphs(most_variables=8)
 

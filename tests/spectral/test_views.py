@@ -16,8 +16,8 @@ from sklearn.base import clone
 
 import eigentree as et
 from eigentree.graphs.junction_tree import JunctionTree
-from eigentree.planning.cost import Work
 from eigentree.planning.generic_ranks import Spans, orthonormal
+from eigentree.planning.node_products import Work
 from eigentree.planning.view_plan import PlanNode, ViewPlan, best_plan
 from eigentree.planning.view_search import Wishes
 

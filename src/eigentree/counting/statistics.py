@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from eigentree.counting.accumulators import Tally
 from eigentree.counting.count_checks import GivenArrays, columns_array
 from eigentree.counting.count_layout import CountLayout
-from eigentree.counting.counts import ROUNDING, Counts, weighted_chunks
+from eigentree.counting.counts import ROUNDING, Counts, Tally, weighted_chunks
 from eigentree.counting.holdout_sample import RowSample
 from eigentree.counting.joint_table import JointTable
 from eigentree.counting.structure_and_schema import resolved_rows

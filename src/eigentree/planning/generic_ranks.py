@@ -18,8 +18,7 @@ from scipy.linalg.lapack import dgeqp3, dorgqr
 from eigentree.inference.tensors.calibration import Factor, without_pruned
 from eigentree.inference.tensors.message_schedule import downward, upward
 from eigentree.inference.tensors.named_tables import aligned, homes, table_axes
-from eigentree.planning.cost import Work
-from eigentree.planning.node_products import Layout, Passage
+from eigentree.planning.node_products import Layout, Passage, Work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

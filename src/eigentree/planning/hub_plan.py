@@ -10,23 +10,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import combinations, product, zip_longest
+from functools import cached_property
+from itertools import combinations, combinations_with_replacement, permutations, product, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eigentree.planning.conditionals import Conditionals
-from eigentree.planning.triples import distinct_triples
+from eigentree.inference.tensors.message_schedule import downward, upward
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from eigentree.arrays import Floats
     from eigentree.graphs.junction_tree import JunctionTree
     from eigentree.planning.generic_ranks import Spans
     from eigentree.planning.view_plan import PlanNode
 
-__all__ = ["Branch", "Ends", "Hub", "find_hubs"]
+__all__ = ["Branch", "Conditionals", "Ends", "Hub", "SymmetricBasis", "distinct_triples", "find_hubs"]
 
 FEWEST_BRANCHES = 4
 """With three, a hub is one node, which its views learn as well."""
@@ -328,3 +328,142 @@ def _full(vectors: Floats) -> bool:
     """Return whether some rows, differences of probabilities, have the rank of their number of columns."""
     sizes = np.linalg.svd(vectors, compute_uv=False)
     return len(sizes) == vectors.shape[1] and bool(sizes[-1] > max(CLEAR * sizes[0], ROUNDED))
+
+
+class Conditionals:
+    """Conditional probabilities of columns given separators, on a random instance.
+
+    Parameters
+    ----------
+    tree : JunctionTree
+    spans : Spans
+        Those of the instance.
+    """
+
+    def __init__(self, tree: JunctionTree, spans: Spans) -> None:
+        self._nodes = tree.nodes
+        self._passages = spans.passages
+        self._leaf = {node.observed: i for i, node in enumerate(tree.nodes) if node.observed is not None}
+        self._depth = [0] * len(tree.nodes)
+        for i, node in enumerate(tree.nodes):
+            self._depth[i] = self._depth[node.parent] + 1 if node.parent >= 0 else 0
+        children = [node.children for node in tree.nodes]
+
+        def collect(i: int, below: list[Floats]) -> Floats:
+            if not below:
+                return _scaled(self._passages[i].leaf().sum(axis=0, keepdims=True))
+            return _scaled(self._passages[i].send(list(enumerate(below)), -1))
+
+        def distribute(i: int, above: Floats, below: list[Floats]) -> Iterator[Floats]:
+            for k in range(len(below)):
+                others = [(j, message) for j, message in enumerate(below) if j != k]
+                yield _scaled(self._passages[i].send([*others, (-1, above)], k))
+
+        self._up = upward(children, collect)
+        self._down = downward(children, self._up, distribute, np.ones((1, 1)))
+
+    def given(self, name: str, target: int, within: Collection[int]) -> Floats:
+        """Return P(column | separator), shape (states of the column, states of the separator).
+
+        Parameters
+        ----------
+        name : str
+            The column.
+        target : int
+            A node of the junction tree, at one end of an edge with the separator.
+        within : collection of int
+            Nodes of which one is at the other end.
+        """
+        path = self._path(self._leaf[name], target)
+        # The edge to a child within, and else that to the parent.
+        inner = [k for k, child in enumerate(self._nodes[target].children) if child in within]
+        messages = self._passages[path[0]].leaf()
+        for k, node in enumerate(path[1:], start=1):
+            onto = self._edge(node, path[k + 1]) if node != target else inner[0] if inner else -1
+            messages = self._through(node, self._edge(node, path[k - 1]), messages, onto)
+        return np.asarray(messages / messages.sum(axis=0))
+
+    def _path(self, start: int, end: int) -> list[int]:
+        """Return the nodes from one to another."""
+        first, last = [start], [end]
+        while first[-1] != last[-1]:
+            longer = first if self._depth[first[-1]] >= self._depth[last[-1]] else last
+            longer.append(self._nodes[longer[-1]].parent)
+        return first + last[-2::-1]
+
+    def _edge(self, node: int, neighbour: int) -> int:
+        """Return which edge of a node leads to another."""
+        children = self._nodes[node].children
+        return children.index(neighbour) if neighbour in children else -1
+
+    def _through(self, node: int, source: int, messages: Floats, onto: int) -> Floats:
+        """Return messages sent through a node, all that comes in through its other edges summed out."""
+        children = self._nodes[node].children
+        parts = [(k, self._up[child]) for k, child in enumerate(children) if k not in (source, onto)]
+        if -1 not in (source, onto):
+            parts.append((-1, self._down[node]))
+        return self._passages[node].send([*parts, (source, messages)], onto)
+
+
+def _scaled(message: Floats) -> Floats:
+    """Return a message with its largest entry 1."""
+    return np.asarray(message / message.max())
+
+
+class SymmetricBasis:
+    """An orthonormal basis of the symmetric tensors of a size.
+
+    Parameters
+    ----------
+    size : int
+
+    Examples
+    --------
+    >>> SymmetricBasis(2).vectors.shape
+    (4, 8)
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.places = list(combinations_with_replacement(range(size), 3))
+
+    @cached_property
+    def vectors(self) -> Floats:
+        """The basis, one flat tensor per row, shape (basis, size ** 3)."""
+        made = np.zeros((len(self.places), self.size, self.size, self.size))
+        for tensor, place in zip(made, self.places, strict=True):
+            orders = set(permutations(place))
+            for order in orders:
+                tensor[order] = 1 / math.sqrt(len(orders))
+        return made.reshape(len(made), -1)
+
+
+def distinct_triples(grams: Floats) -> Floats:
+    r"""Return the sum over ordered triples of different parts of :math:`G_a \otimes G_b \otimes G_c`.
+
+    Parameters
+    ----------
+    grams : array, shape (…, parts, size, size)
+        Symmetric matrices G.
+
+    Returns
+    -------
+    array, shape (…, basis, basis)
+        As a map of symmetric tensors, in the `SymmetricBasis`.
+    """
+    basis = SymmetricBasis(grams.shape[-1])
+    # What is symmetric is known from the entries whose places rise.
+    a, b, c = np.array(basis.places).T
+    total = grams.sum(axis=-3)
+    x, y, z = grams[..., a, :], grams[..., b, :], grams[..., c, :]
+    one, two, three = total[..., a, :], total[..., b, :], total[..., c, :]
+    # Of all triples those go in which two parts are the same; where all three are, they went thrice.
+    found = np.einsum("...si,...sj,...sk->...sijk", one, two, three, optimize=True)
+    found -= np.einsum("...psi,...psj,...sk->...sijk", x, y, three, optimize=True)
+    found -= np.einsum("...psi,...sj,...psk->...sijk", x, two, z, optimize=True)
+    found -= np.einsum("...si,...psj,...psk->...sijk", one, y, z, optimize=True)
+    found += 2 * np.einsum("...psi,...psj,...psk->...sijk", x, y, z, optimize=True)
+    rows = found.reshape(*found.shape[:-3], -1) @ basis.vectors.T
+    # A symmetric tensor's coordinate is its entry times the root of how often that entry stands there.
+    often = np.sqrt((basis.vectors > 0).sum(axis=1))
+    return np.asarray(often[:, None] * rows)

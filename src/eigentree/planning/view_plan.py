@@ -12,9 +12,9 @@ from eigentree.graphs.junction_tree import JunctionTree
 from eigentree.graphs.memo import Derived
 from eigentree.inference.threads import one_thread
 from eigentree.messages import notice
-from eigentree.planning.cost import OverworkError, Work
 from eigentree.planning.generic_ranks import Dimensions, Spans
 from eigentree.planning.hub_plan import Ends, find_hubs
+from eigentree.planning.node_products import OverworkError, Work
 from eigentree.planning.view_search import PlannedEdges, Wishes, plan_edges
 from eigentree.validation import our_arithmetic
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eigentree.core.sequences.operator_steps import StepOperators
-from eigentree.counting.column_features import ColumnFeatures
+from eigentree.counting.joint_table import ColumnFeatures
 from eigentree.inference.threads import one_thread
 from eigentree.planning.window_plan import Cell
 from eigentree.spectral.learn.bonds import centred_bond, scaled_bond, unscaled_bond
