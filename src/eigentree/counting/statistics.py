@@ -19,7 +19,7 @@ from eigentree.data.tables.weights import MOST_WEIGHT, warn_of_few
 from eigentree.errors import DataError, quoted
 from eigentree.messages import renamed_arguments
 from eigentree.planning.view_plan import ViewPlan
-from eigentree.planning.view_search import Wishes
+from eigentree.planning.view_search import PlanOptions
 from eigentree.validation import a_mapping, our_arithmetic
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Statistics:
             As those of the estimator; statistics add up only where their columns have the same labels, so give
             these where not all labels occur in all parts.
         """
-        Wishes.checked(views, max_rank, when_short)
+        PlanOptions.checked(views, max_rank, when_short)
         graph, columns, rows = resolved_rows(structure, X, categories, numeric, handle_unknown, sample_weight)
         plan = ViewPlan.build(graph, views, max_rank, when_short)
         return cls.empty(plan, columns).update(rows, sample_weight)
