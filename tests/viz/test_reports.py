@@ -178,7 +178,9 @@ def test_baselines_are_compared_on_both_footings() -> None:
     assert fitted_tree.mean > fitted.mean + 0.1
     assert independent.mean < fitted.mean <= model.score(X)
     text = Read(et.report(model, X).html).text
-    assert "If it was fitted to these rows, the log probability of a row is about that of independent columns" in text
+    assert (
+        "If it was fitted to these rows, the log probability of a row is about that of independent columns" in text
+    )
     assert "fitted to them too (in-sample). If these rows are held out, the log probability of a row is" in text
     assert "cross-validated on them" in text
     apart = Read(et.report(model, X[:20], training=X[20:]).html).text
