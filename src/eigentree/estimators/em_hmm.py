@@ -83,11 +83,11 @@ class EMHMM(HiddenSequenceFace):
     max_iter : int
         Most steps of a climb.
     init : {"multistart", "moments", "windows", "merged", "position", "random"} or mapping
-        Where to start. "moments": the tables that pooled counts of neighbouring steps tell. "windows": classes of
-        steps by what is shown around them. "merged": sets of symbols, merged and exchanged by likelihood.
-        "position": states one after another. "random": tables at random. "multistart": all of these, raced on part of the
-        sequences if they are many, with states moved where that helps. A mapping with "start", "transitions" and
-        "emissions", as `tables_`: one climb from there.
+        Where to start. "moments": method-of-moments estimates from pooled counts of neighbouring steps. "windows":
+        classes of steps by the symbols around them. "merged": sets of symbols, merged and exchanged by likelihood.
+        "position": states one after another. "random": random parameters. "multistart": successive halving over
+        several of these, on growing samples of the sequences. A mapping with "start", "transitions" and
+        "emissions", as `tables_`: one EM run from there.
     transitions : {"full", "left-to-right"} or array-like of shape (states, states)
         Which state may follow which: any; the same or a later one; or where the array is not zero. Of several
         chains a list of arrays, one each.
