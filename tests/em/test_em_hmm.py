@@ -24,8 +24,7 @@ from eigentree.em.optimize.run import em_run
 from eigentree.em.optimize.stopping import Stopping
 from eigentree.errors import DataError, ParameterError
 from eigentree.inference.sequences.hmm_chain import Chain
-from eigentree.inference.sequences.sequence_passes import SequencePass
-from eigentree.inference.sequences.symbols import Symbols
+from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
 
 SIZES = [(1, 3, (3,)), (2, 2, (3, 2)), (3, 2, (2,)), (1, 5, (4, 2, 2)), (2, 3, (6,))]
 """Order, hidden states, states of the channels."""

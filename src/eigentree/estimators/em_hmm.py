@@ -21,10 +21,8 @@ from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
 from eigentree.estimators.mixins.iterative_mixin import present_init, warn_interrupted, warn_not_converged
 from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceFace
-from eigentree.inference.sequences.factorial_chains import apart
 from eigentree.inference.sequences.hmm_chain import Chain
-from eigentree.inference.sequences.sequence_passes import SequencePass
-from eigentree.inference.sequences.symbols import Symbols
+from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, marginal_chains
 from eigentree.messages import notice
 from eigentree.progress import shown_progress
 from eigentree.validation import (
@@ -281,7 +279,7 @@ class EMHMM(HiddenSequenceFace):
         chain = Chain.of(sequences.columns, *layout.parts(best.parameters))
         if self._free:
             used = _used(fit.whole.walk.counts(chain.links, chain.emissions).links)
-            chain = chain.permuted([np.argsort(-own, kind="stable") for own in apart(used, chain.sizes)])
+            chain = chain.permuted([np.argsort(-own, kind="stable") for own in marginal_chains(used, chain.sizes)])
         held = fit.validation.weight if fit.validation else 1.0
         return self._become(
             {
