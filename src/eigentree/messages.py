@@ -17,9 +17,23 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from eigentree.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
-__all__ = ["kept_notices", "notice", "on_terminal", "renamed", "renamed_arguments", "showing", "signs_of_life"]
+__all__ = [
+    "kept_notices",
+    "notice",
+    "on_terminal",
+    "refuse_foreign_names",
+    "renamed",
+    "renamed_arguments",
+    "showing",
+    "signs_of_life",
+]
+
+FOREIGN = ("n_components", "n_clusters", "n_states", "nclass")
+"""What other libraries call the number of hidden states or classes."""
+
+STRUCTURE_SIZE = "hidden_states= of the structure, as in zoo.Mixture(hidden_states=3)"
 
 PATIENCE = 30.0
 """Seconds after which, and then again and again, long work says that it is under way."""
@@ -77,14 +91,15 @@ def renamed_arguments(warn: bool = True, /, **names: str) -> Callable[[Callable[
     """
 
     def decorated(function: Callable[P, R]) -> Callable[P, R]:
-        known = inspect.signature(function)
+        known = list(inspect.signature(function).parameters)
 
         @wraps(function)
         def taking_both(*arguments: P.args, **named: P.kwargs) -> R:
             given: dict[str, Any] = dict(named)
+            refuse_foreign_names(given, known)
             for old in given.keys() & names.keys():
                 new, value = names[old], given.pop(old)
-                if new in given or new in known.bind_partial(*arguments).arguments:
+                if new in (*given, *known[: len(arguments)]):
                     raise ParameterError(f"{old} is the old name of {new}, which is given too; leave {old} out")
                 if warn:
                     renamed(f"the argument {old}", new)
@@ -94,6 +109,14 @@ def renamed_arguments(warn: bool = True, /, **names: str) -> Callable[[Callable[
         return taking_both
 
     return decorated
+
+
+def refuse_foreign_names(given: Iterable[str], known: Collection[str]) -> None:
+    """Raise `ParameterError` where an argument is called as in another library, with the name that it has here."""
+    for name in given:
+        if name in FOREIGN and name not in known:
+            word = next((f"{own}=" for own in ("n_classes", "hidden_states") if own in known), STRUCTURE_SIZE)
+            raise ParameterError(f"there is no argument {name}; the number of hidden states is {word}")
 
 
 def on_terminal() -> bool:

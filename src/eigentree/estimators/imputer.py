@@ -24,13 +24,20 @@ if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
     from eigentree.validation import Seed
 
-__all__ = ["OUTPUTS", "JunctionTreeImputer"]
+__all__ = ["OUTPUTS", "JunctionTreeImputer", "default_estimator"]
 
 OUTPUTS = ("default", "pandas", "polars")
 """What `set_output` takes: rows as they came, or frames of a library."""
 
 USUAL_CLASSES = 16
 """How many hidden states the mixture has that is fitted where no estimator is given."""
+
+
+def default_estimator(random_state: Seed) -> EMJunctionTree:
+    """Return the unfitted mixture that is fitted where no estimator is given."""
+    return EMJunctionTree(
+        Mixture(USUAL_CLASSES), random_state=random_state, handle_unknown="missing", numeric="quantiles"
+    )
 
 
 class JunctionTreeImputer(Features):
@@ -107,14 +114,7 @@ class JunctionTreeImputer(Features):
             How often each row counts.
         """
         one_of("method", self.method, ("mode", "sample"))
-        estimator = self.estimator
-        if estimator is None:
-            estimator = EMJunctionTree(
-                Mixture(hidden_states=USUAL_CLASSES),
-                random_state=self.random_state,
-                handle_unknown="missing",
-                numeric="quantiles",
-            )
+        estimator = default_estimator(self.random_state) if self.estimator is None else self.estimator
         require_face(estimator)
         return self._become({"estimator_": cloned(estimator).fit(X, sample_weight=sample_weight)})
 

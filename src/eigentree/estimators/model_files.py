@@ -196,8 +196,9 @@ def _read(reader: Reader, kind: str, content: Any) -> Estimator:
     if isinstance(estimator, JunctionTreeImputer) and entry.has("output"):
         estimator.set_output(transform=_read_output(entry))
     if entry.has("fitted"):
-        if isinstance(estimator, JunctionTreeClassifier) and type(estimator.estimator).__name__ not in ESTIMATORS:
-            raise FileError("a classifier that was fitted has an estimator")
+        inner = getattr(estimator, "estimator", None)
+        if inner is not None and type(inner).__name__ not in ESTIMATORS:
+            raise FileError("a classifier or imputer that was fitted has an estimator, or the default one")
         vars(estimator).update(_read_fitted(reader, kind, entry["fitted"]))
     return estimator
 

@@ -311,10 +311,10 @@ def _one(network: LatentNetwork, cells: _Cells, names: tuple[str, ...], tables: 
     (shares,) = network.clique_marginals([names])
     tables = _with_other_parts(network, cells, tables, shares)
     nats = column_nats(tables if len(names) > 1 else tables[:, :, None], cells.starts)
-    labels: tuple[Hashable, ...] = tuple(range(len(shares)))
+    labels = tuple(network.labels(names[0]))
     if len(names) > 1:
         # Trees first, so that the states of one tree stand together.
-        labels = tuple(product(range(shares.shape[1]), labels))
+        labels = tuple(product(network.labels(names[1]), labels))
         tables, shares = tables.swapaxes(1, 2).reshape(len(tables), -1), shares.T.ravel()
     return _profile(names[0], labels, shares, cells, tables, nats)
 

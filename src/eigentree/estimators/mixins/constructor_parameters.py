@@ -17,7 +17,7 @@ import numpy as np
 from eigentree.core.compiling import announced
 from eigentree.errors import ParameterError, did_you_mean, quoted
 from eigentree.graphs.templates import Template
-from eigentree.messages import renamed, renamed_arguments, signs_of_life
+from eigentree.messages import refuse_foreign_names, renamed, renamed_arguments, signs_of_life
 from eigentree.validation import flag, our_arithmetic
 
 if TYPE_CHECKING:
@@ -28,9 +28,6 @@ __all__ = ["Parameters", "cloned", "current_names", "learns"]
 
 RENAMED = {"restarts": "n_init", "unknown": "handle_unknown"}
 """Arguments of estimators that were called otherwise up to 0.2.0, wherever a constructor has the new name."""
-
-FOREIGN = ("n_components", "n_clusters", "n_states", "nclass")
-"""What other libraries call the number of hidden states or classes."""
 
 Arguments = ParamSpec("Arguments")
 P = TypeVar("P", bound="Parameters")
@@ -50,8 +47,7 @@ class Parameters:
         old_names = {old: new for old, new in RENAMED.items() if new in known}
         for old, new in old_names.items():
             setattr(cls, old, _renamed_attribute(old, new))
-        word = next((name for name in ("n_classes", "hidden_states") if name in known), None)
-        cls.__init__ = _refusing(word, renamed_arguments(**old_names)(cls.__init__))  # type: ignore[method-assign]
+        cls.__init__ = renamed_arguments(**old_names)(cls.__init__)  # type: ignore[method-assign]
 
     @classmethod
     def _signature(cls) -> dict[str, Parameter]:
@@ -79,6 +75,7 @@ class Parameters:
             When there is no such parameter; nothing is set then.
         """
         known = self._signature()
+        refuse_foreign_names(parameters, known)
         parameters = current_names(type(self), parameters, warn=True)
         nested: dict[str, dict[str, Any]] = {}
         for key in parameters:
@@ -195,20 +192,6 @@ def _renamed_attribute(old: str, new: str) -> property:
         setattr(self, new, value)
 
     return property(get, put)
-
-
-def _refusing(word: str | None, constructor: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """Return a constructor that names the right word where it is given another library's."""
-
-    @functools.wraps(constructor)
-    def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
-        for name in FOREIGN:
-            if name in kwargs:
-                what = f"{word}=" if word else "hidden_states= of the structure, as in zoo.Mixture(hidden_states=3)"
-                raise ParameterError(f"there is no argument {name}; the number of hidden states is {what}")
-        constructor(*args, **kwargs)
-
-    return checked
 
 
 def cloned(estimator: P, **settings: Any) -> P:

@@ -39,11 +39,13 @@ def as_bif(network: LatentNetwork) -> str:
 
 
 class BifParts(NamedTuple):
-    """What a network of a BIF text is made of."""
+    """The arguments of a `LatentNetwork`, in their order."""
 
     graph: LatentGraph
     tables: dict[str, Floats]
+    tree: None
     columns: Columns
+    hidden_labels: dict[str, tuple[Any, ...]]
 
 
 def bif_parts(source: str | os.PathLike[str], hidden: Sequence[str]) -> BifParts:
@@ -68,7 +70,9 @@ def _parts(text: str, hidden: Sequence[str]) -> BifParts:
     check_families(graph)
     meanings = [without_codes(_labels(found.states[name]))[1] for name in graph.observed]
     columns = replace(Columns.of(graph), meanings=tuple(meanings))
-    return BifParts(graph, {name: found.array(name) for name in graph.names}, columns)
+    labels = {name: _labels(found.states[name]).values for name in graph.hidden}
+    hidden_labels = {name: own for name, own in labels.items() if own != tuple(range(len(own)))}
+    return BifParts(graph, {name: found.array(name) for name in graph.names}, None, columns, hidden_labels)
 
 
 def _labels(states: tuple[str, ...]) -> Labels:
