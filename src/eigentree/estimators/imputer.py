@@ -11,7 +11,7 @@ from eigentree.data.tables.restore import arranged, as_frame
 from eigentree.errors import DataError
 from eigentree.estimators.em_junction_tree import EMJunctionTree
 from eigentree.estimators.mixins.constructor_parameters import cloned, learns
-from eigentree.estimators.mixins.density_mixin import Face, require_face
+from eigentree.estimators.mixins.density_mixin import DensityMixin, require_estimator
 from eigentree.estimators.mixins.feature_names import Features
 from eigentree.graphs.zoo import Mixture
 from eigentree.validation import different_names, one_of
@@ -96,9 +96,9 @@ class JunctionTreeImputer(Features):
         return self._fitted.columns_
 
     @property
-    def _fitted(self) -> Face:
+    def _fitted(self) -> DensityMixin:
         self._require_fit()
-        fitted: Face = self.estimator_
+        fitted: DensityMixin = self.estimator_
         return fitted
 
     @learns
@@ -115,7 +115,7 @@ class JunctionTreeImputer(Features):
         """
         one_of("method", self.method, ("mode", "sample"))
         estimator = default_estimator(self.random_state) if self.estimator is None else self.estimator
-        require_face(estimator)
+        require_estimator(estimator)
         return self._become({"estimator_": cloned(estimator).fit(X, sample_weight=sample_weight)})
 
     def transform(self, X: ArrayLike | Any) -> Any:

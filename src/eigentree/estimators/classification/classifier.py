@@ -23,9 +23,9 @@ from eigentree.estimators.classification.class_targets import Targets, label_arr
 from eigentree.estimators.imputer import default_estimator
 from eigentree.estimators.latent_class import LatentClassModel
 from eigentree.estimators.mixins.constructor_parameters import cloned, learns
-from eigentree.estimators.mixins.density_mixin import require_face
+from eigentree.estimators.mixins.density_mixin import require_estimator
 from eigentree.estimators.mixins.feature_names import Features
-from eigentree.estimators.mixins.sequence_mixin import SequenceFace
+from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.learned_templates import open_template
@@ -146,8 +146,8 @@ class JunctionTreeClassifier(Features):
     def _pattern(self) -> Estimator:
         """The unfitted estimator that is cloned, with a structure of its own."""
         pattern = default_estimator(self.random_state) if self.estimator is None else self.estimator
-        if not isinstance(pattern, SequenceFace):
-            require_face(pattern)
+        if not isinstance(pattern, SequenceMixin):
+            require_estimator(pattern)
         return pattern.as_tree() if isinstance(pattern, LatentClassModel) else pattern
 
     @learns
@@ -171,7 +171,7 @@ class JunctionTreeClassifier(Features):
             When some rows have no class: learning from them too can make predictions worse.
         """
         pattern = self._pattern
-        of_sequences = isinstance(pattern, SequenceFace)
+        of_sequences = isinstance(pattern, SequenceMixin)
         one_of("class_as", self.class_as, ("models",) if of_sequences else ("models", "column"))
         if is_stream(X) and not of_sequences:
             return self._fit_stream(pattern, X, y, sample_weight)
@@ -246,7 +246,7 @@ class JunctionTreeClassifier(Features):
         A model learned by EM without pseudo-counts, or spectral without a floor, can call a row impossible: -inf.
         """
         columns = self._columns
-        if isinstance(self._pattern, SequenceFace):
+        if isinstance(self._pattern, SequenceMixin):
             each = [model.score_samples(X) for model in self.estimators_]
             return np.asarray(np.stack(each, axis=1) + np.log(self.class_prior_))
         rows = Rows.of(X, columns)
@@ -305,7 +305,7 @@ def _structure_and_data(
 ) -> tuple[LatentGraph | HiddenChowLiu | None, Rows | Sequences]:
     """Return the structure of the models of all classes (open where each learns its own) and the data, read."""
     reading = (pattern.categories, pattern.numeric, pattern.handle_unknown)
-    if isinstance(pattern, SequenceFace):
+    if isinstance(pattern, SequenceMixin):
         return None, Sequences.learned(X, None, pattern.sequence, pattern.time, *reading)
     if (template := open_template(pattern.structure)) is not None:
         return template, rows_and_columns(X, *reading, sample_weight)[0]
@@ -339,7 +339,7 @@ def _named(label: str) -> Iterator[None]:
             yield
         except DataError as error:
             raise DataError(f"class {label}: {error}") from None
-    for message in kept:
+    for message, category in kept:
         # All rows together were checked for light weights.
         if not message.startswith(LIGHT):
-            notice(f"class {label}: {message}")
+            notice(f"class {label}: {message}", category)

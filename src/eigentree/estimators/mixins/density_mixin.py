@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from eigentree.data.tables.state_rules import UnknownRule
     from eigentree.inference.model import Model
 
-__all__ = ["Face", "require_face"]
+__all__ = ["DensityMixin", "require_estimator"]
 
 
-class Face(Features, Writing):
+class DensityMixin(Features, Writing):
     """What users ask of a fitted estimator; `fit` leaves a model, and the model answers.
 
     Attributes
@@ -92,9 +92,9 @@ class Face(Features, Writing):
         return float(mean.compute() if is_dask_frame(X) else mean)
 
 
-def require_face(estimator: object) -> None:
+def require_estimator(estimator: object) -> None:
     """Raise `ParameterError` unless this is an estimator that another one can fit to rows of its own."""
-    if not isinstance(estimator, Face):
+    if not isinstance(estimator, DensityMixin):
         structure = isinstance(estimator, str | LatentGraph | Template)
         hint = f"; a structure is wrapped, as in EMJunctionTree({quoted(estimator)})" if structure else ""
         raise ParameterError(

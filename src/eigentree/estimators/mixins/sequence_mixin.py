@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from eigentree.inference.sequences.hmm_chain import Chain
     from eigentree.validation import Seed
 
-__all__ = ["DecodedSequences", "HiddenSequenceFace", "SequenceFace", "SequenceModel", "telling_columns"]
+__all__ = ["DecodedSequences", "HiddenSequenceMixin", "SequenceMixin", "SequenceModel", "sequence_and_time"]
 
 IMPOSSIBLE = "sequences are impossible under this model"
 
@@ -70,7 +70,7 @@ class DecodedSequences(NamedTuple):
     log_prob: Floats
 
 
-class SequenceFace(Features):
+class SequenceMixin(Features):
     """What users ask of a fitted model of sequences.
 
     Attributes
@@ -103,7 +103,7 @@ class SequenceFace(Features):
         return model
 
     def _sequences(self, X: ArrayLike | Any, lengths: ArrayLike | None) -> Sequences:
-        return Sequences.of(X, self._columns, lengths, *telling_columns(self, X))
+        return Sequences.of(X, self._columns, lengths, *sequence_and_time(self, X))
 
     def _ignore(self, y: object, lengths: object, sequences: Sequences) -> None:
         """Raise `DataError` where what stands in the place of y are lengths, which are second for hmmlearn."""
@@ -234,7 +234,7 @@ class SequenceFace(Features):
         return drawn_sequences(columns, self.form_, codes.astype(np.int64), count, steps, random)
 
 
-class HiddenSequenceFace(SequenceFace):
+class HiddenSequenceMixin(SequenceMixin):
     """What users ask of a model of sequences whose tables are known.
 
     Attributes
@@ -416,7 +416,7 @@ def _distributions(proba: Floats, then: str, what: str = "") -> Floats:
     return known
 
 
-def telling_columns(model: SequenceFace, X: Any) -> tuple[str | None, str | None]:
+def sequence_and_time(model: SequenceMixin, X: Any) -> tuple[str | None, str | None]:
     """Return the columns of sequences that tell the sequence and the time of each row, if they do."""
     # New sequences may come in another form than those that were learned from.
     return (model.sequence, model.time) if _is_long(X, model.sequence) else (None, None)
