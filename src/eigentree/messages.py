@@ -14,6 +14,8 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+import numpy as np
+
 from eigentree.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -42,7 +44,8 @@ PATIENCE = 30.0
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_PACKAGE = str(Path(__file__).parent)
+# numpy and contextlib wrap functions of ours.
+_NOT_THE_USERS = (str(Path(__file__).parent), str(Path(np.__file__).parent), contextlib.__file__)
 
 _KEPT: ContextVar[list[tuple[str, type[Warning]]] | None] = ContextVar("kept", default=None)
 
@@ -57,7 +60,7 @@ def notice(message: str, category: type[Warning] = RuntimeWarning) -> None:
         kept.append((message, category))
         return
     level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename.startswith((_PACKAGE, contextlib.__file__)):
+    while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
 

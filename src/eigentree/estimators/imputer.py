@@ -10,9 +10,8 @@ import numpy as np
 from eigentree.data.tables.restore import arranged, as_frame
 from eigentree.errors import DataError
 from eigentree.estimators.em_junction_tree import EMJunctionTree
-from eigentree.estimators.mixins.constructor_parameters import cloned, learns
+from eigentree.estimators.mixins.constructor_parameters import Parameters, cloned, learns
 from eigentree.estimators.mixins.density_mixin import DensityMixin, require_estimator
-from eigentree.estimators.mixins.feature_names import Features
 from eigentree.graphs.zoo import Mixture
 from eigentree.validation import different_names, one_of
 
@@ -40,7 +39,7 @@ def default_estimator(random_state: Seed) -> EMJunctionTree:
     )
 
 
-class JunctionTreeImputer(Features):
+class JunctionTreeImputer(Parameters):
     """A transformer that fills missing cells by what a model tells of them, given the other cells of their row.
 
     Parameters

@@ -22,9 +22,8 @@ from eigentree.estimators.classification.class_stream import ClassStream
 from eigentree.estimators.classification.class_targets import Targets, label_array, shown_label
 from eigentree.estimators.imputer import default_estimator
 from eigentree.estimators.latent_class import LatentClassModel
-from eigentree.estimators.mixins.constructor_parameters import cloned, learns
+from eigentree.estimators.mixins.constructor_parameters import Parameters, cloned, learns
 from eigentree.estimators.mixins.density_mixin import require_estimator
-from eigentree.estimators.mixins.feature_names import Features
 from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
 from eigentree.graphs.graph import LatentGraph
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["JunctionTreeClassifier"]
 
 
-class JunctionTreeClassifier(Features):
+class JunctionTreeClassifier(Parameters):
     """A classifier by latent junction trees: the class of highest joint probability with the row.
 
     Parameters

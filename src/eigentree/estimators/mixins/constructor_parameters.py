@@ -1,13 +1,12 @@
-"""Parameters in scikit-learn's manners, without importing scikit-learn: that alone takes a second.
+"""The base of all estimators: parameters, fits that are all or nothing, and what scikit-learn needs to know.
 
-An estimator here is cloned, searched over and put into pipelines as any other; scikit-learn asks it through
-methods, not through its base class. What scikit-learn itself must give (tags, the error of an unfitted estimator)
-is imported when it is asked for, and then scikit-learn is there already or the answer is an error.
+scikit-learn itself is imported where it is used: that alone takes a second.
 """
 
 from __future__ import annotations
 
 import functools
+from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
@@ -18,11 +17,15 @@ from eigentree.core.compiling import announced
 from eigentree.errors import ParameterError, did_you_mean, quoted
 from eigentree.graphs.templates import Template
 from eigentree.messages import refuse_foreign_names, renamed, renamed_arguments, signs_of_life
-from eigentree.validation import flag, our_arithmetic
+from eigentree.validation import ARITHMETIC, flag
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from eigentree.data.tables.columns import Columns
 
 __all__ = ["Parameters", "cloned", "current_names", "learns"]
 
@@ -34,10 +37,27 @@ P = TypeVar("P", bound="Parameters")
 T = TypeVar("T")
 
 
-class Parameters:
-    """An object whose constructor's arguments are its parameters, and whose attributes with a ``_`` are fitted."""
+class Parameters(ABC):
+    """An estimator: the constructor's arguments are its parameters, and attributes that end with ``_`` are fitted."""
 
     _estimator_type: ClassVar[str | None] = "density_estimator"
+
+    @property
+    @abstractmethod
+    def _columns(self) -> Columns:
+        """The columns that were fitted."""
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many columns the data have."""
+        return len(self._columns.names)
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """The names of the columns, if the estimator was fitted on a frame that names them."""
+        if not self._columns.named:
+            raise AttributeError("feature_names_in_: the estimator was fitted on columns without names")
+        return np.array(self._columns.names, object)
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -76,41 +96,33 @@ class Parameters:
         """
         known = self._signature()
         refuse_foreign_names(parameters, known)
-        parameters = current_names(type(self), parameters, warn=True)
+        plain: dict[str, Any] = {}
         nested: dict[str, dict[str, Any]] = {}
-        for key in parameters:
+        for key, value in current_names(type(self), parameters, warn=True).items():
             name, _, inner = key.partition("__")
             if name not in known:
                 hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
                 raise ParameterError(f"{type(self).__name__} has no parameter {name!r}{hint}")
             if inner:
-                nested.setdefault(name, {})[inner] = parameters[key]
-        plain = {key: value for key, value in parameters.items() if "__" not in key}
-        owners = {name: plain.get(name, getattr(self, name)) for name in nested}
+                nested.setdefault(name, {})[inner] = value
+            else:
+                plain[name] = value
         for name, settings in nested.items():
-            known_inside = _own_parameters(owners[name])
-            for inner in settings:
-                # What stands deeper is for the owner to know, once it has been given what is new.
-                if inner.partition("__")[0] not in known_inside:
-                    hint = did_you_mean(inner, known_inside)
-                    raise ParameterError(f"{name}={quoted(owners[name])} has no parameter {inner!r}{hint}")
-        # Parameters of parameters first: what they refuse is found out before anything is set here.
-        for name, settings in nested.items():
-            if isinstance(owners[name], Template):
-                plain[name] = owners[name].changed(**settings)
-        for name, settings in nested.items():
-            if not isinstance(owners[name], Template):
-                owners[name].set_params(**settings)
+            owner = plain.get(name, getattr(self, name))
+            if isinstance(owner, Template):
+                plain[name] = owner.changed(**settings)
+            elif hasattr(owner, "set_params") and not isinstance(owner, type):
+                owner.set_params(**settings)
+            else:
+                raise ParameterError(f"{name}={quoted(owner)} has no parameter {next(iter(settings))!r}")
         for name, value in plain.items():
             setattr(self, name, value)
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the estimator into a file (safetensors), fitted or not, whole or not at all.
+        """Write the estimator, fitted or not, into a file (safetensors) that `eigentree.load` reads bit-identically.
 
-        `eigentree.load` gives it back, with the same answers to the last bit. A `random_state` that is a Generator
-        is saved as None: where it stands is no part of the estimator. A graph of another library is saved as the
-        `LatentGraph` that was made of it.
+        A `random_state` that is a Generator is saved as None, and a graph of another library as a `LatentGraph`.
 
         Parameters
         ----------
@@ -120,8 +132,7 @@ class Parameters:
         Raises
         ------
         FileError
-            When the file cannot be written, or a parameter is of a kind that a file cannot hold; one that was
-            there is as it was.
+            When the file cannot be written, or cannot hold a parameter.
         """
         from eigentree.estimators.model_files import save_estimator
 
@@ -207,29 +218,28 @@ def _own_parameters(value: Any) -> Mapping[str, Any]:
 
 
 def learns(method: Callable[Concatenate[P, Arguments], T]) -> Callable[Concatenate[P, Arguments], T]:
-    """Return a method that learns all or nothing: where it ends early, the estimator is what it was before.
-
-    Whatever ends it, be it an error, a warning that is one, or Ctrl-C, even after all was put in place.
-    """
-    announcing: Callable[Concatenate[P, Arguments], T] = announced(our_arithmetic(method))
+    """Return a method that fits all or nothing: where it ends early, by whatever, the estimator is as before."""
 
     @functools.wraps(method)
-    def whole(self: P, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> T:
+    def fit(self: P, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> T:
         # `_become` puts another dictionary in place, and leaves this one as it is.
         before = self.__dict__
-        verbose = vars(self).get("verbose")
+        verbose = before.get("verbose")
         hint = "; verbose=1 shows how far it is" if isinstance(verbose, int) else ""
-        # What shows its progress needs no other sign.
-        shows = isinstance(verbose, int) and verbose > 0
-        alive = nullcontext() if shows else signs_of_life(f"{type(self).__name__}.{method.__name__}", hint)
+        shows_progress = isinstance(verbose, int) and verbose > 0
+        title = f"{type(self).__name__}.{method.__name__}"
         try:
-            with alive:
-                return announcing(self, *args, **kwargs)
+            with (
+                nullcontext() if shows_progress else signs_of_life(title, hint),
+                announced,
+                np.errstate(**ARITHMETIC),
+            ):
+                return method(self, *args, **kwargs)
         except BaseException:
             self.__dict__ = before
             raise
 
-    return whole
+    return fit
 
 
 def _same(value: Any, default: Any) -> bool:

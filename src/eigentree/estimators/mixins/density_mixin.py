@@ -11,7 +11,7 @@ from eigentree.data.streams.sources import is_stream
 from eigentree.data.tables.state_rules import check_rules
 from eigentree.errors import ParameterError, quoted
 from eigentree.estimators.mixins.batch_output import Writing, scored_batches
-from eigentree.estimators.mixins.feature_names import Features
+from eigentree.estimators.mixins.constructor_parameters import Parameters
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.templates import Template
 from eigentree.inference.dask_queries import scored_lazily
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["DensityMixin", "require_estimator"]
 
 
-class DensityMixin(Features, Writing):
+class DensityMixin(Parameters, Writing):
     """What users ask of a fitted estimator; `fit` leaves a model, and the model answers.
 
     Attributes

@@ -13,7 +13,7 @@ from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.data.tables.state_rules import check_rules
 from eigentree.data.tables.weights import positive_weights
 from eigentree.errors import DataError, ParameterError, quoted
-from eigentree.estimators.mixins.feature_names import Features
+from eigentree.estimators.mixins.constructor_parameters import Parameters
 from eigentree.inference.queries import warn_helped
 from eigentree.messages import renamed_arguments
 from eigentree.validation import check_cells, flag, generator, one_of, our_arithmetic, whole_number
@@ -70,7 +70,7 @@ class DecodedSequences(NamedTuple):
     log_prob: Floats
 
 
-class SequenceMixin(Features):
+class SequenceMixin(Parameters):
     """What users ask of a fitted model of sequences.
 
     Attributes
