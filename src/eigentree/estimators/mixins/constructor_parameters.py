@@ -6,7 +6,6 @@ scikit-learn itself is imported where it is used: that alone takes a second.
 from __future__ import annotations
 
 import functools
-from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, T
 import numpy as np
 
 from eigentree.core.compiling import announced
+from eigentree.data.tables.state_rules import check_rules
 from eigentree.errors import ParameterError, did_you_mean, quoted
 from eigentree.graphs.templates import Template
 from eigentree.messages import refuse_foreign_names, renamed, renamed_arguments, signs_of_life
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.data.tables.columns import Columns
+    from eigentree.data.tables.state_rules import UnknownRule
 
 __all__ = ["Parameters", "cloned", "current_names", "learns"]
 
@@ -37,15 +38,20 @@ P = TypeVar("P", bound="Parameters")
 T = TypeVar("T")
 
 
-class Parameters(ABC):
-    """An estimator: the constructor's arguments are its parameters, and attributes that end with ``_`` are fitted."""
+class Parameters:
+    """An estimator: constructor arguments are parameters, and attributes that end with ``_`` are fitted."""
 
     _estimator_type: ClassVar[str | None] = "density_estimator"
 
+    columns_: Columns
+    handle_unknown: UnknownRule
+
     @property
-    @abstractmethod
     def _columns(self) -> Columns:
-        """The columns that were fitted."""
+        """The columns that were fitted, with the rule for unknown labels, which may have been set since."""
+        self._require_fit()
+        check_rules(self.handle_unknown)
+        return self.columns_.reading(self.handle_unknown)
 
     @property
     def n_features_in_(self) -> int:
@@ -120,7 +126,7 @@ class Parameters(ABC):
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the estimator, fitted or not, into a file (safetensors) that `eigentree.load` reads bit-identically.
+        """Write the estimator, fitted or not, into a file (safetensors), which `eigentree.load` reads.
 
         A `random_state` that is a Generator is saved as None, and a graph of another library as a `LatentGraph`.
 

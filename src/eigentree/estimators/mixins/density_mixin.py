@@ -1,4 +1,4 @@
-"""The face that every estimator shows: one set of methods, with the same arguments on each."""
+"""Queries that every estimator of tables of data has."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 
 from eigentree.data.streams.partitions import is_dask_frame
 from eigentree.data.streams.sources import is_stream
-from eigentree.data.tables.state_rules import check_rules
 from eigentree.errors import ParameterError, quoted
 from eigentree.estimators.mixins.batch_output import Writing, scored_batches
 from eigentree.estimators.mixins.constructor_parameters import Parameters
@@ -21,39 +20,20 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Floats
-    from eigentree.data.tables.columns import Columns
-    from eigentree.data.tables.state_rules import UnknownRule
     from eigentree.inference.model import Model
 
 __all__ = ["DensityMixin", "require_estimator"]
 
 
 class DensityMixin(Parameters, Writing):
-    """What users ask of a fitted estimator; `fit` leaves a model, and the model answers.
-
-    Attributes
-    ----------
-    model_ : Model
-    columns_ : Columns
-        The columns: their names, and what their states are called.
-    handle_unknown : {"error", "missing"}
-    """
+    """Queries of a fitted estimator, which its `model_` answers."""
 
     model_: Model
-    columns_: Columns
-    handle_unknown: UnknownRule
 
     @property
     def _model(self) -> Model:
         self._require_fit()
         return self.model_
-
-    @property
-    def _columns(self) -> Columns:
-        self._require_fit()
-        # It may have been set since the fit.
-        check_rules(self.handle_unknown)
-        return self.columns_.reading(self.handle_unknown)
 
     @property
     def graph_(self) -> LatentGraph:
@@ -65,9 +45,9 @@ class DensityMixin(Parameters, Writing):
         return np.array(self._columns.names, object)
 
     def score_samples(self, X: ArrayLike | Any) -> Floats:
-        """Return the log probability of each row, hidden variables and missing cells summed out.
+        """Return the log probability of each row, hidden variables and missing cells marginalised out.
 
-        A warning says for how many rows the model had to help itself.
+        A warning says how many scores were renormalised, or of impossible rows.
 
         Parameters
         ----------
