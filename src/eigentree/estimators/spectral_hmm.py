@@ -13,7 +13,7 @@ from eigentree.data.tables.state_rules import check_rules
 from eigentree.data.tables.weights import check_total, checked_weights, warn_of_few
 from eigentree.errors import DataError, GraphError, ParameterError, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
-from eigentree.estimators.mixins.sequence_mixin import SequenceFace
+from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.planning.window_plan import WindowPlan
 from eigentree.spectral.sequences.window_report import SequenceReport
 from eigentree.spectral.sequences.window_shrinkage import choose_windows
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["SpectralHMM"]
 
 
-class SpectralHMM(SequenceFace):
+class SpectralHMM(SequenceMixin):
     """A hidden Markov model of sequences of any length, learned from counts in one pass and without local minima.
 
     One set of operators serves every step. They are learned from windows that are pooled over all steps and all

@@ -22,7 +22,7 @@ from eigentree.em.out_of_core.finishing import finished
 from eigentree.em.sizes import Size, SizeSearch, Trial
 from eigentree.errors import DataError, GraphError, ParameterError, RankError, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
-from eigentree.estimators.mixins.density_mixin import Face
+from eigentree.estimators.mixins.density_mixin import DensityMixin
 from eigentree.graphs.coercion import as_structure
 from eigentree.graphs.learned_templates import open_template
 from eigentree.graphs.templates import Template
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 __all__ = ["SpectralJunctionTree"]
 
 
-class SpectralJunctionTree(Face):
+class SpectralJunctionTree(DensityMixin):
     """A latent junction tree learned from counts, in one pass and without local minima.
 
     Parameters

@@ -18,7 +18,7 @@ from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.table import table_of
 from eigentree.data.tables.text_cells import Written, read_as
 from eigentree.errors import DataError, ParameterError, quoted
-from eigentree.estimators.mixins.sequence_mixin import telling_columns
+from eigentree.estimators.mixins.sequence_mixin import sequence_and_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -219,7 +219,7 @@ def evaluation_data(
     unseen: tuple[UnseenLabel, ...] = ()
     called: Sequence[Any]
     if adapter.steps:
-        telling = telling_columns(adapter.model, X)
+        telling = sequence_and_time(adapter.model, X)
         sequences = Sequences.of(X, columns, lengths, *telling)
         codes, starts, called = sequences.codes, sequences.starts, range(sequences.count)
         if not isinstance(X, Sequences):
