@@ -475,7 +475,7 @@ def test_a_network_made_of_labels_keeps_them() -> None:
 def test_numbers_as_names_of_columns_are_names_unless_they_count() -> None:
     frame = pd.DataFrame(np.maximum(CODES, 0))
     model = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0, max_iter=3).fit(frame)
-    with pytest.raises(et.DataError, match="the frame has no column 'x0'"):
+    with pytest.raises(et.DataError, match="the frame has no columns 'x0', 'x1'"):
         model.score_samples(frame[[3, 2, 1, 0]])
     years = frame.set_axis([2018, 2019, 2020, 2021], axis=1)
     model = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0, max_iter=3).fit(years)

@@ -36,7 +36,6 @@ ROWS = np.array([[0, 1, 2], [3, -1, 0]])
         ([{"x0": 0, "x1": 1, "x2": 2}], r"not \(1,\); make a frame of it, as with pandas.DataFrame\(X\)"),
         ([[0, 1, 2], [0, 1]], r"the rows have different lengths"),
         (pd.DataFrame({"x0": [0], "x1": [1], "x02": [2]}), r"the frame has no column 'x2'; did you mean 'x02'"),
-        (pd.DataFrame({"x0": [0], "x1": [1], "x2": [2], "z": [0]}), r"has a column 'z' that is not an observed"),
         (
             pd.DataFrame({"x0": [0], "x1": ["A"], "x2": [2]}),
             r"row 0, column 'x1' holds 'A', but 'x1' has the",

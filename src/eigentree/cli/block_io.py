@@ -8,7 +8,7 @@ from eigentree.cli.arguments import PIPE, Reading
 from eigentree.cli.pipes import read_bytes, require_there
 from eigentree.cli.table_io import Given, format_of, marks_of, narrowed, read_table, required, text_blocks
 from eigentree.cli.terminal_output import note
-from eigentree.data.streams.row_batches import Batch, Stream, check_separated
+from eigentree.data.streams.row_batches import Batch, Stream
 from eigentree.data.tables.cells import Factored
 from eigentree.data.tables.column_summary import Look
 from eigentree.data.tables.table import ARRAY
@@ -173,7 +173,6 @@ class Blocks(Stream):
         as_text = csv.ConvertOptions(column_types=dict.fromkeys(names, text), strings_can_be_null=False)
         if len(set(names)) < len(names) or not all(names):
             raise pyarrow.ArrowInvalid("we say what is wrong with such names")
-        check_separated(names, self._delimiter, self.shown)
         with csv.open_csv(self.path, sizes, parsing, as_text) as reader:
             for batch in reader:
                 if batch.num_rows:

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from eigentree.cli.arguments import PIPE
-from eigentree.data.streams.atomic_write import opened, write_whole
 from eigentree.errors import FileError, did_you_mean
+from eigentree.io.atomic_write import opened, write_whole
 
 __all__ = ["PACKED", "plain_name", "read_bytes", "require_folder", "require_there", "written"]
 

@@ -98,7 +98,7 @@ def _of_toml(path: str, table: "Given | Blocks | None", numeric: Any) -> "Latent
 
 
 def _document(path: str) -> dict[str, Any]:
-    from eigentree.data.streams.atomic_write import opened
+    from eigentree.io.atomic_write import opened
 
     require_there(path)
     with opened(path) as (file, _):

@@ -16,11 +16,11 @@ import numpy as np
 
 from eigentree.cli.arguments import PIPE, Reading, UsageError
 from eigentree.cli.pipes import PACKED, plain_name, read_bytes, written
-from eigentree.data.streams.row_batches import check_separated
 from eigentree.data.tables.cells import Factored, array_cells, object_array
 from eigentree.data.tables.table import ARRAY, Table, table_of
-from eigentree.data.tables.text_cells import MISSING_MARKS, Written
+from eigentree.data.tables.text_cells import Written
 from eigentree.errors import DataError, FileError, what_there_is
+from eigentree.io.text_files import MISSING_MARKS
 
 __all__ = [
     "FORMATS",
@@ -197,7 +197,6 @@ def text_blocks(
     try:
         names = tuple(next(reader, ()))
         _check_names(names, shown)
-        check_separated(names, delimiter, shown)
         known = [_Places() for _ in names]
         places = [array("q") for _ in names]
         for block in _blocks(reader, len(names), shown):

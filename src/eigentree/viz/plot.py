@@ -10,9 +10,9 @@ from eigentree.errors import ParameterError, quoted
 from eigentree.estimators.dependencies import edge_strengths
 from eigentree.estimators.em_hmm import EMHMM
 from eigentree.estimators.em_junction_tree import EMJunctionTree
-from eigentree.estimators.mixins.density_mixin import Face
-from eigentree.estimators.mixins.latent_mixin import TablesFace
-from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceFace, telling_columns
+from eigentree.estimators.mixins.density_mixin import DensityMixin
+from eigentree.estimators.mixins.latent_mixin import LatentMixin
+from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceMixin, sequence_and_time
 from eigentree.estimators.online_em import OnlineEMJunctionTree
 from eigentree.estimators.profiles import Profile
 from eigentree.estimators.profiles import profiles as profiles_of
@@ -50,7 +50,7 @@ MOST_SEQUENCES = 2_000
 """Sequences that are drawn, evenly taken from all."""
 
 
-def graph(model: LatentGraph | LatentNetwork | Face, ax: Any = None) -> Any:
+def graph(model: LatentGraph | LatentNetwork | DensityMixin, ax: Any = None) -> Any:
     """Return matplotlib's axes with the graph of a model: hidden variables in round boxes, columns in square ones.
 
     A tree grows from its middle to both sides. Where tables are known, edges are the wider the larger the mutual
@@ -74,8 +74,8 @@ def graph(model: LatentGraph | LatentNetwork | Face, ax: Any = None) -> Any:
         whole, network = model, None
     elif isinstance(model, LatentNetwork):
         whole, network = model.graph, model
-    elif isinstance(model, Face):
-        whole, network = model.graph_, model.network_ if isinstance(model, TablesFace) else None
+    elif isinstance(model, DensityMixin):
+        whole, network = model.graph_, model.network_ if isinstance(model, LatentMixin) else None
     else:
         raise ParameterError(
             f"a LatentGraph, a LatentNetwork or a fitted estimator has a graph to draw, not {quoted(model)}"
@@ -87,7 +87,7 @@ def graph(model: LatentGraph | LatentNetwork | Face, ax: Any = None) -> Any:
     return draw_diagram(graph_diagram(shown, {} if network is None else edge_strengths(network), mixed), ax)
 
 
-def tree(model: LatentGraph | JunctionTree | LatentNetwork | Face, ax: Any = None) -> Any:
+def tree(model: LatentGraph | JunctionTree | LatentNetwork | DensityMixin, ax: Any = None) -> Any:
     """Return matplotlib's axes with the junction tree of a model: cliques, separators, and where the columns hang.
 
     Cliques are round boxes with the names of their variables, columns square ones at the ends. On each edge stands
@@ -111,7 +111,7 @@ def tree(model: LatentGraph | JunctionTree | LatentNetwork | Face, ax: Any = Non
         found = model
     elif isinstance(model, LatentNetwork):
         found = model.tree
-    elif isinstance(model, LatentGraph | Face):
+    elif isinstance(model, LatentGraph | DensityMixin):
         found = JunctionTree.of(model if isinstance(model, LatentGraph) else model.graph_)
     else:
         raise ParameterError(
@@ -151,7 +151,7 @@ def spectra(model: SpectralJunctionTree | SpectralHMM, most: int = MOST_SPECTRA,
 
 
 def profiles(
-    model: LatentNetwork | TablesFace | HiddenSequenceFace | Profile,
+    model: LatentNetwork | LatentMixin | HiddenSequenceMixin | Profile,
     hidden: str | None = None,
     most: int = MOST_COLUMNS,
     ax: Any = None,
@@ -250,7 +250,7 @@ def race(model: EMJunctionTree | EMHMM, ax: Any = None) -> Any:
     return multistart(model, ax)
 
 
-def transitions(model: HiddenSequenceFace, chain: str | None = None, ax: Any = None) -> Any:
+def transitions(model: HiddenSequenceMixin, chain: str | None = None, ax: Any = None) -> Any:
     """Return matplotlib's axes with where the hidden states of a model of sequences lead.
 
     In each state stands how probable it is to stay; arrows are the wider the more probable the transition. Those
@@ -269,14 +269,14 @@ def transitions(model: HiddenSequenceFace, chain: str | None = None, ax: Any = N
     ParameterError
         When there are no transitions to draw, or nothing to draw on.
     """
-    if not isinstance(model, HiddenSequenceFace):
+    if not isinstance(model, HiddenSequenceMixin):
         raise ParameterError(f"a fitted EMHMM has transitions to draw, not {quoted(model)}")
     profile = next(iter(profiles_of(model, None if chain is None else [chain]).values()))
     return draw_diagram(transition_diagram(profile), ax)
 
 
 def decoded(
-    model: HiddenSequenceFace,
+    model: HiddenSequenceMixin,
     X: ArrayLike | Any,
     lengths: ArrayLike | None = None,
     chain: str | None = None,
@@ -303,11 +303,11 @@ def decoded(
     DataError
         When the sequences cannot be read.
     """
-    if not isinstance(model, HiddenSequenceFace):
+    if not isinstance(model, HiddenSequenceMixin):
         raise ParameterError(f"a fitted EMHMM decodes states to draw, not {quoted(model)}")
     # Where it was not fitted, this says so.
     assert model.tables_
-    sequences = Sequences.of(X, model.columns_.reading(model.handle_unknown), lengths, *telling_columns(model, X))
+    sequences = Sequences.of(X, model.columns_.reading(model.handle_unknown), lengths, *sequence_and_time(model, X))
     return draw_chart(state_sequence_chart(model.model_, sequences, chain, MOST_SEQUENCES), ax)
 
 

@@ -13,6 +13,7 @@ from eigentree.data.sequences.steps import Steps, steps_of
 from eigentree.data.tables.cells import Factored
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.labels import MISSING, UNKNOWN
+from eigentree.data.tables.table import warn_of_extra
 from eigentree.errors import DataError
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ class Sequences:
             # Nothing tells how many channels there would be.
             codes = np.empty((0, len(columns.names)), columns.code_type, order="F")
             return cls(columns, codes, steps.starts, steps.form)
+        warn_of_extra(table, columns.names)
         marked = [
             _Channel(name, count, meaning, table.column(place, name))
             for place, name, count, meaning in zip(

@@ -23,10 +23,10 @@ from eigentree.data.tables.state_rules import (
     tell_of_names,
     without_codes,
 )
-from eigentree.data.tables.table import ARRAY, Table, table_of
+from eigentree.data.tables.table import ARRAY, Table, extra_columns, table_of
 from eigentree.data.tables.weights import checked_weights
 from eigentree.errors import DataError, quoted, what_there_is
-from eigentree.validation import one_of
+from eigentree.validation import each_checked, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,16 +127,17 @@ class Columns:
         given = given_labels(categories, names)
         check_rules(unknown, numeric)
         weights = None if isinstance(table, Look) else checked_weights(sample_weight, table.count)
-        found: list[tuple[int, Meaning | None]] = []
-        for place, name in enumerate(names):
+
+        def states_of(place: int, name: str) -> tuple[int, Meaning | None]:
             labels: Meaning | None = given.get(name)
             if labels is None:
                 seen = _seen(table, place, name, weights)
                 labels = learned_meaning(seen, name, numeric)
                 rows = table.rows if isinstance(table, Look) else table.count
                 tell_of_names(name, labels, rows - seen.missing)
-            found.append(without_codes(labels) if isinstance(labels, Labels) else (len(labels.labels), labels))
-        states, meanings = zip(*found, strict=True)
+            return without_codes(labels) if isinstance(labels, Labels) else (len(labels.labels), labels)
+
+        states, meanings = zip(*each_checked(states_of, range(len(names)), names), strict=True)
         return cls(names, states, meanings, unknown, table.container, table.names is not None)
 
     def fitted_to(
@@ -160,8 +161,13 @@ class Columns:
         given = given_labels(categories, self.names)
         check_rules(unknown, numeric)
         weights = None if isinstance(table, Look) else checked_weights(sample_weight, table.count)
-        meanings: list[Meaning | None] = []
-        for place, name, states in zip(table.places(self.names), self.names, self.states, strict=True):
+        if extra := extra_columns(table.names, self.names):
+            raise DataError(
+                f"the graph has no observed variable for {extra} of the frame; select its columns, as with "
+                f"X[list(graph.observed)]"
+            )
+
+        def meaning_of(place: int, name: str, states: int) -> Meaning | None:
             labels: Meaning | None = given.get(name)
             # Numbers that are codes need no look, which takes a pass over them.
             codes = isinstance(table, Table) and numeric == "error" and table.holds_numbers(place)
@@ -173,9 +179,11 @@ class Columns:
                     f"column {name!r} has {len(labels.labels)} states ({labels.told()}), but {states} in the "
                     f"graph; give all of them as categories={{{name!r}: [...]}}"
                 )
-            meanings.append(without_codes(labels)[1] if isinstance(labels, Labels) else labels)
+            return without_codes(labels)[1] if isinstance(labels, Labels) else labels
+
+        meanings = tuple(each_checked(meaning_of, table.places(self.names), self.names, self.states))
         named = table.names is not None
-        return replace(self, meanings=tuple(meanings), unknown=unknown, container=table.container, named=named)
+        return replace(self, meanings=meanings, unknown=unknown, container=table.container, named=named)
 
     def reading(self, unknown: UnknownRule) -> Columns:
         """Return the columns with another rule for labels that they do not have."""

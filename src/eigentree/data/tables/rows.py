@@ -10,9 +10,10 @@ import numpy as np
 from eigentree.core.counting.encoding import copy_codes, encode_column, encode_rows
 from eigentree.data.tables.cells import Factored
 from eigentree.data.tables.labels import MISSING, UNKNOWN
-from eigentree.data.tables.table import table_of
+from eigentree.data.tables.table import table_of, warn_of_extra
 from eigentree.data.tables.text_cells import Written, read_as
 from eigentree.errors import DataError
+from eigentree.validation import each_checked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,31 +74,32 @@ class Rows:
         Raises
         ------
         DataError
-            When there are no rows, columns are missing or too many, or a cell is no label of its column and
+            When there are no rows, columns are missing, or a cell is no label of its column and
             ``columns.unknown`` does not call it missing.
+
+        Warns
+        -----
+        UserWarning
+            When a frame has other columns too.
         """
         if isinstance(X, Rows):
             return X
         table = table_of(X)
         lenient = columns.unknown == "missing"
-        cells = []
-        for place, name, meaning, states in zip(
-            table.places(columns.names, absent, columns.named),
-            columns.names,
-            columns.meanings,
-            columns.states,
-            strict=True,
-        ):
+
+        def cells_of(place: int, name: str, meaning: Meaning | None, states: int) -> NDArray[Any]:
             if place < 0:
-                cells.append(np.full(table.count, MISSING, np.int8))
-                continue
+                return np.full(table.count, MISSING, np.int8)
             column = table.column(place, name)
             if isinstance(column, Written):
                 column = read_as(column, meaning)
             if meaning is None:
-                cells.append(_numbers(column, states, name, lenient, first))
-            else:
-                cells.append(_coded(column, meaning, name, lenient, first))
+                return _numbers(column, states, name, lenient, first)
+            return _coded(column, meaning, name, lenient, first)
+
+        places = table.places(columns.names, absent, columns.named)
+        warn_of_extra(table, columns.names)
+        cells = each_checked(cells_of, places, columns.names, columns.meanings, columns.states)
         whole = X if type(X) is np.ndarray and columns.plain and not lenient else None
         return cls(columns, tuple(cells), whole if _in_one_piece(whole, columns) else None, first)
 

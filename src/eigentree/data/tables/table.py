@@ -13,6 +13,7 @@ import numpy as np
 
 from eigentree.data.tables.cells import Cells, Factored, array_cells, frame_cells
 from eigentree.errors import DataError, did_you_mean, quoted, what_there_is
+from eigentree.messages import notice
 from eigentree.validation import check_cells
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["ARRAY", "TEXT", "Table", "frame_of", "placed", "table_of"]
+__all__ = ["ARRAY", "TEXT", "Table", "extra_columns", "frame_of", "placed", "table_of", "warn_of_extra"]
 
 ARRAY = "array"
 """The container of arrays and lists of rows."""
@@ -191,17 +192,31 @@ def placed(
     place = {name: at for at, name in enumerate(own)}
     if absent is not None and absent in names:
         place.setdefault(absent, -1)
-    for name in names:
-        if name not in place:
-            hint = what_there_is(name, own) if named else did_you_mean(name, own)
-            if not named and not hint:
-                hint = "; the model was fitted on columns without names, so give X.to_numpy()"
-            raise DataError(f"the frame has no column {name!r}{hint}")
-    if len(place) > len(names):
-        wanted = set(names)
-        extra = next(name for name in own if name not in wanted)
-        raise DataError(f"the frame has a column {extra!r} that is not an observed variable; drop it")
+    if lacking := [name for name in names if name not in place]:
+        hint = what_there_is(lacking[0], own) if named else did_you_mean(lacking[0], own)
+        if not named and not hint:
+            hint = "; the model was fitted on columns without names, so give X.to_numpy()"
+        raise DataError(f"the frame has no {_listed(lacking)}{hint}")
     return [place[name] for name in names]
+
+
+def extra_columns(own: tuple[str, ...] | None, names: Sequence[str]) -> str:
+    """Return the columns of a table that are none of some names, as they stand in a message; empty for none."""
+    wanted = set(names)
+    extra = [name for name in own or () if name not in wanted]
+    return _listed(extra) if extra else ""
+
+
+def warn_of_extra(table: Table, names: Sequence[str]) -> None:
+    """Warn of the columns that a frame has beside those of a model."""
+    if extra := extra_columns(table.names, names):
+        notice(f"the model ignores {extra} of the frame, which it was not fitted on", UserWarning)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return some columns as they stand in a message."""
+    more = f", … ({len(names)} in all)" if len(names) > 6 else ""
+    return f"column{'s' * (len(names) > 1)} {', '.join(map(repr, names[:6]))}{more}"
 
 
 def table_of(X: ArrayLike | Any, least: int = 1) -> Table:

@@ -10,9 +10,9 @@ from eigentree.estimators.classification.classifier import JunctionTreeClassifie
 from eigentree.estimators.dependencies import network_of
 from eigentree.estimators.em_hmm import EMHMM
 from eigentree.estimators.imputer import JunctionTreeImputer
-from eigentree.estimators.mixins.density_mixin import Face
-from eigentree.estimators.mixins.latent_mixin import TablesFace
-from eigentree.estimators.mixins.sequence_mixin import SequenceFace
+from eigentree.estimators.mixins.density_mixin import DensityMixin
+from eigentree.estimators.mixins.latent_mixin import LatentMixin
+from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.estimators.spectral_hmm import SpectralHMM
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.structure_learning import mixed_tree
@@ -87,20 +87,20 @@ def adapter_of(model: object) -> ModelAdapter:
             "a classifier holds one model per class, and a report is about one model; report each of its "
             "estimators_ with the rows of its class, or fit with class_as='column'"
         )
-    if isinstance(model, LatentNetwork | TablesFace):
+    if isinstance(model, LatentNetwork | LatentMixin):
         network = network_of(model)
         columns = model.columns if isinstance(model, LatentNetwork) else model.columns_
         tree, which = mixed_tree(network.graph)
         return ModelAdapter(model, columns, tree, network, network.graph.states[which] if which else 0)
-    if isinstance(model, Face):
+    if isinstance(model, DensityMixin):
         graph = model.graph_
         return ModelAdapter(model, model.columns_, graph, None)
-    if isinstance(model, SequenceFace):
+    if isinstance(model, SequenceMixin):
         return _of_sequences(model)
     raise ParameterError(f"a report is about a LatentNetwork or a fitted estimator, not {quoted(model)}")
 
 
-def _of_sequences(model: SequenceFace) -> ModelAdapter:
+def _of_sequences(model: SequenceMixin) -> ModelAdapter:
     # Whatever depends on a fit says so where there was none.
     assert model.n_features_in_
     assert isinstance(model, EMHMM | SpectralHMM)

@@ -16,7 +16,7 @@ from eigentree.data.tables.restore import row_labels
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.table import table_of
 from eigentree.errors import DataError, ParameterError, quoted
-from eigentree.estimators.mixins.sequence_mixin import telling_columns
+from eigentree.estimators.mixins.sequence_mixin import sequence_and_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -175,7 +175,7 @@ def evaluation_data(
     called: Sequence[Any]
     table: Table | None = None
     if adapter.steps:
-        telling = telling_columns(adapter.model, X)
+        telling = sequence_and_time(adapter.model, X)
         sequences = Sequences.of(X, columns, lengths, *telling)
         codes, starts, called = sequences.codes, sequences.starts, range(sequences.count)
         if not isinstance(X, Sequences):
