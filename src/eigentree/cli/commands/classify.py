@@ -24,7 +24,7 @@ app = App(
 Examples
 
   eigentree classify train mushrooms.csv --target class -o classes.eigentree
-  eigentree classify apply classes.eigentree mushrooms.csv -o told.csv""",
+  eigentree classify apply classes.eigentree mushrooms.csv -o predicted.csv""",
 )
 
 
