@@ -9,9 +9,9 @@ import numpy as np
 
 from eigentree.core.sequences.state_posteriors import (
     decode_steps,
-    draw_given_steps,
-    draw_steps,
     filter_steps,
+    sample_given_steps,
+    sample_steps,
     smooth_steps,
 )
 from eigentree.graphs.graph import LatentGraph
@@ -197,7 +197,7 @@ class Chain:
     def drawn(self, starts: Integers, random: np.random.Generator) -> Codes:
         """Return the codes of new sequences, shape (steps, channels)."""
         states = np.zeros(int(starts[-1]), np.int64)
-        draw_steps(starts, self._flat, self._shape, random.random(len(states)), states)
+        sample_steps(starts, self._flat, self._shape, random.random(len(states)), states)
         codes = np.empty((len(states), len(self.emissions)), self.columns.code_type, order="F")
         for channel, table in enumerate(self.emissions):
             codes[:, channel] = sampled_cells(table, states, random)
@@ -206,7 +206,7 @@ class Chain:
     def sampled_states(self, sequences: Sequences, random: np.random.Generator) -> Integers:
         """Return the hidden states of all steps, sampled given the sequences; -1 where one is impossible."""
         states = np.zeros(sequences.steps, np.int64)
-        draw_given_steps(*self._known(sequences), random.random(sequences.steps), states)
+        sample_given_steps(*self._known(sequences), random.random(sequences.steps), states)
         return states
 
     def network(self, length: int) -> LatentNetwork:
