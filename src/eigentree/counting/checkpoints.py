@@ -19,10 +19,10 @@ from eigentree.core.counting.encoding import hash_rows
 from eigentree.counting.pair_counts import PairCounts
 from eigentree.counting.statistics import Statistics
 from eigentree.counting.stored_statistics import read_statistics, statistics_content
-from eigentree.counting.structure_and_schema import graph_over, resolved_rows
+from eigentree.counting.structure_and_schema import graph_over, resolved
 from eigentree.data.streams.encoded_stream import StreamedRows, segments, weight_column
 from eigentree.data.streams.sources import is_stream, stream_of
-from eigentree.data.tables.state_rules import given_labels
+from eigentree.data.tables.state_rules import ReadOptions, given_labels
 from eigentree.errors import DataError, FileError, quoted, with_article
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.learned_templates import LearnedTemplate, open_template
@@ -139,7 +139,7 @@ def counted_with_checkpoints(
     asked = _asked(stream, categories, numeric, unknown, sample_weight)
     saved = _Standing.load(given) if os.path.exists(given) else None
     if saved is None:
-        graph, columns, rows = resolved_rows(structure, stream, categories, numeric, unknown, sample_weight)
+        graph, columns, rows = resolved(structure, stream, ReadOptions(categories, numeric, unknown, sample_weight))
         begun = _Standing(Statistics.empty(plan(graph), columns), 0, 0, 0, asked)
         # The look at the rows need not be taken again.
         begun.save(given)
@@ -148,6 +148,7 @@ def counted_with_checkpoints(
         rows = StreamedRows(saved.statistics.columns, stream, weight_column(stream, sample_weight))
         _check_structure(saved.statistics, structure, rows, plan, given)
         begun = saved
+    assert isinstance(rows, StreamedRows)
     found = _counted(begun, rows, given)
     with suppress(OSError):
         os.unlink(given)

@@ -14,8 +14,9 @@ from eigentree.counting.count_layout import CountLayout
 from eigentree.counting.counts import ROUNDING, Counts, weighted_chunks
 from eigentree.counting.holdout_sample import RowSample
 from eigentree.counting.joint_table import JointTable
-from eigentree.counting.structure_and_schema import resolved_rows
+from eigentree.counting.structure_and_schema import resolved
 from eigentree.data.streams.encoded_stream import Encoded, StreamedRows, any_rows, segments
+from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import MOST_WEIGHT, warn_of_few
 from eigentree.errors import DataError, quoted
 from eigentree.messages import renamed_arguments
@@ -117,7 +118,8 @@ class Statistics:
                 handle_unknown,
                 sample_weight,
             )
-        graph, columns, rows = resolved_rows(structure, X, categories, numeric, handle_unknown, sample_weight)
+        options = ReadOptions(categories, numeric, handle_unknown, sample_weight)
+        graph, columns, rows = resolved(structure, X, options)
         plan = ViewPlan.build(graph, views, max_rank, when_short)
         return cls.empty(plan, columns).update(rows, sample_weight)
 

@@ -10,6 +10,7 @@ import numpy as np
 from eigentree.core.counting.encoding import copy_codes, encode_column, encode_rows
 from eigentree.data.tables.cells import Factored
 from eigentree.data.tables.labels import MISSING, UNKNOWN
+from eigentree.data.tables.state_rules import each_column
 from eigentree.data.tables.table import table_of
 from eigentree.data.tables.text_cells import Written, read_as
 from eigentree.errors import DataError
@@ -80,26 +81,21 @@ class Rows:
             return X
         table = table_of(X)
         lenient = columns.unknown == "missing"
-        cells = []
-        for place, name, meaning, states in zip(
-            table.places(columns.names, absent, columns.named),
-            columns.names,
-            columns.meanings,
-            columns.states,
-            strict=True,
-        ):
-            if place < 0:
-                cells.append(np.full(table.count, MISSING, np.int8))
-                continue
-            column = table.column(place, name)
+        places = table.places(columns.names, absent, columns.named, ignoring=True)
+
+        def cells(at: int, name: str) -> NDArray[Any]:
+            if places[at] < 0:
+                return np.full(table.count, MISSING, np.int8)
+            column, meaning = table.column(places[at], name), columns.meanings[at]
             if isinstance(column, Written):
                 column = read_as(column, meaning)
             if meaning is None:
-                cells.append(_numbers(column, states, name, lenient, first))
-            else:
-                cells.append(_coded(column, meaning, name, lenient, first))
-        whole = X if type(X) is np.ndarray and columns.plain and not lenient else None
-        return cls(columns, tuple(cells), whole if _in_one_piece(whole, columns) else None, first)
+                return _numbers(column, columns.states[at], name, lenient, first)
+            return _coded(column, meaning, name, lenient, first)
+
+        read = tuple(each_column(columns.names, cells))
+        whole = table.array if type(table.array) is np.ndarray and columns.plain and not lenient else None
+        return cls(columns, read, whole if _in_one_piece(whole, columns) else None, first)
 
     @classmethod
     def of_codes(cls, codes: Codes, columns: Columns) -> Rows:

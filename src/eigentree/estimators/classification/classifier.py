@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, Type
 import numpy as np
 
 from eigentree.counting.statistics import Statistics
-from eigentree.counting.structure_and_schema import resolved, rows_and_columns
+from eigentree.counting.structure_and_schema import resolved
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.streams.sources import is_stream
+from eigentree.data.streams.stream_schema import any_rows_and_columns
 from eigentree.data.tables.rows import Rows
-from eigentree.data.tables.state_rules import check_rules
+from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.table import table_of
 from eigentree.data.tables.weights import LIGHT, checked_weights, positive_weights, warn_of_few
 from eigentree.errors import DataError
@@ -160,13 +161,13 @@ class JunctionTreeClassifier(Features):
         if self.class_as == "column":
             return self._fit_column(X, y, sample_weight)
         settings = self.estimator
-        reading = (settings.categories, settings.numeric, settings.handle_unknown, sample_weight)
+        options = ReadOptions.of(settings, sample_weight)
         structure: LatentGraph | HiddenChowLiu | None = open_template(settings.structure)
         if structure is None:
-            structure, columns = resolved(settings.structure, X, *reading)
-            rows = Rows.of(X, columns)
+            structure, columns, rows = resolved(settings.structure, X, options)
         else:
-            rows, columns = rows_and_columns(X, *reading)
+            rows, columns = any_rows_and_columns(X, options)
+        assert isinstance(rows, Rows)
         weights = checked_weights(sample_weight, rows.count)
         warn_of_few(weights)
         targets = Targets.of(y, rows.count)
@@ -208,8 +209,7 @@ class JunctionTreeClassifier(Features):
         """Return the classifier after fitting a model of sequences to those of each class."""
         one_of("class_as", self.class_as, ("models",))
         settings: Any = self.estimator
-        reading = (settings.categories, settings.numeric, settings.handle_unknown)
-        sequences = Sequences.learned(X, None, settings.sequence, settings.time, *reading)
+        sequences = Sequences.learned(X, None, settings.sequence, settings.time, ReadOptions.of(settings))
         weights = checked_weights(sample_weight, sequences.count)
         warn_of_few(weights)
         targets = Targets.of(y, sequences.count)
