@@ -16,7 +16,7 @@ import numpy as np
 from eigentree.errors import DataError, EigentreeError, GraphError, ParameterError, in_short, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -33,7 +33,6 @@ __all__ = [
     "check_cells",
     "check_variables",
     "different_names",
-    "each_checked",
     "finite_number",
     "flag",
     "generator",
@@ -150,23 +149,6 @@ def one_by_one(argument: str, value: Any, members: str, error: type[EigentreeErr
         # Arrays without an axis say that they can be iterated over, and cannot.
         pass
     raise error(f"{argument} is a list of {members}, not {quoted(value)}")
-
-
-def each_checked(check: Callable[..., T], *items: Iterable[Any]) -> list[T]:
-    """Return what a function returns for each column; where it raises for several, one error names them all."""
-    found: list[T] = []
-    errors: list[str] = []
-    for each in zip(*items, strict=True):
-        try:
-            found.append(check(*each))
-        except DataError as error:
-            errors.append(str(error))
-    if len(errors) == 1:
-        raise DataError(errors[0])
-    if errors:
-        more = [f"… and {len(errors) - MOST_SHOWN} more"] if len(errors) > MOST_SHOWN else []
-        raise DataError("\n".join([f"{len(errors)} columns have errors:", *errors[:MOST_SHOWN], *more]))
-    return found
 
 
 def an_array(what: str, value: Any, error: type[EigentreeError]) -> NDArray[Any]:

@@ -10,6 +10,7 @@ from eigentree.cli.model_arguments import kind_of
 from eigentree.cli.row_output import hand_rows
 from eigentree.cli.table_io import Given, read_table, required
 from eigentree.cli.terminal_output import show, show_json, told_rows, told_sequences
+from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.errors import DataError, GraphError
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def long_table(table: Given, column: str, columns: "Columns | None" = None, nume
     groups = np.array([place[name] for name in ids])
     order = np.argsort(groups, kind="stable")
     channels = table.without([column]) if columns is None else table.only(columns.names)
-    known = Columns.learned(channels, numeric=numeric) if columns is None else columns
+    known = Columns.learned(channels, ReadOptions(numeric=numeric)) if columns is None else columns
     held = [
         read_as(cells, meaning) if isinstance(cells, Written) else cells
         for cells, meaning in zip(

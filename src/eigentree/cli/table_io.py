@@ -61,7 +61,7 @@ class Given(Table):
         self.names, self.held, self.count, self.shown = names, held, count, shown
         self.container, self.width, self.ndim = ARRAY, len(names), 2
 
-    def column(self, place: int, name: str) -> Any:
+    def read_column(self, place: int, name: str) -> Any:
         """Return the cells of a column."""
         held = self.held[place]
         if isinstance(held, Factored):

@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 from eigentree.cli.arguments import Data, Json, Output, Reading, RowsOutput, Seed, Shape, Target
 from eigentree.cli.model_arguments import Unknown
 from eigentree.cli.row_output import check_rows_output, hand_saved, require_file
+from eigentree.data.tables.state_rules import ReadOptions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -144,7 +145,7 @@ def _train_sequences(
     labels = _class_labels(table, target)[long.order]
     classes = classes_of(long, labels, target)
     hint_at_marks(table, reading)
-    sequences = Sequences.learned(long.table, long.lengths, numeric=shape.numeric)
+    sequences = Sequences.learned(long.table, long.lengths, options=ReadOptions(numeric=shape.numeric))
     classifier = JunctionTreeClassifier(estimator).fit(sequences, classes)
     seconds = time.perf_counter() - begin
     estimator.set_params(sequence=reading.sequence)
