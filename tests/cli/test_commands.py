@@ -21,6 +21,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import answer, call, in_shell
 
 import eigentree as et
 from eigentree.cli.arguments import Shape, count, fraction, named, one_of, positive, seed
@@ -32,27 +33,6 @@ from eigentree.estimators import warm_up as warming
 
 ROWS = 120
 COLUMNS = ["cap-shape", "bruises", "odor", "gill-size", "stalk-root", "habitat", "class"]
-
-
-def call(line: str, stdin: bytes = b"") -> tuple[int, str, str]:
-    """Return the exit code of a command in this process, what it printed, and what it said beside."""
-    out, said = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
-    before = sys.stdin
-    sys.stdin = io.TextIOWrapper(io.BytesIO(stdin), "utf-8")
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
-            code = main(shlex.split(line)[1:])
-            out.flush()
-    finally:
-        sys.stdin = before
-    return code, out.buffer.getvalue().decode(), said.getvalue()  # type: ignore[attr-defined]
-
-
-def answer(line: str, stdin: bytes = b"") -> str:
-    """Return what a command prints, once it has gone well."""
-    code, out, said = call(line, stdin)
-    assert code == 0, said
-    return out
 
 
 @pytest.fixture(scope="module")
@@ -557,15 +537,8 @@ def test_the_same_rows_are_the_same_bytes(here: Path) -> None:
     assert (here / "one.csv.gz").read_bytes() == (here / "two.csv.gz").read_bytes()
 
 
-def python(line: str, **options: object) -> subprocess.CompletedProcess[bytes]:
-    """Run a line of the shell in which eigentree is the command of this checkout."""
-    command = f'eigentree() {{ "{sys.executable}" -m eigentree "$@"; }}; set -o pipefail; {line}'
-    environment = {**os.environ, "PYTHONPATH": str(Path(et.__file__).parents[1])}
-    return subprocess.run(["bash", "-c", command], capture_output=True, env=environment, check=False, **options)  # type: ignore[call-overload, no-any-return]
-
-
 def test_a_pipe_that_is_closed_is_no_failure(here: Path) -> None:
-    done = python("eigentree sample model.eigentree -n 20000 | head -2")
+    done = in_shell("eigentree sample model.eigentree -n 20000 | head -2")
     assert done.returncode == 0
     assert done.stdout.count(b"\n") == 2
     assert b"Traceback" not in done.stderr
@@ -573,22 +546,22 @@ def test_a_pipe_that_is_closed_is_no_failure(here: Path) -> None:
 
 
 def test_an_output_that_is_closed_or_full_is_no_traceback(here: Path) -> None:
-    done = python("eigentree sample model.eigentree -n 2 >&-")
+    done = in_shell("eigentree sample model.eigentree -n 2 >&-")
     assert (done.returncode, done.stderr) == (0, b"2 rows drawn\n")
     if Path("/dev/full").exists():
-        done = python("eigentree sample model.eigentree -n 2 > /dev/full")
+        done = in_shell("eigentree sample model.eigentree -n 2 > /dev/full")
         assert done.returncode == 1
         assert done.stderr.startswith(b"eigentree: standard input or output: No space left")
         assert done.stderr.count(b"\n") == 1
 
 
 def test_the_command_is_there_as_a_process(here: Path) -> None:
-    done = python("cat mushrooms.csv | eigentree predict model.eigentree - --missing ? -t class --json | wc -l")
+    done = in_shell("cat mushrooms.csv | eigentree predict model.eigentree - --missing ? -t class --json | wc -l")
     assert (done.returncode, done.stdout.strip()) == (0, str(ROWS).encode())
-    done = python("eigentree score model.eigentree mushroom.csv")
+    done = in_shell("eigentree score model.eigentree mushroom.csv")
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr == b"eigentree: there is no file 'mushroom.csv'; did you mean 'mushrooms.csv'?\n"
-    assert python("eigentree scroe").returncode == 2
+    assert in_shell("eigentree scroe").returncode == 2
 
 
 # Help

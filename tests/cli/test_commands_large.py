@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from cli.test_commands import answer, call
+from command_line import answer, call
 
 import eigentree as et
 from eigentree.cli import block_io as blocks

@@ -30,5 +30,5 @@ def warm_up() -> None:
     # Else each kernel would be announced for itself.
     with announced, progress("compiling", STEPS, visible=sys.stderr.isatty()) as show_progress:
         for done, step in enumerate(warm_up(), 1):
-            show_progress(done, step)
+            show_progress(done, f"{done}/{STEPS} {step}")
     show(f"all kernels are compiled, {time.perf_counter() - start:.0f} s")
