@@ -251,7 +251,9 @@ def race() -> None:
     rows = len(table)
     settings = {"accelerate": False, "pseudo_counts": 0.1, "max_iter": 60}
     axes = Axes((0, 60), (-15, -10.8))
-    picture = Picture("multistart", "Log-likelihood of climbs from six random starts and from the winner of a race", 262)
+    picture = Picture(
+        "multistart", "Log-likelihood of climbs from six random starts and from the winner of a race", 262
+    )
     for level in range(-15, -10):
         picture.line(axes.at(0, level), axes.at(60, level), kind="faint")
         picture.text(55, axes.at(0, level)[1] + 5, f"−{-level}", "right")

@@ -975,3 +975,14 @@ def test_parquet_without_pyarrow_is_told(here: Path, monkeypatch: pytest.MonkeyP
     check_mistake("eigentree sample model.eigentree -o new.csv.zst", "pip install pyarrow", 1)
     assert not (here / "new.parquet").exists()
     assert "mean log" in answer("eigentree score model.eigentree mushrooms.csv --missing ?"), "CSV needs none"
+
+
+def test_a_missing_file_is_no_reason_to_propose_another_of_the_same_ending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("roses.csv", "votes.csv"):
+        Path(name).touch()
+    assert call("eigentree fit nope.csv -o m")[2] == "eigentree: there is no file 'nope.csv'\n"
+    assert "did you mean 'votes.csv'?" in call("eigentree fit vote.csv -o m")[2]
+    assert "did you mean 'votes.csv'?" in call("eigentree fit votes.cvs --format csv -o m")[2]

@@ -206,7 +206,7 @@ class SequenceFace(Features):
         random_state : int, Generator or None
             For "sample".
         """
-        one_of("method", method, ("mode", "sample"), DataError)
+        one_of("method", method, ("mode", "sample"))
         random = generator(random_state)
         sequences = self._sequences(X, lengths)
         codes, lost = self._sequence_model.filled(sequences, method, random)
@@ -325,7 +325,7 @@ class HiddenSequenceFace(SequenceFace):
         target : {"state"}
             What is asked for.
         """
-        one_of("target", target, ("state",), DataError)
+        one_of("target", target, ("state",))
         sequences = self._sequences(X, lengths)
         return self._of_chains(sequences, self._chain.of_each(self._of_steps(self._chain.smoothed(sequences))))
 
