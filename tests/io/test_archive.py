@@ -17,7 +17,7 @@ import safetensors.numpy
 from corruptions import corrupted, header_of, outcome, resealed, saved_files, with_header
 
 import eigentree as et
-from eigentree.data.streams import atomic_write as whole_files
+from eigentree.io import atomic_write as whole_files
 from eigentree.data.tables.columns import Columns
 from eigentree.io.documents import plain, unplain
 

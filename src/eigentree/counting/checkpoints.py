@@ -20,13 +20,13 @@ from eigentree.counting.pair_counts import PairCounts
 from eigentree.counting.statistics import Statistics
 from eigentree.counting.stored_statistics import read_statistics, statistics_content
 from eigentree.counting.structure_and_schema import graph_over, resolved_rows
-from eigentree.data.streams.atomic_write import checked_path
 from eigentree.data.streams.encoded_stream import StreamedRows, segments, weight_column
 from eigentree.data.streams.sources import is_stream, stream_of
 from eigentree.data.tables.state_rules import given_labels
 from eigentree.errors import DataError, FileError, quoted, with_article
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.learned_templates import LearnedTemplate, open_template
+from eigentree.io.atomic_write import checked_path
 from eigentree.io.documents import Section, parsed, written
 from eigentree.io.stores import Writer, opened_store
 

@@ -12,6 +12,7 @@ from eigentree.counting.stored_pairs import KIND as PAIRS
 from eigentree.counting.stored_pairs import read_pairs
 from eigentree.counting.stored_statistics import KIND as STATISTICS
 from eigentree.counting.stored_statistics import read_statistics, statistics_content
+from eigentree.data.stored_columns import checked_columns, columns_content, columns_of
 from eigentree.em.stored_learning import (
     learner_content,
     outcome_content,
@@ -49,7 +50,7 @@ from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.stored_network import KIND as NETWORK
 from eigentree.inference.stored_network import network_content, read_network
 from eigentree.io.documents import Section, UnknownEntryError, plain
-from eigentree.io.stores import Writer, checked_columns, columns_content, columns_of, opened_store
+from eigentree.io.stores import Writer, opened_store
 from eigentree.planning.stored_plan import plan_content, read_plan
 from eigentree.spectral.learn.stored_fit import model_content, read_model, read_report, report_content
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from eigentree.data.stored_columns import checked_columns, columns_content
 from eigentree.graphs.elimination import check_families
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.stored_tree import read_tree, tree_content
 from eigentree.inference.tensors.named_tables import table_axes
 from eigentree.io.documents import Section
-from eigentree.io.stores import Writer, checked_columns, columns_content
+from eigentree.io.stores import Writer
 
 if TYPE_CHECKING:
     import os

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -39,6 +40,9 @@ __all__ = [
 
 MOST_LABELS = 2**20
 """Of a column."""
+
+_WITH_COMMAS = re.compile(r"\s*[+-]?[0-9]+(,[0-9]+)*(\.[0-9]*)?\s*")
+_THOUSANDS = re.compile(r"\s*[+-]?[0-9]{1,3}(,[0-9]{3})*(\.[0-9]*)?\s*")
 
 UnknownRule: TypeAlias = Literal["error", "missing"]
 """What a label is that a column does not have: a mistake, or a missing cell."""
@@ -106,6 +110,7 @@ def learned_meaning(seen: Seen, name: str, numeric: NumericRule) -> Meaning:
     if found is None:
         raise _without_cells(name)
     if not isinstance(found, Numbers):
+        _report_commas(name, [label for label in found if isinstance(label, str)])
         declared = seen.declared and found == seen.labels
         return Labels(tuple(plain_label(label, name) for label in found), declared, declared and seen.ordered)
     known = known_numbers(found)
@@ -125,6 +130,17 @@ def learned_meaning(seen: Seen, name: str, numeric: NumericRule) -> Meaning:
             f"pandas.qcut, or give its values as categories={{{name!r}: [...]}} if they are labels"
         )
     return Labels(tuple(plain_label(number, name) for number in known.values.tolist()))
+
+
+def _report_commas(name: str, labels: Sequence[str]) -> None:
+    """Warn where text holds numbers, which commas kept from being read as such."""
+    commas = [label for label in labels if "," in label]
+    if commas and all(map(_WITH_COMMAS.fullmatch, labels)):
+        option = "thousands=','" if all(map(_THOUSANDS.fullmatch, labels)) else "decimal=','"
+        notice(
+            f"column {name!r} holds numbers with commas, such as {commas[0]!r}, and is read as text; read its file "
+            f"with {option}, or make numbers of them first"
+        )
 
 
 def _without_cells(name: str) -> DataError:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.streams.atomic_write import write_whole
 from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.errors import NetworkError, did_you_mean, quoted
 from eigentree.graphs.graph import LatentGraph
@@ -32,6 +31,7 @@ from eigentree.inference.operators.tree_operators import NodeOperator, TreeOpera
 from eigentree.inference.tensors.calibration import Factor, calibrated
 from eigentree.inference.tensors.named_tables import flat_index, homes, learnable_tables, marginal, table_axes
 from eigentree.inference.tensors.tensor import LabeledTensor
+from eigentree.io.atomic_write import write_whole
 from eigentree.messages import renamed_arguments
 from eigentree.validation import Seed, a_mapping, as_float, generator, our_arithmetic
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eigentree.data.streams.atomic_write import checked_path, opened
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.labels import Labels
 from eigentree.data.tables.state_rules import without_codes
@@ -18,6 +17,7 @@ from eigentree.errors import FileError, NetworkError
 from eigentree.graphs.elimination import check_families
 from eigentree.graphs.graph import LatentGraph
 from eigentree.inference.networks.bif import bif_text, parsed_bif
+from eigentree.io.atomic_write import checked_path, opened
 
 if TYPE_CHECKING:
     import os

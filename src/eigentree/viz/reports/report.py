@@ -10,8 +10,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from eigentree.core.compiling import announced
-from eigentree.data.streams.atomic_write import write_whole
 from eigentree.errors import FileError, ParameterError, quoted
+from eigentree.io.atomic_write import write_whole
 from eigentree.validation import our_arithmetic
 from eigentree.viz.reports.adapters import adapter_of
 from eigentree.viz.reports.evaluation_data import evaluation_data
