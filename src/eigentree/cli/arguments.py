@@ -30,7 +30,8 @@ __all__ = [
     "UsageError",
     "codec",
     "count",
-        "each",
+    "each",
+    "file_option",
     "fraction",
     "named",
     "one_of",
@@ -91,7 +92,9 @@ def codec(text: str) -> str:
         "a".encode(text)
         return known.name
     except (LookupError, ValueError):
-        hint = did_you_mean(text, ("utf-8", "utf-16", "latin-1", "cp1252", "cp1251", "shift_jis", "gb18030", "big5"))
+        hint = did_you_mean(
+            text, ("utf-8", "utf-16", "latin-1", "cp1252", "cp1251", "shift_jis", "gb18030", "big5")
+        )
         raise ValueError(f"there is no encoding {text!r}{hint or ', such as utf-8, cp1252 or utf-16'}") from None
 
 
@@ -140,7 +143,7 @@ def option(convert: Callable[[str], Any], metavar: str, text: str, several: bool
     return Parameter(converter=one, metavar=metavar, allow_leading_hyphen=True, help=text)
 
 
-def _file(text: str, *names: str) -> Parameter:
+def file_option(text: str, *names: str) -> Parameter:
     """Return an option that is the name of a file, or ``-``."""
     return Parameter(name=list(names) or None, metavar="FILE", allow_leading_hyphen=True, help=text)
 
@@ -156,13 +159,15 @@ Data: TypeAlias = Annotated[
     ),
 ]
 ModelFile: TypeAlias = Annotated[str, Parameter(help="A file that eigentree fit, or model.save in Python, wrote.")]
-Output: TypeAlias = Annotated[str, _file("The file to write.", "--output", "-o")]
+Output: TypeAlias = Annotated[str, file_option("The file to write.", "--output", "-o")]
 BestOutput: TypeAlias = Annotated[
-    str | None, _file("Where the best model is written, fitted to all rows.", "--output", "-o")
+    str | None, file_option("Where the best model is written, fitted to all rows.", "--output", "-o")
 ]
 RowsOutput: TypeAlias = Annotated[
     str,
-    _file("Where rows are written: a file whose name shows the format, or - for standard output.", "--output", "-o"),
+    file_option(
+        "Where rows are written: a file whose name shows the format, or - for standard output.", "--output", "-o"
+    ),
 ]
 Json: TypeAlias = Annotated[bool, Parameter(negative="", show_default=False, help="Output as JSON, for programs.")]
 Seed: TypeAlias = Annotated[int, option(seed, "NUMBER", "The seed of all random numbers.")]
@@ -220,6 +225,11 @@ class Reading:
     ] = None
     encoding: Annotated[
         str | None, option(codec, "NAME", "The encoding of the text that is read, such as cp1252 (utf-8).")
+    ] = None
+    decimal: Annotated[Literal[".", ","], Parameter(help="The decimal sign of numbers in the text.")] = "."
+    thousands: Annotated[
+        str | None,
+        Parameter(metavar="CHARACTER", help="What separates thousands, such as the comma of 125,000 (nothing)."),
     ] = None
     drop: Annotated[
         list[str] | None,

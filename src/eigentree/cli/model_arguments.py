@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from eigentree.cli.arguments import Reading, Shape, UsageError
-from eigentree.cli.rows_read import batches_of, hint_at_marks, open_rows, read_rows
+from eigentree.cli.rows_read import batches_of, open_rows, read_rows
 from eigentree.cli.sequences_read import NamedSequences
 from eigentree.cli.structure_arguments import learned_columns, structure_of
 from eigentree.data.tables.text_cells import require_names
@@ -63,7 +63,6 @@ def read_training(path: str, shape: Shape, reading: Reading, stream: bool = Fals
     if reading.sequence is None and not shape.is_file:
         structure_of(shape)
     rows = open_rows(path, reading) if stream and reading.sequence is None else read_rows(path, reading)
-    hint_at_marks(rows, reading)
     return rows if reading.sequence is None else NamedSequences.of(rows, reading.sequence)  # type: ignore[arg-type]
 
 
@@ -185,6 +184,7 @@ def require_tables(model: Any, path: str) -> None:
 
 def sequence_column(model: Any, reading: Reading) -> str | None:
     """Return the column that names sequences, of a model of sequences; None of one of rows."""
+    model = model.estimator if kind_of(model) == "JunctionTreeClassifier" else model
     if kind_of(model) not in SEQUENCE_MODELS:
         if reading.sequence is not None:
             raise UsageError(
@@ -242,6 +242,8 @@ def batches_for(
         require_names([id_column], rows.names, rows.source)
     first = 0
     for batch in batches_of(rows):
-        cells = range(first, first + batch.count) if id_column is None else batch.cells(batch.names.index(id_column))
+        cells = (
+            range(first, first + batch.count) if id_column is None else batch.cells(batch.names.index(id_column))
+        )
         yield {id_column or "row": list(cells)}, rows_for(model, batch, absent)
         first += batch.count

@@ -60,7 +60,7 @@ def split(rows: Any, share: float, seed: int) -> tuple[Any, Any]:
 
 
 def tried(name: str, fit: Callable[[Any], Any], training: Any, held_out: Any) -> Trial:
-    """Return the scores of a model that a function fits; a label that is not in the training data is a missing cell."""
+    """Return the scores of a model; a label that is not in its training data is a missing cell."""
     note(f"{name} …")
     begin = _processor_seconds()
     try:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.cli.terminal_output import number_of
-from eigentree.data.tables.text_cells import Written, read_as
+from eigentree.data.tables.text_cells import read_as
 
 if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
@@ -60,10 +60,8 @@ class Predictions:
 
     def _codes(self, rows: Any, columns: "Columns") -> Any:
         """Return the code of each cell of the target; negative where it is missing or of no known label."""
-        cells = rows.column(rows.names.index(self.target), self.target)
         meaning = columns.meanings[columns.position(self.target)]
-        if isinstance(cells, Written):
-            cells = read_as(cells, meaning)
+        cells = read_as(rows.column(rows.names.index(self.target), self.target), meaning)
         if meaning is not None:
             return meaning.encode(cells)
         if not isinstance(cells, np.ndarray):

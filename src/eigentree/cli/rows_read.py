@@ -1,13 +1,15 @@
 """The rows that a command reads, as its options say."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eigentree.cli.arguments import PIPE, Reading, UsageError
 from eigentree.cli.terminal_output import note
+from eigentree.data.sequences.steps import Steps
 from eigentree.data.streams.file_batches import FileStream, open_table
 from eigentree.data.streams.file_batches import read_table as read_file
 from eigentree.data.tables.cells import Factored
 from eigentree.data.tables.text_cells import FileTable
+from eigentree.errors import DataError
 from eigentree.io.byte_files import ENDINGS, named_format
 from eigentree.io.text_files import TextOptions
 
@@ -25,7 +27,7 @@ def format_of(path: str, given: str | None) -> str:
     form = (given or "csv") if path == PIPE else named_format(path) or given
     if form is None:
         raise UsageError(
-            f"the name {path!r} does not show its format: it ends with none of {ENDINGS}; say it, as in --format csv"
+            f"the name {path!r} does not show a format: it ends with none of {ENDINGS}; say it, as by --format csv"
         )
     return form
 
@@ -44,22 +46,29 @@ def batches_of(rows: FileTable | FileStream) -> "Iterator[FileTable]":
     """Yield rows: a table as it is, those of a stream batch by batch."""
     if isinstance(rows, FileTable):
         yield rows
-    else:
-        yield from (batch.data for batch in rows.batches())
+        return
+    empty = True
+    for batch in rows.batches():
+        empty = False
+        yield batch.data
+    if empty:
+        raise DataError(f"{rows.source} has no rows; give at least one")
 
 
-def hint_at_marks(rows: FileTable | FileStream, reading: Reading) -> None:
+def hint_at_marks(rows: FileTable | FileStream | Steps, reading: Reading) -> None:
     """Note which labels look like marks of missing cells, where none was given; of a stream, in its first batch."""
+    given: Any = rows.table if isinstance(rows, Steps) else rows
     if reading.missing is not None:
         return
-    batch = next(batches_of(rows))
-    part = "" if batch is rows else f" among its first {batch.count:,} rows"
+    batch = next(batches_of(given))
+    part = "" if batch is given else f" among its first {batch.count:,} rows"
     found: dict[str, list[tuple[int, str]]] = {}
     for place, name in enumerate(batch.names):
         column = batch.column(place, name)
-        labels = column.labels if isinstance(column, Factored) else ()
+        if not isinstance(column, Factored):
+            continue
         for mark in LIKE_MARKS:
-            if mark in labels and (cells := int((column.places == labels.index(mark)).sum())):
+            if mark in column.labels and (cells := int((column.places == column.labels.index(mark)).sum())):
                 found.setdefault(mark, []).append((cells, name))
     for mark, columns in found.items():
         cells, name = max(columns, key=lambda each: each[0])

@@ -1,6 +1,6 @@
 """Sequences that a command reads: rows that are steps, and a column that names the sequence of each."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,8 +78,12 @@ class NamedSequences(Steps):
         ids = [self.ids[one] for one in numbers]
         return NamedSequences(table, starts, FORM, ids=ids, name=self.name, whole=table)
 
+    def without(self, names: list[str]) -> "NamedSequences":
+        """Return the same sequences without some of their channels."""
+        return replace(self, table=self.table.dropping(names))  # type: ignore[attr-defined]
+
     def labels(self, name: str, cells: Any) -> list[Any]:
-        """Return the label of each sequence, which is the same at all of its steps; `cells` are those of the rows."""
+        """Return the label of each sequence, the same at all of its steps; `cells` are those of the rows."""
         assert self.starts is not None
         found: list[Any] = []
         for each, own in zip(self.ids, np.split(cells[self.places], self.starts[1:-1]), strict=True):

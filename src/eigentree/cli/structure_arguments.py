@@ -109,7 +109,12 @@ def _document(path: str) -> dict[str, Any]:
 
 
 def _all_states(
-    path: str, names: Sequence[str], given: dict[str, int], hidden: Sequence[str], table: "AnyRows | None", numeric: Any
+    path: str,
+    names: Sequence[str],
+    given: dict[str, int],
+    hidden: Sequence[str],
+    table: "AnyRows | None",
+    numeric: Any,
 ) -> dict[str, int]:
     """Return the states of all variables: those given in the file, and those of the columns of the rows."""
     if table is None:

@@ -1,4 +1,4 @@
-"""What a command prints: tables and facts on standard output, one JSON document for programs, notes on standard error."""
+"""What a command prints: tables and JSON on standard output, notes on standard error."""
 
 import json
 import sys

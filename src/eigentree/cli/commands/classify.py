@@ -52,6 +52,7 @@ def train(
     import numpy as np
 
     from eigentree.cli.model_arguments import estimator_of, read_training, saved, unit_of
+    from eigentree.cli.rows_read import hint_at_marks
     from eigentree.data.tables.text_cells import require_names
     from eigentree.errors import DataError
     from eigentree.estimators.classification.classifier import JunctionTreeClassifier
@@ -75,6 +76,7 @@ def train(
                 raise DataError(f"no row of {table.source} has a class in {target!r}")
             rows, classes = rows.take(np.flatnonzero(known)), classes[known]
         rows = rows.dropping([target])
+    hint_at_marks(table, reading)
     classifier = JunctionTreeClassifier(estimator_of(shape, seed, rows), class_as=class_as)
     classifier.fit(rows, _Named(target, classes))
     seconds = time.perf_counter() - begin
@@ -111,6 +113,7 @@ def apply(
 
     from eigentree.cli.model_arguments import batches_for, loaded, read_for, unit_of
     from eigentree.cli.predictions import Predictions
+    from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.data.tables.text_cells import require_names
 
     asked = loaded(classifier, ("JunctionTreeClassifier",), "a classifier; eigentree predict uses a model")
@@ -122,6 +125,8 @@ def apply(
         require_names([target], table.names, table.source)
     name = target or asked.target_ or "class"
     found = Predictions(name, asked.classes_.tolist())
+    if unit_of(given) == "sequence":
+        batch = Sequences.of(given, asked.columns_.reading(rows.unknown))
     proba = asked.predict_proba(batch)
     if name in table.names:
         truth = _class_labels(table, name)

@@ -42,13 +42,15 @@ def compare(
         raise UsageError("compare fits by all methods; leave --method out")
     from eigentree.cli.model_arguments import read_training, unit_of
     from eigentree.cli.model_comparison import show_trials, split, tried
+    from eigentree.cli.rows_read import hint_at_marks
     from eigentree.cli.structure_arguments import structure_words
 
     shape = shape.or_else("auto" if reading.sequence is None else "hmm")
     rows = read_training(data, shape, reading)
     unit = unit_of(rows)
     training, test = split(rows, held_out, seed)
-    fits = _row_fits(shape, rows, seed) if unit == "row" else _sequence_fits(shape, rows, seed)
+    fits = list(_row_fits(shape, rows, seed) if unit == "row" else _sequence_fits(shape, rows, seed))
+    hint_at_marks(rows, reading)
     trials = [tried(name, fit, training, test) for name, fit in fits]
     if json:
         sizes = {f"{unit}s": training.count, f"held_out_{unit}s": test.count}

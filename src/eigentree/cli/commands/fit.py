@@ -69,12 +69,14 @@ def fit(
 def _fitted_to_rows(data: str, shape: Shape, reading: Reading, seed: int) -> tuple[Any, dict[str, float], float]:
     """Return a model, the sizes of its data by what they count, and its mean log-likelihood."""
     from eigentree.cli.model_arguments import estimator_of, read_training, unit_of
+    from eigentree.cli.rows_read import hint_at_marks
     from eigentree.graphs.graph import LatentGraph
 
     rows = read_training(data, shape, reading, stream=True)
     estimator = estimator_of(shape, seed, rows)
     if isinstance(getattr(estimator, "structure", None), LatentGraph):
         rows = rows.only(estimator.structure.observed)
+    hint_at_marks(rows, reading)
     model = estimator.fit(rows)
     score = model.score(rows)
     more = {"step": rows.table.count} if unit_of(rows) == "sequence" else _graph_sizes(model)

@@ -13,7 +13,7 @@ __all__ = ["app"]
 
 app = App(
     name="impute",
-    help="Fill missing cells by their most probable labels, or by a sample. Everything else stays as it is written, "
+    help="Fill missing cells by their most probable labels, or by a sample. Everything else stays as it was, "
     "including columns that are not in the model.",
     help_epilogue="""\
 Examples

@@ -16,7 +16,7 @@ __all__ = ["app"]
 
 app = App(
     name="predict",
-    help="The most probable label of a column given the other cells of each row, and the probability of each label. "
+    help="The most probable label of a column given the other cells of each row, and the probability of each. "
     "The column itself is not used, and need not be there; where it is, the accuracy is reported. The target may "
     "be a hidden variable, of a model fitted by EM. Of a model of sequences: the next step of each, or with the "
     "target state the hidden state of each step.",
@@ -24,7 +24,7 @@ app = App(
 Examples
 
   eigentree predict model.eigentree mushrooms.csv --target class | head -3
-  eigentree predict model.eigentree mushrooms.csv -t odor --id class -o odor.parquet
+  eigentree predict model.eigentree mushrooms.csv -t odor -o odor.parquet
   eigentree predict model.eigentree mushrooms.csv -t h -o h.csv --json""",
 )
 
@@ -41,7 +41,14 @@ def predict(
 ) -> None:
     """Predict a column of rows."""
     sink = RowSink(rows.output, reading.format, rows.json)
-    from eigentree.cli.model_arguments import fitted_columns, graph_of, loaded_model, read_for, require_tables, unit_of
+    from eigentree.cli.model_arguments import (
+        fitted_columns,
+        graph_of,
+        loaded_model,
+        read_for,
+        require_tables,
+        unit_of,
+    )
     from eigentree.cli.predictions import Predictions
     from eigentree.errors import GraphError, did_you_mean, what_there_is
 
@@ -56,11 +63,10 @@ def predict(
         raise GraphError(f"{model!r} has no column {target!r}{hint}")
     if target in graph.hidden:
         require_tables(asked, model)
-        labels: list[Any] = list(range(graph.states[target]))
-        found = Predictions(target, labels)
+        found = Predictions(target, list(range(graph.states[target])))
     else:
-        labels = list(fitted_columns(asked).labels(target))
-        found = Predictions(target, labels, fitted_columns(asked))
+        columns = fitted_columns(asked)
+        found = Predictions(target, list(columns.labels(target)), columns)
 
     def parts() -> Iterator[dict[str, Any]]:
         from eigentree.cli.model_arguments import batches_for
@@ -83,7 +89,8 @@ def _predict_sequences(asked: Any, path: str, given: "NamedSequences", target: s
         each = asked.predict_proba(given)
         by_chain = each if isinstance(each, dict) else {"state": each}
         require_names([target], list(by_chain), "the model")
-        proba, labels, identified = by_chain[target], list(range(by_chain[target].shape[1])), given.column
+        proba, identified = by_chain[target], given.column
+        labels: list[Any] = list(range(proba.shape[1]))
         what = f"hidden states of {number_of(given.table.count, 'row')}"
     else:
         require_names([target], columns.names, "the model")

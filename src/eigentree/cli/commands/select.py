@@ -60,7 +60,9 @@ def select(
     numeric: Numeric = "error",
     by: Annotated[
         Literal["held-out", "bic", "aic"],
-        Parameter(help="The criterion: held-out log-likelihood, or BIC or AIC on the training rows (lower is better)."),
+        Parameter(
+            help="The criterion: held-out log-likelihood, or BIC or AIC on the training rows (lower is better)."
+        ),
     ] = "held-out",
     held_out: HeldOut = 0.2,
     output: BestOutput = None,
@@ -104,11 +106,13 @@ def _tried(
     """Return the scores of all shapes, the place of the best, which is written, and what was held out."""
     from eigentree.cli.model_arguments import estimator_of, read_training, saved, unit_of
     from eigentree.cli.model_comparison import split, tried
+    from eigentree.cli.rows_read import hint_at_marks
     from eigentree.cli.structure_arguments import structure_words
     from eigentree.errors import DataError
 
     rows = read_training(data, shapes[0], reading)
     training, test = split(rows, held_out, seed)
+    hint_at_marks(rows, reading)
 
     def fit(shape: Shape) -> Any:
         return lambda own: estimator_of(shape, seed, own).fit(own)

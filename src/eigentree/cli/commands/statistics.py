@@ -47,7 +47,9 @@ def count(
     output: Output,
     like: Annotated[
         str | None,
-        Parameter(metavar="FILE", help="Counts of other rows, or a spectral model, with the structure and the labels."),
+        Parameter(
+            metavar="FILE", help="Counts of other rows, or a spectral model, with the structure and the labels."
+        ),
     ] = None,
     shape: Shape = Shape(),
     reading: Reading = Reading(),
@@ -55,7 +57,6 @@ def count(
 ) -> None:
     """Count rows."""
     require_file(output)
-    from eigentree.cli.model_arguments import read_training
     from eigentree.cli.rows_read import open_rows
     from eigentree.cli.structure_arguments import LEARNED
 
@@ -73,21 +74,24 @@ def count(
                 f"{shape.structure} is learned from rows, so parts would be counted for different trees; "
                 f"count for mixture, hmm, factorial or a graph.toml"
             )
-        statistics = _counted(read_training(data, shape, reading, stream=True), shape)
+        statistics = _counted(data, shape, reading)
     statistics.save(output)
     report_saved(output, json, {"rows": statistics.rows}, f"{number_of(statistics.rows, 'row')} counted")
 
 
-def _counted(rows: "AnyRows", shape: Shape) -> Any:
-    from eigentree.cli.model_arguments import categories_of
+def _counted(data: str, shape: Shape, reading: Reading) -> Any:
+    from eigentree.cli.model_arguments import categories_of, read_training
+    from eigentree.cli.rows_read import hint_at_marks
     from eigentree.cli.structure_arguments import structure_of
     from eigentree.counting.statistics import Statistics
     from eigentree.graphs.graph import LatentGraph
 
+    rows = read_training(data, shape, reading, stream=True)
     structure = structure_of(shape, rows)
     if isinstance(structure, LatentGraph):
         rows = rows.only(structure.observed)
     known: Any = categories_of(structure, rows, shape)
+    hint_at_marks(rows, reading)
     return Statistics.of(rows, structure, numeric=shape.numeric, categories=known)
 
 

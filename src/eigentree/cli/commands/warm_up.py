@@ -1,4 +1,4 @@
-"""``eigentree warm-up``: compile all kernels now, so that no later call has to wait for it."""
+"""``eigentree warm-up``: compile all kernels now, so that no later call waits for it."""
 
 import sys
 import time
@@ -11,7 +11,7 @@ __all__ = ["app"]
 
 app = App(
     name="warm-up",
-    help="Compile all kernels now and keep them on disk, so that no later call has to wait for it.",
+    help="Compile all kernels now and keep them on disk, so that no later call waits for it.",
     help_epilogue="""\
 Examples
 

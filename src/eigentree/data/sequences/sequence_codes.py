@@ -13,6 +13,7 @@ from eigentree.data.sequences.steps import Steps, steps_of
 from eigentree.data.tables.cells import Factored
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.labels import MISSING, UNKNOWN
+from eigentree.data.tables.text_cells import read_as
 from eigentree.errors import DataError
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ class Sequences:
             codes = np.empty((0, len(columns.names)), columns.code_type, order="F")
             return cls(columns, codes, steps.starts, steps.form)
         marked = [
-            _Channel(name, count, meaning, table.column(place, name))
+            _Channel(name, count, meaning, read_as(table.column(place, name), meaning))
             for place, name, count, meaning in zip(
                 table.places(columns.names, None, columns.named),
                 columns.names,

@@ -78,6 +78,8 @@ class JunctionTreeClassifier(Features):
         With "column": the fitted model of the columns and the class.
     class_column_ : ClassColumn
         What the class is called there, and among which columns it stands.
+    target_ : str or None
+        The name of y, where it has one.
     columns_ : Columns
         The columns: their names, and what their states are called.
     n_features_in_ : int
@@ -118,6 +120,7 @@ class JunctionTreeClassifier(Features):
     tried_: dict[float, float]
     estimator_: Estimator
     class_column_: ClassColumn
+    target_: str | None = None
 
     def __init__(self, estimator: Estimator, class_as: Literal["models", "column"] = "models") -> None:
         self.estimator = estimator
@@ -200,7 +203,7 @@ class JunctionTreeClassifier(Features):
         rows = ClassStream.of(self.estimator, X, y, sample_weight)
         empty = Statistics.empty(self.estimator.plan(rows.graph), rows.columns)
         statistics = [empty.count(rows.chunks(label)) for label in range(len(rows.classes))]
-        fitted = {"columns_": rows.columns, "classes_": rows.classes, "class_prior_": rows.prior}
+        fitted = {"columns_": rows.columns, "classes_": rows.classes, "class_prior_": rows.prior, "target_": y}
         labels = [shown_label(label) for label in rows.classes.tolist()]
         return self._become(fitted | _spectral_models(self.estimator, rows.graph, labels, statistics))
 
@@ -305,7 +308,7 @@ def _told(targets: Targets, weights: NDArray[Any] | None) -> dict[str, Any]:
             f"the weight of all rows of the class {shown_label(targets.classes[totals == 0][0])} is zero; leave "
             f"them out or give one of them a weight"
         )
-    return {"classes_": targets.classes, "class_prior_": totals / totals.sum()}
+    return {"classes_": targets.classes, "class_prior_": totals / totals.sum(), "target_": targets.name}
 
 
 class _ClassRows(NamedTuple):

@@ -1,10 +1,10 @@
-"""Advice that is given to those who write Python, said in options."""
+"""The advice of error messages, which is about arguments in Python, in options."""
 
 import re
 
 __all__ = ["in_options"]
 
-SAID_OTHERWISE = (
+REPLACEMENTS = (
     (
         r"cut it into bins with numeric='quantiles'.*if they are labels",
         "cut it into bins with --numeric quantiles, or leave it out with --drop",
@@ -19,17 +19,17 @@ SAID_OTHERWISE = (
     (r": drop the column, or join labels", "; leave it out with --drop"),
     (r"structure='auto'", "--structure auto"),
 )
-"""What the library advises, and what it is here."""
+"""The advice of the library, and that of the command line."""
 
 
 def in_options(sentence: str) -> str:
-    """Return a sentence of the library with its advice said in options.
+    """Return an error message of the library with its advice in options.
 
     Examples
     --------
     >>> in_options("column 'a' has no known cell, so its states are unknown; drop it, or …")
     "column 'a' has no known cell, so its states are unknown; leave it out with --drop"
     """
-    for theirs, ours in SAID_OTHERWISE:
+    for theirs, ours in REPLACEMENTS:
         sentence = re.sub(theirs, ours.replace("\\", r"\\"), sentence, flags=re.DOTALL)
     return sentence
