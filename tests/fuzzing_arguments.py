@@ -524,7 +524,6 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         "max_rank": of(None, 1),
         "when_short": of("warn", "raise"),
         "sample_weight": weights,
-        "checkpoint": of(None),
         **LABELS,
     },
     "Statistics.empty": {

@@ -30,7 +30,7 @@ R = TypeVar("R")
 
 _PACKAGE = str(Path(__file__).parent)
 
-_KEPT: ContextVar[list[str] | None] = ContextVar("kept", default=None)
+_KEPT: ContextVar[list[tuple[str, type[Warning]]] | None] = ContextVar("kept", default=None)
 
 _AT_WORK: ContextVar[bool] = ContextVar("at_work", default=False)
 
@@ -40,7 +40,7 @@ _SHOWN: list[object] = []
 def notice(message: str, category: type[Warning] = RuntimeWarning) -> None:
     """Warn as from the innermost line that is not the package's own, unless `kept_notices` keeps what is said."""
     if (kept := _KEPT.get()) is not None:
-        kept.append(message)
+        kept.append((message, category))
         return
     level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_code.co_filename.startswith((_PACKAGE, contextlib.__file__)):
@@ -49,12 +49,12 @@ def notice(message: str, category: type[Warning] = RuntimeWarning) -> None:
 
 
 @contextlib.contextmanager
-def kept_notices() -> Iterator[list[str]]:
-    """Yield a list that all notices go to meanwhile, in this thread, so that they can be said in other words.
+def kept_notices() -> Iterator[list[tuple[str, type[Warning]]]]:
+    """Yield a list that the message and category of all notices of this thread go to meanwhile, to be rephrased.
 
     Recording warnings would change what all threads are warned of.
     """
-    kept: list[str] = []
+    kept: list[tuple[str, type[Warning]]] = []
     token = _KEPT.set(kept)
     try:
         yield kept

@@ -11,8 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import eigentree as et
-from eigentree.inference.sequences.sequence_passes import SequencePass
-from eigentree.inference.sequences.symbols import Symbols
+from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
 
 # Fingerprints wrap around, of which numpy warns where nothing is compiled.
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in scalar:RuntimeWarning")
@@ -79,7 +78,7 @@ def assert_by_hand(walk: SequencePass, codes: list[np.ndarray], links: Any, emis
         assert_allclose(scores, [part[-1] for part in parts], rtol=1e-12)
 
 
-@pytest.mark.parametrize(("count", "hidden", "steps"), [(1, 64, 260), (8, 24, 130)], ids=["alone", "side by side"])
+@pytest.mark.parametrize(("count", "hidden", "steps"), [(1, 64, 260), (8, 24, 130)], ids=["one lane", "all lanes"])
 def test_blocks_of_steps_change_nothing(count: int, hidden: int, steps: int) -> None:
     """More steps than there is room for messages."""
     random = np.random.default_rng(0)

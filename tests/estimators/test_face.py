@@ -339,7 +339,7 @@ def test_a_fit_imports_no_scikit_learn() -> None:
         "graph = et.zoo.hmm(4, 1, 2, 3)\n"
         "rows = et.LatentNetwork.random(graph, seed=0).sample(50, seed=1)\n"
         "et.SpectralJunctionTree(graph, shrinkage=1.0).fit(rows)\n"
-        "et.EMJunctionTree(graph, n_init=1, max_iter=2).fit(rows).score(rows)\n"
+        "et.EMJunctionTree(graph, n_init=1, tol=1.0).fit(rows).score(rows)\n"
         "et.JunctionTreeClassifier(et.SpectralJunctionTree(graph)).fit(rows, rows[:, 0] > 0).predict(rows)\n"
         "et.JunctionTreeImputer(et.SpectralJunctionTree(graph, shrinkage=1.0)).fit_transform(rows)\n"
         "print([name for name in ('sklearn', 'pandas', 'scipy.stats', 'networkx') if name in sys.modules])"

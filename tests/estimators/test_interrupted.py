@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from interrupting import ended_at, steps_of
 from numpy.testing import assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
 import eigentree as et
 from eigentree import zoo
@@ -190,7 +191,7 @@ def test_an_interruption_that_is_an_error_leaves_the_estimator_as_it_was() -> No
             warnings.simplefilter("error")
             try:
                 ended_at(step, partial(model.fit, ROWS), KeyboardInterrupt())
-            except RuntimeWarning as warning:
+            except (RuntimeWarning, ConvergenceWarning) as warning:
                 ended += "interrupted" in str(warning)
         assert held(model) == unfitted
     assert ended

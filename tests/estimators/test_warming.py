@@ -39,4 +39,4 @@ def test_every_entry_of_the_kernels_is_compiled_for_codes_of_one_byte_and_of_two
         assert int(count) > 0, f"{module}.{name} was not called"
         assert not lacking, f"{module}.{name} lacks {lacking}"
     assert len(lines) > 12, "the kernels were compiled"
-    assert ["expected", "expected", "3"] in lines, "with few hidden states, and with many in either precision"
+    assert ["eigentree.core.trees.estep", "expected", "3"] in lines, "few hidden states, many in either precision"

@@ -162,9 +162,11 @@ def test_what_cannot_be_learned_from_is_named(arguments: Any, kind: type[Excepti
 
 
 def test_light_weights_are_warned_of_once() -> None:
+    # Three iterations are too few, which is another warning.
+    quick = QUICK | {"max_iter": 1_000, "tol": 1e-3}
     for learn in (
         lambda: et.learn_structure(ROWS, sample_weight=np.full(1_500, 1e-3)),
-        lambda: et.EMJunctionTree(TEMPLATE, **QUICK).fit(ROWS, sample_weight=np.full(1_500, 1e-3)),
+        lambda: et.EMJunctionTree(TEMPLATE, **quick).fit(ROWS, sample_weight=np.full(1_500, 1e-3)),
     ):
         with pytest.warns(RuntimeWarning, match="hardly any row") as caught:
             learn()

@@ -244,6 +244,8 @@ def test_a_parameter_that_the_file_does_not_know_has_its_default(tmp_path: Path)
     del content["parameters"]["views"]
     path.write_bytes(edited(path.read_bytes(), content=content))
     assert et.load(path).views == 6
+    et.OnlineEMJunctionTree(NETWORK.graph).save(path)
+    content = json.loads(header_of(path.read_bytes())[0]["__metadata__"]["eigentree"])["content"]
     del content["parameters"]["structure"]
     path.write_bytes(edited(path.read_bytes(), content=content))
     assert "has no entry 'structure'" in refusal(path)

@@ -16,9 +16,8 @@ from eigentree.errors import DataError, GraphError, ParameterError, RankError
 from eigentree.graphs import zoo
 from eigentree.graphs.graph import LatentGraph
 from eigentree.inference.tensors.named_tables import table_axes
-from eigentree.spectral.recover.joint_diagonalisation import jointly_diagonal
-from eigentree.spectral.recover.recovery import Recovery, recovered
-from eigentree.spectral.recover.unidentified_states import copied
+from eigentree.spectral.recover.gauges import jointly_diagonal
+from eigentree.spectral.recover.recovery import Recovery, copied, recovered
 
 LEAVES = {f"x{i}": 3 for i in range(6)}
 POLYTREE = LatentGraph(

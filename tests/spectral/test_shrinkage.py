@@ -18,10 +18,10 @@ from eigentree.counting.statistics import Statistics
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
 from eigentree.planning.view_plan import ViewPlan
-from eigentree.spectral.learn.column_marginals import counted_marginals, exact_marginals, pseudo_rows
 from eigentree.spectral.learn.moments import CountedTables
 from eigentree.spectral.learn.operator_learning import learn
 from eigentree.spectral.learn.shrinkage import FLOORS, FOLDS, GRID, USUAL, Choice, choose, usual_floor
+from eigentree.spectral.learn.spectral_fit import counted_marginals, exact_marginals, pseudo_rows
 
 GRAPH = et.zoo.hmm(6, 1, 2, 3)
 NETWORK = et.LatentNetwork.random(GRAPH, seed=0)

@@ -12,7 +12,7 @@ from known_chains import Chain
 from eigentree.counting.holdout_sample import EVERY_HASH
 from eigentree.counting.window_counts import SequenceStatistics
 from eigentree.errors import DataError, ParameterError
-from eigentree.planning.channel_blocks import Blocks
+from eigentree.planning.channel_blocks import ChannelBlocks
 from eigentree.planning.window_plan import Cell, WindowPlan
 from eigentree.spectral.sequences.window_operators import cell_marginals, learn_windows
 from eigentree.spectral.sequences.window_shrinkage import choose_windows
@@ -371,7 +371,7 @@ def test_plans_that_are_too_large_say_so():
 
 
 def test_blocks_encode_and_decode():
-    blocks = Blocks.of((2, 2, 3, 7, 2), 4, dependent=False)
+    blocks = ChannelBlocks.of((2, 2, 3, 7, 2), 4, dependent=False)
     assert blocks.sizes == (3, 2)
     random = np.random.default_rng(0)
     codes = np.asfortranarray(random.integers(0, np.array(blocks.states) + 1, (200, 5)).astype(np.uint8))

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.core.counting.group_counting import count_pairs
-from eigentree.core.counting.row_bits import add_common_bits
+from eigentree.core.counting.group_counting import add_common_bits, count_pairs
 from eigentree.counting.count_checks import GivenArrays, columns_array
 from eigentree.counting.counts import ROUNDING, weighted_chunks
 from eigentree.counting.mutual_information import mutual_information, tree_distances

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from eigentree.counting.accumulators import Tally
 from eigentree.counting.count_checks import GivenArrays, columns_array
 from eigentree.counting.count_layout import CountLayout
-from eigentree.counting.counts import ROUNDING, Counts, weighted_chunks
+from eigentree.counting.counts import ROUNDING, Counts, Tally, weighted_chunks
 from eigentree.counting.holdout_sample import RowSample
 from eigentree.counting.joint_table import JointTable
 from eigentree.counting.structure_and_schema import resolved_rows
-from eigentree.data.streams.encoded_stream import Encoded, StreamedRows, any_rows, segments
+from eigentree.data.streams.encoded_stream import Encoded, any_rows
 from eigentree.data.tables.weights import MOST_WEIGHT, warn_of_few
 from eigentree.errors import DataError, quoted
 from eigentree.messages import renamed_arguments
 from eigentree.planning.view_plan import ViewPlan
-from eigentree.planning.view_search import Wishes
+from eigentree.planning.view_search import PlanOptions
 from eigentree.validation import a_mapping, our_arithmetic
 
 if TYPE_CHECKING:
@@ -82,7 +81,6 @@ class Statistics:
         categories: Categories | None = None,
         handle_unknown: UnknownRule = "error",
         numeric: NumericRule = "error",
-        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Statistics:
         """Return the statistics of rows.
 
@@ -99,24 +97,8 @@ class Statistics:
         categories, handle_unknown, numeric
             As those of the estimator; statistics add up only where their columns have the same labels, so give
             these where not all labels occur in all parts.
-        checkpoint : str or PathLike, optional
-            A file that the count of a stream is written into now and then. Where the process ends before all rows
-            are counted, the same call goes on from there, and ends with the same bits; then the file is gone.
         """
-        Wishes.checked(views, max_rank, when_short)
-        if checkpoint is not None:
-            from eigentree.counting.checkpoints import counted_with_checkpoints
-
-            return counted_with_checkpoints(
-                checkpoint,
-                X,
-                structure,
-                lambda graph: ViewPlan.build(graph, views, max_rank, when_short),
-                categories,
-                numeric,
-                handle_unknown,
-                sample_weight,
-            )
+        PlanOptions.checked(views, max_rank, when_short)
         graph, columns, rows = resolved_rows(structure, X, categories, numeric, handle_unknown, sample_weight)
         plan = ViewPlan.build(graph, views, max_rank, when_short)
         return cls.empty(plan, columns).update(rows, sample_weight)
@@ -262,12 +244,7 @@ class Statistics:
 
 
 def _counted(rows: Encoded, empty: Statistics) -> Statistics:
-    if not isinstance(rows, StreamedRows):
-        return empty.count(rows.chunks())
-    total = empty
-    for segment in segments(rows):
-        total = total.count(segment.chunks())
-    return total
+    return empty.count(rows.chunks())
 
 
 def _check_statistics(other: object) -> None:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.counting.accumulators import Tally
 from eigentree.counting.count_layout import CountLayout
-from eigentree.counting.counts import Counts
+from eigentree.counting.counts import Counts, Tally
 from eigentree.counting.holdout_sample import EVERY_HASH, SAMPLE_ROWS, RowSample
 from eigentree.counting.joint_table import JointTable
 from eigentree.counting.statistics import Statistics

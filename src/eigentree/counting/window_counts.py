@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Codes, Integers
     from eigentree.counting.holdout_sample import Fold
     from eigentree.data.sequences.sequence_codes import Sequences
-    from eigentree.planning.channel_blocks import Blocks
+    from eigentree.planning.channel_blocks import ChannelBlocks
     from eigentree.planning.window_plan import Group, WindowPlan
 
 T = TypeVar("T", bound=np.generic)
@@ -80,7 +80,7 @@ class Pieces(NamedTuple):
     def windows(
         self,
         cells: Sequence[Cell],
-        blocks: Blocks,
+        blocks: ChannelBlocks,
         reach: int,
         weights: NDArray[Any] | None,
         own: Integers | None = None,

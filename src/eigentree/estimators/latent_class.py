@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
-    from eigentree.em.entrants import Kind
+    from eigentree.em.init.trees import Kind
     from eigentree.inference.networks.network import LatentNetwork
     from eigentree.validation import Seed
 

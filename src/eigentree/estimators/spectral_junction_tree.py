@@ -29,12 +29,12 @@ from eigentree.graphs.templates import Template
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.messages import renamed_arguments
 from eigentree.planning.view_plan import ViewPlan
-from eigentree.planning.view_search import Wishes
-from eigentree.spectral.learn.column_marginals import exact_marginals
+from eigentree.planning.view_search import PlanOptions
 from eigentree.spectral.learn.diagnostics import Clipping, SpectralReport
 from eigentree.spectral.learn.moments import ExactTables
 from eigentree.spectral.learn.operator_learning import learn
 from eigentree.spectral.learn.shrinkage import choose
+from eigentree.spectral.learn.spectral_fit import exact_marginals
 from eigentree.spectral.learn.spectral_model import SpectralModel
 from eigentree.spectral.recover.recovery import Recovery, recovered
 from eigentree.validation import as_float, finite_number, generator, one_of, our_arithmetic, whole_number
@@ -441,7 +441,7 @@ class SpectralJunctionTree(Face):
         return ViewPlan.build(graph, self.views, self.max_rank, self.when_short)
 
     def _check_parameters(self) -> None:
-        Wishes.checked(self.views, self.max_rank, self.when_short)
+        PlanOptions.checked(self.views, self.max_rank, self.when_short)
         one_of("scaling", self.scaling, ("variance", None))
         _auto_or_number("shrinkage", self.shrinkage, math.inf)
         _auto_or_number("floor", self.floor, 1.0)

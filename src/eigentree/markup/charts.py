@@ -258,9 +258,7 @@ def spectra_chart(spectra: Iterable[Spectrum], most: int = MOST_SPECTRA) -> Char
         marks.append(Label(largest * 1.8, row, f"rank {one.rank}{of}"))
     marks += [Dots((), name="kept"), Dots((), name="first not kept", filled=False)]
     weak = sum(one.weak for one in ranked)
-    left = (
-        "" if len(shown) == len(ranked) else f"; the {len(shown)} nearest to the noise of {len(ranked)} are shown"
-    )
+    rest = left_out(len(shown), len(ranked), "separator", "nearest to the noise")
     rows = [
         (one.name, one.rank, "–" if one.states is None else one.states, number(one.smallest), number(one.noise))
         for one in ranked
@@ -273,14 +271,13 @@ def spectra_chart(spectra: Iterable[Spectrum], most: int = MOST_SPECTRA) -> Char
             for one in shown
         ),
         x=Axis(
-            "singular value" + f"; {left}" * bool(left), least * 0.7, largest * 1.6, _decades(least, largest), "log"
+            "; ".join(filter(None, ["singular value", rest])),
+            least * 0.7,
+            largest * 1.6,
+            _decades(least, largest),
+            "log",
         ),
-        y=Axis(
-            "",
-            len(shown) - 0.4,
-            -0.6,
-            tuple((row, shown_name(one.name)) for row, one in enumerate(shown)),
-        ),
+        y=Axis("", len(shown) - 0.4, -0.6, tuple((row, shown_name(one.name)) for row, one in enumerate(shown))),
         marks=tuple(marks),
         size=(360.0, 24.0 * len(shown) + 12),
         numbers=NumberTable("Separators, those nearest to the noise first", header, tuple(rows)),

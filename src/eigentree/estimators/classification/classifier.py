@@ -365,7 +365,7 @@ def _named(label: str) -> Iterator[None]:
             yield
         except DataError as error:
             raise DataError(f"class {label}: {error}") from None
-    for message in kept:
+    for message, category in kept:
         # Of light weights was said of all rows.
         if not message.startswith(LIGHT):
-            notice(f"class {label}: {message}")
+            notice(f"class {label}: {message}", category)

@@ -12,10 +12,9 @@ from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.errors import NetworkError, did_you_mean, quoted
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.junction_tree import JunctionTree, TreeNode
-from eigentree.inference.networks.decoding import Decoder
 from eigentree.inference.networks.hidden_variables import HiddenAnswers, Revealed
 from eigentree.inference.networks.network_interop import as_bif, as_pgmpy, as_pyagrum, bif_parts
-from eigentree.inference.networks.network_model import NetworkModel
+from eigentree.inference.networks.network_model import Decoder, NetworkModel, clique_operator
 from eigentree.inference.networks.state_order import canonical_orders
 from eigentree.inference.networks.table_checks import (
     check_own_tree,
@@ -27,9 +26,9 @@ from eigentree.inference.networks.table_checks import (
     dirichlet,
     shown,
 )
-from eigentree.inference.operators.tree_operators import NodeOperator, TreeOperators
+from eigentree.inference.operators.tree_operators import TreeOperators
 from eigentree.inference.tensors.calibration import Factor, calibrated
-from eigentree.inference.tensors.named_tables import flat_index, homes, learnable_tables, marginal, table_axes
+from eigentree.inference.tensors.named_tables import homes, learnable_tables, marginal, table_axes
 from eigentree.inference.tensors.tensor import LabeledTensor
 from eigentree.io.atomic_write import write_whole
 from eigentree.messages import renamed_arguments
@@ -428,26 +427,8 @@ class LatentNetwork(HiddenAnswers):
 
     def _embedded(self, tree: JunctionTree) -> TreeOperators:
         """Return the operators of a tree of this graph, in which hidden variables may be columns."""
-        return TreeOperators(
-            tuple(self._operator(tree, node) for node in tree.nodes),
-            tree.states_of(tree.graph.observed),
-        )
-
-    def _operator(self, tree: JunctionTree, node: TreeNode) -> NodeOperator:
-        if node.observed is not None:
-            column = tree.graph.column(node.observed)
-            if not node.remainder:
-                return NodeOperator.from_dense(np.eye(self._graph.states[node.observed]), columns=(column,))
-            table = self._conditional(node)
-            return NodeOperator.from_dense(table.reshape(-1, table.shape[-1]).T, columns=(column,))
-        table = self._conditional(node)
-        shape = table.shape
-        index = np.empty((table.size, len(node.children) + 1), np.int64)
-        for k, child in enumerate(node.children):
-            index[:, k] = flat_index(shape, node.clique, tree.nodes[child].separator)
-        index[:, -1] = flat_index(shape, node.clique, node.separator)
-        bond = math.prod(shape[: len(node.separator)])
-        return NodeOperator.from_entries(index, table.reshape(-1, 1), bond, children=node.children)
+        operators = tuple(clique_operator(tree, node, self._conditional) for node in tree.nodes)
+        return TreeOperators(operators, tree.states_of(tree.graph.observed))
 
     def log_prob(self, X: ArrayLike | Any) -> Floats:
         """Return the log probability of each row, hidden variables and missing cells summed out.

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from eigentree.arrays import Floats, Integers
 
 __all__ = [
     "NO_SIGNAL",
     "Bond",
+    "PairMoment",
     "centred_bond",
     "leading_triples",
     "plain_bond",
     "scaled_bond",
     "scaled_directions",
+    "sparse_bond",
     "unscaled_bond",
 ]
 
@@ -263,3 +267,75 @@ def _random_start(matrices: Floats, wanted: int) -> Floats:
         sketch, _ = np.linalg.qr(sketch)
         sketch = matrices @ (np.swapaxes(matrices, -1, -2) @ sketch)
     return np.linalg.qr(sketch)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class PairMoment:
+    """The joint distribution of two columns, as a sparse matrix and the sum of outer products ``left @ right.T``.
+
+    Attributes
+    ----------
+    counted : scipy.sparse.csr_array, shape (states inside, states outside)
+    left, right : array, shape (states, products)
+    """
+
+    counted: Any
+    left: Floats
+    right: Floats
+
+    @cached_property
+    def _transposed(self) -> Any:
+        return self.counted.T.tocsr()
+
+    def times(self, matrix: Floats) -> Floats:
+        """Return the moment times a matrix."""
+        return np.asarray(self.counted @ matrix + self.left @ (self.right.T @ matrix))
+
+    def transposed_times(self, matrix: Floats) -> Floats:
+        """Return the transposed moment times a matrix."""
+        return np.asarray(self._transposed @ matrix + self.right @ (self.left.T @ matrix))
+
+    @cached_property
+    def inside(self) -> Floats:
+        """The distribution of the inside column."""
+        return self.times(np.ones((self.counted.shape[1], 1)))[:, 0]
+
+    @cached_property
+    def outside(self) -> Floats:
+        """The distribution of the outside column."""
+        return self.transposed_times(np.ones((self.counted.shape[0], 1)))[:, 0]
+
+
+class _Covariance:
+    """The scaled covariance of a column and several others side by side, which is only ever multiplied with."""
+
+    def __init__(self, pairs: Sequence[PairMoment], low: Floats, high: Sequence[Floats]) -> None:
+        self.pairs, self.low, self.high = pairs, low, high
+        self.ends = np.cumsum([len(part) for part in high])[:-1]
+        self.shape = (len(low), sum(len(part) for part in high))
+
+    def times(self, matrix: Floats) -> Floats:
+        total = np.zeros((len(self.low), matrix.shape[1]))
+        for pair, scale, part in zip(self.pairs, self.high, np.split(matrix, self.ends), strict=True):
+            scaled = scale[:, None] * part
+            total += pair.times(scaled) - pair.inside[:, None] * (pair.outside @ scaled)
+        return self.low[:, None] * total
+
+    def transposed_times(self, matrix: Floats) -> Floats:
+        scaled = self.low[:, None] * matrix
+        parts = [
+            scale[:, None] * (pair.transposed_times(scaled) - pair.outside[:, None] * (pair.inside @ scaled))
+            for pair, scale in zip(self.pairs, self.high, strict=True)
+        ]
+        return np.concatenate(parts)
+
+
+def sparse_bond(pairs: Sequence[PairMoment], rank: int, rows: float) -> Bond:
+    """Return the bond of one leaf as `scaled_bond` does, without an axis for sets and nodes."""
+    insides, outsides = [pair.inside for pair in pairs], [pair.outside for pair in pairs]
+
+    def triples(low: Floats, high: list[Floats]) -> tuple[Floats, Floats, Floats]:
+        covariance = _Covariance(pairs, low, high)
+        return leading_triples(covariance.times, covariance.transposed_times, covariance.shape, rank)
+
+    return scaled_directions(insides, outsides, rank, np.asarray(rows), triples)

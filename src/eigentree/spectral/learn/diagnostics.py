@@ -21,7 +21,7 @@ from eigentree.markup.html import facts_list, number
 from eigentree.markup.style import fragment
 from eigentree.messages import notice
 from eigentree.spectral.learn.bonds import NO_SIGNAL
-from eigentree.spectral.learn.free_parameters import graph_parameters, operator_parameters
+from eigentree.spectral.learn.spectral_fit import graph_parameters, operator_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,14 +12,14 @@ from scipy import sparse
 
 from eigentree.counting.joint_table import JointTable
 from eigentree.errors import DataError, EigentreeError, quoted
-from eigentree.spectral.learn.sparse_bonds import PairMoment
+from eigentree.spectral.learn.bonds import PairMoment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eigentree.arrays import Floats
-    from eigentree.counting.column_features import ColumnFeatures
     from eigentree.counting.counts import Counts, MomentSource
+    from eigentree.counting.joint_table import ColumnFeatures
     from eigentree.graphs.graph import LatentGraph
 
 __all__ = ["CountedTables", "ExactTables", "Tables", "joint_of"]

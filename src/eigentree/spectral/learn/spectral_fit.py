@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,13 +13,26 @@ from eigentree.data.tables.columns import Columns
 from eigentree.inference.operators.node_operator import NodeOperator
 from eigentree.inference.operators.normalised_scoring import Walker, WalkNode
 from eigentree.inference.operators.tree_operators import TreeOperators
+from eigentree.inference.tensors.named_tables import table_axes
+from eigentree.spectral.learn.moments import CountedTables, joint_of
 
 if TYPE_CHECKING:
     from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.counting.counts import Counts, MomentSource
+    from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.operators.normalised_scoring import Floor, Walked
+    from eigentree.planning.hub_plan import Hub
     from eigentree.planning.view_plan import ViewPlan
 
-__all__ = ["LearnedEdge", "SpectralFit"]
+__all__ = [
+    "LearnedEdge",
+    "SpectralFit",
+    "counted_marginals",
+    "exact_marginals",
+    "graph_parameters",
+    "operator_parameters",
+    "pseudo_rows",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,3 +193,69 @@ def _walker(plan: ViewPlan) -> Walker:
     columns = [graph.column(node.observed) if node.observed is not None else -1 for node in plan.nodes]
     nodes = [WalkNode(n.parent, n.children, n.rank, c) for n, c in zip(plan.nodes, columns, strict=True)]
     return Walker.of(nodes, Columns.of(graph).states)
+
+
+def graph_parameters(graph: LatentGraph) -> int:
+    """Return the number of free entries of the tables of a graph.
+
+    Examples
+    --------
+    >>> from eigentree.graphs.zoo import mixture
+    >>> graph_parameters(mixture(12, 3, 3))
+    74
+    """
+    count = 0
+    for names, axes in table_axes(graph).items():
+        own = math.prod(graph.states[name] for name in names)
+        count += math.prod(graph.states[name] for name in axes) // own * (own - 1)
+    return count
+
+
+def operator_parameters(plan: ViewPlan, together: bool) -> int:
+    """Return the number of free entries of the operators of a plan, its hubs learned together or apart.
+
+    Operators are known up to a change of basis of each bond, which is not counted, and add up to 1.
+    """
+    hubs = plan.hubs if together else ()
+    home = {position: h for h, hub in enumerate(hubs) for position in hub.nodes}
+    count = sum(_of_hub(plan, hub) for hub in hubs) - 1
+    for position, node in enumerate(plan.nodes):
+        if position not in home:
+            own = [plan.graph.states[node.observed]] if node.observed is not None else []
+            count += math.prod([*own, *(plan.nodes[child].rank for child in node.children), node.rank])
+        if node.parent >= 0 and (position not in home or home.get(node.parent) != home[position]):
+            count -= node.rank**2
+    return count
+
+
+def _of_hub(plan: ViewPlan, hub: Hub) -> int:
+    """Return how many entries a hub has: what its branches say of each state, and the multiplication.
+
+    A symmetric multiplication that need not be that of states has more entries than the states' probabilities, up
+    to a rotation of its basis.
+    """
+    states = hub.states
+    said = sum(plan.nodes[branch.position].rank * states for branch in hub.branches)
+    multiplication = math.comb(states + 1, 3) - math.comb(states - 1, 2)
+    return said - states * (len(hub.branches) - 1) + multiplication - (states - 1)
+
+
+def pseudo_rows(graph: LatentGraph) -> float:
+    """Return how many even pseudo-rows go with any shrinkage: half the mean number of states of a column.
+
+    So infinite shrinkage, with variance scaling, is the product of the columns' marginals with 1/2 added to each
+    count, where all columns have the same number of states, and on average else.
+    """
+    return sum(graph.states[name] for name in graph.observed) / len(graph.observed) / 2
+
+
+def counted_marginals(counts: Counts, added: float) -> tuple[Floats, ...]:
+    """Return the distribution of each column, some pseudo-rows added: it has no zeros if these are any."""
+    tables = CountedTables(counts, added)
+    return tuple(tables.marginal(column) for column in range(len(counts.columns.names)))
+
+
+def exact_marginals(source: MomentSource, graph: LatentGraph) -> tuple[Floats, ...]:
+    """Return the distribution of each column as a source knows it."""
+    tables = (np.maximum(joint_of(source, [name]), 0.0) for name in graph.observed)
+    return tuple(table / table.sum() for table in tables)

@@ -14,7 +14,7 @@ from eigentree.data.stored_columns import columns_content, columns_of
 from eigentree.data.tables.weights import MOST_WEIGHT
 from eigentree.errors import FileError
 from eigentree.io.documents import Section, plain, whole
-from eigentree.planning.channel_blocks import Blocks
+from eigentree.planning.channel_blocks import ChannelBlocks
 from eigentree.planning.window_plan import Cell, WindowBond, WindowPlan
 from eigentree.spectral.learn.spectral_fit import LearnedEdge
 from eigentree.spectral.sequences.sequence_model import SequenceModel
@@ -130,7 +130,7 @@ def _groups_content(groups: tuple[Group, ...]) -> list[list[list[int]]]:
 
 def _read_plan(content: Any) -> WindowPlan:
     entry = Section(content, "a plan of windows", ("states", "blocks", "leaf_ranks", "bonds"))
-    blocks = Blocks(entry.wholes("states", 1), entry.wholes("blocks", 1))
+    blocks = ChannelBlocks(entry.wholes("states", 1), entry.wholes("blocks", 1))
     if sum(blocks.sizes) != len(blocks.states) or not blocks.sizes:
         raise FileError("the blocks of a plan do not hold each channel once")
     ranks = entry.wholes("leaf_ranks", 1)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from eigentree.core.sequences.operator_steps import StepOperators
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.inference.operators.normalised_scoring import Floor
-    from eigentree.planning.channel_blocks import Blocks
+    from eigentree.planning.channel_blocks import ChannelBlocks
     from eigentree.spectral.sequences.window_operators import WindowFit
 
 __all__ = ["SequenceModel", "StepsWalked"]
@@ -343,7 +343,7 @@ class SequenceModel:
         return np.empty((3, max(int(self.operators.ranks.max()), int(self.operators.states.max()))))
 
 
-def _patterns(blocks: Blocks, sequences: Sequences, first: int, last: int) -> tuple[Codes, Integers]:
+def _patterns(blocks: ChannelBlocks, sequences: Sequences, first: int, last: int) -> tuple[Codes, Integers]:
     """Return the patterns of some sequences, and where each starts among them."""
     begin, end = int(sequences.starts[first]), int(sequences.starts[last])
     return blocks.encoded(sequences.codes[begin:end]), sequences.starts[first : last + 1] - begin

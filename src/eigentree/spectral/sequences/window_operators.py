@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eigentree.core.sequences.operator_steps import StepOperators
-from eigentree.counting.column_features import ColumnFeatures
+from eigentree.counting.joint_table import ColumnFeatures
 from eigentree.inference.threads import one_thread
 from eigentree.planning.window_plan import Cell
 from eigentree.spectral.learn.bonds import centred_bond, scaled_bond, unscaled_bond
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats, Integers
     from eigentree.counting.window_counts import SequenceStatistics
-    from eigentree.planning.channel_blocks import Blocks
+    from eigentree.planning.channel_blocks import ChannelBlocks
     from eigentree.planning.window_plan import Group, WindowPlan
     from eigentree.spectral.learn.bonds import Bond
 
@@ -348,7 +348,7 @@ def _nothing(plan: WindowPlan, marginals: Sequence[Floats]) -> WindowFit:
     )
 
 
-def _patterns(blocks: Blocks) -> tuple[Integers, Integers, Integers, Integers]:
+def _patterns(blocks: ChannelBlocks) -> tuple[Integers, Integers, Integers, Integers]:
     """Return what each pattern of each block can be, and the pattern of each symbol, as operators have them."""
     counts = [fits.sum(axis=1) for fits in blocks.matches]
     return (

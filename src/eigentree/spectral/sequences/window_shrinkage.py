@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from eigentree.counting.holdout_sample import held_share
-from eigentree.spectral.learn.heldout_search import FLOORS, GRID, LEAST_LOG, USUAL, Search, usual_floor
+from eigentree.spectral.learn.shrinkage import FLOORS, GRID, LEAST_LOG, USUAL, Search, usual_floor
 from eigentree.spectral.sequences.sequence_model import SequenceModel
 from eigentree.spectral.sequences.window_operators import cell_marginals, learn_windows, pseudo_windows
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from eigentree.errors import ParameterError, quoted
 from eigentree.estimators.classification.classifier import JunctionTreeClassifier
+from eigentree.estimators.dependencies import network_of
 from eigentree.estimators.em_hmm import EMHMM
 from eigentree.estimators.imputer import JunctionTreeImputer
 from eigentree.estimators.mixins.density_mixin import Face
@@ -72,8 +73,7 @@ def adapter_of(model: object) -> ModelAdapter:
             "estimators_ with the rows of its class, or fit with class_as='column'"
         )
     if isinstance(model, LatentNetwork | TablesFace):
-        # Where it was not fitted, this says so.
-        network = model if isinstance(model, LatentNetwork) else model.network_
+        network = network_of(model)
         columns = model.columns if isinstance(model, LatentNetwork) else model.columns_
         tree, which = mixed_tree(network.graph)
         return ModelAdapter(model, columns, tree, network, network.graph.states[which] if which else 0)

@@ -35,13 +35,13 @@ def structure_section(facts: Facts) -> list[Html | None]:
     )
     graph = diagram_figure(caption, facts.graph)
     cliques = [text for key, text in facts.tree.texts.items() if key not in facts.tree.columns]
-    if len(cliques) == 1:
-        ((_, _, _, rank),) = facts.tree.numbers.rows or [("", 0, "", "1")]
-        told = (
+    if len(cliques) == len(facts.tree.numbers.rows) == 1:
+        rank = facts.tree.numbers.rows[0][-1]
+        star = (
             f"The junction tree is a star: each clique is {cliques[0]} and one column, and {cliques[0]} is the "
             f"separator of all (rank {rank})."
         )
-        first = element("div", graph, element("p", told, class_="aside"))
+        first = element("div", graph, element("p", star, class_="aside"))
         beside = element("div", first, _pairs(facts), class_="beside" if is_narrow(facts.graph) else None)
         return [element("p", how, class_="how"), beside]
     tree = diagram_figure(

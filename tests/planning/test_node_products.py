@@ -10,19 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from eigentree.planning import cost as work
-from eigentree.planning.cost import OverworkError, Work
-from eigentree.planning.node_products import Layout, Passage
+from eigentree.planning.node_products import MOST_AT_ONCE, CliqueLayout, CliqueTable, OverworkError, Work
 
 
 @st.composite
-def nodes(draw: st.DrawFn) -> tuple[Passage, tuple[int, ...], list[tuple[int, ...]]]:
+def nodes(draw: st.DrawFn) -> tuple[CliqueTable, tuple[int, ...], list[tuple[int, ...]]]:
     """A node with up to three edges, its shape, and the axes of each edge in any order."""
     shape = tuple(draw(st.lists(st.integers(1, 3), min_size=1, max_size=4)))
     axes = st.permutations(range(len(shape)))
     ports = [tuple(draw(axes)[: draw(st.integers(0, len(shape)))]) for _ in range(draw(st.integers(2, 4)))]
     table = np.random.default_rng(draw(st.integers(0, 99))).random(math.prod(shape))
-    return Passage(0, table, Layout(shape, ports), Work(1)), shape, ports
+    return CliqueTable(0, table, CliqueLayout(shape, ports), Work(1)), shape, ports
 
 
 def spread(message: np.ndarray, axes: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray:
@@ -45,8 +43,8 @@ def summed(table: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 @settings(max_examples=200, deadline=None)
 @given(nodes(), st.data())
-def test_messages_are_multiplied_and_summed_over_all_cells(node, data: st.DataObject) -> None:
-    passage, shape, ports = node
+def test_messages_are_multiplied_and_summed_over_all_cells(given, data: st.DataObject) -> None:
+    node, shape, ports = given
     edges = [k if k + 1 < len(ports) else -1 for k in range(len(ports))]
     onto, *others = data.draw(st.permutations(edges))
     sources = others[: data.draw(st.integers(1, len(others)))]
@@ -55,7 +53,7 @@ def test_messages_are_multiplied_and_summed_over_all_cells(node, data: st.DataOb
     for edge in sources:
         states = math.prod(shape[axis] for axis in ports[edge])
         parts.append((edge, random.standard_normal((data.draw(st.integers(1, 3)), states))))
-    table = passage.table.reshape(shape)
+    table = node.table.reshape(shape)
 
     def expected(chosen: tuple[int, ...]) -> np.ndarray:
         product = table
@@ -63,25 +61,25 @@ def test_messages_are_multiplied_and_summed_over_all_cells(node, data: st.DataOb
             product = product * spread(messages[row], ports[edge], shape)
         return summed(product, ports[onto])
 
-    sent = passage.send(parts, onto)
+    sent = node.send(parts, onto)
     rows = list(np.ndindex(*(len(messages) for _, messages in parts)))
     assert_allclose(sent, [expected(row) for row in rows], atol=1e-12)
     count = min(len(messages) for _, messages in parts)
-    in_step = passage.send_in_step([(edge, messages[:count]) for edge, messages in parts], onto)
+    in_step = node.send_in_step([(edge, messages[:count]) for edge, messages in parts], onto)
     assert_allclose(in_step, [expected((row,) * len(parts)) for row in range(count)], atol=1e-12)
 
 
 def test_a_leaf_has_one_message_per_state_of_its_variable() -> None:
     table = np.arange(6.0)
-    leaf = Passage(0, table, Layout((2, 3), [(0,)]), Work(1))
+    leaf = CliqueTable(0, table, CliqueLayout((2, 3), [(0,)]), Work(1))
     assert leaf.leaf().tolist() == [[0, 3], [1, 4], [2, 5]]
 
 
 @pytest.mark.parametrize("most", [0.0, 1e3])
 def test_too_much_work_is_refused_before_it_is_done(most: float) -> None:
-    passage = Passage(7, np.ones(16), Layout((4, 4), [(0,), (1,)]), Work(1, most=most, most_per_node=0.0))
+    node = CliqueTable(7, np.ones(16), CliqueLayout((4, 4), [(0,), (1,)]), Work(1, most=most, most_per_node=0.0))
     messages = np.ones((100, 4))
-    for send in (passage.send, passage.send_in_step):
+    for send in (node.send, node.send_in_step):
         with pytest.raises(OverworkError) as refused:
             send([(0, messages)], -1)
         assert refused.value.node == 7
@@ -100,4 +98,4 @@ def test_the_error_names_the_node_that_takes_most() -> None:
 
 def test_no_array_is_larger_than_memory_allows() -> None:
     with pytest.raises(OverworkError):
-        Work(nodes=10**6).products(0, work.MOST_AT_ONCE + 1)
+        Work(nodes=10**6).products(0, MOST_AT_ONCE + 1)

@@ -23,14 +23,19 @@ from random_graphs import latent_graphs
 import eigentree as et
 from eigentree.errors import RankError
 from eigentree.graphs.junction_tree import JunctionTree
-from eigentree.planning import candidate_views as looks
-from eigentree.planning import cost as work
 from eigentree.planning import generic_ranks as ranks
-from eigentree.planning.candidate_views import Incoming, Look, candidates
-from eigentree.planning.cost import OverworkError, Work
-from eigentree.planning.generic_ranks import Dimensions, Spans
+from eigentree.planning import node_products as work
+from eigentree.planning.generic_ranks import Spans, most_dimensions
+from eigentree.planning.node_products import OverworkError, Work
 from eigentree.planning.view_plan import ViewPlan, best_plan
-from eigentree.planning.view_search import EdgeViews, PlannedEdges, Wishes, plan_edges
+from eigentree.planning.view_search import (
+    CANDIDATE_CELLS,
+    CandidateViews,
+    EdgeViews,
+    PlanOptions,
+    candidates,
+    plan_edges,
+)
 
 graphs = latent_graphs(most_variables=8)
 
@@ -126,7 +131,7 @@ def test_what_is_hopeless_is_refused_at_once() -> None:
         ):
             ViewPlan.build(graph)
         with pytest.raises(OverworkError):
-            Dimensions.allowed(JunctionTree.of(graph))
+            most_dimensions(JunctionTree.of(graph))
 
 
 def test_the_refusal_names_the_separator() -> None:
@@ -171,8 +176,8 @@ def test_a_capped_plan_of_a_high_order_chain_can_be_fitted() -> None:
 @given(graphs, st.integers(1, 12))
 def test_a_random_part_of_the_spans_gives_ranks_up_to_its_size(graph: et.LatentGraph, most: int) -> None:
     tree = JunctionTree.of(graph)
-    exact = Spans.draw(tree, 1, Work(100))
-    part = Spans.draw(tree, 1, Work(100), most)
+    exact = Spans.sampled(tree, 1, Work(100))
+    part = Spans.sampled(tree, 1, Work(100), most)
     assert part.ranks == [min(rank, most) for rank in exact.ranks]
     for whole, some in zip(exact.inside + exact.outside, part.inside + part.outside, strict=True):
         assert len(some) == min(len(whole), most)
@@ -187,7 +192,7 @@ def test_a_random_part_of_the_spans_gives_ranks_up_to_its_size(graph: et.LatentG
 def test_a_plan_from_parts_of_spans_has_the_capped_ranks(graph: et.LatentGraph, seed: int, most: int) -> None:
     """As where finding the whole ranks would take too long."""
     full = ViewPlan.build(graph, max_rank=most)
-    plan = best_plan(JunctionTree.of(graph), Wishes.checked(6, most, "raise"), 2 * most)
+    plan = best_plan(JunctionTree.of(graph), PlanOptions.checked(6, most, "raise"), 2 * most)
     assert [node.rank for node in plan.nodes] == [node.rank for node in full.nodes]
     check_nesting(plan)
     network = et.LatentNetwork.random(graph, seed=seed)
@@ -205,9 +210,9 @@ def test_a_plan_from_parts_of_spans_has_the_capped_ranks(graph: et.LatentGraph, 
 @given(graphs)
 def test_no_span_has_more_dimensions_than_are_allowed(graph: et.LatentGraph) -> None:
     tree = JunctionTree.of(graph)
-    allowed = Dimensions.allowed(tree)
-    spans = Spans.draw(tree, 1, Work(100))
-    for most, span in zip(allowed.inside + allowed.outside, spans.inside + spans.outside, strict=True):
+    allowed = most_dimensions(tree)
+    spans = Spans.sampled(tree, 1, Work(100))
+    for most, span in zip([*allowed[0], *allowed[1]], spans.inside + spans.outside, strict=True):
         assert len(span) <= most <= span.shape[1]
 
 
@@ -215,11 +220,13 @@ def test_all_decompositions_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     tree = JunctionTree.of(et.zoo.hmm(30, 3, 3, 3))
     noting: list[Work] = []
 
-    def draw(tree: JunctionTree, seed: int, done: Work, most: int | None) -> Spans:
+    def sample(tree: JunctionTree, seed: int, done: Work, most: int | None) -> Spans:
         noting.append(done)
-        return Spans.draw(tree, seed, done, most)
+        return Spans.sampled(tree, seed, done, most)
 
-    _, decompositions, _ = Spent(monkeypatch).on(lambda: best_plan(tree, Wishes.checked(6, 7, "raise"), draw=draw))
+    _, decompositions, _ = Spent(monkeypatch).on(
+        lambda: best_plan(tree, PlanOptions.checked(6, 7, "raise"), sample=sample)
+    )
     assert decompositions > 1e6
     noted = Work(len(tree.nodes)).left - noting[0].left
     # But for what spans of the two sides say of each other, which are no larger than the spans.
@@ -255,12 +262,12 @@ def test_what_no_edge_needs_any_more_is_not_kept_in_memory() -> None:
     finally:
         tracemalloc.stop()
     inner = 298
-    assert peak < 1.5 * inner * looks.CANDIDATE_CELLS * 20 * 8, "more than one small table per node"
+    assert peak < 1.5 * inner * CANDIDATE_CELLS * 20 * 8, "more than one small table per node"
 
 
 @st.composite
-def sights(draw: st.DrawFn) -> list[tuple[Look, tuple[str, ...], tuple[str, ...], int]]:
-    """Looks through some edges, each with its view, its whole view and its step; only shapes matter."""
+def seen_through_edges(draw: st.DrawFn) -> list[tuple[CandidateViews, tuple[str, ...], tuple[str, ...], int]]:
+    """What is seen through some edges, each with its view, its whole view and its step; only shapes matter."""
     found = []
     names = (f"v{i}" for i in itertools.count())
     for _ in range(draw(st.integers(1, 3))):
@@ -269,31 +276,29 @@ def sights(draw: st.DrawFn) -> list[tuple[Look, tuple[str, ...], tuple[str, ...]
         listed = draw(st.permutations([next(names) for _ in sizes]))
         groups = st.lists(st.sampled_from(listed), unique=True, max_size=4)
         table = np.broadcast_to(1.0, (*sizes, 1))
-        look = Look(tuple(listed), tuple(distances), table)
-        found.append((look, tuple(draw(groups)), tuple(draw(groups)), draw(st.integers(0, 2))))
+        views = CandidateViews(tuple(listed), tuple(distances), table)
+        found.append((views, tuple(draw(groups)), tuple(draw(groups)), draw(st.integers(0, 2))))
     return found
 
 
 @settings(max_examples=300, deadline=None)
-@given(sights(), st.booleans(), st.sampled_from([(1024, 8), (30, 8), (30, 4)]))
-def test_what_is_thinned_out_would_not_have_been_looked_at(seen, views_too: bool, limits: tuple[int, int]) -> None:
+@given(seen_through_edges(), st.booleans(), st.sampled_from([(1024, 8), (30, 8), (30, 4)]))
+def test_what_is_thinned_out_would_be_no_candidate(seen, views_too: bool, limits: tuple[int, int]) -> None:
     sure = {name for _, view, whole, _ in seen for name in (*whole, *(view if views_too else ()))}
-    thick = [Incoming(k, look, step) for k, (look, _, _, step) in enumerate(seen)]
-    thin = [
-        Incoming(k, look.thinned(view, whole, *limits), step) for k, (look, view, whole, step) in enumerate(seen)
-    ]
+    thick = [(k, views, step) for k, (views, _, _, step) in enumerate(seen)]
+    thin = [(k, views.thinned(view, whole, *limits), step) for k, (views, view, whole, step) in enumerate(seen)]
     assert candidates(thin, sure, *limits) == candidates(thick, sure, *limits)
 
 
-def test_a_large_look_is_thinned() -> None:
+def test_a_large_table_of_candidates_is_thinned() -> None:
     names = tuple(f"v{i}" for i in range(8))
-    look = Look(names, tuple(range(8)), np.ones((4,) * 8 + (3,)))
-    thin = look.thinned((), names[:3])
+    views = CandidateViews(names, tuple(range(8)), np.ones((4,) * 8 + (3,)))
+    thin = views.thinned((), names[:3])
     assert thin.names == names[:5], "three that must stay and two more have 1024 cells"
     assert thin.table.base is None or thin.table.base.nbytes == thin.table.nbytes, "the large table is still there"
 
 
-WISHES = Wishes.checked(6, None, "warn")
+OPTIONS = PlanOptions.checked(6, None, "warn")
 
 
 def test_planning_uses_one_thread_and_gives_the_others_back() -> None:
@@ -302,31 +307,31 @@ def test_planning_uses_one_thread_and_gives_the_others_back() -> None:
 
     seen: set[int] = set()
 
-    def watching(*arguments: Any) -> PlannedEdges:
+    def watching(*arguments: Any) -> tuple[list[EdgeViews], tuple[str, ...]]:
         seen.update(threads())
         return plan_edges(*arguments)
 
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
         before = threads()
-        best_plan(JunctionTree.of(et.zoo.hmm(4)), WISHES, search=watching)
+        best_plan(JunctionTree.of(et.zoo.hmm(4)), OPTIONS, search=watching)
         assert threads() == before
     assert seen == {1}
 
 
-class Draws:
+class Searches:
     """A search for views that is short of some edges, as often as given; None stands for an error."""
 
     def __init__(self, shorts: list[int | None]) -> None:
         self.shorts = shorts
         self.made = 0
 
-    def __call__(self, tree: JunctionTree, *others: object) -> PlannedEdges:
+    def __call__(self, tree: JunctionTree, *others: object) -> tuple[list[EdgeViews], tuple[str, ...]]:
         count = self.shorts[self.made]
         self.made += 1
         if count is None:
-            raise RankError(f"draw {self.made} has no view at all")
-        messages = tuple(f"draw {self.made} is short" for _ in range(count))
-        return PlannedEdges([EdgeViews(1, (), ())] * len(tree.nodes), messages)
+            raise RankError(f"instance {self.made} has no view at all")
+        messages = tuple(f"instance {self.made} is short" for _ in range(count))
+        return [EdgeViews(1, (), ())] * len(tree.nodes), messages
 
 
 @pytest.mark.parametrize(
@@ -334,32 +339,32 @@ class Draws:
     [
         ([0], 1, None),
         ([2, 0], 2, None),
-        ([3, 1, 2], 3, "draw 2 is short"),
+        ([3, 1, 2], 3, "instance 2 is short"),
         ([None, 0], 2, None),
-        ([2, None, None], 3, "draw 1 is short"),
+        ([2, None, None], 3, "instance 1 is short"),
     ],
 )
-def test_views_are_looked_for_on_a_few_instances(shorts: list[int | None], made: int, chosen: str | None) -> None:
+def test_views_are_sought_on_a_few_instances(shorts: list[int | None], made: int, chosen: str | None) -> None:
     """Rounding can hide a rank on one instance."""
-    draws = Draws(shorts)
-    plan = best_plan(JunctionTree.of(et.zoo.hmm(3)), WISHES, search=draws)
+    searches = Searches(shorts)
+    plan = best_plan(JunctionTree.of(et.zoo.hmm(3)), OPTIONS, search=searches)
     assert set(plan.short) == (set() if chosen is None else {chosen})
-    assert draws.made == made
+    assert searches.made == made
 
 
 def test_an_error_on_every_instance_is_the_last_one() -> None:
-    with pytest.raises(et.RankError, match="draw 3 has no view"):
-        best_plan(JunctionTree.of(et.zoo.hmm(3)), WISHES, search=Draws([None, None, None]))
+    with pytest.raises(et.RankError, match="instance 3 has no view"):
+        best_plan(JunctionTree.of(et.zoo.hmm(3)), OPTIONS, search=Searches([None, None, None]))
 
 
 def test_a_rank_below_what_is_allowed_is_confirmed_on_another_instance() -> None:
-    drawn: list[int] = []
+    sampled: list[int] = []
 
-    def draw(tree: JunctionTree, seed: int, done: Work, most: int | None) -> Spans:
-        drawn.append(seed)
-        spans = Spans.draw(tree, seed, done, most)
+    def sample(tree: JunctionTree, seed: int, done: Work, most: int | None) -> Spans:
+        sampled.append(seed)
+        spans = Spans.sampled(tree, seed, done, most)
         return spans if seed > 1 else replace(spans, ranks=[1] * len(spans.ranks))
 
-    plan = best_plan(JunctionTree.of(et.zoo.hmm(5, 1, 2, 3)), WISHES, draw=draw)
-    assert drawn == [1, 2]
+    plan = best_plan(JunctionTree.of(et.zoo.hmm(5, 1, 2, 3)), OPTIONS, sample=sample)
+    assert sampled == [1, 2]
     assert max(node.generic_rank for node in plan.nodes) == 2, "the higher of the two"

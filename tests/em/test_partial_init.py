@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from eigentree.em.frozen import completed
 from em_problems import problems
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +12,7 @@ from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
 from eigentree.em.estep.expectation import Expectation
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_gaps
+from eigentree.em.init.partial import completed
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.tree_objective import TreeObjective
 from eigentree.errors import DataError

@@ -12,9 +12,8 @@ from numpy.testing import assert_array_equal
 
 import eigentree as et
 from eigentree.core.counting.group_counting import add_margins
-from eigentree.counting.accumulators import Accumulator
-from eigentree.counting.count_layout import CountLayout
-from eigentree.counting.merged_groups import Carriers
+from eigentree.counting.count_layout import Carriers, CountLayout
+from eigentree.counting.counts import Accumulator
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
 

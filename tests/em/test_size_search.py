@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from eigentree.em.annealing import annealed
-from eigentree.em.searching import Fold, Ground, Member, Searched
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import eigentree as et
 from benchmarks.planted import planted_network, random_tree
-from eigentree.em import searching
-from eigentree.em.sizes import Kind, Size, SizeSearch, Trial
+from eigentree.em import holdout, size_search
+from eigentree.em.size_search import Candidate, SearchState
+from eigentree.em.sizes import Size, SizeSearch, Trial
+from eigentree.em.stepwise import stepwise_passes
 
 NETWORK = planted_network(random_tree(8, 3, 3, seed=3), seed=3)
 ROWS, HELD, TEST = (NETWORK.sample(count, seed=seed) for seed, count in enumerate((2_500, 500, 2_000)))
@@ -59,7 +57,7 @@ def test_sizes_grow_while_validation_rises(model: et.EMJunctionTree) -> None:
         best[trial.size] = max(best.get(trial.size, -math.inf), trial.validation)
     assert search.size == max(best, key=best.__getitem__)
     for states, trees in best:
-        before = {Size(states // 2, trees), Size(states, trees // searching.SEVERAL_TREES)} & set(best)
+        before = {Size(states // 2, trees), Size(states, trees // size_search.MORE_TREES)} & set(best)
         # Trees of hidden variables, the tree of the columns themselves, and classes begin there.
         assert before or (states, trees) in {(2, 1), (0, 1), (1, 4)}
     kept = [trial for trial in search.trials if trial.size == search.size]
@@ -102,7 +100,7 @@ def test_few_rows_choose_in_turn() -> None:
     search = model.search_
     assert search.validation_rows == 200
     assert search.rows == pytest.approx(160)
-    assert len(search.shares) == searching.FOLDS
+    assert len(search.shares) == holdout.FOLDS
     assert model.score(TEST) > et.EMJunctionTree(et.zoo.Mixture(1)).fit(ROWS[:200]).score(TEST)
 
 
@@ -252,12 +250,12 @@ def test_an_interrupted_search_keeps_the_best_so_far(passes: int, monkeypatch: p
     left = iter(range(passes))
 
     def interrupted(*arguments: Any) -> Any:
-        for each in annealed(*arguments):
+        for each in stepwise_passes(*arguments):
             if next(left, None) is None:
                 raise KeyboardInterrupt
             yield each
 
-    monkeypatch.setattr(searching, "annealed", interrupted)
+    monkeypatch.setattr(size_search, "stepwise_passes", interrupted)
     model = auto()
     if passes == 5:
         with pytest.raises(KeyboardInterrupt):
@@ -278,7 +276,7 @@ def test_an_interrupted_search_keeps_the_best_so_far(passes: int, monkeypatch: p
         (lambda: et.Statistics.of(ROWS, "auto"), "leaves a size to held-out rows"),
         (lambda: et.EMJunctionTree("auto", init="random").fit(ROWS), "leave init out"),
         (lambda: et.SpectralJunctionTree("auto", shrinkage=0.1).fit(ROWS), "leave shrinkage 'auto'"),
-        (lambda: et.EMJunctionTree("auto").fit(ROWS[:1]), "n_samples=1 leaves .* give more rows"),
+        (lambda: et.EMJunctionTree("auto").fit(ROWS[:1]), "n_samples=1 rows leaves .* give more rows"),
         (
             lambda: et.EMJunctionTree("auto", validation_fraction=1e-9).fit(ROWS),
             "validation_fraction=1e-09 of n_samp",
@@ -338,22 +336,21 @@ def test_sizes_that_are_given_leave_no_other_kind_of_model() -> None:
 
 def test_classes_that_are_hardly_better_are_no_reason_to_leave_a_tree() -> None:
     tree, few, many = (
-        searching.Member(Trial(size, "mixture", 1, 5, -1.0, score, 0.1), ())
+        Candidate(Trial(size, "mixture", 1, 5, -1.0, score, 0.1), ())
         for size, score in ((Size(4, 1), -1.0), (Size(1, 16), -0.9995), (Size(1, 64), -0.99))
     )
-    assert Searched((tree, few), Size(4, 1), 1, 1, 0).best is tree
-    assert Searched((tree, few, many), Size(4, 1), 1, 1, 0).best is many
+    assert SearchState((tree, few), Size(4, 1)).best is tree
+    assert SearchState((tree, few, many), Size(4, 1)).best is many
 
 
 def test_no_more_fits_are_averaged_than_add_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {}
     for enough in (0.0, 1e9):
-        monkeypatch.setattr(searching, "ENOUGH", enough)
+        monkeypatch.setattr(size_search, "LITTLE", enough)
         search = auto(n_init=4).fit(ROWS, validation=HELD).search_
         found[enough] = [trial for trial in search.trials if trial.size == search.size]
-    # What one adds shows with two.
-    assert (len(found[0.0]), len(found[1e9])) == (4, 2)
-    assert [trial[:-1] for trial in found[0.0][:2]] == [trial[:-1] for trial in found[1e9]]
+    # One of each kind of start, and one more that shows what another fit adds.
+    assert (len(found[0.0]), len(found[1e9])) == (4, 3)
 
 
 def test_a_search_is_shown_as_text_as_rows_and_as_a_plot(model: et.EMJunctionTree) -> None:
@@ -372,30 +369,3 @@ def test_a_search_is_shown_as_text_as_rows_and_as_a_plot(model: et.EMJunctionTre
 def test_an_unfinished_figure_is_a_dash() -> None:
     trial = Trial(Size(2, 1), "spectral", 1, 5, math.nan, -1.0, 0.1)
     assert "  -  " in repr(SizeSearch((trial,), trial.size, (1.0,), -1.0, 10, 10)).splitlines()[-1]
-
-
-@pytest.mark.parametrize(
-    ("more_trees", "parameters", "tried"),
-    [
-        (-75.0, 1_000_000, {(16, 4)}),
-        (-75.0, 1_000, {(16, 4), (8, 16)}),
-        (-65.0, 1_000_000, {(8, 16)}),
-    ],
-)
-def test_more_trees_that_lost_to_more_states_are_not_tried_again_where_fits_are_dear(
-    more_trees: float, parameters: int, tried: set[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scores = {(2, 1): -100.0, (4, 1): -90.0, (8, 1): -85.0, (4, 4): -80.0, (8, 4): -70.0, (4, 16): more_trees}
-    scores |= {(16, 4): -60.0, (8, 16): -61.0}
-
-    def learned(search: Any, size: Size, kind: Kind, to_come: int) -> Iterator[Searched]:
-        trial = Trial(size, kind, 1, parameters, 0.0, scores.get(size, -200.0), 0.0)
-        search._standing = Searched((*search._standing.members, Member(trial, ())), size, 1, 1, to_come)
-        yield search._standing
-
-    monkeypatch.setattr(searching._Search, "learned", learned)
-    rows: Any = SimpleNamespace(weights=np.ones(1_000))
-    folds = (Fold(rows, rows), Fold(rows, rows))
-    ground = Ground(lambda _: NETWORK.graph, folds, frozenset(), 0.1, False, None, 1, None, None, 32, 5)
-    *_, end = searching.searched(ground, np.random.default_rng(0))
-    assert {(16, 4), (8, 16)} & {member.trial.size for member in end.members} == tried

@@ -16,10 +16,10 @@ from sklearn.base import clone
 
 import eigentree as et
 from eigentree.graphs.junction_tree import JunctionTree
-from eigentree.planning.cost import Work
 from eigentree.planning.generic_ranks import Spans, orthonormal
+from eigentree.planning.node_products import Work
 from eigentree.planning.view_plan import PlanNode, ViewPlan, best_plan
-from eigentree.planning.view_search import Wishes
+from eigentree.planning.view_search import PlanOptions
 
 graphs = latent_graphs(most_variables=8)
 seeds = st.integers(0, 2**32 - 1)
@@ -402,11 +402,11 @@ def test_long_orders_are_planned_with_bounded_work(order: int) -> None:
     tree = JunctionTree.of(et.zoo.hmm(40, order))
     noting: list[Work] = []
 
-    def draw(tree: JunctionTree, seed: int, done: Work, most: int | None) -> Spans:
+    def sample(tree: JunctionTree, seed: int, done: Work, most: int | None) -> Spans:
         noting.append(done)
-        return Spans.draw(tree, seed, done, most)
+        return Spans.sampled(tree, seed, done, most)
 
-    plan = best_plan(tree, Wishes.checked(6, None, "raise"), draw=draw)
+    plan = best_plan(tree, PlanOptions.checked(6, None, "raise"), sample=sample)
     assert Work(len(tree.nodes)).left - noting[0].left < Work(len(tree.nodes), most=1e8).left
     assert max(node.rank for node in plan.nodes) == 2**order
 

@@ -1,18 +1,14 @@
-"""Initialisers, the multi-start, stopping, and validation rows: laws."""
+"""Initialisers, the multi-start, and validation rows: laws."""
 
 from __future__ import annotations
 
 import csv
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import pytest
-from eigentree.em.course import Course, part_of
-from eigentree.em.entrants import KINDS, Office
-from eigentree.em.field import Field
-from eigentree.em.rounds import Round
-from eigentree.em.starts import Classes, Start, carried, seeded
 from em_problems import coded, problems
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -22,10 +18,12 @@ from shared_files import shared_file
 import eigentree as et
 from eigentree.em.estep.expectation import Expectation
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_gaps
-from eigentree.em.optimize.run import em_run
-from eigentree.em.optimize.stopping import Stopping, remaining_gain
+from eigentree.em.init.classes import Classes, carried, seeded
+from eigentree.em.init.trees import KINDS, TreeInit
+from eigentree.em.multistart import ETA, ROWS_PER_PARAMETER, STARTS, Candidate, Multistart, multistart
+from eigentree.em.optimize.stopping import Stopping
 from eigentree.em.parameters import ParameterLayout
-from eigentree.em.tree_objective import TreeObjective
+from eigentree.em.tree_fit import TreeFit
 
 SOME = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -42,10 +40,9 @@ def test_every_start_is_a_network_under_which_every_row_is_possible(
 ) -> None:
     network, rows, weights = problem
     graph, kept = network.graph, distinct(network.graph, rows, weights)
-    office = Office(graph, kept, columns_with_gaps(kept.codes, graph))
-    kinds = ["mixture", "copy", "random"]
-    for entrant in office.of_kinds(kinds, np.random.default_rng(seed)):
-        start = ParameterLayout.of(graph).network(entrant.make(kept).parameters)
+    starts = TreeInit(graph, kept, kept, columns_with_gaps(kept.codes, graph))
+    for kind in ("mixture", "copy", "random"):
+        start = ParameterLayout.of(graph).network(starts.candidate(kind, 1, np.random.default_rng(seed)).make())
         assert np.isfinite(start.log_prob(rows)).all()
 
 
@@ -105,49 +102,12 @@ def test_seeds_are_rows_and_far_apart() -> None:
         assert modes == {tuple(row) for row in rows[[0, 900, 960]].tolist()}
 
 
-@given(st.integers(0, 2**20), st.floats(1e-3, 1e3))
-@settings(max_examples=20, deadline=None)
-def test_a_part_of_the_rows_has_their_proportions_at_any_scale(seed: int, scale: float) -> None:
-    random = np.random.default_rng(seed)
-    weights = random.integers(1, 50, 400) * scale
-    rows = DistinctRows(np.arange(400).reshape(-1, 1), weights, np.arange(400))
-    part = part_of(rows, 100, random)
-    assert 80 <= len(part.rows.weights) <= 120
-    assert_allclose(part.rows.weights.sum(), weights.sum() / 4)
-    expected = part.draws * weights / weights.sum()
-    counts = np.zeros(400)
-    counts[part.rows.first] = part.rows.weights / part.rows.weights.sum() * part.draws
-    assert np.abs(counts - expected).max() < 1.01
-
-
-@pytest.mark.parametrize("heavy", [1.0, 2.0, 3.0])
-@pytest.mark.parametrize("states", [2, 5])
-def test_the_first_part_is_drawn_from_enough_rows_for_each_parameter(heavy: float, states: int) -> None:
-    """Rows of great weight are sampled repeatedly, so fewer that differ are enough, at any scale of weights."""
-    graph = et.zoo.hmm(16, 1, states, 2)
-    random = np.random.default_rng(0)
-    codes = random.integers(0, 2, (10_000, 16))
-    weights = np.arange(1, 10_001, dtype=float) ** (1.0 - heavy)
-    sizes = []
-    for scale in (1.0, 1e-3):
-        rows = DistinctRows(codes, scale * weights, np.arange(10_000))
-        course = Course(graph, rows, frozenset(), 0.0, Stopping("gain", 1e-5), 10)
-        first, *others = course.parts(np.random.default_rng(1))
-        sizes.append(len(first.rows.weights))
-        assert course.has_one_part == bool(others)
-        if others:
-            assert first.draws >= 8 * ParameterLayout.of(graph).learned_count
-    assert sizes[0] == sizes[1]
-    # With equal weights, the larger graph needs so many rows that a part would hardly be cheaper than all.
-    assert (sizes[0] < 10_000) == (heavy > 1.0 or states == 2)
-
-
 def hmm_rows(count: int, seed: int = 1) -> tuple[et.LatentGraph, np.ndarray]:
     graph = et.zoo.hmm(8, 1, 2, 3)
     return graph, et.LatentNetwork.random(graph, concentration=0.5, seed=0).sample(count, seed=seed)
 
 
-def test_a_race_repeats_and_threads_and_the_scale_of_weights_do_not_change_it() -> None:
+def test_a_multistart_repeats_and_threads_and_the_scale_of_weights_do_not_change_it() -> None:
     graph, rows = hmm_rows(1_000)
     model = et.EMJunctionTree(graph, max_iter=40, pseudo_counts=0.0, random_state=3)
     one = model.fit(rows)
@@ -161,94 +121,20 @@ def test_a_race_repeats_and_threads_and_the_scale_of_weights_do_not_change_it() 
     assert_allclose(scaled.history_[-1], history[-1] / 4, rtol=1e-3)
 
 
-def test_the_race_is_at_least_as_good_as_one_random_start() -> None:
+def test_a_multistart_is_at_least_as_good_as_one_random_start() -> None:
     graph = et.zoo.hmm(12, 1, 2, 4)
     rows = et.LatentNetwork.random(graph, seed=2).sample(13_000, seed=3)
-    race = et.EMJunctionTree(graph, pseudo_counts=0.0, tol=1e-5, random_state=0).fit(rows)
+    many = et.EMJunctionTree(graph, pseudo_counts=0.0, tol=1e-5, random_state=0).fit(rows)
     one = et.EMJunctionTree(graph, 1, init="random", pseudo_counts=0.0, tol=1e-5, random_state=0).fit(rows)
-    assert race.history_[-1] > one.history_[-1] - 1e-4 * len(rows)
-    # On a part first, then on all rows.
-    assert len({heat.rows for heat in race.start_.heats}) == 2
-    for heat in race.start_.heats:
-        heights = [height for _, height in heat.standings]
-        assert heights == sorted(heights, reverse=True)
-    assert f"{race.start_.name} start" in repr(race.start_)
-
-
-def test_where_two_starts_agree_no_more_enter_and_a_kind_that_is_asked_for_enters_at_once() -> None:
-    truth = et.LatentNetwork.random(et.zoo.mixture(10, 2, 4), seed=0)
-    rows = truth.sample(6_000, seed=1)
-    race = et.EMJunctionTree(truth.graph, pseudo_counts=0.0, random_state=0).fit(rows)
-    assert race.start_.heats[0].rows > 2_000
-    assert max(len(heat.standings) for heat in race.start_.heats) == 2
-    asked = et.EMJunctionTree(truth.graph, 5, init="mixture", pseudo_counts=0.0, random_state=0).fit(rows)
-    assert len(asked.start_.heats[0].standings) == 5
-    assert_allclose(race.history_[-1], asked.history_[-1], rtol=1e-6)
-
-
-def entered(monkeypatch: pytest.MonkeyPatch, structure: object, rows: np.ndarray) -> tuple[int, et.EMJunctionTree]:
-    """How many starts a fit without pseudo-counts makes, and the fit."""
-    made = []
-    original = Field.enter
-
-    def enter(self: Field, start: Start, heats: Sequence[Round], waiting: int) -> None:
-        made.append(start.name)
-        original(self, start, heats, waiting)
-
-    monkeypatch.setattr(Field, "enter", enter)
-    model = et.EMJunctionTree(structure, pseudo_counts=0.0, random_state=0).fit(rows)
-    return len(made), model
-
-
-@pytest.mark.parametrize("structure", [et.zoo.Mixture(2), et.zoo.HMM(order=1, hidden_states=2)])
-def test_few_rows_are_raced_on_by_a_dozen_starts_where_all_agree(
-    monkeypatch: pytest.MonkeyPatch, structure: object
-) -> None:
-    # Two classes far apart have but one top, whatever hidden variables are made of them.
-    rows = np.repeat([[0] * 6, [1] * 6], 30, axis=0)
-    rows[np.random.default_rng(0).random(rows.shape) < 0.05] ^= 1
-    made, model = entered(monkeypatch, structure, rows)
-    assert made == 12
-    assert len(model.start_.heats[0].standings) == 4
-
-
-def test_few_rows_are_raced_on_by_more_starts_where_they_disagree(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Classes of noise: there are as many tops as ways to begin, and the last of 34 starts may find the highest.
-    noise = np.random.default_rng(0).integers(0, 2, (150, 8))
-    made, model = entered(monkeypatch, et.zoo.Mixture(4), noise)
-    assert made >= 33
-    few = et.EMJunctionTree(et.zoo.Mixture(4), 6, init="mixture", pseudo_counts=0.0, random_state=0).fit(noise)
-    assert model.history_[-1] > few.history_[-1]
-
-
-def test_the_usual_tolerance_is_a_share_of_chance_error_only_where_many_rows_differ() -> None:
-    for count, weight, tol in ((1_000, 1.0, 4e-6), (40_000, 1.0, 0.005 * 300 / 80_000), (40_000, 1e3, 4e-6)):
-        rows = DistinctRows(np.zeros((count, 1)), np.full(count, weight), np.arange(count))
-        assert_allclose(Stopping.usual("gain", rows, 300).tol, tol)
-        assert Stopping.usual("paper", rows, 300).tol == 1e-4
-
-
-def test_what_is_called_converged_has_hardly_anything_left_to_gain() -> None:
-    """But for a saddle here and there, which no rule distinguishes from a local optimum."""
-    left, tol = [], 1e-5
-    for seed in range(10):
-        graph = [et.zoo.mixture(5, 3, 3), et.zoo.hmm(5, 1, 2, 3)][seed % 2]
-        rows = et.LatentNetwork.random(graph, seed=seed).sample(300, seed=seed)
-        problem = TreeObjective.of(graph, distinct(graph, rows), (), 0.1, 1)
-        start = problem.layout.vector(et.LatentNetwork.random(graph, seed=seed + 50))
-        *_, end = em_run(problem, start, Stopping("gain", tol), 3000, True)
-        assert end.converged
-        *_, summit = em_run(problem, end.here.parameters, Stopping("gain", 1e-12), 1000, True)
-        left.append((summit.history[-1] - end.history[-1]) / problem.weight)
-    assert np.mean(np.array(left) <= 2 * tol) >= 0.8
-
-
-def test_the_remaining_gain_of_a_geometric_climb_is_found() -> None:
-    for rate in (0.97, 0.99):
-        history = [-(rate**k) for k in range(60)]
-        assert_allclose(remaining_gain(history), rate**59, rtol=1e-6)
-    assert remaining_gain([0.0, 1.0]) == np.inf
-    assert remaining_gain([-np.inf, *range(10)]) == np.inf
+    assert many.history_[-1] > one.history_[-1] - 1e-4 * len(rows)
+    # On growing samples, at last on all rows that differ.
+    rungs = many.start_.rungs
+    assert len(rungs) > 1
+    assert [rung.rows for rung in rungs] == sorted({rung.rows for rung in rungs})
+    for rung in rungs:
+        objectives = [objective for _, objective in rung.objectives]
+        assert objectives == sorted(objectives, reverse=True)
+    assert f"{many.start_.name} start" in repr(many.start_)
 
 
 def test_validation_rows_stop_a_climb_and_choose_its_tables() -> None:
@@ -274,7 +160,7 @@ def test_validation_rows_stop_a_climb_and_choose_its_tables() -> None:
         et.EMJunctionTree(graph, validation_fraction=1.0).fit(rows)
 
 
-def test_an_interrupted_race_keeps_its_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_multistart_keeps_its_leader(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, rows = hmm_rows(14_000)
     original = Expectation.__call__
     calls = 0
@@ -282,7 +168,7 @@ def test_an_interrupted_race_keeps_its_leader(monkeypatch: pytest.MonkeyPatch) -
     def interrupted(self: Expectation, *arguments: object) -> object:
         nonlocal calls
         calls += 1
-        if calls == 300:
+        if calls == 70:
             raise KeyboardInterrupt
         return original(self, *arguments)
 
@@ -293,7 +179,7 @@ def test_an_interrupted_race_keeps_its_leader(monkeypatch: pytest.MonkeyPatch) -
     assert model.score(rows) > et.LatentNetwork.random(graph, seed=5).log_prob(rows).mean()
 
 
-def test_impossible_rows_are_told_and_pseudo_counts_leave_none() -> None:
+def test_impossible_rows_are_reported_and_pseudo_counts_leave_none() -> None:
     graph = et.zoo.mixture(3, 2, 3)
     seen = [[0, 0, 0], [1, 1, 1], [0, 0, 1]]
     model = et.EMJunctionTree(graph, pseudo_counts=0.0, random_state=0).fit(seen)
@@ -303,10 +189,11 @@ def test_impossible_rows_are_told_and_pseudo_counts_leave_none() -> None:
 
 
 @pytest.mark.parametrize("structure", [et.LatentGraph({"x": 3}), et.LatentGraph({"x": 3, "y": 2}, [("x", "y")])])
-def test_without_hidden_variables_there_is_nothing_to_race(structure: et.LatentGraph) -> None:
+def test_without_hidden_variables_one_start_suffices(structure: et.LatentGraph) -> None:
     rows = np.random.default_rng(0).integers(0, 2, (30, len(structure.observed)))
     model = et.EMJunctionTree(structure, pseudo_counts=0.0, random_state=0).fit(rows)
     assert model.converged_
+    assert len(model.objectives_) == 1
     assert_allclose(model.joint(["x"]), np.bincount(rows[:, 0], minlength=3) / 30, atol=1e-9)
     for init in ("mixture", "copy"):
         other = et.EMJunctionTree(structure, init=init, pseudo_counts=0.0, random_state=0).fit(rows)
@@ -319,12 +206,125 @@ def test_a_spectral_start_that_cannot_be_says_why() -> None:
         et.EMJunctionTree(graph, init="spectral").fit([[0], [1], [1]])
     # Nothing but noise: no three classes can be distinguished, whatever is missing.
     noise = np.random.default_rng(0).integers(-1, 2, (200, 6))
-    why = r"tell no table of this graph, since \{h\} .*; init='multistart' tries other starts beside it, and fewer hidden"
+    why = r"tell no table of this graph, since \{h\} .*; init='multistart' tries other starts beside it"
     with pytest.raises(et.RankError, match=why):
         et.EMJunctionTree(et.zoo.Mixture(3), init="spectral", random_state=0).fit(noise)
-    model = et.EMJunctionTree(graph, random_state=0).fit([[0], [1], [1]])
-    assert [name for name, _ in model.start_.absent] == ["spectral"]
-    assert "no spectral start" in repr(model.start_)
+    model = et.EMJunctionTree(graph, random_state=0).fit(np.random.default_rng(0).integers(0, 2, (2_000, 1)))
+    assert "spectral" not in {name for rung in model.start_.rungs for name, _ in rung.objectives}
+
+
+def tree_fit(network: et.LatentNetwork, count: int) -> TreeFit:
+    rows = distinct(network.graph, network.sample(count, seed=1))
+    return TreeFit(network.graph, rows, frozenset(), 0.0, Stopping("gain", 1e-6), 500)
+
+
+def searched(fit: TreeFit, pool: Iterator[Candidate], moments: Candidate | None = None) -> tuple[Multistart, int]:
+    """The end of a search, and how many candidates of the pool were used."""
+    used = []
+
+    def counted() -> Iterator[Candidate]:
+        for candidate in pool:
+            used.append(candidate)
+            yield candidate
+
+    samples = [sample for _, sample in fit.samples(np.random.default_rng(0))]
+    *_, end = multistart(samples, counted(), fit.stopping, fit.max_iter, moments=moments)
+    return end, len(used)
+
+
+def random_pool(fit: TreeFit) -> Iterator[Candidate]:
+    starts = TreeInit(fit.graph, fit.rows, fit.rows, fit.gaps)
+    seeds = iter(np.random.default_rng(0).spawn(1_000))
+    return (starts.candidate("random", 0, seed) for seed in seeds)
+
+
+def test_samples_grow_and_are_drawn_from_enough_rows_for_each_parameter() -> None:
+    """At any scale of weights; rows of great weight are sampled repeatedly, so fewer that differ are enough."""
+    graph = et.zoo.hmm(16, 1, 2, 2)
+    codes = np.random.default_rng(0).integers(0, 2, (40_000, 16))
+    parameters = et.LatentNetwork.random(graph, seed=0).n_parameters
+    for heavy in (1.0, 2.0):
+        weights = np.arange(1, 40_001, dtype=float) ** (1.0 - heavy)
+        sizes = []
+        for scale in (1.0, 1e3):
+            rows = DistinctRows(codes, scale * weights * 40_000 / weights.sum(), np.arange(40_000))
+            fit = TreeFit(graph, rows, frozenset(), 0.0, Stopping("gain", 1e-5), 10)
+            samples = fit.samples(np.random.default_rng(1))
+            sizes.append([len(own.weights) for own, _ in samples])
+            assert samples[-1][0] is rows
+            for (small, sample), (large, _) in pairwise(samples):
+                assert len(large.weights) >= (0.9 if heavy == 1.0 else 0.7) * ETA * len(small.weights)
+                # The chance error is that of the rows that were drawn, weighed as they are.
+                drawn = parameters / 2.0 / sample.chance * sample.objective.weight
+                assert drawn > 0.9 * ROWS_PER_PARAMETER * parameters
+        assert len(sizes[0]) > 1
+        assert sizes[0][0] == sizes[1][0]
+
+
+@given(st.integers(0, 2**20), st.floats(1e-3, 1e3))
+@settings(max_examples=20, deadline=None)
+def test_a_sample_of_the_rows_has_their_proportions_at_any_scale(seed: int, scale: float) -> None:
+    random = np.random.default_rng(seed)
+    weights = random.integers(1, 50, 400) * scale
+    rows = DistinctRows(np.arange(400).reshape(-1, 1), weights, np.arange(400))
+    sample, draws = rows.sampled(100, random)
+    assert 80 <= len(sample.weights) <= 120
+    assert_allclose(sample.weights.sum(), weights.sum() / 4)
+    expected = draws * weights / weights.sum()
+    counts = np.zeros(400)
+    counts[sample.first] = sample.weights / sample.weights.sum() * draws
+    assert np.abs(counts - expected).max() < 1.01
+
+
+def test_once_candidates_meet_at_one_optimum_no_more_are_made() -> None:
+    truth = et.LatentNetwork.random(et.zoo.mixture(10, 2, 4), seed=0)
+    fit = tree_fit(truth, 6_000)
+    end, used = searched(fit, random_pool(fit))
+    assert used < STARTS / 2
+    best = et.EMJunctionTree(truth.graph, init=truth, pseudo_counts=0.0).fit(truth.sample(6_000, seed=1))
+    assert_allclose(end.best[1].objective, best.history_[-1], rtol=1e-6)
+
+
+def test_where_candidates_disagree_all_of_them_are_tried() -> None:
+    """Classes of noise: there are as many local optima as ways to begin."""
+    noise = np.random.default_rng(0).integers(0, 2, (150, 8))
+    model = et.EMJunctionTree(et.zoo.Mixture(4), pseudo_counts=0.0, random_state=0).fit(noise)
+    assert len(model.start_.rungs[0].objectives) == STARTS
+    few = et.EMJunctionTree(et.zoo.Mixture(4), 4, init="mixture", pseudo_counts=0.0, random_state=0).fit(noise)
+    assert model.history_[-1] > few.history_[-1] - 1e-6
+
+
+def test_moments_that_the_likelihood_confirms_need_no_other_start() -> None:
+    network = et.LatentNetwork.random(et.zoo.hmm(16, 2, 2, 4), seed=3)
+    rows = network.sample(36_000, seed=4)
+    model = et.EMJunctionTree(network.graph, random_state=0).fit(rows)
+    assert model.start_.name == "spectral"
+    assert all(len(rung.objectives) == 1 for rung in model.start_.rungs)
+    assert model.converged_
+    best = et.EMJunctionTree(network.graph, init=network, pseudo_counts=model.pseudo_counts_).fit(rows)
+    # Both have stopped short of the same optimum, by a share of the sampling error.
+    assert best.history_[-1] - model.history_[-1] < 0.2 * network.n_parameters / 2.0
+
+
+def test_moments_that_are_far_from_the_optimum_are_one_candidate_among_others() -> None:
+    truth = et.LatentNetwork.random(et.zoo.mixture(8, 3, 3), 0.3, seed=0)
+    fit = tree_fit(truth, 8_000)
+    uniform = fit.whole.layout.uniform
+    end, used = searched(fit, random_pool(fit), Candidate("uniform", lambda: uniform))
+    assert used > 1
+    assert end.best[0] == "random"
+    assert "uniform" in {name for name, _ in end.rungs[0].objectives}
+
+
+def test_an_initialiser_without_a_start_is_reported_and_if_there_is_no_other_raised() -> None:
+    def none() -> np.ndarray:
+        raise et.RankError("nothing is known")
+
+    fit = tree_fit(et.LatentNetwork.random(et.zoo.mixture(5, 2, 3), seed=0), 2_000)
+    end, _ = searched(fit, random_pool(fit), Candidate("moments", none))
+    assert end.absent == {"moments": "nothing is known"}
+    with pytest.raises(et.RankError, match="there can be no moments start: nothing is known"):
+        searched(fit, iter(()), Candidate("moments", none))
 
 
 def answers(name: str) -> np.ndarray:
