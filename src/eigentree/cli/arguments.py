@@ -229,7 +229,7 @@ class Reading:
     decimal: Annotated[Literal[".", ","], Parameter(help="The decimal sign of numbers in the text.")] = "."
     thousands: Annotated[
         str | None,
-        Parameter(metavar="CHARACTER", help="What separates thousands, such as the comma of 125,000 (nothing)."),
+        option(separator, "CHARACTER", "What separates thousands, such as the comma of 125,000 (nothing)."),
     ] = None
     drop: Annotated[
         list[str] | None,

@@ -1,16 +1,17 @@
 """Models fitted to some rows, or sequences, and scored on others that are held out."""
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from eigentree.cli.terminal_output import note, show_table
 from eigentree.core.compiling import announced
+from eigentree.data.sequences.steps import Steps
 from eigentree.errors import DataError, EigentreeError
+from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD, Criteria
 
 __all__ = ["Trial", "show_trials", "split", "tried"]
 
@@ -31,7 +32,7 @@ class Trial:
     failure : str
         Why it failed; empty if it did not.
     bic, aic : float or None
-        Information criteria on the training data, where parameters are known.
+        Information criteria on the training data, of a fit by maximum likelihood.
     """
 
     name: str
@@ -70,13 +71,13 @@ def tried(name: str, fit: Callable[[Any], Any], training: Any, held_out: Any) ->
     seconds = _processor_seconds() - begin
     model.handle_unknown = "missing"
     parameters, score = getattr(model, "n_parameters_", None), model.score(training)
-    bic = aic = None
-    if parameters is not None:
-        # Those of model.bic and model.aic, without another pass through the rows.
-        deviance = -2 * score * training.count
-        units = training.table.count if hasattr(training, "table") else training.count
-        bic, aic = deviance + parameters * math.log(units), deviance + 2 * parameters
-    return Trial(name, model.score(held_out), score, parameters, seconds, "", bic, aic)
+    trial = Trial(name, model.score(held_out), score, parameters, seconds)
+    if getattr(model, "pseudo_counts", None) != MAXIMUM_LIKELIHOOD or parameters is None:
+        return trial
+    # Those of model.bic and model.aic, without another pass through the rows.
+    count = training.table.count if isinstance(training, Steps) else training.count
+    criteria = Criteria.of(score * training.count, parameters, count)
+    return replace(trial, bic=criteria.bic, aic=criteria.aic)
 
 
 def _processor_seconds() -> float:

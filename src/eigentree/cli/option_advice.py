@@ -17,7 +17,9 @@ REPLACEMENTS = (
     (r"so its states are unknown; drop it.*", "so its states are unknown; leave it out with --drop"),
     (r"; give all of them as categories=\{.*", "; say as many under [states], or leave it to the columns"),
     (r": drop the column, or join labels", "; leave it out with --drop"),
-    (r"structure='auto'", "--structure auto"),
+    (r"often encoding='latin-1' or 'cp1252'", "often --encoding cp1252 or latin-1"),
+    (r"delimiter is given as delimiter=", "delimiter is given as --delimiter"),
+    (r"\b(structure|encoding|decimal|thousands|numeric)='([^']+)'", r"--\1 \2"),
 )
 """The advice of the library, and that of the command line."""
 
@@ -31,5 +33,5 @@ def in_options(sentence: str) -> str:
     "column 'a' has no known cell, so its states are unknown; leave it out with --drop"
     """
     for theirs, ours in REPLACEMENTS:
-        sentence = re.sub(theirs, ours.replace("\\", r"\\"), sentence, flags=re.DOTALL)
+        sentence = re.sub(theirs, ours, sentence, flags=re.DOTALL)
     return sentence

@@ -32,8 +32,8 @@ CHOICES = ("mixture", "tree", "hmm", "factorial")
 
 app = App(
     name="select",
-    help="Fit structures of several sizes, print their held-out log-likelihoods and their information criteria on "
-    "the training rows, and with -o fit the best to all rows.",
+    help="Fit structures of several sizes, print their held-out log-likelihoods, and with -o fit the best to all "
+    "rows. With --by bic or aic the fits are by maximum likelihood, and their criteria on the training rows decide.",
     help_epilogue="""\
 Examples
 
@@ -93,7 +93,7 @@ def select(
         "BIC": lambda trial: "" if trial.bic is None else f"{trial.bic:.1f}",
         "AIC": lambda trial: "" if trial.aic is None else f"{trial.aic:.1f}",
     }
-    show_trials("structure", trials, best, criteria)
+    show_trials("structure", trials, best, {} if by == "held-out" else criteria)
     after = f"; fitted to all and written: {output}" if output else ""
     note(f"best {f'on {held} held out' if by == 'held-out' else f'by {by.upper()}'}: {trials[best].name}{after}")
     if edge := at_the_edge(shapes, best):
@@ -109,13 +109,16 @@ def _tried(
     from eigentree.cli.rows_read import hint_at_marks
     from eigentree.cli.structure_arguments import structure_words
     from eigentree.errors import DataError
+    from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD
 
     rows = read_training(data, shapes[0], reading)
     training, test = split(rows, held_out, seed)
     hint_at_marks(rows, reading)
 
     def fit(shape: Shape) -> Any:
-        return lambda own: estimator_of(shape, seed, own).fit(own)
+        # Information criteria compare fits by maximum likelihood.
+        likelihood = {} if by == "held-out" else {"pseudo_counts": MAXIMUM_LIKELIHOOD}
+        return lambda own: estimator_of(shape, seed, own).set_params(**likelihood).fit(own)
 
     trials = [tried(structure_words(shape), fit(shape), training, test) for shape in shapes]
     able = [place for place, trial in enumerate(trials) if not trial.failure]
