@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from eigentree.errors import DataError, EigentreeError, GraphError, ParameterError, in_short, quoted
+from eigentree.errors import DataError, EigentreeError, GraphError, ParameterError, did_you_mean, in_short, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,10 +113,20 @@ def as_float(value: Any) -> float:
 def one_of(
     argument: str, value: Any, choices: Sequence[str | None], error: type[EigentreeError] = ParameterError
 ) -> None:
-    """Raise an error unless the value is one of the choices."""
-    # By kind first: an array has no truth when compared.
+    """Raise an error unless the value is one of the choices; it names them, and the one that may be meant.
+
+    Examples
+    --------
+    >>> one_of("scaling", "varaince", ("auto", "variance", None))
+    Traceback (most recent call last):
+    eigentree.errors.ParameterError: scaling is 'auto', 'variance' or None, not 'varaince'; did you mean 'variance'?
+    """
+    # By type first: an array has no truth value when compared.
     if not (value is None or isinstance(value, str)) or value not in choices:
-        raise error(f"{argument} is {' or '.join(repr(choice) for choice in choices)}, not {quoted(value)}")
+        *others, last = map(repr, choices)
+        known = f"{', '.join(others)} or {last}" if others else last
+        hint = did_you_mean(value, [choice for choice in choices if choice is not None])
+        raise error(f"{argument} is {known}, not {quoted(value)}{hint}")
 
 
 def flag(argument: str, value: Any, error: type[EigentreeError] = ParameterError) -> bool:

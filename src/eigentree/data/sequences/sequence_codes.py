@@ -15,6 +15,7 @@ from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.labels import MISSING, UNKNOWN
 from eigentree.data.tables.state_rules import DEFAULT_OPTIONS, ReadOptions
 from eigentree.data.tables.table import warn_of_extra
+from eigentree.data.tables.text_cells import read_as
 from eigentree.errors import DataError
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ class Sequences:
             return cls(columns, codes, steps.starts, steps.form)
         warn_of_extra(table, columns.names)
         marked = [
-            _Channel(name, count, meaning, table.column(place, name))
+            _Channel(name, count, meaning, read_as(table.column(place, name), meaning))
             for place, name, count, meaning in zip(
                 table.places(columns.names, None, columns.named),
                 columns.names,

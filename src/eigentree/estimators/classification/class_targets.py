@@ -78,7 +78,7 @@ class Targets(NamedTuple):
         """Return the classes and their shares of the rows whose class is known, by weight, as fitted attributes."""
         known = self.codes >= 0
         totals = np.bincount(self.codes[known], None if weights is None else weights[known], len(self.classes))
-        return {"classes_": self.classes, "class_prior_": class_shares(self.classes, totals)}
+        return {"classes_": self.classes, "class_prior_": class_shares(self.classes, totals), "target_": self.name}
 
 
 def class_shares(classes: NDArray[Any], totals: NDArray[Any]) -> Floats:

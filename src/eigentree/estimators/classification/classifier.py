@@ -84,6 +84,8 @@ class JunctionTreeClassifier(Parameters):
         With "column": the fitted model of the columns and the class.
     class_column_ : ClassColumn
         What the class is called there, and among which columns it stands.
+    target_ : str or None
+        The name of y, where it has one.
     columns_ : Columns
         The columns: their names, and what their states are called.
     n_features_in_ : int
@@ -124,6 +126,7 @@ class JunctionTreeClassifier(Parameters):
     tried_: dict[float, float]
     estimator_: Estimator
     class_column_: ClassColumn
+    target_: str | None = None
 
     def __init__(
         self,
@@ -219,7 +222,7 @@ class JunctionTreeClassifier(Parameters):
         statistics = {
             shown_label(label): empty.count(rows.chunks(code)) for code, label in enumerate(rows.classes.tolist())
         }
-        fitted = {"columns_": rows.columns, "classes_": rows.classes, "class_prior_": rows.prior}
+        fitted = {"columns_": rows.columns, "classes_": rows.classes, "class_prior_": rows.prior, "target_": y}
         return self._become(fitted | _spectral_models(pattern, rows.graph, statistics))
 
     def _fit_column(self, pattern: Estimator, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
