@@ -6,7 +6,7 @@ import re
 import warnings
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -38,10 +38,18 @@ def as_bif(network: LatentNetwork) -> str:
     return bif_text(_state_names(network), parents, network.tables)
 
 
-def bif_parts(
-    source: str | os.PathLike[str], hidden: Sequence[str]
-) -> tuple[LatentGraph, dict[str, Floats], Columns]:
-    """Return graph, tables and columns of a BIF text, or of a file of one; see `LatentNetwork.from_bif`."""
+class BifParts(NamedTuple):
+    """The arguments of a `LatentNetwork`, in their order."""
+
+    graph: LatentGraph
+    tables: dict[str, Floats]
+    tree: None
+    columns: Columns
+    hidden_labels: dict[str, tuple[Any, ...]]
+
+
+def bif_parts(source: str | os.PathLike[str], hidden: Sequence[str]) -> BifParts:
+    """Return the parts of a BIF text, or of a file of one; see `LatentNetwork.from_bif`."""
     if isinstance(source, str) and ("{" in source or "\n" in source):
         return _parts(source, hidden)
     path = checked_path(source)
@@ -55,14 +63,16 @@ def bif_parts(
         raise FileError(f"{path[:200]!r}, {error}") from None
 
 
-def _parts(text: str, hidden: Sequence[str]) -> tuple[LatentGraph, dict[str, Floats], Columns]:
+def _parts(text: str, hidden: Sequence[str]) -> BifParts:
     found = BifNetwork(text)
     graph = LatentGraph({name: len(states) for name, states in found.states.items()}, found.edges, hidden)
     # Before tables are made: a few lines of text can ask for very large ones.
     check_families(graph)
     meanings = [without_codes(_labels(found.states[name]))[1] for name in graph.observed]
     columns = replace(Columns.of(graph), meanings=tuple(meanings))
-    return graph, {name: found.array(name) for name in graph.names}, columns
+    labels = {name: _labels(found.states[name]).values for name in graph.hidden}
+    hidden_labels = {name: own for name, own in labels.items() if own != tuple(range(len(own)))}
+    return BifParts(graph, {name: found.array(name) for name in graph.names}, None, columns, hidden_labels)
 
 
 def _labels(states: tuple[str, ...]) -> Labels:
