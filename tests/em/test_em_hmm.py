@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas
 import pytest
-from eigentree.em.chain_racing import ChainCourse
 from numpy.testing import assert_allclose, assert_array_equal
 from shared_files import shared_file
 from sklearn.base import clone
@@ -18,13 +17,14 @@ from sklearn.exceptions import NotFittedError
 import eigentree as et
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.tables.columns import Columns
-from eigentree.em import chain_merging, chain_resettling
 from eigentree.em.chains import ChainLayout, ChainObjective
+from eigentree.em.init import symbol_clustering
+from eigentree.em.init.chains import start_of
+from eigentree.em.optimize.run import em_run
 from eigentree.em.optimize.stopping import Stopping
 from eigentree.errors import DataError, ParameterError
 from eigentree.inference.sequences.hmm_chain import Chain
-from eigentree.inference.sequences.sequence_passes import SequencePass
-from eigentree.inference.sequences.symbols import Symbols
+from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
 
 SIZES = [(1, 3, (3,)), (2, 2, (3, 2)), (3, 2, (2,)), (1, 5, (4, 2, 2)), (2, 3, (6,))]
 """Order, hidden states, states of the channels."""
@@ -224,7 +224,7 @@ def test_the_fit_does_not_depend_on_the_order_or_the_copies_of_sequences() -> No
     order = np.random.default_rng(1).permutation(sequences.count)
     other = et.EMHMM(**settings).fit(sequences.chosen(order))
     weights = np.random.default_rng(2).integers(1, 4, sequences.count)
-    settings |= {"init": "windows"}
+    settings |= {"init": "windows", "accelerate": False, "max_iter": 30}
     weighed = et.EMHMM(**settings).fit(sequences, sample_weight=weights)
     copied = et.EMHMM(**settings).fit(sequences.chosen(np.repeat(np.arange(sequences.count), weights)))
     for name in ("start", "transitions", "emissions"):
@@ -233,7 +233,7 @@ def test_the_fit_does_not_depend_on_the_order_or_the_copies_of_sequences() -> No
 
 
 @pytest.mark.parametrize("accelerate", [False, True])
-def test_climbs_never_descend_and_arrive(accelerate: bool) -> None:
+def test_the_objective_never_falls(accelerate: bool) -> None:
     truth = chain_of(2, 2, (3, 2), seed=12)
     sequences = ragged(truth, [20] * 30, seed=13)
     model = et.EMHMM(2, 2, init="random", n_init=1, random_state=0, accelerate=accelerate).fit(sequences)
@@ -248,7 +248,7 @@ def test_climbs_never_descend_and_arrive(accelerate: bool) -> None:
     assert_allclose(here.objective, model.history_[-1], rtol=1e-12)
 
 
-def test_the_race_finds_what_random_starts_miss() -> None:
+def test_the_multistart_finds_what_random_starts_miss() -> None:
     """Sticky states with few symbols each: most random starts end far below."""
     random = np.random.default_rng(14)
     links = (np.full(4, 0.25), 0.9 * np.eye(4) + 0.1 * distributions(random, 4, 4))
@@ -258,13 +258,12 @@ def test_the_race_finds_what_random_starts_miss() -> None:
     layout = ChainLayout((4,), 1, (6,), (np.ones((4, 4), bool),))
     walk = SequencePass.of_distinct(Symbols.of(sequences.codes, (6,)), sequences.starts, np.ones(40), 1)
     problem = ChainObjective(layout, walk, layout.prior(0.1, 0.0))
-    course = ChainCourse(problem, Stopping("gain", 1e-9), 500, True)
-    *_, best = course.climbed(layout.vector(truth.links, truth.emissions))
+    *_, best = em_run(problem, layout.vector(truth.links, truth.emissions), Stopping("gain", 1e-9), 500)
     for seed in range(2):
         model = et.EMHMM(4, random_state=seed).fit(sequences)
         assert model.history_[-1] > best.history[-1] - 0.01
         assert model.converged_
-        assert model.start_.heats
+        assert model.start_.rungs
 
 
 @pytest.mark.parametrize("kind", ["moments", "windows", "merged", "position", "random"])
@@ -286,7 +285,7 @@ def test_mergers_cost_what_the_likelihood_falls() -> None:
     """What is merged at each turn is given by a formula: here by counting anew."""
     random = np.random.default_rng(3)
     follow, shown = (random.integers(0, 9, (6, count)).astype(float) for count in (6, 4))
-    costs = chain_merging._costs(follow, shown)
+    costs = symbol_clustering._costs(follow, shown)
     for one, other in combinations(range(6), 2):
         onto = np.delete(np.eye(6), other, axis=1)
         onto[other, one - (other < one)] = 1.0
@@ -301,7 +300,7 @@ def test_symbols_that_are_followed_alike_are_one_state() -> None:
     order = random.permutation(6)
     owner = (np.arange(6) // 2)[order]
     follow = random.poisson(1000 * moves[np.ix_(owner, owner)]).astype(float)
-    groups = chain_merging.merged(follow, np.diag(follow.sum(axis=0)), 3, 0.0, random)
+    groups = symbol_clustering.merged(follow, np.diag(follow.sum(axis=0)), 3, 0.0, random)
     assert_array_equal(groups[:, None] == groups, owner[:, None] == owner)
 
 
@@ -318,8 +317,8 @@ def test_exchanges_end_where_no_unit_can_move_and_the_best_of_a_few_is_the_best_
     every = {member: likelihood(member) for member in product(range(3), repeat=6) if len(set(member)) == 3}
     reached = []
     for _ in range(12):
-        start = chain_merging.merged(follow, shown, 3, 1.0, random)
-        end = tuple(chain_merging.exchanged(follow, shown, start).tolist())
+        start = symbol_clustering.merged(follow, shown, 3, 1.0, random)
+        end = tuple(symbol_clustering.exchanged(follow, shown, start).tolist())
         assert every[end] >= every[tuple(start.tolist())]
         near = [
             value
@@ -332,24 +331,8 @@ def test_exchanges_end_where_no_unit_can_move_and_the_best_of_a_few_is_the_best_
     assert_allclose(max(reached), max(every.values()), rtol=1e-12)
 
 
-def test_two_cells_that_change_places_take_their_states_with_them() -> None:
-    layout = ChainLayout((2,), 1, (3, 2), (np.ones((2, 2), bool),))
-    random = np.random.default_rng(5)
-    vector = layout.settled(random.random(len(layout.possible)))
-    there = chain_resettling._swapped(layout, vector, random, channel=0, one=0, other=2)
-    _, before = layout.tables(layout.mixed(vector, 1e-2))
-    _, after = layout.tables(there)
-    sums = before[0].sum(axis=0)
-    expected = before[0].copy()
-    expected[:, [0, 2]] = (before[0] / sums)[:, [2, 0]] * sums[[0, 2]]
-    assert_allclose(after[0], expected / expected.sum(axis=1, keepdims=True), rtol=1e-12)
-    assert_allclose(after[1], before[1], rtol=1e-12)
-
-
 def test_moments_that_are_exact_tell_the_tables() -> None:
     """Many steps of a chain whose states differ: the start alone is close to the truth."""
-    from eigentree.em.chain_starts import start_of
-
     links = (np.full(3, 1 / 3), 0.7 * np.eye(3) + 0.1)
     shown = 0.6 * np.eye(3, 5) + 0.08
     truth = Chain(Columns(("x0",), (5,)), links, (shown / shown.sum(axis=1, keepdims=True),))
@@ -533,7 +516,7 @@ def test_sizes_are_chosen_by_criteria() -> None:
     )
     sequences = ragged(truth, [30] * 60, seed=33)
     settings = et.EMHMM(random_state=0, n_init=1, init="windows")
-    for criterion in ("bic", "validation"):
+    for criterion in ("validation", "bic"):
         selected = et.select_hmm(sequences, (1, 2, 3), (1,), criterion, settings)
         assert selected.model.hidden_states == 2
         assert [trial.n_parameters for trial in selected.trials] == [2, 7, 14]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
 from brute_force import all_rows
-from eigentree.em.online import Learner
 from em_problems import is_learned
 from numpy.testing import assert_allclose
 from sklearn.base import clone
@@ -18,6 +18,8 @@ import eigentree as et
 from eigentree.core.trees.block_tree import BlockTree
 from eigentree.em.estep import row_passes as passing
 from eigentree.em.estep.expectation import Expectation
+from eigentree.em.parameters import ParameterLayout
+from eigentree.em.stepwise import Learner
 from eigentree.estimators import online_em
 
 
@@ -267,7 +269,8 @@ def test_a_fit_names_the_row_whatever_its_order() -> None:
 
 
 def test_to_learn_makes_a_new_learner() -> None:
-    learner = Learner.of(HALF_KNOWN, INIT, 0.7, 2, 0.1, 1)
+    start = ParameterLayout.of(HALF_KNOWN).vector(INIT)
+    learner = replace(Learner.of(HALF_KNOWN, start, 0.7), batch_size=2, pseudo_counts=0.1)
     parameters, average = learner.parameters.copy(), learner.average.copy()
     first = list(learner.lessons(GOOD, np.ones(6), np.arange(6)))
     second = list(learner.lessons(GOOD, np.ones(6), np.arange(6)))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 from sklearn.base import clone, is_classifier
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import cross_val_score
 
 import eigentree as et
@@ -437,7 +437,7 @@ def test_weights_that_leave_a_class_without_rows_are_an_error() -> None:
         classifier().fit(X_GOOD, Y_GOOD, sample_weight=[1, 2])
 
 
-@pytest.mark.parametrize("estimator", [None, GRAPH, et.SpectralJunctionTree], ids=["none", "graph", "class"])
+@pytest.mark.parametrize("estimator", [GRAPH, et.SpectralJunctionTree], ids=["graph", "class"])
 def test_other_estimators_are_an_error(estimator: object) -> None:
     with pytest.raises(et.ParameterError, match="estimator is a SpectralJunctionTree, an EMJunctionTree or an"):
         et.JunctionTreeClassifier(estimator).fit(X_GOOD, Y_GOOD)
@@ -539,3 +539,11 @@ def test_a_stream_of_classes_says_what_is_wrong() -> None:
         with pytest.raises(et.DataError, match=re.escape(message)):
             model.fit(iter([rows]), y)
         assert not hasattr(model, "classes_")
+
+
+def test_a_model_of_a_class_that_has_not_converged_is_warned_of_as_such() -> None:
+    graph = et.zoo.hmm(4, 1, 2, 3)
+    rows = et.LatentNetwork.random(graph, seed=0).sample(80, seed=1)
+    model = et.JunctionTreeClassifier(et.EMJunctionTree(graph, 1, init="random", max_iter=2, random_state=0))
+    with pytest.warns(ConvergenceWarning, match="class 0: EM ended at max_iter=2"):
+        model.fit(rows, np.arange(80) % 2)

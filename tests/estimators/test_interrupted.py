@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from interrupting import ended_at, steps_of
 from numpy.testing import assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
 import eigentree as et
 from eigentree import zoo
@@ -187,10 +188,10 @@ def test_an_interruption_that_is_an_error_leaves_the_estimator_as_it_was() -> No
         model = em(model.structure)
         unfitted = held(model)
         with warnings.catch_warnings():
-            warnings.simplefilter("error")
+            warnings.simplefilter("error", RuntimeWarning)
             try:
                 ended_at(step, partial(model.fit, ROWS), KeyboardInterrupt())
-            except RuntimeWarning as warning:
+            except (RuntimeWarning, ConvergenceWarning) as warning:
                 ended += "interrupted" in str(warning)
         assert held(model) == unfitted
     assert ended

@@ -172,10 +172,10 @@ def test_a_loaded_spectral_model_becomes_the_same_network(graph: et.LatentGraph,
     assert model.recover().resolved == again.recover().resolved
 
 
-def test_a_race_is_remembered(tmp_path: Path) -> None:
+def test_the_start_report_is_kept(tmp_path: Path) -> None:
     graph = et.zoo.mixture(4, 2, 2)
     model = fitted(et.EMJunctionTree(graph, random_state=0, max_iter=5, pseudo_counts=0.1), rows_of(graph))
-    assert model.start_.heats
+    assert model.start_.rungs
     assert repr(reloaded(model, tmp_path).start_) == repr(model.start_)
 
 

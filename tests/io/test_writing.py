@@ -155,7 +155,9 @@ def test_an_error_in_the_last_batch_leaves_what_was_there(model: et.SpectralJunc
         model.score_samples_to(iter([X[:0]]), path)
     with pytest.raises(et.FileError, match=r"out.parquet.*cannot be written"):
         model.score_samples_to(X, path / "inside")
-    with pytest.raises(et.DataError, match=r"batch 1: column 'note' is of the type .*string here, and was int64"):
+    with pytest.raises(
+        et.DataError, match=r"from row 500 on, column 'note' is of the type .*string, and was int64"
+    ):
         model.impute_to((X.assign(note=note) for note in (1, "a")), path)
     assert path.read_bytes() == b"before"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["out.parquet", "rows.parquet", "short.parquet"]

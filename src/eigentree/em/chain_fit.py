@@ -12,8 +12,7 @@ import numpy as np
 from eigentree.em.estep.unique_rows import systematic
 from eigentree.em.init.chains import start_of
 from eigentree.em.multistart import ETA, ROWS_PER_PARAMETER, Candidate, Sample, multistart, run_each
-from eigentree.inference.sequences.sequence_passes import SequencePass
-from eigentree.inference.sequences.symbols import Symbols
+from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,6 +56,12 @@ class ChainFit:
     def sample(self) -> Sample:
         """All sequences."""
         return self._sample(self.whole)
+
+    @cached_property
+    def distinct(self) -> ChainObjective:
+        """The objective of the sequences that differ, in an order of their own: starts do not depend on copies."""
+        pieces = _Pieces.of(self.whole.walk)
+        return pieces.objective(self.whole, pieces.weights)
 
     def _sample(self, objective: ChainObjective) -> Sample:
         rows = int((objective.walk.weights > 0).sum())
@@ -124,9 +129,9 @@ def fit_chain(fit: ChainFit, init: Floats | str, n_init: int, random: np.random.
         return run_each(fit.sample, [Candidate("given", lambda: start)], *how)
     if init != "multistart":
         kind = cast("ChainKind", init)
-        return run_each(fit.sample, [_candidate(kind, fit.whole, random) for _ in range(n_init)], *how)
+        return run_each(fit.sample, [_candidate(kind, fit.distinct, random) for _ in range(n_init)], *how)
     samples = fit.samples(random)
-    first = cast("ChainObjective", samples[0].objective)
+    first = cast("ChainObjective", samples[0].objective) if len(samples) > 1 else fit.distinct
     pool = (_candidate(kind, first, random) for kind in cycle(POOL))
     return multistart(samples, pool, *how, finalists=n_init)
 

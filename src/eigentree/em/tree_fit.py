@@ -72,7 +72,7 @@ class TreeFit:
         """Return growing samples of the rows, at last all: each is worth its while while the next is far larger."""
         found: list[tuple[DistinctRows, Sample]] = []
         total, parameters = float(self.rows.weights.sum()), self.whole.layout.free_count
-        draws = float(ROWS_PER_PARAMETER * parameters)
+        draws = float(ROWS_PER_PARAMETER * max(1, parameters))
         while ETA * draws <= total:
             distinct = math.ceil(np.minimum(draws * self.rows.weights / total, 1.0).sum())
             if ETA * distinct > len(self.rows.weights):
@@ -104,14 +104,15 @@ def fit_tree(
     if isinstance(init, LatentNetwork):
         start = fit.whole.layout.vector(init)
         return run_each(fit.sample, [Candidate("given", lambda: start)], *how)
-    if init != "multistart":
-        starts = TreeInit(fit.graph, fit.rows, fit.rows, fit.gaps)
-        seeds = random.spawn(n_init)
-        return run_each(fit.sample, [starts.candidate(init, k, seed) for k, seed in enumerate(seeds)], *how)
+    starts = TreeInit(fit.graph, fit.rows, fit.rows, fit.gaps)
+    if init != "multistart" or not starts.hidden:
+        # Without hidden variables that the data depend on, one EM iteration from anywhere leads to the optimum.
+        kind: Kind = "random" if init == "multistart" else init
+        seeds = random.spawn(n_init if starts.hidden else 1)
+        return run_each(fit.sample, [starts.candidate(kind, k, seed) for k, seed in enumerate(seeds)], *how)
     samples = fit.samples(random)
     starts = TreeInit(fit.graph, fit.rows, samples[0][0], fit.gaps)
     # Where all rows are one sample, they are too few for moments to be confirmed.
-    is_large = len(samples) > 1 and starts.hidden
-    moments = starts.candidate("spectral", 0, random.spawn(1)[0]) if is_large else None
+    moments = starts.candidate("spectral", 0, random.spawn(1)[0]) if len(samples) > 1 else None
     every = [sample for _, sample in samples]
     return multistart(every, starts.pool(random), *how, moments=moments, finalists=n_init)

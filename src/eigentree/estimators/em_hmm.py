@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from eigentree.data.sequences.sequence_codes import Sequences
-from eigentree.data.tables.state_rules import check_rules
+from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.chain_fit import ChainFit, fit_chain
 from eigentree.em.chains import ChainLayout, ChainObjective
@@ -20,11 +20,9 @@ from eigentree.em.start_report import StartReport
 from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
 from eigentree.estimators.mixins.iterative_mixin import present_init, warn_interrupted, warn_not_converged
-from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceFace
-from eigentree.inference.sequences.factorial_chains import apart
+from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceMixin
 from eigentree.inference.sequences.hmm_chain import Chain
-from eigentree.inference.sequences.sequence_passes import SequencePass
-from eigentree.inference.sequences.symbols import Symbols
+from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, marginal_chains
 from eigentree.messages import notice
 from eigentree.progress import shown_progress
 from eigentree.validation import (
@@ -66,7 +64,7 @@ SUM_ROUNDING = 1e-6
 """How far from 1 a given distribution may add up."""
 
 
-class EMHMM(HiddenSequenceFace):
+class EMHMM(HiddenSequenceMixin):
     """A hidden Markov model whose tables are the same at every step, learned by expectation maximisation.
 
     Parameters
@@ -83,11 +81,11 @@ class EMHMM(HiddenSequenceFace):
     max_iter : int
         Most steps of a climb.
     init : {"multistart", "moments", "windows", "merged", "position", "random"} or mapping
-        Where to start. "moments": the tables that pooled counts of neighbouring steps tell. "windows": classes of
-        steps by what is shown around them. "merged": sets of symbols, merged and exchanged by likelihood.
-        "position": states one after another. "random": tables at random. "multistart": all of these, raced on part of the
-        sequences if they are many, with states moved where that helps. A mapping with "start", "transitions" and
-        "emissions", as `tables_`: one climb from there.
+        Where to start. "moments": method-of-moments estimates from pooled counts of neighbouring steps. "windows":
+        classes of steps by the symbols around them. "merged": sets of symbols, merged and exchanged by likelihood.
+        "position": states one after another. "random": random parameters. "multistart": successive halving over
+        several of these, on growing samples of the sequences. A mapping with "start", "transitions" and
+        "emissions", as `tables_`: one EM run from there.
     transitions : {"full", "left-to-right"} or array-like of shape (states, states)
         Which state may follow which: any; the same or a later one; or where the array is not zero. Of several
         chains a list of arrays, one each.
@@ -232,8 +230,7 @@ class EMHMM(HiddenSequenceFace):
             When the fit was interrupted (Ctrl-C) and the best so far is kept.
         """
         self._check_arguments()
-        reading = (self.categories, self.numeric, self.handle_unknown)
-        sequences = Sequences.learned(X, lengths, self.sequence, self.time, *reading)
+        sequences = Sequences.learned(X, lengths, self.sequence, self.time, ReadOptions.of(self))
         self._ignore(y, lengths, sequences)
         weights = positive_weights(sample_weight, sequences.count)
         warn_of_few(weights)
@@ -281,7 +278,7 @@ class EMHMM(HiddenSequenceFace):
         chain = Chain.of(sequences.columns, *layout.parts(best.parameters))
         if self._free:
             used = _used(fit.whole.walk.counts(chain.links, chain.emissions).links)
-            chain = chain.permuted([np.argsort(-own, kind="stable") for own in apart(used, chain.sizes)])
+            chain = chain.permuted([np.argsort(-own, kind="stable") for own in marginal_chains(used, chain.sizes)])
         held = fit.validation.weight if fit.validation else 1.0
         return self._become(
             {

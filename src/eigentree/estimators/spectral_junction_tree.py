@@ -11,18 +11,18 @@ from eigentree.counting.counts import Counts, weighted_chunks
 from eigentree.counting.holdout_sample import RowSample
 from eigentree.counting.pair_counts import PairCounts
 from eigentree.counting.statistics import Statistics, check_counts
-from eigentree.counting.structure_and_schema import graph_over, resolved_rows
+from eigentree.counting.structure_and_schema import graph_over, resolved
 from eigentree.data.streams.encoded_stream import any_rows
 from eigentree.data.streams.stream_schema import any_rows_and_columns
 from eigentree.data.tables.columns import Columns
-from eigentree.data.tables.state_rules import check_rules
+from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.estep.unique_rows import DistinctRows
 from eigentree.em.out_of_core.finishing import finished
 from eigentree.em.sizes import Size, SizeSearch, Trial
 from eigentree.errors import DataError, GraphError, ParameterError, RankError, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
-from eigentree.estimators.mixins.density_mixin import Face
+from eigentree.estimators.mixins.density_mixin import DensityMixin
 from eigentree.graphs.coercion import as_structure
 from eigentree.graphs.learned_templates import open_template
 from eigentree.graphs.templates import Template
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 __all__ = ["SpectralJunctionTree"]
 
 
-class SpectralJunctionTree(Face):
+class SpectralJunctionTree(DensityMixin):
     """A latent junction tree learned from counts, in one pass and without local minima.
 
     Parameters
@@ -201,8 +201,7 @@ class SpectralJunctionTree(Face):
         self._check_parameters()
         if (template := open_template(self.structure)) is not None:
             return self._fit_sizes(template, X, sample_weight)
-        reading = (self.categories, self.numeric, self.handle_unknown, sample_weight)
-        graph, columns, rows = resolved_rows(self.structure, X, *reading)
+        graph, columns, rows = resolved(self.structure, X, ReadOptions.of(self, sample_weight))
         plan = self.plan(graph)
         return self._learn(plan, Statistics.empty(plan, columns).update(rows, sample_weight))
 
@@ -220,8 +219,7 @@ class SpectralJunctionTree(Face):
                 f"a spectral model has one tree, not the {template.trees} of {quoted(self.structure)}; leave trees "
                 f"out, or take EMJunctionTree"
             )
-        reading = (self.categories, self.numeric, self.handle_unknown, sample_weight)
-        found, columns = any_rows_and_columns(X, *reading)
+        found, columns = any_rows_and_columns(X, ReadOptions.of(self, sample_weight))
         rows, weights = any_rows(found, columns, sample_weight)
         warn_of_few(weights)
         pairs = PairCounts.empty(columns).count(rows, weights)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.data.sequences.sequence_forms import SequenceForm
+from eigentree.data.stored_columns import columns_content, columns_of
 from eigentree.em.stored_learning import outcome_content, read_outcome
 from eigentree.errors import DataError, FileError
 from eigentree.inference.stored_chain import chain_content, read_chain
 from eigentree.io.documents import Section, plain
-from eigentree.io.stores import columns_content, columns_of
 from eigentree.spectral.learn.stored_windows import (
     read_sequence_model,
     read_sequence_statistics,

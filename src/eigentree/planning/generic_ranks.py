@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg.lapack import dgeqp3, dorgqr
 
-from eigentree.inference.tensors.calibration import Factor, without_pruned
-from eigentree.inference.tensors.message_schedule import downward, upward
+from eigentree.inference.tensors.calibration import Factor, downward, upward, without_pruned
 from eigentree.inference.tensors.named_tables import aligned, homes, table_axes
 from eigentree.planning.node_products import CliqueLayout, CliqueTable, Work
 

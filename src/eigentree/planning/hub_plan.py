@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eigentree.inference.tensors.message_schedule import downward, upward
+from eigentree.inference.tensors.calibration import downward, upward
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

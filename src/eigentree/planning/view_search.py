@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from eigentree.errors import RankError
-from eigentree.inference.tensors.message_schedule import downward, upward
+from eigentree.inference.tensors.calibration import downward, upward
 from eigentree.planning.generic_ranks import reaches, view_rank
 from eigentree.validation import one_of, whole_number
 

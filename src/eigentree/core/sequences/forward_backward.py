@@ -27,12 +27,12 @@ from eigentree.core.sequences.forward_backward_lanes import (
     add_lanes,
     add_links,
     expect_states,
+    link_sizes,
     look_up,
     show_ahead,
     step_back,
     step_on,
 )
-from eigentree.core.sequences.transition_index import link_sizes
 from eigentree.core.vectors import LANES, load_from, nothing, product, smallest, spread, store_at, sum_of
 
 __all__ = ["STRETCH", "expected_pieces", "expected_sequences", "log_prob_sequences"]

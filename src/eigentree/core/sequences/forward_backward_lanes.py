@@ -30,6 +30,7 @@ __all__ = [
     "add_lanes",
     "add_links",
     "expect_states",
+    "link_sizes",
     "look_up",
     "show_ahead",
     "step_back",
@@ -38,6 +39,18 @@ __all__ = [
 
 WIDTH = 2 * LANES
 """Sequences that walk side by side."""
+
+
+@inlined
+def link_sizes(t: int, states: int, order: int) -> tuple[int, int, int]:
+    """Return where a step's link begins, how many states the step drops, and how many lines it keeps."""
+    offset, rest = 0, 1
+    for _ in range(min(t, order)):
+        offset += rest * states
+        rest *= states
+    if t >= order:
+        return offset, states, rest // states
+    return offset, 1, rest
 
 
 @inlined

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from eigentree.core.compiling import compiled, helper
-from eigentree.core.sequences.transition_index import link_sizes
+from eigentree.core.sequences.forward_backward_lanes import link_sizes
 
 __all__ = ["decode_steps", "draw_given_steps", "draw_steps", "filter_steps", "smooth_steps"]
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from eigentree.data.streams.file_batches import FileStream, found_files
-from eigentree.data.streams.row_batches import Batch, Stream, check_names, require_names
+from eigentree.data.streams.row_batches import Batch, Stream, check_names
 from eigentree.data.tables.column_summary import Look
+from eigentree.data.tables.text_cells import require_names
 from eigentree.errors import DataError, EigentreeError, quoted
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from eigentree.data.streams.file_batches import FileStream, file_kind, found_files
+from eigentree.data.streams.file_batches import FileStream, found_files
 from eigentree.data.streams.partitions import Partitions, is_dask_frame
 from eigentree.data.streams.row_batches import (
     USUAL_SIZE,
@@ -17,12 +17,13 @@ from eigentree.data.streams.row_batches import (
     Stream,
     check_names,
     needs_arrow,
-    require_names,
     without_index,
 )
 from eigentree.data.tables.column_summary import Look
 from eigentree.data.tables.table import frame_of
+from eigentree.data.tables.text_cells import require_names
 from eigentree.errors import DataError, quoted
+from eigentree.io.byte_files import named_format
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,10 +58,10 @@ def stream_of(X: Any, size: BatchSize = USUAL_SIZE) -> Stream:
     Parameters
     ----------
     X : str, PathLike, pyarrow Dataset, polars LazyFrame, duckdb relation, iterator, callable, …
-        A file of text (CSV; TSV) or Parquet, a folder of such, a pattern such as ``"part-*.parquet"``, or a list of
-        these; a Dataset, Scanner or RecordBatchReader of pyarrow; a lazy frame of polars; a relation of duckdb; a
-        Dask DataFrame; an iterator of batches, each of what a table may be; or a callable that returns such an
-        iterator anew each time that it is called.
+        A file of CSV, TSV, JSON lines or Parquet, a folder of such, a pattern such as ``"part-*.parquet"``, or a
+        list of these; a Dataset, Scanner or RecordBatchReader of pyarrow; a lazy frame of polars; a relation of
+        duckdb; a Dask DataFrame; an iterator of batches, each of what a table may be; or a callable that returns
+        such an iterator anew each time that it is called.
     size : BatchSize
         How much is read at a time; of no matter where the batches are made by others.
 
@@ -93,7 +94,7 @@ def stream_of(X: Any, size: BatchSize = USUAL_SIZE) -> Stream:
 
 
 def _is_file_name(name: Any) -> bool:
-    return isinstance(name, str) and file_kind(name) is not None
+    return isinstance(name, str) and named_format(name) is not None
 
 
 def _is_lazy(X: Any) -> bool:

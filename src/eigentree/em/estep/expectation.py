@@ -270,35 +270,6 @@ class Expectation:
         filled = self._values.filled(parameters)
         return _whole(self._found(filled.scaled, rows, threads, False, single), filled, rows.line_weights)
 
-    def batches(self, parameters: Floats, codes: Codes, weights: Floats, size: int) -> Floats:
-        """Return the expected counts of each batch of so many consecutive rows, shape (batches, parameters).
-
-        Parameters
-        ----------
-        parameters : array
-        codes : (leaves, rows)
-            As the leaves read them; all rows must be possible.
-        weights : (rows,)
-        size : int
-            The last batch may have fewer rows.
-        """
-        filled = self._values.filled(parameters)
-        values, transposed = filled.scaled, filled.scaled[self._values.transposed]
-        sums = np.empty((-(-len(weights) // size), len(values)))
-        for layout in (self._usual, self._careful):
-            impossible = -1
-            for number, each in enumerate(sums):
-                passage = Passage.whole(
-                    layout, codes, weights, number * size, min((number + 1) * size, len(weights))
-                )
-                found = passage.passed(self._rooms, values, transposed, True)
-                impossible = max(impossible, found.impossible)
-                each[:] = found.sums
-            if impossible < 0:
-                break
-        counts: Floats = sums @ self._values.counting(filled)
-        return counts
-
     def over(
         self,
         parameters: Floats,

@@ -76,7 +76,7 @@ class TreeInit:
 
     def pool(self, random: np.random.Generator) -> Iterator[Candidate]:
         """Yield candidates for a multi-start without end: random tables and mixtures in turn."""
-        kinds: tuple[Kind, ...] = ("random", "mixture") if self.hidden else ("random",)
+        kinds: tuple[Kind, ...] = ("random", "mixture")
         numbers = count()
         for kind in cycle(kinds):
             yield self.candidate(kind, next(numbers) // len(kinds), random.spawn(1)[0])

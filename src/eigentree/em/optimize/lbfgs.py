@@ -1,4 +1,4 @@
-"""Accelerated steps: from what earlier steps saw of how an objective bends, and from what rows told of it."""
+"""Accelerated EM iterations: limited-memory quasi-Newton steps (L-BFGS)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 if TYPE_CHECKING:
     from eigentree.arrays import Floats
-    from eigentree.em.optimize.information import Factored
     from eigentree.em.optimize.objective import Evaluation, SimplexVector
 
 __all__ = ["LBFGS", "MEMORY"]
@@ -33,18 +32,14 @@ class LBFGS:
     There the distance of two distributions is Hellinger's, which does not favour large parameters, and the
     curvature that rows without gaps would have is four times the expected count of each distribution. What is not
     known yet of the true curvature is taken to be that: the first step is EM's own but for terms of higher order.
-    Where rows have told the curvature, it is taken to be what they told, and the first step is Newton's.
 
     Parameters
     ----------
     layout : SimplexVector
-    told : Factored, optional
-        What rows told of the curvature.
     """
 
-    def __init__(self, layout: SimplexVector, told: Factored | None = None) -> None:
+    def __init__(self, layout: SimplexVector) -> None:
         self._layout = layout
-        self._told = told
         self._last: _Place | None = None
         self._pairs: list[_Pair] = []
         self._try: _Try | None = None
@@ -63,7 +58,7 @@ class LBFGS:
             if along > CURVED * math.sqrt(float(move @ move) * float(fall @ fall)):
                 self._pairs = [*self._pairs, _Pair(move, fall, along)][-MEMORY:]
         self._last = place
-        if not self._pairs and self._told is None:
+        if not self._pairs:
             return None
         direction = self._direction(place.gradient, here.totals)
         self._try = _Try(here, direction, float(place.gradient @ direction), 1.0)
@@ -86,10 +81,7 @@ class LBFGS:
         for pair in reversed(self._pairs):
             shares.append(float(pair.move @ direction) / pair.along)
             direction -= shares[-1] * pair.fall
-        if self._told is None:
-            np.divide(direction, 4.0 * totals, out=direction, where=totals > 0)
-        else:
-            direction = self._told.solved(direction)
+        np.divide(direction, 4.0 * totals, out=direction, where=totals > 0)
         for pair, share in zip(self._pairs, reversed(shares), strict=True):
             direction += (share - float(pair.fall @ direction) / pair.along) * pair.move
         return direction

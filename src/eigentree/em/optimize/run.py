@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from eigentree.arrays import Floats
-    from eigentree.em.optimize.information import Information
     from eigentree.em.optimize.objective import Evaluation, Objective
     from eigentree.em.optimize.stopping import Stopping
 
@@ -102,7 +101,6 @@ def em_run(
     accelerate: bool = True,
     validation: Objective | None = None,
     patience: int = PATIENCE,
-    information: Information | None = None,
 ) -> Iterator[EMRun]:
     """Yield a run at its start and after each iteration, until it has converged or `max_iter` is reached.
 
@@ -117,8 +115,6 @@ def em_run(
     validation : Objective, optional
         Held-out data: the run also ends once their log-likelihood has not risen for `patience` iterations.
     patience : int
-    information : Information, optional
-        An estimate of the Hessian, from a sample of the data: accelerated steps are then Newton's.
 
     Raises
     ------
@@ -133,8 +129,7 @@ def em_run(
         )
     run = _validated(EMRun(here, (here.objective,)), validation)
     yield run
-    factored = information.factored(objective.weight) if information else None
-    lbfgs = LBFGS(objective.layout, factored) if accelerate else None
+    lbfgs = LBFGS(objective.layout) if accelerate else None
     for _ in range(max_iter):
         moved = _accelerated(objective, run, lbfgs) if lbfgs else None
         plain = moved is None

@@ -29,10 +29,6 @@ USUAL_TOLERANCES = {"gain": 4e-6, "paper": 1e-4}
 DEAR_ROWS, SHARE_OF_ERROR = 32_000, 0.005
 """With so many rows that differ iterations are dear, and such a share of chance error is not climbed for."""
 
-SHARE_OF_ERROR_BY_NEWTON, NEWTONS_STRETCH = 0.02, 10
-"""The same where steps are Newton's, and by how many at least the rest is judged: the first few gain so much that
-what comes after them would look like nothing, even where it goes on for long."""
-
 
 class Stopping(NamedTuple):
     """When a climb has arrived.
@@ -43,13 +39,10 @@ class Stopping(NamedTuple):
         "gain": no more than `tol` is still to be gained in log-likelihood per row. "paper": the objective f
         satisfies |f(t) - f(t-1)| <= tol (|f(t)| + |f(t-1)|) / 2 (section 9).
     tol : float
-    stretch : int
-        By the gain of how many steps at least the remaining gain is judged.
     """
 
     rule: Rule
     tol: float
-    stretch: int = SHORTEST_STRETCH
 
     @classmethod
     def usual(cls, rule: Rule, rows: DistinctRows, parameters: int) -> Stopping:
@@ -64,13 +57,6 @@ class Stopping(NamedTuple):
             tol = max(tol, cls.within_chance(SHARE_OF_ERROR, parameters, weight).tol)
         return cls(rule, tol)
 
-    def eased(self, rows: DistinctRows, parameters: int) -> Stopping:
-        """Return when a climb by Newton's steps has arrived, unless a tolerance was given: somewhat sooner."""
-        if self != Stopping.usual("gain", rows, parameters) or len(rows.weights) < DEAR_ROWS:
-            return self
-        newton = Stopping.within_chance(SHARE_OF_ERROR_BY_NEWTON, parameters, float(rows.weights.sum()))
-        return Stopping("gain", max(self.tol, newton.tol), NEWTONS_STRETCH)
-
     @classmethod
     def within_chance(cls, share: float, parameters: int, rows: float) -> Stopping:
         """Return when no more is to be gained than a share of what chance makes of so many rows.
@@ -82,7 +68,7 @@ class Stopping(NamedTuple):
     def reached(self, history: Sequence[float], weight: float) -> bool:
         """Return whether a climb has arrived, given its objectives and the weight of its rows."""
         if self.rule == "gain":
-            return remaining_gain(history, self.stretch) <= self.tol * weight
+            return remaining_gain(history) <= self.tol * weight
         return len(history) > 1 and has_converged(history[-2], history[-1], self.tol)
 
 
@@ -92,13 +78,13 @@ def has_converged(before: float, after: float, tol: float) -> bool:
     return math.isfinite(before) and abs(after - before) <= tol * (abs(after) + abs(before)) / 2
 
 
-def remaining_gain(history: Sequence[float], shortest: int = SHORTEST_STRETCH) -> float:
+def remaining_gain(history: Sequence[float]) -> float:
     """Return how much an objective is still expected to rise, given its values so far; infinity if too few.
 
     The gains of two stretches of steps, one after the other, are taken as the last of a geometric series. A stretch
     is longer in a long climb, where the rate itself becomes slower.
     """
-    stretch = max(shortest, len(history) // SHARE_OF_RUN)
+    stretch = max(SHORTEST_STRETCH, len(history) // SHARE_OF_RUN)
     if len(history) <= 2 * stretch or not math.isfinite(history[-1 - 2 * stretch]):
         return math.inf
     before = history[-1 - stretch] - history[-1 - 2 * stretch]

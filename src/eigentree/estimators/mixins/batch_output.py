@@ -1,16 +1,18 @@
-"""Answers about more rows than memory holds: asked batch by batch, and written into a Parquet file."""
+"""Answers about more rows than memory holds: asked batch by batch, and written into a file."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from eigentree.data.streams.parquet_parts import arrow_rows, write_parts
-from eigentree.data.streams.row_batches import needs_arrow
+from eigentree.data.streams.parquet_parts import arrow_rows
 from eigentree.data.streams.sources import is_stream, stream_of
 from eigentree.data.tables.restore import filled_rows
 from eigentree.data.tables.rows import Rows
 from eigentree.errors import DataError
 from eigentree.inference.queries import Answers, warn_helped
+from eigentree.io.atomic_write import checked_path
+from eigentree.io.byte_files import named_format
+from eigentree.io.table_files import write_table
 from eigentree.messages import renamed_arguments
 from eigentree.progress import shown_batches
 from eigentree.validation import generator
@@ -38,29 +40,30 @@ class Writing(Answers):
     """
 
     def score_samples_to(self, X: ArrayLike | Any, path: str | os.PathLike[str]) -> int:
-        """Write the log probability of each row into a Parquet file; return how many rows there were.
+        """Write the log probability of each row into a file; return how many rows there were.
 
         Parameters
         ----------
         X : a stream, or whatever `score_samples` takes
             Such as a path of CSV or Parquet files; only the columns of the model are read.
         path : str or PathLike
-            Of the file, with one column ``log_prob``, in the order of the rows.
+            Of the file, Parquet, CSV, TSV or JSON lines as its name shows, with one column ``log_prob``, in the
+            order of the rows.
         """
-        arrow, helped = needs_arrow("writing Parquet"), 0
+        helped = 0
 
-        def parts() -> Iterator[tuple[Batch, Any]]:
+        def parts() -> Iterator[dict[str, Any]]:
             nonlocal helped
-            for batch, log_prob, replaced in scored_batches(self._model, self._columns, X):
+            for _, log_prob, replaced in scored_batches(self._model, self._columns, X):
                 helped += replaced
-                yield batch, arrow.table({"log_prob": log_prob})
+                yield {"log_prob": log_prob}
 
-        rows = write_parts(path, parts())
+        rows = _written(path, parts())
         warn_helped(helped, f"of {rows} rows {self._model.replaced}")
         return rows
 
     def predict_proba_to(self, X: ArrayLike | Any, path: str | os.PathLike[str], target: str) -> int:
-        """Write P(target | the other cells) of each row into a Parquet file; return how many rows there were.
+        """Write P(target | the other cells) of each row into a file; return how many rows there were.
 
         Parameters
         ----------
@@ -71,20 +74,20 @@ class Writing(Answers):
         target : str
             The name of a column.
         """
-        arrow, columns, undefined = needs_arrow("writing Parquet"), self._columns, 0
+        columns, undefined = self._columns, 0
         self._model.graph.column(target)
         names = [str(label) for label in columns.labels(target)]
 
-        def parts() -> Iterator[tuple[Batch, Any]]:
+        def parts() -> Iterator[dict[str, Any]]:
             nonlocal undefined
             for batch in _batches(_stream(X), columns, "predicting", absent=target):
                 with batch.named():
                     rows = Rows.of(batch.table, columns, target, batch.first)
                     proba, lost = self._model.predict(rows, target)
                 undefined += lost
-                yield batch, arrow.table(list(proba.T.copy()), names=names)
+                yield dict(zip(names, proba.T, strict=True))
 
-        rows = write_parts(path, parts())
+        rows = _written(path, parts())
         warn_helped(undefined, f"rows {self._model.undefined}; their column's marginal was used")
         return rows
 
@@ -96,7 +99,7 @@ class Writing(Answers):
         method: Literal["mode", "sample"] = "mode",
         random_state: Seed = None,
     ) -> int:
-        """Write the rows with their missing cells filled into a Parquet file; return how many there were.
+        """Write the rows with their missing cells filled into a file; return how many there were.
 
         Columns that are none of the model's are handed on as they are.
 
@@ -111,7 +114,7 @@ class Writing(Answers):
         columns, random, undefined = self._columns, generator(random_state), 0
         stream = _stream(X)
 
-        def parts() -> Iterator[tuple[Batch, Any]]:
+        def parts() -> Iterator[dict[str, Any]]:
             nonlocal undefined
             for batch in _batches(stream, columns, "imputing", every=True):
                 table = arrow_rows(batch, columns)
@@ -123,11 +126,17 @@ class Writing(Answers):
                 undefined += lost
                 for name in filled.column_names:
                     table = table.set_column(table.column_names.index(name), name, filled.column(name))
-                yield batch, table
+                yield dict(zip(table.column_names, table.columns, strict=True))
 
-        rows = write_parts(path, parts(), stream.types)
+        rows = _written(path, parts(), stream.types)
         warn_helped(undefined, f"missing cells {self._model.undefined}; their column's marginal was used")
         return rows
+
+
+def _written(path: str | os.PathLike[str], parts: Iterator[dict[str, Any]], types: Any = None) -> int:
+    """Return how many rows were written, as Parquet where the name of the file shows no format."""
+    name = checked_path(path)
+    return write_table(name, parts, named_format(name) or "parquet", types=types)
 
 
 def scored_batches(model: Model, columns: Columns, X: Any) -> Iterator[tuple[Batch, Floats, int]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from eigentree.data.tables.restore import frame_like
 from eigentree.data.tables.rows import rows_at_a_time
 from eigentree.errors import DataError, GraphError
 from eigentree.inference.dask_queries import predicted_lazily
-from eigentree.inference.networks.decoding import Decoded
+from eigentree.inference.networks.network_model import Decoded
 from eigentree.inference.queries import Answers, by_row, warn_helped
 from eigentree.messages import renamed_arguments
 from eigentree.validation import Seed, different_names, generator, our_arithmetic
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.labeled_table import LabeledTable
     from eigentree.inference.model import Model
-    from eigentree.inference.networks.decoding import Decoder
+    from eigentree.inference.networks.network import LatentNetwork
 
-__all__ = ["HiddenAnswers", "Revealed", "Tables"]
+__all__ = ["HiddenAnswers", "Revealed"]
 
 MOST_POSTERIOR_STATES = 4096
 """Largest number of joint states that a posterior is asked for."""
@@ -70,23 +70,12 @@ class Revealed:
         return wide
 
 
-class Tables(Protocol):
-    """What is asked of a network on behalf of its hidden variables."""
-
-    @property
-    def decoder(self) -> Decoder:
-        """What finds the likeliest hidden states."""
-
-    def reveal(self, names: tuple[str, ...]) -> Revealed:
-        """Return the model with some hidden variables as columns."""
-
-
 class HiddenAnswers(Answers):
     """What users ask about hidden variables, wherever tables are known."""
 
     @property
     @abstractmethod
-    def _tables(self) -> Tables:
+    def _tables(self) -> LatentNetwork:
         """The network whose tables are known."""
 
     def predict_proba(self, X: ArrayLike | Any, target: str | None = None) -> LabeledTable:

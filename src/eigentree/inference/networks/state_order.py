@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -33,29 +33,15 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats, Integers
     from eigentree.graphs.graph import LatentGraph
-    from eigentree.inference.networks.hidden_variables import Revealed
+    from eigentree.inference.networks.network import LatentNetwork
 
-__all__ = ["Ordering", "canonical_orders"]
+__all__ = ["canonical_orders"]
 
 TIE = 1e-9
 """Probabilities that differ by no more of themselves are equal: rounding must not decide between states."""
 
 TOGETHER = 0.1
 """What the probability of two states to occur together weighs beside the affinity (0 to 1) of their emissions."""
-
-
-class Ordering(Protocol):
-    """What is asked of a network whose hidden states are to be ordered."""
-
-    @property
-    def graph(self) -> LatentGraph:
-        """The graph that the tables belong to."""
-
-    def clique_marginals(self, families: Sequence[tuple[str, ...]]) -> list[Floats]:
-        """Return the joint table of each family of variables that stand in one clique."""
-
-    def reveal(self, names: tuple[str, ...]) -> Revealed:
-        """Return the model with some hidden variables as columns."""
 
 
 class _Step(NamedTuple):
@@ -83,7 +69,7 @@ class _Step(NamedTuple):
         return [(self.name,), (self.beside, self.name), *(family for pair in emitted for family in pair)]
 
 
-def canonical_orders(network: Ordering) -> dict[str, Integers]:
+def canonical_orders(network: LatentNetwork) -> dict[str, Integers]:
     """Return, for each hidden variable, its states in their canonical order; the module says which that is."""
     steps = network.graph.derived(_walk)
     tables = iter(network.clique_marginals([family for step in steps for family in step.families]))
@@ -212,7 +198,7 @@ def _ranked(states: Iterable[int], values: Floats) -> list[list[int]]:
     return [sorted(group, key=place.__getitem__) for group in groups]
 
 
-def _all_emissions(network: Ordering, name: str, states: int) -> Iterator[Floats]:
+def _all_emissions(network: LatentNetwork, name: str, states: int) -> Iterator[Floats]:
     """Yield, for each column and each of its states, its probability given each state of a hidden variable."""
     try:
         revealed = network.reveal((name,))

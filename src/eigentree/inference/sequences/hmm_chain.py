@@ -16,9 +16,7 @@ from eigentree.core.sequences.state_posteriors import (
 )
 from eigentree.graphs.graph import LatentGraph
 from eigentree.inference.networks.network import LatentNetwork
-from eigentree.inference.sequences.factorial_chains import together
-from eigentree.inference.sequences.sequence_passes import SequencePass
-from eigentree.inference.sequences.symbols import Symbols
+from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, product_chain
 from eigentree.validation import check_variables
 
 if TYPE_CHECKING:
@@ -63,7 +61,7 @@ class Chain:
     @classmethod
     def of(cls, columns: Columns, chains: Sequence[Sequence[Floats]], emissions: Sequence[Floats]) -> Chain:
         """Return the chain of one or several chains side by side, given the links of each."""
-        links = tuple(together(tables) for tables in zip(*chains, strict=True))
+        links = tuple(product_chain(tables) for tables in zip(*chains, strict=True))
         parallel = tuple(map(tuple, chains)) if len(chains) > 1 else ()
         return cls(columns, links, tuple(emissions), parallel)
 
@@ -95,45 +93,30 @@ class Chain:
     def _flat(self) -> Floats:
         return np.concatenate([table.ravel() for table in self.links])
 
-    def _symbols(self, sequences: Sequences) -> Symbols:
-        return Symbols.of(sequences.codes, self.columns.states)
+    def _known(self, sequences: Sequences) -> tuple[Any, ...]:
+        """Return what all loops over sequences read, and room for a message at each step of the longest."""
+        symbols = Symbols.of(sequences.codes, self.columns.states)
+        room = np.zeros((int(sequences.lengths.max(initial=1)), self._shape[2]))
+        lines = symbols.emissions(self.emissions)
+        return symbols.steps, sequences.starts, lines, self._flat, self._shape, room
 
     def log_prob(self, sequences: Sequences, threads: int = 1) -> Floats:
         """Return the log probability of each sequence, missing cells summed out; -inf if it is impossible."""
-        walk = SequencePass(self._symbols(sequences), sequences.starts, np.ones(sequences.count), threads)
-        return walk.log_prob(self.links, self.emissions)
+        symbols = Symbols.of(sequences.codes, self.columns.states)
+        every = SequencePass(symbols, sequences.starts, np.ones(sequences.count), threads)
+        return every.log_prob(self.links, self.emissions)
 
     def filtered(self, sequences: Sequences) -> tuple[Floats, Floats]:
         """Return P(state | steps so far), shape (steps, states), and the message at the end of each sequence."""
-        symbols = self._symbols(sequences)
         out = np.zeros((sequences.steps, self.states))
         ends = np.zeros((sequences.count, self._shape[2]))
-        filter_steps(
-            symbols.steps,
-            sequences.starts,
-            symbols.emissions(self.emissions),
-            self._flat,
-            self._shape,
-            self._room(sequences),
-            out,
-            ends,
-        )
+        filter_steps(*self._known(sequences), out, ends)
         return out, ends
 
     def smoothed(self, sequences: Sequences) -> Floats:
         """Return P(state | all steps of its sequence), shape (steps, states); zeros where that is impossible."""
-        symbols = self._symbols(sequences)
         out = np.zeros((sequences.steps, self.states))
-        smooth_steps(
-            symbols.steps,
-            sequences.starts,
-            symbols.emissions(self.emissions),
-            self._flat,
-            self._shape,
-            self._room(sequences),
-            np.zeros((2, self._shape[2])),
-            out,
-        )
+        smooth_steps(*self._known(sequences), np.zeros((2, self._shape[2])), out)
         return out
 
     def decoded(self, sequences: Sequences) -> tuple[Integers, Floats]:
@@ -141,21 +124,12 @@ class Chain:
 
         States are -1 where a sequence is impossible.
         """
-        symbols = self._symbols(sequences)
-        states = np.zeros(sequences.steps, np.int64)
-        log_prob = np.zeros(sequences.count)
+        steps, starts, emissions, links, shape, room = self._known(sequences)
         with np.errstate(divide="ignore"):
-            decode_steps(
-                symbols.steps,
-                sequences.starts,
-                np.log(symbols.emissions(self.emissions)),
-                np.log(self._flat),
-                self._shape,
-                np.zeros((2, self._shape[2])),
-                np.zeros((self._longest(sequences), self._shape[2]), np.int16),
-                states,
-                log_prob,
-            )
+            emissions, links = np.log(emissions), np.log(links)
+        states, log_prob = np.zeros(sequences.steps, np.int64), np.zeros(sequences.count)
+        scores, back = np.zeros((2, shape[2])), room.astype(np.int16)
+        decode_steps(steps, starts, emissions, links, shape, scores, back, states, log_prob)
         return states, log_prob
 
     def shares(self, length: int) -> Floats:
@@ -230,18 +204,8 @@ class Chain:
 
     def drawn_states(self, sequences: Sequences, random: np.random.Generator) -> Integers:
         """Return the hidden states of all steps, drawn given the sequences; -1 where one is impossible."""
-        symbols = self._symbols(sequences)
         states = np.zeros(sequences.steps, np.int64)
-        draw_given_steps(
-            symbols.steps,
-            sequences.starts,
-            symbols.emissions(self.emissions),
-            self._flat,
-            self._shape,
-            self._room(sequences),
-            random.random(sequences.steps),
-            states,
-        )
+        draw_given_steps(*self._known(sequences), random.random(sequences.steps), states)
         return states
 
     def network(self, length: int) -> LatentNetwork:
@@ -289,12 +253,6 @@ class Chain:
     def states_of_each(self, states: Integers) -> list[Integers]:
         """Return, for each chain, its state at each step, given the states of all; -1 stays -1."""
         return [np.where(states < 0, -1, own) for own in np.unravel_index(np.maximum(states, 0), self.sizes)]
-
-    def _longest(self, sequences: Sequences) -> int:
-        return int(sequences.lengths.max(initial=1))
-
-    def _room(self, sequences: Sequences) -> Floats:
-        return np.zeros((self._longest(sequences), self._shape[2]))
 
 
 def drawn_cells(table: Floats, states: Integers, random: np.random.Generator) -> NDArray[Any]:

@@ -10,10 +10,10 @@ from eigentree.counting.holdout_sample import EVERY_HASH, SAMPLE_ROWS, RowSample
 from eigentree.counting.statistics import Statistics
 from eigentree.counting.stored_statistics import read_statistics, statistics_content
 from eigentree.counting.window_counts import SequenceStatistics, sample_width
+from eigentree.data.stored_columns import columns_content, columns_of
 from eigentree.data.tables.weights import MOST_WEIGHT
 from eigentree.errors import FileError
 from eigentree.io.documents import Section, plain, whole
-from eigentree.io.stores import columns_content, columns_of
 from eigentree.planning.channel_blocks import ChannelBlocks
 from eigentree.planning.window_plan import Cell, WindowBond, WindowPlan
 from eigentree.spectral.learn.spectral_fit import LearnedEdge
