@@ -33,7 +33,7 @@ CHOICES = ("mixture", "tree", "hmm", "factorial")
 app = App(
     name="select",
     help="Fit structures of several sizes, print their held-out log-likelihoods, and with -o fit the best to all "
-    "rows. With --by bic or aic the fits are by maximum likelihood, and their criteria on the training rows decide.",
+    "rows. With --by bic or aic fits are by maximum likelihood, and their criteria on the training rows decide.",
     help_epilogue="""\
 Examples
 
