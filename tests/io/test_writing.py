@@ -252,7 +252,7 @@ def test_hidden_variables_are_written_where_there_are_tables(tmp_path: Path) -> 
 
 
 def test_text_stays_as_it_was_written(tmp_path: Path) -> None:
-    (tmp_path / "rows.csv").write_text("a,note,b\n07,x,1.50\n7,=y,2\n,z,1.50\n" * 20)
+    (tmp_path / "rows.csv").write_text("a,note,b\n" + "07,x,1.50\n7,=y,2\n,z,1.50\n" * 20)
     model = et.EMJunctionTree(et.zoo.Mixture(1), random_state=0, categories={"b": [1.5, 2.0]})
     model.fit(pd.DataFrame({"a": [7, 7], "b": [1.5, 2.0]}))
     counts: list[int] = []
