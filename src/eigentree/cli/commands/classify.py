@@ -19,6 +19,7 @@ __all__ = ["app"]
 
 app = App(
     name="classify",
+    group_commands="Commands",
     help="Learn a classifier by the probability of rows in each class (train), and classify rows (apply).",
     help_epilogue="""\
 Examples

@@ -19,7 +19,7 @@ Examples
 
   eigentree score model.eigentree mushrooms.csv | head -3
   eigentree score model.eigentree mushrooms.csv --summary
-  eigentree score model.eigentree mushrooms.csv --id odor -o scores.csv
+  eigentree score model.eigentree mushrooms.csv -o scores.parquet
   eigentree score model.eigentree mushrooms.csv | sort -t, -k2 -g | head -5""",
 )
 
@@ -30,7 +30,9 @@ def score(
     data: Data,
     /,
     *,
-    summary: Annotated[bool, Parameter(negative="", help="Print the mean alone, not the rows.")] = False,
+    summary: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Print the mean alone, not the rows.")
+    ] = False,
     rows: RowOptions = RowOptions(),
     reading: Reading = Reading(),
 ) -> None:

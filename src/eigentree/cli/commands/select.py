@@ -77,7 +77,7 @@ def select(
         raise UsageError(f"--by {by} needs the number of free parameters, which a spectral model does not have")
     names = structure or (["mixture", "tree"] if reading.sequence is None else ["hmm"])
     shapes = [
-        Shape(name, states, order if name in ("hmm", "factorial") else None, method, numeric)
+        Shape(name, states, order if name in ("hmm", "factorial") else None, numeric, method)
         for name in dict.fromkeys(names)
         for states in dict.fromkeys(hidden or (2, 4, 8))
     ]
