@@ -221,7 +221,7 @@ def identified(rows: Any, id_column: str | None) -> dict[str, Any]:
     """Return the column that identifies rows, the one given or their number; of sequences, their names."""
     if isinstance(rows, NamedSequences):
         return {rows.name: rows.ids}
-    if id_column is None:
+    if id_column is None or (id_column == "row" and id_column not in rows.names):
         return {"row": range(rows.count)}
     require_names([id_column], rows.names, rows.source)
     return {id_column: rows.cells(rows.names.index(id_column))}

@@ -222,7 +222,8 @@ class _Batches(Stream):
         """Yield what the iterator has left, each batch with its number."""
         for number, data in enumerate(self._rest):
             if number >= skip:
-                yield _projected(Batch(_as_table(data), f"batch {number}", 0), columns)
+                source = data.source if isinstance(data, FileTable) else f"batch {number}"
+                yield _projected(Batch(_as_table(data), source, 0), columns)
 
 
 class _Callable(Stream):
