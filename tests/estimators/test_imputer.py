@@ -116,7 +116,7 @@ def test_by_default_a_table_of_anything_is_filled() -> None:
 
 def test_imputation_is_better_than_the_mode_of_each_column() -> None:
     hidden = HOLED < 0
-    filled = imputer().fit_transform(HOLED)
+    filled = et.JunctionTreeImputer(et.EMJunctionTree(et.zoo.Mixture(2), random_state=0)).fit_transform(HOLED)
     modes = np.array([np.bincount(HOLED[HOLED[:, place] >= 0, place]).argmax() for place in range(4)])
     assert (filled == CODES)[hidden].mean() > (modes == CODES)[hidden].mean() + 0.05
 

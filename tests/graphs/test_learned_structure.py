@@ -170,7 +170,7 @@ def test_light_weights_are_warned_of_once() -> None:
     ):
         with pytest.warns(RuntimeWarning, match="hardly any row") as caught:
             learn()
-        assert len(caught) == 1
+        assert sum("hardly any row" in str(each.message) for each in caught) == 1
 
 
 # The template

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from eigentree.cli.arguments import STRUCTURES, Shape, UsageError
 from eigentree.cli.terminal_output import number_of
+from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.errors import DataError, FileError, GraphError, did_you_mean
 from eigentree.io.byte_files import read_bytes, require_there
 
@@ -139,8 +140,8 @@ def learned_columns(table: "AnyRows", numeric: Any) -> "Columns":
     from eigentree.data.streams.stream_schema import Looked
     from eigentree.data.tables.columns import Columns
 
-    found = Looked.at(table, numeric=numeric).look if is_stream(table) else table
-    return Columns.learned(found, numeric=numeric)
+    found = Looked.at(table, ReadOptions(numeric=numeric)).look if is_stream(table) else table
+    return Columns.learned(found, ReadOptions(numeric=numeric))
 
 
 def _of_bif(path: str, table: "AnyRows | None") -> "LatentGraph":

@@ -261,7 +261,7 @@ class _Places(dict[str, int]):
 
 
 def _sniffed(lines: Sequence[str], usual: str) -> str:
-    """Return the delimiter by which most lines have as many cells as the first, and that the most; else the usual."""
+    """Return the delimiter by which most lines have as many cells as the first, and it the most; else the usual."""
     best = 0, 1, False, usual
     for delimiter in DELIMITERS:
         widths = [len(row) for row in csv.reader(lines, delimiter=delimiter)]

@@ -382,7 +382,7 @@ class _Cells(Table):
         self.container = container
         self.names = tuple(channels) if named else None
 
-    def column(self, place: int, name: str) -> Cells:
+    def read_column(self, place: int, name: str) -> Cells:
         return self._channels[place]
 
     def cells(self, place: int) -> list[Any]:

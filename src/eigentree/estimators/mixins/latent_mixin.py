@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from eigentree.data.tables.weights import positive_weights
 from eigentree.em.estep.expected_tables import expected_counts
-from eigentree.estimators.mixins.density_mixin import Face
+from eigentree.estimators.mixins.density_mixin import DensityMixin
 from eigentree.estimators.mixins.information_criteria import Criteria
 from eigentree.inference.networks.hidden_variables import HiddenAnswers
 from eigentree.inference.networks.network import LatentNetwork
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from eigentree.data.tables.labeled_table import LabeledTable
     from eigentree.data.tables.rows import Rows
 
-__all__ = ["TablesFace"]
+__all__ = ["LatentMixin"]
 
 
-class TablesFace(HiddenAnswers, Face):
+class LatentMixin(HiddenAnswers, DensityMixin):
     """What users ask of an estimator whose fit leaves tables.
 
     Attributes
