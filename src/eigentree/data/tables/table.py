@@ -228,8 +228,8 @@ def placed(
         extra = [name for name in own if name not in wanted]
         if not ignoring:
             raise DataError(
-                f"the frame has {shown_columns(extra)}, not among the observed variables of the graph; drop what is "
-                f"no variable"
+                f"the frame has {shown_columns(extra)}, not among the observed variables of the graph; drop what "
+                f"is no variable"
             )
         notice(f"the frame has {shown_columns(extra)}, which the model does not know; ignored")
     return [place[name] for name in names]
@@ -292,6 +292,8 @@ def _unnamed(X: Any) -> Table:
             array = np.array(X, object)
     except (ValueError, TypeError, OverflowError):
         raise DataError("the rows have different lengths; every row needs one cell per column") from None
+    except Exception as error:  # what an object's own __array__ raises
+        raise DataError(f"the data cannot be read as an array: {type(error).__name__}: {error}") from None
     if array.dtype.kind == "V":
         raise DataError("the data are an array of records; make a frame of it, as with pandas.DataFrame(X)")
     if array.ndim == 1 and len(array) and (words := _words(array)):
