@@ -20,7 +20,7 @@ from eigentree.em.start_report import StartReport
 from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
 from eigentree.estimators.mixins.iterative_mixin import present_init, warn_interrupted, warn_not_converged
-from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceFace
+from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceMixin
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, marginal_chains
 from eigentree.messages import notice
@@ -64,7 +64,7 @@ SUM_ROUNDING = 1e-6
 """How far from 1 a given distribution may add up."""
 
 
-class EMHMM(HiddenSequenceFace):
+class EMHMM(HiddenSequenceMixin):
     """A hidden Markov model whose tables are the same at every step, learned by expectation maximisation.
 
     Parameters

@@ -31,7 +31,7 @@ from eigentree.errors import ParameterError, quoted
 from eigentree.estimators.memory_sample import check_finish_rows, far_rows, near_rows, searched_rows, some_of
 from eigentree.estimators.mixins.constructor_parameters import learns
 from eigentree.estimators.mixins.iterative_mixin import (
-    StepsFace,
+    IterativeMixin,
     checked_init,
     encoded,
     present_init,
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 __all__ = ["EMJunctionTree"]
 
 
-class EMJunctionTree(StepsFace):
+class EMJunctionTree(IterativeMixin):
     """Tables learned by expectation maximisation.
 
     Parameters

@@ -18,7 +18,7 @@ from eigentree.em.parameters import ParameterLayout
 from eigentree.em.stepwise import Learner
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
-from eigentree.estimators.mixins.iterative_mixin import StepsFace, checked_init, encoded, warn_interrupted
+from eigentree.estimators.mixins.iterative_mixin import IterativeMixin, checked_init, encoded, warn_interrupted
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.progress import shown_progress
 from eigentree.validation import finite_number, generator, whole_number
@@ -41,7 +41,7 @@ STRETCH_CELLS = 2**24
 """Most cells of a stream that are in memory at a time, and whose rows `fit` takes in a new order."""
 
 
-class OnlineEMJunctionTree(StepsFace):
+class OnlineEMJunctionTree(IterativeMixin):
     """Tables learned by stepwise online EM (Liang and Klein, 2009).
 
     Expected counts per row are kept as a running average, in which mini-batch k = 0, 1, … has the weight

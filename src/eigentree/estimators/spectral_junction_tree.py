@@ -22,7 +22,7 @@ from eigentree.em.out_of_core.finishing import finished
 from eigentree.em.sizes import Size, SizeSearch, Trial
 from eigentree.errors import DataError, GraphError, ParameterError, RankError, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
-from eigentree.estimators.mixins.density_mixin import Face
+from eigentree.estimators.mixins.density_mixin import DensityMixin
 from eigentree.graphs.coercion import as_structure
 from eigentree.graphs.learned_templates import open_template
 from eigentree.graphs.templates import Template
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 __all__ = ["SpectralJunctionTree"]
 
 
-class SpectralJunctionTree(Face):
+class SpectralJunctionTree(DensityMixin):
     """A latent junction tree learned from counts, in one pass and without local minima.
 
     Parameters
@@ -455,17 +455,13 @@ class SpectralJunctionTree(Face):
         if not statistics.rows > 0:
             raise DataError("there are no rows, or the weight of all rows is zero; there is nothing to learn from")
         given = [None if isinstance(value, str) else float(value) for value in (self.shrinkage, self.floor)]
-        choice = choose(plan, statistics, self.scaling, *given)
-        model = SpectralModel.of(choice.fit, choice.shrinkage, choice.floor, choice.marginals)
-        report = SpectralReport.of(
-            choice.fit,
-            statistics.rows,
-            choice.shrinkage,
-            choice.tried,
-            statistics.counts,
-            Clipping.of(model, statistics.sample),
-        )
-        score = choice.tried.get((choice.shrinkage, choice.floor), -math.inf)
+        model, tried = choose(plan, statistics, self.scaling, *given)
+        sample, clipping = statistics.sample, Clipping(model.floor, 0.0, 0.0, 0)
+        if len(sample.codes):
+            walked = model.walked(sample.codes)
+            clipping = Clipping.of(model.floor, walked, sample.weights, sample.codes.shape[1])
+        report = SpectralReport.of(model.fit, statistics.rows, model.shrinkage, tried, statistics.counts, clipping)
+        score = tried.get((model.shrinkage, model.floor), -math.inf)
         return _Learned(model, statistics, report, score)
 
     def _published(self, learned: _Learned, **more: Any) -> Self:

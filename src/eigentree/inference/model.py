@@ -171,7 +171,7 @@ class Model:
         seed : int or Generator, optional
             For "sample".
         """
-        one_of("method", method, ("mode", "sample"), DataError)
+        one_of("method", method, ("mode", "sample"))
         rows = Rows.of(X, self.columns)
         filled = np.empty((rows.count, len(self.columns.states)), np.int64)
         random = generator(seed)

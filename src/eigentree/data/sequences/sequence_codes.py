@@ -14,6 +14,8 @@ from eigentree.data.tables.cells import Factored
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.labels import MISSING, UNKNOWN
 from eigentree.data.tables.state_rules import DEFAULT_OPTIONS, ReadOptions
+from eigentree.data.tables.table import warn_of_extra
+from eigentree.data.tables.text_cells import read_as
 from eigentree.errors import DataError
 
 if TYPE_CHECKING:
@@ -138,8 +140,9 @@ class Sequences:
             # Nothing tells how many channels there would be.
             codes = np.empty((0, len(columns.names)), columns.code_type, order="F")
             return cls(columns, codes, steps.starts, steps.form)
+        warn_of_extra(table, columns.names)
         marked = [
-            _Channel(name, count, meaning, table.column(place, name))
+            _Channel(name, count, meaning, read_as(table.column(place, name), meaning))
             for place, name, count, meaning in zip(
                 table.places(columns.names, None, columns.named),
                 columns.names,

@@ -69,6 +69,8 @@ def steps_of(
     DataError
         When it is no sequences, or has no steps.
     """
+    if isinstance(X, Steps):
+        return X
     if sequence is not None and lengths is not None:
         raise DataError("lengths are for arrays of steps, sequence= for frames; give one of them")
     if time is not None and sequence is None:

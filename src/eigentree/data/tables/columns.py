@@ -26,7 +26,7 @@ from eigentree.data.tables.state_rules import (
     stands_for_itself,
     without_codes,
 )
-from eigentree.data.tables.table import ARRAY, Table, table_of
+from eigentree.data.tables.table import ARRAY, Table, extra_columns, shown_columns, table_of
 from eigentree.data.tables.weights import checked_weights
 from eigentree.errors import DataError, quoted, what_there_is
 from eigentree.validation import one_of
@@ -148,6 +148,11 @@ class Columns:
         given, numeric = given_labels(options.categories, self.names), options.numeric
         weights = None if isinstance(table, Look) else checked_weights(options.sample_weight, table.count)
         places = table.places(self.names)
+        if extra := extra_columns(table.names, self.names):
+            raise DataError(
+                f"the graph has no observed variable for {shown_columns(extra)} of the frame; select its columns, as "
+                f"with X[list(graph.observed)]"
+            )
 
         def found(at: int, name: str) -> Meaning | None:
             place, states = places[at], self.states[at]

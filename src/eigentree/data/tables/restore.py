@@ -8,7 +8,7 @@ import numpy as np
 
 from eigentree.data.tables.cells import Factored, is_missing, object_array
 from eigentree.data.tables.labels import Bins, Labels
-from eigentree.data.tables.table import ARRAY, TEXT, Table, frame_of, table_of
+from eigentree.data.tables.table import ARRAY, TEXT, Table, frame_of, table_of, warn_of_extra
 from eigentree.errors import DataError, quoted
 
 if TYPE_CHECKING:
@@ -113,12 +113,14 @@ def row_labels(X: Any, count: int) -> Sequence[Any]:
 
 
 def arranged(X: Any, columns: Columns) -> Any:
-    """Return a frame with its columns in the order of a model's; anything else as it is."""
+    """Return a frame with the columns of a model, in their order; anything else as it is."""
     frame = frame_of(X)
     if frame is None:
         return X
-    places = list(table_of(X).places(columns.names))
-    return X if places == sorted(places) else frame[:, places].to_native()
+    table = table_of(X)
+    places = list(table.places(columns.names))
+    warn_of_extra(table, columns.names)
+    return X if places == list(range(table.width)) else frame[:, places].to_native()
 
 
 def as_frame(X: Any, names: Sequence[str], library: str) -> Any:

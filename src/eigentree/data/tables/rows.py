@@ -11,7 +11,7 @@ from eigentree.core.counting.encoding import copy_codes, encode_column, encode_r
 from eigentree.data.tables.cells import Factored
 from eigentree.data.tables.labels import MISSING, UNKNOWN
 from eigentree.data.tables.state_rules import each_column
-from eigentree.data.tables.table import table_of
+from eigentree.data.tables.table import table_of, warn_of_extra
 from eigentree.data.tables.text_cells import Written, read_as
 from eigentree.errors import DataError
 
@@ -74,14 +74,20 @@ class Rows:
         Raises
         ------
         DataError
-            When there are no rows, columns are missing or too many, or a cell is no label of its column and
+            When there are no rows, columns are missing, or a cell is no label of its column and
             ``columns.unknown`` does not call it missing.
+
+        Warns
+        -----
+        UserWarning
+            When a frame has other columns too.
         """
         if isinstance(X, Rows):
             return X
         table = table_of(X)
         lenient = columns.unknown == "missing"
-        places = table.places(columns.names, absent, columns.named, ignoring=True)
+        places = table.places(columns.names, absent, columns.named)
+        warn_of_extra(table, columns.names)
 
         def cells(at: int, name: str) -> NDArray[Any]:
             if places[at] < 0:

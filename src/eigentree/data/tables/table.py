@@ -22,7 +22,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["ARRAY", "TEXT", "Table", "frame_of", "placed", "shown_columns", "table_of"]
+__all__ = [
+    "ARRAY",
+    "TEXT",
+    "Table",
+    "extra_columns",
+    "frame_of",
+    "placed",
+    "shown_columns",
+    "table_of",
+    "warn_of_extra",
+]
 
 ARRAY = "array"
 """The container of arrays and lists of rows."""
@@ -73,9 +83,7 @@ class Table(ABC):
     def cells(self, place: int) -> list[Any]:
         """Return the cells of a column as the user gave them."""
 
-    def places(
-        self, names: Sequence[str], absent: str | None = None, named: bool = True, ignoring: bool = False
-    ) -> Sequence[int]:
+    def places(self, names: Sequence[str], absent: str | None = None, named: bool = True) -> Sequence[int]:
         """Return where the columns of some names stand: by position, unless the table has names of its own.
 
         Parameters
@@ -85,15 +93,13 @@ class Table(ABC):
             A column that a frame need not have; its place is -1 then.
         named : bool
             Whether the names are those of a frame, or a graph's.
-        ignoring : bool
-            Whether further columns are ignored, with a warning.
 
         Raises
         ------
         DataError
-            When columns are missing or too many.
+            When columns are missing, or without names and too many.
         """
-        return placed(self.names, self.width, names, absent, named, ignoring)
+        return placed(self.names, self.width, names, absent, named)
 
     def holds_numbers(self, place: int) -> bool:
         """Return whether a column is one of numbers by its type, whatever its cells."""
@@ -204,7 +210,6 @@ def placed(
     names: Sequence[str],
     absent: str | None = None,
     named: bool = True,
-    ignoring: bool = False,
 ) -> Sequence[int]:
     """Return where the columns of some names stand among those of a table, as `Table.places` does."""
     if own is None:
@@ -223,16 +228,19 @@ def placed(
         if not named and not hint:
             hint = "; the model was fitted on columns without names, so give X.to_numpy()"
         raise DataError(f"the frame has no {shown_columns(lacking)}{hint}")
-    if len(place) > len(names):
-        wanted = set(names)
-        extra = [name for name in own if name not in wanted]
-        if not ignoring:
-            raise DataError(
-                f"the frame has {shown_columns(extra)}, not among the observed variables of the graph; drop what "
-                f"is no variable"
-            )
-        notice(f"the frame has {shown_columns(extra)}, which the model does not know; ignored")
     return [place[name] for name in names]
+
+
+def extra_columns(own: tuple[str, ...] | None, names: Sequence[str]) -> list[str]:
+    """Return the columns of a table that are none of some names."""
+    wanted = set(names)
+    return [name for name in own or () if name not in wanted]
+
+
+def warn_of_extra(table: Table, names: Sequence[str]) -> None:
+    """Warn of the columns that a frame has beside those of a model."""
+    if extra := extra_columns(table.names, names):
+        notice(f"the model ignores {shown_columns(extra)} of the frame, which it was not fitted on", UserWarning)
 
 
 def shown_columns(names: Sequence[str]) -> str:

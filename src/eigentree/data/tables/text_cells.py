@@ -145,8 +145,10 @@ def _read(text: str) -> Label:
     return _TRUTHS.get(text, text)
 
 
-def read_as(cells: Written, meaning: Meaning | None) -> Cells:
-    """Return written cells as cells of a column whose states have a meaning: its labels, numbers, or codes."""
+def read_as(cells: Cells, meaning: Meaning | None) -> Cells:
+    """Return cells, written ones as those of a column whose states have a meaning: its labels, numbers, or codes."""
+    if not isinstance(cells, Written):
+        return cells
     labels: list[Label] = list(cells.labels)
     if isinstance(meaning, Labels) and any(isinstance(value, str) for value in meaning.values):
         known = set(meaning.values)

@@ -15,7 +15,7 @@ from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import NO_WEIGHT
 from eigentree.errors import DataError, did_you_mean, quoted
-from eigentree.estimators.classification.class_targets import shown_label
+from eigentree.estimators.classification.class_targets import class_shares, shown_label
 from eigentree.graphs.graph import LatentGraph
 
 if TYPE_CHECKING:
@@ -116,9 +116,4 @@ def _prior(rows: Spool, y: str, classes: NDArray[Any], order: Integers) -> Float
         first += len(own)
     if not totals.any():
         raise DataError(NO_WEIGHT)
-    if not totals.all():
-        raise DataError(
-            f"the weight of all rows of the class {shown_label(classes[totals == 0][0])} is zero; leave them out "
-            f"or give one of them a weight"
-        )
-    return np.asarray(totals / totals.sum())
+    return class_shares(classes, totals)

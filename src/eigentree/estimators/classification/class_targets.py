@@ -17,9 +17,9 @@ from eigentree.validation import MOST_WHOLE, check_cells
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from eigentree.arrays import Integers
+    from eigentree.arrays import Floats, Integers
 
-__all__ = ["Targets", "label_array", "shown_label"]
+__all__ = ["Targets", "class_shares", "label_array", "shown_label"]
 
 
 class Targets(NamedTuple):
@@ -73,6 +73,22 @@ class Targets(NamedTuple):
         codes = np.full(rows, -1)
         codes[~absent] = found
         return cls(classes, codes, _name_of(y))
+
+    def fitted(self, weights: NDArray[Any] | None) -> dict[str, Any]:
+        """Return the classes and their shares of the rows whose class is known, by weight, as fitted attributes."""
+        known = self.codes >= 0
+        totals = np.bincount(self.codes[known], None if weights is None else weights[known], len(self.classes))
+        return {"classes_": self.classes, "class_prior_": class_shares(self.classes, totals), "target_": self.name}
+
+
+def class_shares(classes: NDArray[Any], totals: NDArray[Any]) -> Floats:
+    """Return the shares of classes, once each has a weight."""
+    if not totals.all():
+        raise DataError(
+            f"the weight of all rows of the class {shown_label(classes[totals == 0][0])} is zero; leave them out "
+            f"or give one of them a weight"
+        )
+    return np.asarray(totals / totals.sum())
 
 
 def label_array(y: Any, rows: int) -> NDArray[Any]:

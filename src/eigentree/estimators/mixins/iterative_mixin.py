@@ -9,7 +9,7 @@ from eigentree.data.tables.state_rules import check_rules
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.report import EMReport
 from eigentree.errors import NetworkError
-from eigentree.estimators.mixins.latent_mixin import TablesFace
+from eigentree.estimators.mixins.latent_mixin import LatentMixin
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.messages import notice, renamed
 from eigentree.validation import MOST_THREADS, finite_number, whole_number
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from eigentree.graphs.graph import LatentGraph
 
 __all__ = [
-    "StepsFace",
+    "IterativeMixin",
     "checked_init",
     "encoded",
     "present_init",
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-class StepsFace(TablesFace):
+class IterativeMixin(LatentMixin):
     """The face of an estimator whose fit leaves tables, step by step."""
 
     structure: Any

@@ -20,6 +20,7 @@ from eigentree.inference.networks.table_checks import (
     check_own_tree,
     checked_columns,
     checked_keys,
+    checked_labels,
     checked_order,
     checked_table,
     checked_tree,
@@ -62,6 +63,8 @@ class LatentNetwork(HiddenAnswers):
         size of its cliques; by default ``JunctionTree.build(graph)``.
     columns : Columns, optional
         What the states of the observed variables are called; by default codes stand for themselves.
+    hidden_labels : mapping of str to sequence of str or int, optional
+        What the states of some hidden variables are called in tables and files; by default 0, 1, ….
 
     Raises
     ------
@@ -86,9 +89,11 @@ class LatentNetwork(HiddenAnswers):
         tables: Mapping[Any, ArrayLike],
         tree: JunctionTree | None = None,
         columns: Columns | None = None,
+        hidden_labels: Mapping[str, Sequence[Hashable]] | None = None,
     ) -> None:
         self._graph = graph
         self._known_columns = checked_columns(graph, columns)
+        self.hidden_labels = checked_labels({} if hidden_labels is None else hidden_labels, graph)
         self._given_tree = checked_tree(graph, tree)
         self._axes = table_axes(graph, self._given_tree)
         given = checked_keys(tables, graph)
@@ -104,7 +109,13 @@ class LatentNetwork(HiddenAnswers):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, because a copied or unpickled array would be writeable.
-        return type(self), (self._graph, self.tables, self._given_tree, self._known_columns)
+        return type(self), (
+            self._graph,
+            self.tables,
+            self._given_tree,
+            self._known_columns,
+            self.hidden_labels,
+        )
 
     @property
     def graph(self) -> LatentGraph:
@@ -134,12 +145,14 @@ class LatentNetwork(HiddenAnswers):
 
     def with_columns(self, columns: Columns) -> LatentNetwork:
         """Return the same network with other names for the states of its observed variables."""
-        return type(self)(self._graph, self.tables, self._given_tree, columns)
+        return type(self)(self._graph, self.tables, self._given_tree, columns, self.hidden_labels)
 
     def labels(self, name: str) -> Sequence[Hashable]:
-        """Return what the states of a variable are called; those of a hidden one are 0, 1, …."""
+        """Return what the states of a variable are called; those of a hidden one are 0, 1, … unless named."""
         self._graph.require(name)
-        return range(self._graph.states[name]) if name in self._graph.hidden else self.columns.labels(name)
+        if name in self._graph.hidden:
+            return self.hidden_labels.get(name, range(self._graph.states[name]))
+        return self.columns.labels(name)
 
     @property
     def labeled_tables(self) -> dict[Any, LabeledTable]:
@@ -180,7 +193,11 @@ class LatentNetwork(HiddenAnswers):
                 if name in checked:
                     table = table.take(checked[name], axis)
             tables[key] = table
-        return type(self)(self._graph, tables, self._given_tree, self._known_columns)
+        labels = {
+            name: tuple(own[state] for state in checked.get(name, range(len(own))))
+            for name, own in self.hidden_labels.items()
+        }
+        return type(self)(self._graph, tables, self._given_tree, self._known_columns, labels)
 
     @our_arithmetic
     def ordered(self) -> LatentNetwork:
@@ -276,8 +293,8 @@ class LatentNetwork(HiddenAnswers):
         Parameters
         ----------
         source : str or PathLike
-            The path of a file, or the text itself. The names of the states of observed variables become labels,
-            whole numbers where all names of a variable are such.
+            The path of a file, or the text itself. The names of states become labels, whole numbers where all
+            names of a variable are such.
         hidden : sequence of str
 
         Raises
@@ -285,8 +302,7 @@ class LatentNetwork(HiddenAnswers):
         FileError
             When there is no such file, or the text is malformed; names the line.
         """
-        graph, tables, columns = bif_parts(source, hidden)
-        return cls(graph, tables, columns=columns)
+        return cls(*bif_parts(source, hidden))
 
     def to_bif(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the network as a text in the Interchange Format (BIF), and write it to a file if a path is given.

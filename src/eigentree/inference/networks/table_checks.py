@@ -12,9 +12,11 @@ from eigentree.errors import NetworkError, quoted
 from eigentree.graphs.elimination import check_families
 from eigentree.graphs.graph import check_graph
 from eigentree.graphs.junction_tree import JunctionTree
-from eigentree.validation import an_array
+from eigentree.validation import a_mapping, an_array
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Floats, Integers
@@ -24,6 +26,7 @@ __all__ = [
     "check_own_tree",
     "checked_columns",
     "checked_keys",
+    "checked_labels",
     "checked_order",
     "checked_table",
     "checked_tree",
@@ -129,6 +132,22 @@ def checked_order(name: str, order: ArrayLike, graph: LatentGraph) -> Integers:
             f"the order of {name!r} lists the states 0 to {states - 1}, each once, not {quoted(order)}"
         )
     return found.astype(np.int64)
+
+
+def checked_labels(labels: Any, graph: LatentGraph) -> dict[str, tuple[Hashable, ...]]:
+    """Return the names of the states of some hidden variables, once they are as many as states, and differ."""
+    given = a_mapping("hidden_labels", labels, "{'h': ['low', 'high']}", NetworkError)
+    found: dict[str, tuple[Hashable, ...]] = {}
+    for name, own in given.items():
+        graph.require(name)
+        named = isinstance(own, list | tuple) and all(isinstance(label, str | int) for label in own)
+        if name not in graph.hidden or not named or not len(own) == len(set(own)) == graph.states[name]:
+            raise NetworkError(
+                f"hidden_labels names the states of {quoted(name)}, which takes {graph.states[name]} different "
+                f"strings or whole numbers of a hidden variable, not {quoted(own)}"
+            )
+        found[name] = tuple(own)
+    return found
 
 
 def shown(key: tuple[str, ...]) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from eigentree.planning.channel_blocks import ChannelBlocks
     from eigentree.spectral.sequences.window_operators import WindowFit
 
-__all__ = ["SequenceModel", "StepsWalked"]
+__all__ = ["SpectralSequenceModel", "StepsWalked"]
 
 
 class StepsWalked(NamedTuple):
@@ -55,7 +55,7 @@ class StepsWalked(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class SequenceModel:
+class SpectralSequenceModel:
     """Operators of one step, and the distribution that is made of them cell by cell.
 
     The rule is that of `eigentree.inference.operators.normalised_scoring`, the cells of a sequence one after the
