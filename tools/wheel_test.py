@@ -25,7 +25,7 @@ COPIED = ("README.md", "Makefile", "docs", "benchmarks/RESULTS.md", "CHANGELOG.m
 COPIED += ("ARCHITECTURE.md", "CITATION.cff", "LICENSE")
 """The pages, and what they have links to."""
 
-TESTS = ("test_readme.py", "test_commands.py", "shared_files.py")
+TESTS = ("test_readme.py", "cli/test_commands.py", "command_line.py", "shared_files.py")
 
 EXTRAS = "plots,streams,dask"
 
@@ -99,16 +99,17 @@ def installed(folder: Path) -> dict[str, str]:
 def run_tests(folder: Path, environment: dict[str, str], chosen: str) -> list[str]:
     """Run the tests of pages and commands on copies of the pages; return their name if any failed."""
     place = folder / "project"
-    (place / "tests").mkdir(parents=True)
+    (place / "tests" / "cli").mkdir(parents=True)
     for name in COPIED:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         (place / name).parent.mkdir(exist_ok=True)
         copy(ROOT / name, place / name)
     for name in TESTS:
-        shutil.copy(ROOT / "tests" / name, place / "tests")
+        shutil.copy(ROOT / "tests" / name, place / "tests" / name)
     if (ROOT.parent / "shared").exists():
         (folder / "shared").symlink_to(ROOT.parent / "shared")
-    pytest = ["python", "-m", "pytest", "-q", "-ra", "-W", "error", "-p", "no:cacheprovider", "tests", "-k", chosen]
+    pytest = ["python", "-m", "pytest", "-q", "-ra", "-W", "error", "-p", "no:cacheprovider"]
+    pytest += ["-o", "pythonpath=tests", "tests", "-k", chosen]
     return timed("the tests of pages and commands", pytest, place, environment, shown=True)
 
 

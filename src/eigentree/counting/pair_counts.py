@@ -22,6 +22,7 @@ from eigentree.counting.mutual_information import mutual_information, tree_dista
 from eigentree.data.streams.encoded_stream import Encoded, any_rows
 from eigentree.data.streams.stream_schema import any_rows_and_columns
 from eigentree.data.tables.rows import Rows, rows_at_a_time
+from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import MOST_WEIGHT, warn_of_few
 from eigentree.errors import DataError
 from eigentree.messages import renamed_arguments
@@ -112,7 +113,7 @@ class PairCounts(Additive):
         DataError
             When the table of all pairs would not fit into memory.
         """
-        rows, columns = any_rows_and_columns(X, categories, numeric, handle_unknown, sample_weight)
+        rows, columns = any_rows_and_columns(X, ReadOptions(categories, numeric, handle_unknown, sample_weight))
         return cls.empty(columns).update(rows, sample_weight)
 
     @classmethod

@@ -13,8 +13,9 @@ from eigentree.counting.count_layout import CountLayout
 from eigentree.counting.counts import Counts, Tally, weighted_chunks
 from eigentree.counting.holdout_sample import RowSample
 from eigentree.counting.joint_table import JointTable
-from eigentree.counting.structure_and_schema import resolved_rows
+from eigentree.counting.structure_and_schema import resolved
 from eigentree.data.streams.encoded_stream import Encoded, any_rows
+from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import MOST_WEIGHT, warn_of_few
 from eigentree.errors import DataError, quoted
 from eigentree.messages import renamed_arguments
@@ -99,7 +100,8 @@ class Statistics(Additive):
             these where not all labels occur in all parts.
         """
         PlanOptions.checked(views, max_rank, when_short)
-        graph, columns, rows = resolved_rows(structure, X, categories, numeric, handle_unknown, sample_weight)
+        options = ReadOptions(categories, numeric, handle_unknown, sample_weight)
+        graph, columns, rows = resolved(structure, X, options)
         plan = ViewPlan.build(graph, views, max_rank, when_short)
         return cls.empty(plan, columns).update(rows, sample_weight)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from eigentree.data.sequences.sequence_codes import Sequences
-from eigentree.data.tables.state_rules import check_rules
+from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.chain_fit import ChainFit, fit_chain
 from eigentree.em.chains import ChainLayout, ChainObjective
@@ -230,8 +230,7 @@ class EMHMM(HiddenSequenceMixin):
             When the fit was interrupted (Ctrl-C) and the best so far is kept.
         """
         self._check_arguments()
-        reading = (self.categories, self.numeric, self.handle_unknown)
-        sequences = Sequences.learned(X, lengths, self.sequence, self.time, *reading)
+        sequences = Sequences.learned(X, lengths, self.sequence, self.time, ReadOptions.of(self))
         self._ignore(y, lengths, sequences)
         weights = positive_weights(sample_weight, sequences.count)
         warn_of_few(weights)

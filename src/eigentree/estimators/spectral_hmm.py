@@ -9,7 +9,7 @@ from eigentree.counting.window_counts import SequenceStatistics, check_plan
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.sequences.sequence_forms import SequenceForm
 from eigentree.data.sequences.sequence_restore import per_step
-from eigentree.data.tables.state_rules import check_rules
+from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import check_total, checked_weights, warn_of_few
 from eigentree.errors import DataError, GraphError, ParameterError, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
@@ -176,8 +176,7 @@ class SpectralHMM(SequenceMixin):
         if isinstance(X, Sequences):
             given = X
         else:
-            reading = (self.categories, self.numeric, self.handle_unknown)
-            given = Sequences.learned(X, lengths, self.sequence, self.time, *reading)
+            given = Sequences.learned(X, lengths, self.sequence, self.time, ReadOptions.of(self))
         self._ignore(y, lengths, given)
         empty = SequenceStatistics.empty(self._plan(given.columns), given.columns)
         return self._learn(self._counted(empty, given, sample_weight), given.form)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from eigentree.counting.structure_and_schema import resolved
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import check_rules
 from eigentree.data.tables.weights import positive_weights, warn_of_few
@@ -61,9 +60,6 @@ class IterativeMixin(LatentMixin):
             pseudo_counts=known.get("pseudo_counts_"),
             rows=known.get("finish_rows_"),
         )
-
-    def _resolved(self, X: ArrayLike | Any, sample_weight: ArrayLike | None) -> tuple[LatentGraph, Columns]:
-        return resolved(self.structure, X, self.categories, self.numeric, self.handle_unknown, sample_weight)
 
     def _check_shared(self) -> None:
         whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)

@@ -175,7 +175,7 @@ class SequenceMixin(Parameters):
         random_state : int, Generator or None
             For "sample".
         """
-        one_of("method", method, ("mode", "sample"), DataError)
+        one_of("method", method, ("mode", "sample"))
         random = generator(random_state)
         sequences = self._sequences(X, lengths)
         codes, lost = self._sequence_model.filled(sequences, method, random)
@@ -286,7 +286,7 @@ class HiddenSequenceMixin(SequenceMixin):
         lengths : array-like of int, shape (sequences,), optional
         target : {"state"}
         """
-        one_of("target", target, ("state",), DataError)
+        one_of("target", target, ("state",))
         sequences = self._sequences(X, lengths)
         return self._of_chains(sequences, self._chain.of_each(self._of_steps(self._chain.smoothed(sequences))))
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from eigentree.inference.operators.normalised_scoring import Walked
     from eigentree.planning.view_plan import PlanNode
     from eigentree.spectral.learn.spectral_fit import SpectralFit
-    from eigentree.spectral.sequences.sequence_model import StepsWalked
+    from eigentree.spectral.sequences.sequence_model import StepScores
 
 __all__ = ["BondSpectrum", "Clipping", "FitReport", "SeparatorReport", "SpectralReport"]
 
@@ -61,10 +61,10 @@ class Clipping(NamedTuple):
     rows: int
 
     @classmethod
-    def of(cls, floor: float, walked: Walked | StepsWalked, weights: NDArray[Any], cells: Any) -> Clipping:
+    def of(cls, floor: float, scores: Walked | StepScores, weights: NDArray[Any], cells: Any) -> Clipping:
         """Return how much was clipped in scored rows, given how often each counts and how many cells each has."""
-        share = float(weights @ walked.clipped) / float(weights @ np.broadcast_to(cells, len(weights)))
-        refused = float(weights @ (walked.refused > 0)) / float(weights.sum())
+        share = float(weights @ scores.clipped) / float(weights @ np.broadcast_to(cells, len(weights)))
+        refused = float(weights @ (scores.refused > 0)) / float(weights.sum())
         return cls(floor, share if math.isfinite(share) else 0.0, refused, len(weights))
 
     def facts(self, what: str) -> list[tuple[str, str]]:

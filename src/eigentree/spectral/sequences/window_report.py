@@ -87,9 +87,9 @@ class SequenceReport(FitReport):
         clipping, sample = Clipping(model.floor, 0.0, 0.0, 0), statistics.sample
         if len(sample.hashes):
             pieces = statistics.pieces(sample.codes)
-            walked = model.walked(pieces.codes, pieces.starts, pieces.begins)
+            scores = model.scored(pieces.codes, pieces.starts, pieces.begins)
             cells = np.diff(pieces.starts) * pieces.codes.shape[1]
-            clipping = Clipping.of(model.floor, walked, sample.weights, cells)
+            clipping = Clipping.of(model.floor, scores, sample.weights, cells)
         blocks = model.fit.plan.blocks.channels
         names = ["+".join(statistics.columns.names[channel] for channel in block) for block in blocks]
 
