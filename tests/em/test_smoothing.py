@@ -42,7 +42,9 @@ def test_many_rows_have_the_fewest() -> None:
     assert fitted(rows).pseudo_counts_ == PSEUDO_COUNTS[0]
 
 
-@pytest.mark.parametrize("init", ["multistart", et.LatentNetwork.random(GRAPH, seed=5)], ids=["multistart", "given"])
+@pytest.mark.parametrize(
+    "init", ["multistart", et.LatentNetwork.random(GRAPH, seed=5)], ids=["multistart", "given"]
+)
 def test_the_fit_ends_at_an_optimum_of_the_chosen_objective(init: object) -> None:
     rows = et.LatentNetwork.random(GRAPH, seed=0).sample(60, seed=1)
     auto = fitted(rows, init=init)

@@ -12,7 +12,9 @@ from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD,
 
 NETWORK = et.LatentNetwork.random(et.zoo.mixture(5, 2, 3), seed=0)
 ROWS = NETWORK.sample(200, seed=1)
-SEQUENCES = et.EMHMM(2, random_state=0, pseudo_counts=0.0).fit([[0, 1, 0, 1], [1, 1, 0, 0]] * 20).sample(40, length=6)
+SEQUENCES = (
+    et.EMHMM(2, random_state=0, pseudo_counts=0.0).fit([[0, 1, 0, 1], [1, 1, 0, 0]] * 20).sample(40, length=6)
+)
 WARNING = r"compare fits of maximum likelihood.*fit with pseudo_counts=1e-06 \(or 0\)"
 
 
@@ -54,7 +56,9 @@ def test_a_fit_of_maximum_likelihood_is_not(model: Any, data: Any, count: int) -
 
 @pytest.mark.parametrize("criterion", ["bic", "aic"])
 def test_a_selection_by_a_criterion_compares_fits_of_maximum_likelihood(criterion: Any) -> None:
-    selected = et.select_hmm(SEQUENCES, (1, 2), criterion=criterion, estimator=et.HMM(random_state=0, pseudo_counts=1))
+    selected = et.select_hmm(
+        SEQUENCES, (1, 2), criterion=criterion, estimator=et.HMM(random_state=0, pseudo_counts=1)
+    )
     assert selected.model.pseudo_counts == MAXIMUM_LIKELIHOOD
     best = min(selected.trials, key=lambda trial: trial.value)
     assert getattr(selected.model, criterion)(SEQUENCES) == best.value

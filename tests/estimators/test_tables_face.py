@@ -91,7 +91,10 @@ def test_bic_finds_the_number_of_classes() -> None:
     drawn = et.LatentNetwork.random(et.zoo.mixture(8, 3, 3), seed=2)
     truth = et.LatentNetwork(drawn.graph, {**drawn.tables, "h": [0.4, 0.35, 0.25]})
     rows = truth.sample(2_000, seed=3)
-    fits = [et.EMJunctionTree(et.zoo.Mixture(k), tol=1e-6, pseudo_counts=0, random_state=0).fit(rows) for k in (1, 2, 3, 4)]
+    fits = [
+        et.EMJunctionTree(et.zoo.Mixture(k), tol=1e-6, pseudo_counts=0, random_state=0).fit(rows)
+        for k in (1, 2, 3, 4)
+    ]
     assert np.argmin([fit.bic(rows) for fit in fits]) == 2
 
 

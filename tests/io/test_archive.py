@@ -17,8 +17,8 @@ import safetensors.numpy
 from corruptions import corrupted, header_of, outcome, resealed, saved_files, with_header
 
 import eigentree as et
-from eigentree.io import atomic_write as whole_files
 from eigentree.data.tables.columns import Columns
+from eigentree.io import atomic_write as whole_files
 from eigentree.io.documents import plain, unplain
 
 NETWORK = et.LatentNetwork.random(et.zoo.hmm(4, 1, 2, 3), seed=0)

@@ -33,7 +33,16 @@ if TYPE_CHECKING:
     from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.networks.network import LatentNetwork
 
-__all__ = ["FEW_PSEUDO_COUNTS", "Candidate", "Fit", "SearchState", "SizeProblem", "average", "averaged_fits", "search"]
+__all__ = [
+    "FEW_PSEUDO_COUNTS",
+    "Candidate",
+    "Fit",
+    "SearchState",
+    "SizeProblem",
+    "average",
+    "averaged_fits",
+    "search",
+]
 
 MIXED_STATES, MORE_TREES, MOST_TREES = 4, 4, 16
 """With how many states mixtures are first compared; by how much trees multiply, as much work as twice the states;

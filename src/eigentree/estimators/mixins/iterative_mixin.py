@@ -47,20 +47,9 @@ class StepsFace(TablesFace):
 
     @property
     def report_(self) -> EMReport:
-        """What the fit tells of itself, which notebooks show with its learning curve."""
+        """The report of the fit, which notebooks show with its learning curve."""
         self._require_fit()
-        known = vars(self)
-        return EMReport(
-            parameters=self.n_parameters_,
-            steps=self.n_iter_,
-            converged=self.converged_,
-            history=tuple(map(float, self.history_)),
-            validation_history=tuple(map(float, known.get("validation_history_", ()))),
-            start=known.get("start_"),
-            search=known.get("search_"),
-            pseudo_counts=known.get("pseudo_counts_"),
-            rows=known.get("finish_rows_"),
-        )
+        return EMReport.of(self)
 
     def _resolved(self, X: ArrayLike | Any, sample_weight: ArrayLike | None) -> tuple[LatentGraph, Columns]:
         return resolved(self.structure, X, self.categories, self.numeric, self.handle_unknown, sample_weight)
@@ -90,13 +79,13 @@ def present_init(init: Any) -> Any:
     return init
 
 
-def warn_not_converged(converged: bool, max_iter: int) -> None:
-    """Warn, as scikit-learn does, when a fit ended before it had converged."""
+def warn_not_converged(converged: bool, most: int, argument: str = "max_iter") -> None:
+    """Warn, as scikit-learn does, when a fit ended by its most iterations before it had converged."""
     if not converged:
         from sklearn.exceptions import ConvergenceWarning
 
         notice(
-            f"EM ended at max_iter={max_iter} before it converged; raise max_iter, or tol if less will do",
+            f"EM ended at {argument}={most} before it converged; raise {argument}, or tol if less will do",
             ConvergenceWarning,
         )
 

@@ -370,9 +370,7 @@ class HiddenSequenceFace(SequenceFace):
         """
         return self._chain.network(whole_number("length", length))
 
-    def _criteria(
-        self, X: ArrayLike | Any, lengths: ArrayLike | None, sample_weight: ArrayLike | None
-    ) -> Criteria:
+    def _criteria(self, X: ArrayLike | Any, lengths: ArrayLike | None, sample_weight: ArrayLike | None) -> Criteria:
         sequences = self._sequences(X, lengths)
         log_prob = self.score_samples(sequences)
         weights = positive_weights(sample_weight, len(log_prob))

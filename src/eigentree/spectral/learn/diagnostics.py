@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from eigentree.markup.figures import Spectrum, note_list, spectra_figure
-from eigentree.markup.html import facts_list, number
-from eigentree.markup.style import fragment
-from eigentree.messages import notice
+from eigentree.markup.figures import Spectrum, spectra_figure
+from eigentree.markup.fit_report import FitReport
+from eigentree.markup.html import number
 from eigentree.spectral.learn.bonds import NO_SIGNAL
 from eigentree.spectral.learn.spectral_fit import graph_parameters, operator_parameters
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
     from eigentree.counting.counts import Counts
     from eigentree.counting.holdout_sample import RowSample
+    from eigentree.markup.html import Html
     from eigentree.planning.view_plan import PlanNode
     from eigentree.spectral.learn.spectral_fit import LearnedEdge, SpectralFit
     from eigentree.spectral.learn.spectral_model import SpectralModel
@@ -134,7 +134,7 @@ class SeparatorReport:
 
 
 @dataclass(frozen=True, eq=False)
-class SpectralReport:
+class SpectralReport(FitReport):
     """The report of a fit; scoring does not change it.
 
     Attributes
@@ -160,6 +160,8 @@ class SpectralReport:
     parameters, graph_parameters : int
         How many free parameters the learned operators have, and the tables of the graph.
     """
+
+    title: ClassVar[str] = "Report of a spectral fit"
 
     separators: tuple[SeparatorReport, ...]
     rows: float
@@ -291,11 +293,6 @@ class SpectralReport:
             f"states, a lower max_rank or some shrinkage",
         )
 
-    def warn(self) -> None:
-        """Say what a user should know before trusting the fit."""
-        for sentence in self.warnings:
-            notice(sentence)
-
     @property
     def spectra(self) -> tuple[Spectrum, ...]:
         """The singular values of each separator, as they are drawn."""
@@ -321,13 +318,9 @@ class SpectralReport:
             *self.clipping.facts("rows"),
         ]
 
-    def _repr_html_(self) -> str:
-        return fragment(
-            "Report of a spectral fit",
-            facts_list(self.facts()),
-            note_list(self.warnings),
-            spectra_figure(self.spectra) if self.separators else None,
-        )
+    def figures(self) -> list[Html]:
+        """Return the singular values."""
+        return [spectra_figure(self.spectra)] if self.separators else []
 
     def __str__(self) -> str:
         lines = [

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from eigentree.markup.figures import Spectrum, note_list, spectra_figure
-from eigentree.markup.html import facts_list
-from eigentree.markup.style import fragment
-from eigentree.messages import notice
+from eigentree.markup.figures import Spectrum, spectra_figure
+from eigentree.markup.fit_report import FitReport
 from eigentree.spectral.learn.diagnostics import Clipping
 
 if TYPE_CHECKING:
@@ -19,6 +17,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats
     from eigentree.counting.window_counts import SequenceStatistics
+    from eigentree.markup.html import Html
     from eigentree.planning.window_plan import Group
     from eigentree.spectral.sequences.sequence_model import SequenceModel
     from eigentree.spectral.sequences.window_shrinkage import WindowChoice
@@ -62,7 +61,7 @@ class StepBondReport:
 
 
 @dataclass(frozen=True, eq=False)
-class SequenceReport:
+class SequenceReport(FitReport):
     """The report of a fit to sequences; scoring does not change it.
 
     Attributes
@@ -80,6 +79,8 @@ class SequenceReport:
         How often the model has to help itself where learned probabilities are negative; its rows are pieces of
         sequences.
     """
+
+    title: ClassVar[str] = "Report of a spectral fit to sequences"
 
     bonds: tuple[StepBondReport, ...]
     sequences: float
@@ -135,11 +136,6 @@ class SequenceReport:
             )
         return ()
 
-    def warn(self) -> None:
-        """Say what a user should know before trusting the fit."""
-        for sentence in self.warnings:
-            notice(sentence)
-
     @property
     def spectra(self) -> tuple[Spectrum, ...]:
         """The singular values of each bond, as they are drawn."""
@@ -159,13 +155,9 @@ class SequenceReport:
             *self.clipping.facts("pieces of sequences"),
         ]
 
-    def _repr_html_(self) -> str:
-        return fragment(
-            "Report of a spectral fit to sequences",
-            facts_list(self.facts()),
-            note_list(self.warnings),
-            spectra_figure(self.spectra) if self.bonds else None,
-        )
+    def figures(self) -> list[Html]:
+        """Return the singular values."""
+        return [spectra_figure(self.spectra)] if self.bonds else []
 
     def __str__(self) -> str:
         lines = [
