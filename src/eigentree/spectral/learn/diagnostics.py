@@ -353,7 +353,7 @@ class SpectralReport(FitReport):
             )
         weak = sum(report.weak for report in self.separators)
         if weak:
-            lines.append(f"! {weak} separators have a direction that these rows cannot tell from noise")
+            lines.append(f"! {weak} separators have a direction that does not differ from noise")
         return "\n".join(lines)
 
 

@@ -171,5 +171,5 @@ class SequenceReport(FitReport):
                 f"  {bond.channel[:24]:<24}{bond.rank:>6}{bond.smallest:>11.3g}{bond.noise:>9.2g}  {views}{mark}"
             )
         if any(bond.weak for bond in self.bonds):
-            lines.append("! a direction that these sequences cannot tell from noise")
+            lines.append("! a direction that does not differ from noise")
         return "\n".join(lines)
