@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from eigentree.markup.figures import Spectrum
-from eigentree.spectral.learn.diagnostics import BondSpectrum, Clipping, FitReport
+from eigentree.markup.figures import Spectrum, spectra_figure
+from eigentree.markup.fit_report import FitReport
+from eigentree.spectral.learn.diagnostics import BondSpectrum, Clipping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eigentree.arrays import Floats
     from eigentree.counting.window_counts import SequenceStatistics
+    from eigentree.markup.html import Html
     from eigentree.planning.window_plan import Group
     from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
 
@@ -65,6 +67,8 @@ class SequenceReport(FitReport):
         How much of the learned distribution was negative; its rows are pieces of sequences.
     """
 
+    title: ClassVar[str] = "Report of a spectral fit to sequences"
+
     bonds: tuple[StepBondReport, ...]
     sequences: float
     steps: float
@@ -73,8 +77,6 @@ class SequenceReport(FitReport):
     shrinkage: float
     tried: Mapping[tuple[float, float], float]
     clipping: Clipping
-
-    title: ClassVar[str] = "Report of a spectral fit to sequences"
 
     @classmethod
     def of(
@@ -149,6 +151,10 @@ class SequenceReport(FitReport):
             ("shrinkage", f"{self.shrinkage:g}" + (", chosen by held-out pieces" if self.tried else "")),
             *self.clipping.facts("pieces of sequences"),
         ]
+
+    def figures(self) -> list[Html]:
+        """Return the singular values."""
+        return [spectra_figure(self.spectra)] if self.bonds else []
 
     def __str__(self) -> str:
         lines = [
