@@ -40,19 +40,19 @@ def _fitted(graph: LatentGraph, rows: NDArray[np.uint8], **settings: Any) -> tup
     return model, seconds(lambda: model.fit(rows), time.process_time)
 
 
-def _show_races(names: list[str], structures: list[str]) -> None:
+def _show_multistarts(names: list[str], structures: list[str]) -> None:
     table = []
     for name in names:
         train, test = _rows(name, "train"), _rows(name, "test")
         for title in structures:
             graph = STRUCTURES[title].build([2] * train.shape[1])
-            race, spent = _fitted(graph, train)
+            ours_fit, spent = _fitted(graph, train)
             best, others = _fitted(graph, train, init="random", n_init=RANDOM_STARTS)
-            ours, theirs = (float(model.network_.log_prob(test).mean()) for model in (race, best))
+            ours, theirs = (float(model.network_.log_prob(test).mean()) for model in (ours_fit, best))
             table.append(
                 [
                     f"{name}, {title}",
-                    race.start_.name,
+                    ours_fit.start_.name,
                     f"{ours:.4f}",
                     f"{theirs:.4f}",
                     f"{ours - theirs:+.4f}",
@@ -62,9 +62,9 @@ def _show_races(names: list[str], structures: list[str]) -> None:
                 ]
             )
     show_table(
-        f"starts: mean test log-likelihood, race beside best of {RANDOM_STARTS} random accelerated starts,\n"
+        f"starts: mean test log-likelihood, multi-start beside best of {RANDOM_STARTS} random accelerated starts,\n"
         "no pseudo-counts, 1 thread, processor seconds with planning",
-        ["data", "won", "multistart", "best random", "ahead", "race s", "random s", "ratio"],
+        ["data", "won", "multistart", "best random", "ahead", "multistart s", "random s", "ratio"],
         table,
     )
 
@@ -95,7 +95,7 @@ def run(quick: bool) -> None:
     for structure in STRUCTURES.values():
         # Let all be compiled and loaded before any clock runs.
         _fitted(structure.build([2] * few.shape[1]), few, max_iter=3)
-    _show_races(["nltcs"] if quick else ["nltcs", "msnbc"], list(STRUCTURES)[: 2 if quick else None])
+    _show_multistarts(["nltcs"] if quick else ["nltcs", "msnbc"], list(STRUCTURES)[: 2 if quick else None])
     show_table(
         "starts: items that a latent class of crowd workers gets wrong, default settings",
         ["data", "error", "Dawid-Skene"],

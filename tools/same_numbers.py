@@ -26,7 +26,7 @@ import numpy as np
 TIMES = ("elapsed", "finished")
 
 PAPER = {"init": "random", "stopping": "paper", "tol": 1e-4, "accelerate": False, "pseudo_counts": 0.0}
-"""EM as it was before starts were raced."""
+"""EM as it was before the multi-start."""
 
 Named = Iterator[tuple[str, np.ndarray]]
 
@@ -198,7 +198,7 @@ def compare(first: str, second: str) -> int:
         else:
             print(f"{name}: differs by up to {np.abs(old[name].astype(float) - new[name]).max():.3g}")
         different += 1
-    print(f"{len(names) - different} of {len(names)} arrays are the same to the last bit")
+    print(f"{len(names) - different} of {len(names)} arrays are bit-identical")
     return different
 
 
@@ -224,7 +224,7 @@ def compare_journals(first: str, second: str) -> int:
     different = [name for name in names if old.get(name) != new.get(name)]
     for name in different:
         print(f"differs: {name}")
-    print(f"{len(names) - len(different)} of {len(names)} cells are the same to the last bit, times aside")
+    print(f"{len(names) - len(different)} of {len(names)} cells are bit-identical, times aside")
     return len(different)
 
 
