@@ -516,7 +516,7 @@ def test_sizes_are_chosen_by_criteria() -> None:
     )
     sequences = ragged(truth, [30] * 60, seed=33)
     settings = et.EMHMM(random_state=0, n_init=1, init="windows")
-    for criterion in ("bic", "validation"):
+    for criterion in ("validation", "bic"):
         selected = et.select_hmm(sequences, (1, 2, 3), (1,), criterion, settings)
         assert selected.model.hidden_states == 2
         assert [trial.n_parameters for trial in selected.trials] == [2, 7, 14]

@@ -188,12 +188,12 @@ def test_the_race_finds_the_chains_and_fewer_parameters_win(two_switches: tuple[
         "transitions": [links[1] for links in truth.chains],
         "emissions": truth.emissions[0].reshape(2, 2, 4),
     }
-    known = et.EMHMM((2, 2), init=tables).fit(sequences)
-    model = et.EMHMM((2, 2), random_state=0).fit(sequences)
+    known = et.EMHMM((2, 2), init=tables, pseudo_counts=0).fit(sequences)
+    model = et.EMHMM((2, 2), random_state=0, pseudo_counts=0).fit(sequences)
     assert model.history_[-1] > known.history_[-1] - 0.01
     moves = sorted(np.trace(table) for table in model.tables_["transitions"].values())
     assert_allclose(moves, [0.3, 1.92], atol=0.1)
-    plain = et.EMHMM(4, random_state=0, n_init=2).fit(sequences)
+    plain = et.EMHMM(4, random_state=0, n_init=2, pseudo_counts=0).fit(sequences)
     assert model.n_parameters_ == 2 * 3 + 12
     assert plain.n_parameters_ == 3 + 12 + 12
     assert model.bic(sequences) < plain.bic(sequences)

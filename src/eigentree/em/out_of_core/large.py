@@ -191,5 +191,5 @@ def fit_rows(
         # More rows may show what the sample lacks.
         start = fit.whole.layout.mixed(start, MIXED)
     how = (finish.stopping if finish else fit.stopping, fit.max_iter, fit.accelerate, fit.validation)
-    for state in run_each(last, [Candidate(name, lambda: start)], *how, before=state):
-        yield fit, last.objective, state
+    for following in run_each(last, [Candidate(name, lambda: start)], *how, before=state):
+        yield fit, last.objective, following

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.data.tables.weights import positive_weights
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.estimators.mixins.constructor_parameters import Parameters
+from eigentree.estimators.mixins.information_criteria import Criteria
 from eigentree.inference.queries import warn_helped
 from eigentree.messages import renamed_arguments
 from eigentree.validation import check_cells, flag, generator, one_of, our_arithmetic, whole_number
@@ -207,6 +207,8 @@ class HiddenSequenceMixin(SequenceMixin):
     """Queries of a hidden Markov model whose conditional probability tables are known."""
 
     n_parameters_: int
+    pseudo_counts: float
+    sticky: float
 
     @property
     def _chain(self) -> Chain:
@@ -306,16 +308,16 @@ class HiddenSequenceMixin(SequenceMixin):
         """Return the Bayesian information criterion: the lower, the better.
 
         It is -2 · log-likelihood + `n_parameters_` · log(number of steps), as other programs for hidden Markov
-        models have it; weighted steps are as many as their weights add up to.
+        models have it; weighted steps are as many as their weights add up to. It compares fits of maximum
+        likelihood: a fit with pseudo-counts is warned of.
         """
-        deviance, steps = self._deviance(X, lengths, sample_weight)
-        return deviance + self.n_parameters_ * math.log(steps)
+        return self._criteria(X, lengths, sample_weight).bic
 
     def aic(
         self, X: ArrayLike | Any, lengths: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> float:
         """Return Akaike's information criterion, -2 · log-likelihood + 2 · `n_parameters_`."""
-        return self._deviance(X, lengths, sample_weight)[0] + 2 * self.n_parameters_
+        return self._criteria(X, lengths, sample_weight).aic
 
     def to_network(self, length: int) -> LatentNetwork:
         """Return the `LatentNetwork` of sequences of one length, with the same tables at every step.
@@ -325,17 +327,15 @@ class HiddenSequenceMixin(SequenceMixin):
         """
         return self._chain.network(whole_number("length", length))
 
-    def _deviance(
-        self, X: ArrayLike | Any, lengths: ArrayLike | None, sample_weight: ArrayLike | None
-    ) -> tuple[float, float]:
-        """Return -2 · log-likelihood, and how many steps there are."""
+    def _criteria(self, X: ArrayLike | Any, lengths: ArrayLike | None, sample_weight: ArrayLike | None) -> Criteria:
         sequences = self._sequences(X, lengths)
         log_prob = self.score_samples(sequences)
         weights = positive_weights(sample_weight, len(log_prob))
-        used = weights > 0
-        if not weights @ sequences.lengths > 0:
+        steps = float(weights @ sequences.lengths)
+        if not steps > 0:
             raise DataError("no sequence that counts has a step; there is nothing to judge the model by")
-        return -2 * float(weights[used] @ log_prob[used]), float(weights @ sequences.lengths)
+        prior = max(float(self.pseudo_counts), float(self.sticky))
+        return Criteria.of_rows(log_prob, weights, self.n_parameters_, steps, prior)
 
     def _of_chains(self, sequences: Sequences, each: Sequence[NDArray[Any]]) -> Any:
         """Return what was found for each step and chain, in the form of the sequences."""

@@ -6,7 +6,7 @@ import re
 import warnings
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from eigentree.data.tables.state_rules import without_codes
 from eigentree.errors import FileError, NetworkError
 from eigentree.graphs.elimination import check_families
 from eigentree.graphs.graph import LatentGraph
-from eigentree.inference.networks.bif import bif_text, parsed_bif
+from eigentree.inference.networks.bif import BifNetwork, bif_text
 from eigentree.io.atomic_write import checked_path, opened
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.inference.networks.network import LatentNetwork
 
-__all__ = ["BifParts", "as_bif", "as_pgmpy", "as_pyagrum", "bif_parts"]
+    BifParts: TypeAlias = tuple[LatentGraph, dict[str, Floats], None, Columns, dict[str, tuple[Any, ...]]]
+
+__all__ = ["as_bif", "as_pgmpy", "as_pyagrum", "bif_parts"]
 
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
@@ -38,18 +40,8 @@ def as_bif(network: LatentNetwork) -> str:
     return bif_text(_state_names(network), parents, network.tables)
 
 
-class BifParts(NamedTuple):
-    """The arguments of a `LatentNetwork`, in their order."""
-
-    graph: LatentGraph
-    tables: dict[str, Floats]
-    tree: None
-    columns: Columns
-    hidden_labels: dict[str, tuple[Any, ...]]
-
-
 def bif_parts(source: str | os.PathLike[str], hidden: Sequence[str]) -> BifParts:
-    """Return the parts of a BIF text, or of a file of one; see `LatentNetwork.from_bif`."""
+    """Return the arguments of a `LatentNetwork` from a BIF text, or a file of one; see `LatentNetwork.from_bif`."""
     if isinstance(source, str) and ("{" in source or "\n" in source):
         return _parts(source, hidden)
     path = checked_path(source)
@@ -64,7 +56,7 @@ def bif_parts(source: str | os.PathLike[str], hidden: Sequence[str]) -> BifParts
 
 
 def _parts(text: str, hidden: Sequence[str]) -> BifParts:
-    found = parsed_bif(text)
+    found = BifNetwork(text)
     graph = LatentGraph({name: len(states) for name, states in found.states.items()}, found.edges, hidden)
     # Before tables are made: a few lines of text can ask for very large ones.
     check_families(graph)
@@ -72,7 +64,7 @@ def _parts(text: str, hidden: Sequence[str]) -> BifParts:
     columns = replace(Columns.of(graph), meanings=tuple(meanings))
     labels = {name: _labels(found.states[name]).values for name in graph.hidden}
     hidden_labels = {name: own for name, own in labels.items() if own != tuple(range(len(own)))}
-    return BifParts(graph, {name: found.array(name) for name in graph.names}, None, columns, hidden_labels)
+    return graph, {name: found.array(name) for name in graph.names}, None, columns, hidden_labels
 
 
 def _labels(states: tuple[str, ...]) -> Labels:
@@ -127,9 +119,9 @@ def _state_names(network: LatentNetwork) -> dict[str, tuple[str, ...]]:
     names = {}
     for name in network.graph.names:
         labels = network.labels(name)
-        told = tuple(map(str, labels))
+        spelled = tuple(map(str, labels))
         # The label 1 and the label "1" of one column.
-        names[name] = told if len(set(told)) == len(told) else tuple(map(repr, labels))
+        names[name] = spelled if len(set(spelled)) == len(spelled) else tuple(map(repr, labels))
     return names
 
 

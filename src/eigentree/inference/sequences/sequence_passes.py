@@ -241,8 +241,8 @@ class SequencePass:
         groups = -(-len(numbers) // WIDTH)
         steps = np.zeros((groups, WIDTH), np.int64)
         steps.ravel()[: len(numbers)] = lengths[numbers]
-        few = (steps[:, 0] >= LONG) & (steps.sum(axis=1) < LONG_TOGETHER * steps[:, 0])
-        cut = np.repeat(few, WIDTH)[: len(numbers)]
+        few = steps.sum(axis=1) < LONG_TOGETHER * steps[:, 0]
+        cut = np.repeat(few, WIDTH)[: len(numbers)] & (lengths[numbers] >= LONG)
         together, pieces = numbers[~cut], numbers[cut]
         threads = max(1, min(self.threads, groups))
         # Groups take turns, so that each thread has long and short ones.
