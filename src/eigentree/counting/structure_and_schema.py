@@ -13,7 +13,7 @@ from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.weights import checked_weights
 from eigentree.graphs.coercion import as_structure, require_structure
 from eigentree.graphs.graph import LatentGraph
-from eigentree.graphs.learned_templates import LearnedTemplate, open_template
+from eigentree.graphs.learned_templates import HiddenChowLiu, open_template
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -39,7 +39,7 @@ def resolved(
     require_structure(structure)
     structure = open_template(structure) or structure
     reading = (categories, numeric, unknown, sample_weight)
-    if isinstance(structure, LearnedTemplate):
+    if isinstance(structure, HiddenChowLiu):
         rows, own = rows_and_columns(X, *reading)
         weights = checked_weights(sample_weight, rows.count)
         return structure.learned(PairCounts.empty(own).count(rows, weights)), own
@@ -67,7 +67,7 @@ def resolved_rows(
         return *resolved(structure, X, categories, numeric, unknown, sample_weight), X
     require_structure(structure)
     structure = open_template(structure) or structure
-    if isinstance(structure, LearnedTemplate):
+    if isinstance(structure, HiddenChowLiu):
         rows, columns = any_rows_and_columns(X, *reading)
         return structure.learned(PairCounts.empty(columns).count(rows, None)), columns, rows
     looked = Looked.at(X, *reading, structure if isinstance(structure, LatentGraph) else None)
