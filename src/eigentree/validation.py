@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from eigentree.errors import DataError, EigentreeError, GraphError, ParameterError, in_short, quoted
+from eigentree.errors import DataError, EigentreeError, GraphError, ParameterError, did_you_mean, in_short, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -34,7 +34,6 @@ __all__ = [
     "check_cells",
     "check_variables",
     "different_names",
-    "each_checked",
     "finite_number",
     "flag",
     "generator",
@@ -122,10 +121,20 @@ def as_float(value: Any) -> float:
 def one_of(
     argument: str, value: Any, choices: Sequence[str | None], error: type[EigentreeError] = ParameterError
 ) -> None:
-    """Raise an error unless the value is one of the choices."""
-    # By kind first: an array has no truth when compared.
+    """Raise an error unless the value is one of the choices; it names them, and the one that may be meant.
+
+    Examples
+    --------
+    >>> one_of("scaling", "varaince", ("auto", "variance", None))
+    Traceback (most recent call last):
+    eigentree.errors.ParameterError: scaling is 'auto', 'variance' or None, not 'varaince'; did you mean 'variance'?
+    """
+    # By type first: an array has no truth value when compared.
     if not (value is None or isinstance(value, str)) or value not in choices:
-        raise error(f"{argument} is {' or '.join(repr(choice) for choice in choices)}, not {quoted(value)}")
+        *others, last = map(repr, choices)
+        known = f"{', '.join(others)} or {last}" if others else last
+        hint = did_you_mean(value, [choice for choice in choices if choice is not None])
+        raise error(f"{argument} is {known}, not {quoted(value)}{hint}")
 
 
 def flag(argument: str, value: Any, error: type[EigentreeError] = ParameterError) -> bool:
@@ -160,29 +169,12 @@ def one_by_one(argument: str, value: Any, members: str, error: type[EigentreeErr
     raise error(f"{argument} is a list of {members}, not {quoted(value)}")
 
 
-def each_checked(check: Callable[..., T], *items: Iterable[Any]) -> list[T]:
-    """Return what a function returns for each column; where it raises for several, one error names them all."""
-    found: list[T] = []
-    errors: list[str] = []
-    for each in zip(*items, strict=True):
-        try:
-            found.append(check(*each))
-        except DataError as error:
-            errors.append(str(error))
-    if len(errors) == 1:
-        raise DataError(errors[0])
-    if errors:
-        more = [f"… and {len(errors) - MOST_SHOWN} more"] if len(errors) > MOST_SHOWN else []
-        raise DataError("\n".join([f"{len(errors)} columns have errors:", *errors[:MOST_SHOWN], *more]))
-    return found
-
-
 def an_array(what: str, value: Any, error: type[EigentreeError]) -> NDArray[Any]:
     """Return what is given as an array of whatever kind, or raise an error; nothing enormous is looked at."""
     try:
         if not (isinstance(value, Sized) and not isinstance(value, np.ndarray) and len(value) > MOST_CELLS):
             return np.asarray(value)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # what an object's own __len__ and __array__ raise
         pass
     raise error(f"{what} is not an array of numbers, but {quoted(value)}")
 

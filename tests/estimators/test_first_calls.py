@@ -130,22 +130,22 @@ def test_extra_columns_without_names_are_an_error_and_so_are_those_of_a_fit_to_a
 def test_all_columns_with_errors_are_named_at_once() -> None:
     numbers = np.linspace(0, 1, len(X)) ** 2
     wrong = X.assign(a=numbers, b=1 - numbers, c=None)
-    with pytest.raises(et.DataError, match="3 columns have errors") as error:
+    with pytest.raises(et.DataError, match="3 columns cannot be read") as error:
         MIXTURE.fit(wrong)
     lines = str(error.value).splitlines()
-    assert [line.split(" ")[1] for line in lines[1:]] == ["'a'", "'b'", "'c'"]
+    assert [line.split(" ")[2] for line in lines[1:]] == ["'a'", "'b'", "'c'"]
     unknown = X.copy()
     unknown.iloc[3, 0], unknown.iloc[5, 2] = "maybe", "perhaps"
-    with pytest.raises(et.DataError, match="2 columns have errors") as error:
+    with pytest.raises(et.DataError, match="2 columns cannot be read") as error:
         FITTED.score(unknown)
     assert "row 3" in str(error.value)
     assert "row 5" in str(error.value)
     with pytest.raises(et.DataError, match="the frame has no columns 'handicapped-infants', 'water-project"):
         FITTED.score(X.iloc[:, 2:])
     many = pd.DataFrame({f"x{place}": numbers for place in range(30)})
-    with pytest.raises(et.DataError, match="30 columns have errors") as error:
+    with pytest.raises(et.DataError, match="30 columns cannot be read") as error:
         MIXTURE.fit(many)
-    assert str(error.value).endswith("… and 22 more")
+    assert all(f"'x{place}'" in str(error.value) for place in range(30))
 
 
 def test_unlabelled_rows_are_warned_of() -> None:

@@ -182,7 +182,7 @@ def test_a_template_that_needs_rows_says_so() -> None:
     statistics = et.Statistics.of(ROWS, TEMPLATE)
     with pytest.raises(et.GraphError, match="give the graph that learn_structure makes"):
         et.SpectralJunctionTree(TEMPLATE).fit_statistics(statistics)
-    with pytest.raises(et.GraphError, match="method is 'chow-liu' or"):
+    with pytest.raises(et.ParameterError, match="method is 'chow-liu' or"):
         et.zoo.HiddenChowLiu(method="star")  # type: ignore[arg-type]
 
 

@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from eigentree.counting.pair_counts import PairCounts
-from eigentree.counting.structure_and_schema import resolved_rows
+from eigentree.counting.structure_and_schema import resolved
 from eigentree.data.streams.encoded_stream import Encoded
 from eigentree.data.streams.stream_schema import any_rows_and_columns
 from eigentree.data.tables.rows import Rows
+from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_gaps
 from eigentree.em.holdout import Fold, check_split, folds_of, held_out
 from eigentree.em.init.trees import KINDS
 from eigentree.em.optimize.stopping import USUAL_TOLERANCES, Stopping
 from eigentree.em.out_of_core.large import Finish, fit_rows
 from eigentree.em.parameters import ParameterLayout
+from eigentree.em.report import StartReport
 from eigentree.em.size_search import FEW_PSEUDO_COUNTS, SizeProblem, average, search
 from eigentree.em.smoothing import PSEUDO_COUNTS
-from eigentree.em.start_report import StartReport
 from eigentree.em.tree_fit import TreeFit
 from eigentree.em.tree_objective import TreeObjective
 from eigentree.errors import ParameterError, quoted
@@ -249,11 +250,10 @@ class EMJunctionTree(IterativeMixin):
         self._check_arguments(validation)
         if (template := open_template(self.structure)) is not None:
             return self._fit_sizes(template, X, sample_weight, validation)
-        reading = (self.categories, self.numeric, self.handle_unknown, sample_weight)
-        graph, columns, found = resolved_rows(self.structure, X, *reading)
-        if isinstance(found, Encoded):
-            return self._fit_far(graph, columns, far_rows(found), validation)
-        rows, random = Rows.of(found, columns), generator(self.random_state)
+        graph, columns, rows = resolved(self.structure, X, ReadOptions.of(self, sample_weight))
+        if isinstance(rows, Encoded):
+            return self._fit_far(graph, columns, far_rows(rows), validation)
+        random = generator(self.random_state)
         if isinstance(self.finish_rows, Integral):
             rows, sample_weight = some_of(rows, sample_weight, int(self.finish_rows), random)
         return self._fit_rows(graph, columns, rows, rows.count, sample_weight, validation, random)
@@ -321,7 +321,7 @@ class EMJunctionTree(IterativeMixin):
                 f"structure={quoted(self.structure)} searches for a size and starts of its own; leave init out"
             )
         random = generator(self.random_state)
-        found, columns = any_rows_and_columns(X, self.categories, self.numeric, self.handle_unknown, sample_weight)
+        found, columns = any_rows_and_columns(X, ReadOptions.of(self, sample_weight))
         pairs: PairCounts | None = None
         if isinstance(found, Encoded):
             far = far_rows(found)

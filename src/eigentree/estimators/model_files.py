@@ -399,6 +399,8 @@ def _classes_content(writer: Writer, classifier: JunctionTreeClassifier) -> dict
         "shrinkage": plain(classifier.shrinkage_, "shrinkage_") if shrunk else None,
         "tried": plain(classifier.tried_, "tried_") if shrunk else None,
     }
+    if classifier.target_ is not None:
+        content["target"] = classifier.target_
     if "class_column_" in vars(classifier):
         column = classifier.class_column_
         return content | {"columns": columns_content(column.columns), "class_column": column.name}
@@ -407,7 +409,7 @@ def _classes_content(writer: Writer, classifier: JunctionTreeClassifier) -> dict
 
 def _read_classes(reader: Reader, content: Any) -> dict[str, Any]:
     known = ("columns", "classes", "estimators", "shrinkage", "tried")
-    entry = Section(content, "classes", known, ("class_column",))
+    entry = Section(content, "classes", known, ("class_column", "target"))
     classes = read_labels(entry["classes"])
     prior = reader.floats("class_prior", len(classes))
     if not (prior > 0).all() or abs(prior.sum() - 1) > 1e-9:
@@ -418,6 +420,7 @@ def _read_classes(reader: Reader, content: Any) -> dict[str, Any]:
     else:
         columns = checked_columns(entry["columns"], models[0].graph_)
     fitted: dict[str, Any] = {"classes_": classes, "class_prior_": prior.copy()}
+    fitted["target_"] = entry.text("target") if entry.has("target") else None
     if entry.has("class_column"):
         column = ClassColumn(columns, entry.text("class_column"))
         if column.name not in columns.names or len(columns.labels(column.name)) != len(classes):

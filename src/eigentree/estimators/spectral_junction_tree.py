@@ -11,11 +11,11 @@ from eigentree.counting.counts import Counts, weighted_chunks
 from eigentree.counting.holdout_sample import RowSample
 from eigentree.counting.pair_counts import PairCounts
 from eigentree.counting.statistics import Statistics, check_counts
-from eigentree.counting.structure_and_schema import graph_over, resolved_rows
+from eigentree.counting.structure_and_schema import graph_over, resolved
 from eigentree.data.streams.encoded_stream import any_rows
 from eigentree.data.streams.stream_schema import any_rows_and_columns
 from eigentree.data.tables.columns import Columns
-from eigentree.data.tables.state_rules import check_rules
+from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.estep.unique_rows import DistinctRows
 from eigentree.em.out_of_core.finishing import finished
@@ -198,8 +198,7 @@ class SpectralJunctionTree(DensityMixin):
         self._check_parameters()
         if (template := open_template(self.structure)) is not None:
             return self._fit_sizes(template, X, sample_weight)
-        reading = (self.categories, self.numeric, self.handle_unknown, sample_weight)
-        graph, columns, rows = resolved_rows(self.structure, X, *reading)
+        graph, columns, rows = resolved(self.structure, X, ReadOptions.of(self, sample_weight))
         plan = self.plan(graph)
         return self._learn(plan, Statistics.empty(plan, columns).update(rows, sample_weight))
 
@@ -217,8 +216,7 @@ class SpectralJunctionTree(DensityMixin):
                 f"a spectral model has one tree, not the {template.trees} of {quoted(self.structure)}; leave trees "
                 f"out, or take EMJunctionTree"
             )
-        reading = (self.categories, self.numeric, self.handle_unknown, sample_weight)
-        found, columns = any_rows_and_columns(X, *reading)
+        found, columns = any_rows_and_columns(X, ReadOptions.of(self, sample_weight))
         rows, weights = any_rows(found, columns, sample_weight)
         warn_of_few(weights)
         pairs = PairCounts.empty(columns).count(rows, weights)
@@ -449,15 +447,16 @@ class SpectralJunctionTree(DensityMixin):
         if not statistics.rows > 0:
             raise DataError("there are no rows, or the weight of all rows is zero; there is nothing to learn from")
         given = [None if isinstance(value, str) else float(value) for value in (self.shrinkage, self.floor)]
-        choice = choose(plan, statistics, self.scaling, *given)
-        model = SpectralModel.of(choice.fit, choice.shrinkage, choice.floor, choice.marginals)
-        clipping = Clipping.of(model, statistics.sample)
-        rows, counts = statistics.rows, statistics.counts
-        report = SpectralReport.of(choice.fit, rows, choice.shrinkage, choice.tried, counts, clipping)
+        model, tried = choose(plan, statistics, self.scaling, *given)
+        sample, clipping = statistics.sample, Clipping(model.floor, 0.0, 0.0, 0)
+        if len(sample.codes):
+            scores = model.scored(sample.codes)
+            clipping = Clipping.of(model.floor, scores, sample.weights, sample.codes.shape[1])
+        report = SpectralReport.of(model.fit, statistics.rows, model.shrinkage, tried, statistics.counts, clipping)
         fitted = {
             "model_": model,
             "columns_": statistics.columns,
             "statistics_": statistics,
             "report_": report,
         }
-        return fitted, choice.tried.get((choice.shrinkage, choice.floor), -math.inf)
+        return fitted, tried.get((model.shrinkage, model.floor), -math.inf)

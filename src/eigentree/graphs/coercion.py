@@ -104,7 +104,7 @@ def _from_networkx(graph: Any, states: Sequence[int] | None, names: Sequence[str
     known = {**_columns_of(observed, states, names, to_hide), **known}
     for name in graph.nodes:
         if name not in known:
-            why = "it is hidden" if name in hidden else "there are no data"
+            why = "it is hidden, so no data show it" if name in hidden else "there are no data that show it"
             raise GraphError(f"{name!r} has no number of states, and {why}; {to_size}")
     return LatentGraph.from_networkx(graph, sorted(hidden, key=str), known)
 

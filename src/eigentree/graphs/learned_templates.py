@@ -78,7 +78,7 @@ class HiddenChowLiu(Template):
     most_states: int = 32
 
     def __post_init__(self) -> None:
-        one_of("method", self.method, get_args(Method), GraphError)
+        one_of("method", self.method, get_args(Method))
         auto = [name for name in ("hidden_states", "trees") if isinstance(getattr(self, name), str)]
         for name in auto:
             if getattr(self, name) != AUTO:

@@ -26,10 +26,8 @@ from eigentree.markup.charts import MOST_SPECTRA, learning_charts, spectra_chart
 from eigentree.messages import renamed
 from eigentree.validation import whole_number
 from eigentree.viz.diagrams import edge_ranks, graph_diagram, transition_diagram, tree_diagram
-from eigentree.viz.matplotlib_renderer import FONT, checked_axes, draw_chart, draw_diagram
-from eigentree.viz.multistart_chart import multistart_chart
-from eigentree.viz.profile_grids import profile_chart
-from eigentree.viz.state_sequences import state_sequence_chart
+from eigentree.viz.matplotlib_renderer import FONT, draw_chart, draw_diagram
+from eigentree.viz.model_charts import multistart_chart, profile_chart, state_sequence_chart
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -64,7 +62,7 @@ def graph(model: LatentGraph | LatentNetwork | DensityMixin, ax: Any = None) -> 
     ----------
     model : LatentGraph, LatentNetwork, or a fitted estimator
     ax : matplotlib Axes, optional
-        Where to draw; names are made as small as its room asks for. By default a figure of its own, as large as the
+        Where to draw; names are made as small as its room needs. By default a figure of its own, as large as the
         graph needs.
 
     Raises
@@ -72,7 +70,6 @@ def graph(model: LatentGraph | LatentNetwork | DensityMixin, ax: Any = None) -> 
     ParameterError
         When there is no graph to draw, or nothing to draw on.
     """
-    checked_axes(ax)
     if isinstance(model, LatentGraph):
         whole, network = model, None
     elif isinstance(model, LatentNetwork):
@@ -102,7 +99,7 @@ def tree(model: LatentGraph | JunctionTree | LatentNetwork | DensityMixin, ax: A
     ----------
     model : LatentGraph, JunctionTree, LatentNetwork, or a fitted estimator
     ax : matplotlib Axes, optional
-        Where to draw; names are made as small as its room asks for. By default a figure of its own, as large as the
+        Where to draw; names are made as small as its room needs. By default a figure of its own, as large as the
         tree needs.
 
     Raises
@@ -110,7 +107,6 @@ def tree(model: LatentGraph | JunctionTree | LatentNetwork | DensityMixin, ax: A
     ParameterError
         When there is no junction tree to draw, or nothing to draw on.
     """
-    checked_axes(ax)
     if isinstance(model, JunctionTree):
         found = model
     elif isinstance(model, LatentNetwork):
@@ -130,7 +126,7 @@ def spectra(model: SpectralJunctionTree | SpectralHMM, most: int = MOST_SPECTRA,
 
     One row for each separator, those first whose rank is nearest to the noise. Dots are the singular values that
     were kept, a ring is the first that was not, a bar is how large singular values of pure noise would be. A dot
-    left of the bar cannot be told from noise.
+    left of the bar does not differ from noise.
 
     Parameters
     ----------
@@ -145,7 +141,6 @@ def spectra(model: SpectralJunctionTree | SpectralHMM, most: int = MOST_SPECTRA,
     ParameterError
         When there are no singular values to draw, or nothing to draw on.
     """
-    checked_axes(ax)
     if not isinstance(model, SpectralJunctionTree | SpectralHMM):
         raise ParameterError(
             f"a fitted SpectralJunctionTree or SpectralHMM has singular values to draw, not {quoted(model)}"
@@ -181,7 +176,6 @@ def profiles(
     ParameterError
         When a model has no tables, no hidden variables, or there is nothing to draw on.
     """
-    checked_axes(ax)
     if isinstance(model, Profile):
         found = [model]
     else:
@@ -209,7 +203,6 @@ def learning_curve(model: EMJunctionTree | OnlineEMJunctionTree | EMHMM, ax: Any
     ParameterError
         When there is nothing to draw, or nothing to draw on.
     """
-    checked_axes(ax)
     fitted = _fitted_by_em(model)
     step = "pass" if isinstance(model, OnlineEMJunctionTree) else "iteration"
     unit = "step" if isinstance(model, EMHMM) else "row"
@@ -243,7 +236,6 @@ def multistart(model: EMJunctionTree | EMHMM, ax: Any = None) -> Any:
     ParameterError
         When there were no candidates to choose from, or there is nothing to draw on.
     """
-    checked_axes(ax)
     start = getattr(_fitted_by_em(model), "start_", None)
     if start is None or not start.rungs:
         raise ParameterError(
@@ -277,7 +269,6 @@ def transitions(model: HiddenSequenceMixin, chain: str | None = None, ax: Any = 
     ParameterError
         When there are no transitions to draw, or nothing to draw on.
     """
-    checked_axes(ax)
     if not isinstance(model, HiddenSequenceMixin):
         raise ParameterError(f"a fitted EMHMM has transitions to draw, not {quoted(model)}")
     profile = next(iter(profiles_of(model, None if chain is None else [chain]).values()))
@@ -312,7 +303,6 @@ def decoded(
     DataError
         When the sequences cannot be read.
     """
-    checked_axes(ax)
     if not isinstance(model, HiddenSequenceMixin):
         raise ParameterError(f"a fitted EMHMM decodes states to draw, not {quoted(model)}")
     # Where it was not fitted, this says so.

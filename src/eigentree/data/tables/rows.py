@@ -10,10 +10,10 @@ import numpy as np
 from eigentree.core.counting.encoding import copy_codes, encode_column, encode_rows
 from eigentree.data.tables.cells import Factored
 from eigentree.data.tables.labels import MISSING, UNKNOWN
+from eigentree.data.tables.state_rules import each_column
 from eigentree.data.tables.table import table_of, warn_of_extra
 from eigentree.data.tables.text_cells import Written, read_as
 from eigentree.errors import DataError
-from eigentree.validation import each_checked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,22 +86,22 @@ class Rows:
             return X
         table = table_of(X)
         lenient = columns.unknown == "missing"
+        places = table.places(columns.names, absent, columns.named)
+        warn_of_extra(table, columns.names)
 
-        def cells_of(place: int, name: str, meaning: Meaning | None, states: int) -> NDArray[Any]:
-            if place < 0:
+        def cells(at: int, name: str) -> NDArray[Any]:
+            if places[at] < 0:
                 return np.full(table.count, MISSING, np.int8)
-            column = table.column(place, name)
+            column, meaning = table.column(places[at], name), columns.meanings[at]
             if isinstance(column, Written):
                 column = read_as(column, meaning)
             if meaning is None:
-                return _numbers(column, states, name, lenient, first)
+                return _numbers(column, columns.states[at], name, lenient, first)
             return _coded(column, meaning, name, lenient, first)
 
-        places = table.places(columns.names, absent, columns.named)
-        warn_of_extra(table, columns.names)
-        cells = each_checked(cells_of, places, columns.names, columns.meanings, columns.states)
-        whole = X if type(X) is np.ndarray and columns.plain and not lenient else None
-        return cls(columns, tuple(cells), whole if _in_one_piece(whole, columns) else None, first)
+        read = tuple(each_column(columns.names, cells))
+        whole = table.array if type(table.array) is np.ndarray and columns.plain and not lenient else None
+        return cls(columns, read, whole if _in_one_piece(whole, columns) else None, first)
 
     @classmethod
     def of_codes(cls, codes: Codes, columns: Columns) -> Rows:

@@ -9,11 +9,12 @@ import numpy as np
 
 from eigentree.counting.counts import weighted_chunks
 from eigentree.counting.statistics import Statistics
-from eigentree.counting.structure_and_schema import resolved, rows_and_columns
+from eigentree.counting.structure_and_schema import resolved
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.streams.sources import is_stream
+from eigentree.data.streams.stream_schema import any_rows_and_columns
 from eigentree.data.tables.rows import Rows
-from eigentree.data.tables.state_rules import check_rules
+from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.table import table_of
 from eigentree.data.tables.weights import LIGHT, checked_weights, positive_weights, warn_of_few
 from eigentree.errors import DataError
@@ -82,6 +83,8 @@ class JunctionTreeClassifier(Parameters):
         With "column": the fitted model of the columns and the class.
     class_column_ : ClassColumn
         What the class is called there, and among which columns it stands.
+    target_ : str or None
+        The name of y, where it has one.
     columns_ : Columns
         The columns: their names, and what their states are called.
     n_features_in_ : int
@@ -118,6 +121,7 @@ class JunctionTreeClassifier(Parameters):
     tried_: dict[float, float]
     estimator_: Estimator
     class_column_: ClassColumn
+    target_: str | None = None
 
     def __init__(
         self,
@@ -213,7 +217,7 @@ class JunctionTreeClassifier(Parameters):
         statistics = {
             shown_label(label): empty.count(rows.chunks(code)) for code, label in enumerate(rows.classes.tolist())
         }
-        fitted = {"columns_": rows.columns, "classes_": rows.classes, "class_prior_": rows.prior}
+        fitted = {"columns_": rows.columns, "classes_": rows.classes, "class_prior_": rows.prior, "target_": y}
         return self._become(fitted | _spectral_models(pattern, rows.graph, statistics))
 
     def _fit_column(self, pattern: Estimator, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
@@ -295,13 +299,16 @@ def _structure_and_data(
     pattern: Estimator, X: Any, sample_weight: ArrayLike | None
 ) -> tuple[LatentGraph | HiddenChowLiu | None, Rows | Sequences]:
     """Return the structure of the models of all classes (open where each learns its own) and the data, read."""
-    reading = (pattern.categories, pattern.numeric, pattern.handle_unknown)
+    options = ReadOptions.of(pattern, sample_weight)
     if isinstance(pattern, SequenceMixin):
-        return None, Sequences.learned(X, None, pattern.sequence, pattern.time, *reading)
+        return None, Sequences.learned(X, None, pattern.sequence, pattern.time, options)
     if (template := open_template(pattern.structure)) is not None:
-        return template, rows_and_columns(X, *reading, sample_weight)[0]
-    graph, columns = resolved(pattern.structure, X, *reading, sample_weight)
-    return graph, Rows.of(X, columns)
+        structure: LatentGraph | HiddenChowLiu = template
+        rows, _ = any_rows_and_columns(X, options)
+    else:
+        structure, _, rows = resolved(pattern.structure, X, options)
+    assert isinstance(rows, Rows)
+    return structure, rows
 
 
 def _spectral_models(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from eigentree.data.sequences.sequence_forms import SequenceForm
     from eigentree.inference.networks.network import LatentNetwork
     from eigentree.inference.sequences.hmm_chain import Chain
-    from eigentree.spectral.sequences.sequence_model import SequenceModel
+    from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
     from eigentree.validation import Seed
 
 __all__ = ["DecodedSequences", "HiddenSequenceMixin", "SequenceMixin", "sequence_and_time"]
@@ -66,9 +66,9 @@ class SequenceMixin(Parameters):
     n_jobs: int
 
     @property
-    def _sequence_model(self) -> Chain | SequenceModel:
+    def _sequence_model(self) -> Chain | SpectralSequenceModel:
         self._require_fit()
-        model: Chain | SequenceModel = self.model_
+        model: Chain | SpectralSequenceModel = self.model_
         return model
 
     def _sequences(self, X: ArrayLike | Any, lengths: ArrayLike | None) -> Sequences:
@@ -175,7 +175,7 @@ class SequenceMixin(Parameters):
         random_state : int, Generator or None
             For "sample".
         """
-        one_of("method", method, ("mode", "sample"), DataError)
+        one_of("method", method, ("mode", "sample"))
         random = generator(random_state)
         sequences = self._sequences(X, lengths)
         codes, lost = self._sequence_model.filled(sequences, method, random)
@@ -286,7 +286,7 @@ class HiddenSequenceMixin(SequenceMixin):
         lengths : array-like of int, shape (sequences,), optional
         target : {"state"}
         """
-        one_of("target", target, ("state",), DataError)
+        one_of("target", target, ("state",))
         sequences = self._sequences(X, lengths)
         return self._of_chains(sequences, self._chain.of_each(self._of_steps(self._chain.smoothed(sequences))))
 

@@ -68,7 +68,7 @@ def _parts(text: str, hidden: Sequence[str]) -> BifParts:
 
 
 def _labels(states: tuple[str, ...]) -> Labels:
-    """Return the names of states as labels: whole numbers where all are, since a text cannot tell 1 from "1"."""
+    """Return the names of states as labels: whole numbers where all are, since a text has 1 for "1" too."""
     whole = all(WHOLE.fullmatch(state) for state in states)
     return Labels(tuple(int(state) for state in states) if whole else states)
 

@@ -54,6 +54,21 @@ class ModelAdapter:
         """What it is a model of: rows, or sequences."""
         return "sequence" if self.steps else "row"
 
+    @property
+    def hidden(self) -> dict[str, int]:
+        """The hidden variables of what is drawn, and how many states each has."""
+        return {name: self.graph.states[name] for name in self.graph.hidden}
+
+    @property
+    def fit(self) -> Any:
+        """The estimator's ``report_``; None where nothing was fitted."""
+        return None if isinstance(self.model, LatentNetwork) else self.model.report_
+
+    @property
+    def parameters(self) -> int | None:
+        """How many free parameters there are, where that is known."""
+        return self.model.n_parameters if self.fit is None else getattr(self.fit, "parameters", None)
+
 
 def adapter_of(model: object) -> ModelAdapter:
     """Return what a report needs of a model.
