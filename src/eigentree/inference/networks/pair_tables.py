@@ -51,7 +51,7 @@ class PairTables:
         """
         graph = self._network.graph
         # All hidden variables as columns, each state of the wanted one as evidence.
-        model = self._network.reveal(graph.hidden).model
+        model = self._network.reveal(graph.hidden)
         places = [model.columns.position(name) for name in graph.observed]
         part = _parts(graph)
         widths = [graph.states[name] for name in graph.observed]
