@@ -166,7 +166,7 @@ def an_array(what: str, value: Any, error: type[EigentreeError]) -> NDArray[Any]
     try:
         if not (isinstance(value, Sized) and not isinstance(value, np.ndarray) and len(value) > MOST_CELLS):
             return np.asarray(value)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # what an object's own __len__ and __array__ raise
         pass
     raise error(f"{what} is not an array of numbers, but {quoted(value)}")
 

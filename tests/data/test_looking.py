@@ -22,6 +22,7 @@ import eigentree as et
 from eigentree.data.tables.column_summary import MOST_DIFFERENT, Look
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.state_rules import ReadOptions
+from eigentree.messages import kept_notices
 
 CODES = st.integers(0, 3)
 BIG = 2**53 + 1
@@ -43,12 +44,13 @@ KINDS: dict[str, st.SearchStrategy[Any]] = {
 
 
 def learned(X: Any, numeric: Any = "error", weights: Any = None) -> object:
-    """What is learned of columns, or what is wrong with them but for the figures that are quoted."""
-    try:
-        found = Columns.learned(X, ReadOptions(numeric=numeric, sample_weight=weights))
-    except et.DataError as error:
-        return str(error).split(",")[0]
-    return found, found.named, found.container, [meaning and type(meaning) for meaning in found.meanings]
+    """What is learned of columns and warned of, or what is wrong with them but for the figures that are quoted."""
+    with kept_notices() as warned:
+        try:
+            found = Columns.learned(X, ReadOptions(numeric=numeric, sample_weight=weights))
+        except et.DataError as error:
+            return str(error).split(",")[0]
+    return found, found.named, found.container, [meaning and type(meaning) for meaning in found.meanings], warned
 
 
 def parts(count: int, cuts: Sequence[int]) -> list[slice]:

@@ -149,9 +149,8 @@ def test_every_stream_holds_the_rows_of_the_table(make: Callable[[Path], Any], t
     codes = np.concatenate([Rows.of(batch.data, columns).encode() for batch in found])
     np.testing.assert_array_equal(codes, Rows.of(TABLE, columns).encode())
     if stream.again:
-        again = list(stream.batches(["sparse", "number"], skip=1))
-        assert len(again) == len(found) - 1
-        for batch, before in zip(again, found[1:], strict=True):
+        again = list(stream.batches(["sparse", "number"]))
+        for batch, before in zip(again, found, strict=True):
             assert (batch.source, batch.first) == (before.source, before.first)
             assert batch.table.names == ("sparse", "number")
         with pytest.raises(et.DataError, match="has no column 'numbr'; did you mean 'number'"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from dataclasses import replace
 from itertools import pairwise
 
@@ -13,6 +14,7 @@ from brute_force import all_rows
 from em_problems import is_learned
 from numpy.testing import assert_allclose
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 import eigentree as et
 from eigentree.core.trees.block_tree import BlockTree
@@ -45,6 +47,17 @@ def test_online_em_stops_by_its_tolerance() -> None:
     assert len(model.history_) < 50
     assert model.n_iter_ == 5 * len(model.history_)
     assert abs(model.history_[-1] - model.history_[-2]) <= 1e-3 * abs(model.history_[-2:]).mean()
+
+
+def test_passes_that_end_before_convergence_are_warned_of() -> None:
+    model = et.OnlineEMJunctionTree(et.zoo.mixture(3, 2, 3), passes=2, tol=0, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="EM ended at passes=2 before it converged; raise passes"):
+        model.fit(np.random.default_rng(0).integers(0, 3, (50, 3)))
+    assert not model.converged_
+    # More rows later are no end.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.partial_fit(np.random.default_rng(1).integers(0, 3, (50, 3)))
 
 
 def test_one_whole_batch_with_stepsize_one_averages_start_and_data() -> None:

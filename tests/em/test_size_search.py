@@ -161,6 +161,26 @@ def test_a_table_that_tells_nothing_is_learned_at_once(rows: np.ndarray) -> None
     assert nothing.search_.validation == pytest.approx(0.0, abs=1e-12)
 
 
+def test_a_search_builds_a_handful_of_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    built = []
+    made = et.LatentNetwork.__init__
+    monkeypatch.setattr(
+        et.LatentNetwork, "__init__", lambda self, *given, **named: built.append(1) or made(self, *given, **named)
+    )
+    auto().fit(ROWS[:300])
+    assert len(built) <= 5
+
+
+def test_the_report_of_an_average_says_that_its_states_are_no_classes(model: et.EMJunctionTree) -> None:
+    count = len(model.search_.shares)
+    assert count > 1
+    assert f"the average of {count} fits, each with states of its own: hidden states are no classes" in str(
+        model.report_
+    )
+    one = auto(n_init=1).fit(ROWS[:400], validation=HELD)
+    assert "no classes" not in str(one.report_)
+
+
 def test_as_many_fits_are_averaged_as_were_asked_for() -> None:
     assert len(auto(n_init=1).fit(ROWS[:400], validation=HELD).search_.shares) == 1
 

@@ -4,10 +4,11 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from cyclopts import App, CycloptsError, Group
 from cyclopts.exceptions import (
+    CoercionError,
     MissingArgumentError,
     UnknownCommandError,
     UnknownOptionError,
@@ -198,6 +199,10 @@ def _sentence(error: CycloptsError) -> str:
         if error.argument.tokens or error.keyword:
             return f"{name} needs a value"
         return f"{name} is missing"
+    if isinstance(error, CoercionError) and error.token and get_origin(error.target_type) is Literal:
+        choices = get_args(error.target_type)
+        value, name = error.token.value, error.token.keyword or (error.argument.name if error.argument else "")
+        return f"{name} is {', '.join(choices[:-1])} or {choices[-1]}, not {value!r}{did_you_mean(value, choices)}"
     return str(error).rstrip(".").removeprefix("Invalid value for ")
 
 

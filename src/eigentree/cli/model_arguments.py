@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from eigentree.cli.arguments import Reading, Shape, UsageError
-from eigentree.cli.rows_read import batches_of, open_rows, read_rows
+from eigentree.cli.rows_read import open_rows, read_rows
 from eigentree.cli.sequences_read import NamedSequences
 from eigentree.cli.structure_arguments import learned_columns, structure_of
 from eigentree.data.tables.text_cells import require_names
 from eigentree.errors import DataError, FileError, GraphError, with_article
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from eigentree.cli.structure_arguments import AnyRows
     from eigentree.data.tables.columns import Columns
 
@@ -20,11 +18,10 @@ __all__ = [
     "LIKE_MODELS",
     "SEQUENCE_MODELS",
     "WITH_TABLES",
-    "batches_for",
     "categories_of",
     "estimator_of",
     "fitted_columns",
-    "graph_of",
+    "identified",
     "kind_of",
     "loaded",
     "loaded_model",
@@ -156,22 +153,21 @@ def loaded(path: str, kinds: Sequence[str] = (), wanted: str = "") -> Any:
 
 
 def loaded_model(path: str, unknown: str = "error") -> Any:
-    """Return the model of a file."""
+    """Return the model of a file; a network of known tables is an estimator that was fitted."""
     model = loaded(path, LIKE_MODELS, "a model")
-    if hasattr(model, "handle_unknown"):
-        model.handle_unknown = unknown
+    if kind_of(model) == "LatentNetwork":
+        from eigentree.estimators.em_junction_tree import EMJunctionTree
+
+        network, model = model, EMJunctionTree(model.graph)
+        model.network_, model.model_, model.columns_ = network, network.model, network.columns
+    model.handle_unknown = unknown
     return model
 
 
 def fitted_columns(model: Any) -> "Columns":
     """Return the columns of a model."""
-    columns: Columns = model.columns if kind_of(model) in ("LatentNetwork", "Statistics") else model.columns_
+    columns: Columns = model.columns_ if hasattr(model, "columns_") else model.columns
     return columns
-
-
-def graph_of(model: Any) -> Any:
-    """Return the graph of a model of rows."""
-    return model.graph if kind_of(model) == "LatentNetwork" else model.graph_
 
 
 def require_tables(model: Any, path: str) -> None:
@@ -221,29 +217,11 @@ def rows_for(model: Any, rows: Any, absent: str | None = None) -> Any:
     return rows.only(wanted)
 
 
-def batches_for(
-    model: Any, rows: Any, id_column: str | None = None, absent: str | None = None
-) -> "Iterator[tuple[dict[str, Any], Any]]":
-    """Yield batches of rows, or all sequences, each with a column that identifies what is in it.
-
-    Parameters
-    ----------
-    model : a fitted model
-    rows : FileTable, FileStream or NamedSequences
-    id_column : str, optional
-        The column that identifies rows, by default their number.
-    absent : str, optional
-        A column that need not be there.
-    """
+def identified(rows: Any, id_column: str | None) -> dict[str, Any]:
+    """Return the column that identifies rows, the one given or their number; of sequences, their names."""
     if isinstance(rows, NamedSequences):
-        yield {rows.name: rows.ids}, rows
-        return
-    if id_column is not None:
-        require_names([id_column], rows.names, rows.source)
-    first = 0
-    for batch in batches_of(rows):
-        cells = (
-            range(first, first + batch.count) if id_column is None else batch.cells(batch.names.index(id_column))
-        )
-        yield {id_column or "row": list(cells)}, rows_for(model, batch, absent)
-        first += batch.count
+        return {rows.name: rows.ids}
+    if id_column is None or (id_column == "row" and id_column not in rows.names):
+        return {"row": range(rows.count)}
+    require_names([id_column], rows.names, rows.source)
+    return {id_column: rows.cells(rows.names.index(id_column))}

@@ -22,9 +22,9 @@ from eigentree.em.init.trees import KINDS
 from eigentree.em.optimize.stopping import USUAL_TOLERANCES, Stopping
 from eigentree.em.out_of_core.large import Finish, fit_rows
 from eigentree.em.parameters import ParameterLayout
+from eigentree.em.report import StartReport
 from eigentree.em.size_search import FEW_PSEUDO_COUNTS, SizeProblem, average, search
 from eigentree.em.smoothing import PSEUDO_COUNTS
-from eigentree.em.start_report import StartReport
 from eigentree.em.tree_fit import TreeFit
 from eigentree.em.tree_objective import TreeObjective
 from eigentree.errors import ParameterError, quoted

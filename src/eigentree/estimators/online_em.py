@@ -18,7 +18,13 @@ from eigentree.em.parameters import ParameterLayout
 from eigentree.em.stepwise import Learner
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
-from eigentree.estimators.mixins.iterative_mixin import IterativeMixin, checked_init, encoded, warn_interrupted
+from eigentree.estimators.mixins.iterative_mixin import (
+    IterativeMixin,
+    checked_init,
+    encoded,
+    warn_interrupted,
+    warn_not_converged,
+)
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.progress import shown_progress
 from eigentree.validation import finite_number, generator, whole_number
@@ -151,6 +157,8 @@ class OnlineEMJunctionTree(IterativeMixin):
         -----
         RuntimeWarning
             When the fit was interrupted (Ctrl-C) and the tables so far are kept.
+        ConvergenceWarning
+            When the passes ended before the fit converged.
         """
         self._check_arguments()
         graph, columns, stretches = self._lessons_of(X, sample_weight, often=True)
@@ -174,6 +182,8 @@ class OnlineEMJunctionTree(IterativeMixin):
             if not learner.batches:
                 raise
             warn_interrupted(f"pass {len(history) + 1} of {self.passes}")
+        else:
+            warn_not_converged(converged, self.passes, "passes")
         return self._published(learner, history, converged, columns)
 
     @learns

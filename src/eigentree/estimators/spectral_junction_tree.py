@@ -458,8 +458,8 @@ class SpectralJunctionTree(DensityMixin):
         model, tried = choose(plan, statistics, self.scaling, *given)
         sample, clipping = statistics.sample, Clipping(model.floor, 0.0, 0.0, 0)
         if len(sample.codes):
-            walked = model.walked(sample.codes)
-            clipping = Clipping.of(model.floor, walked, sample.weights, sample.codes.shape[1])
+            scores = model.scored(sample.codes)
+            clipping = Clipping.of(model.floor, scores, sample.weights, sample.codes.shape[1])
         report = SpectralReport.of(model.fit, statistics.rows, model.shrinkage, tried, statistics.counts, clipping)
         score = tried.get((model.shrinkage, model.floor), -math.inf)
         return _Learned(model, statistics, report, score)

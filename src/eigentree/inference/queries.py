@@ -141,7 +141,7 @@ class Answers(ABC):
             return drawn_lazily(self, self._columns, n, random_state, given, partitions)
         random = generator(random_state)
         codes = self._model.draw(n, random, known)[0]
-        return drawn_rows(self._columns, codes, random)
+        return drawn_rows(self._columns, codes, random, given)
 
     def joint(self, names: Sequence[str]) -> LabeledTable:
         """Return the table of some observed variables, axes in the order of the names; it is normalised."""

@@ -150,8 +150,8 @@ class Columns:
         places = table.places(self.names)
         if extra := extra_columns(table.names, self.names):
             raise DataError(
-                f"the graph has no observed variable for {shown_columns(extra)} of the frame; select its columns, as "
-                f"with X[list(graph.observed)]"
+                f"the graph has no observed variable for {shown_columns(extra)} of the frame; select its columns, "
+                f"as with X[list(graph.observed)]"
             )
 
         def found(at: int, name: str) -> Meaning | None:

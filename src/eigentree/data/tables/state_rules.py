@@ -216,7 +216,7 @@ def _continuous(name: str, known: Numbers) -> DataError:
     if is_identifier(known):
         return DataError(
             f"column {name!r} holds {rows} different whole numbers in {rows} rows, such as "
-            f"{known.values[0].item()!r}, as an identifier does; drop the column, or, if it is a measurement, {bins}"
+            f"{known.values[0].item()!r}, as an identifier does; drop the column, or, of a measurement, {bins}"
         )
     example = next((cell for cell in known.values.tolist() if cell % 1), known.values.tolist()[0])
     weight = "; or give it as sample_weight if it says how often each row came" if _is_frequency(name) else ""

@@ -300,6 +300,8 @@ def _unnamed(X: Any) -> Table:
             array = np.array(X, object)
     except (ValueError, TypeError, OverflowError):
         raise DataError("the rows have different lengths; every row needs one cell per column") from None
+    except Exception as error:  # what an object's own __array__ raises
+        raise DataError(f"the data cannot be read as an array: {type(error).__name__}: {error}") from None
     if array.dtype.kind == "V":
         raise DataError("the data are an array of records; make a frame of it, as with pandas.DataFrame(X)")
     if array.ndim == 1 and len(array) and (words := _words(array)):

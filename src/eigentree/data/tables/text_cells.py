@@ -146,7 +146,7 @@ def _read(text: str) -> Label:
 
 
 def read_as(cells: Cells, meaning: Meaning | None) -> Cells:
-    """Return cells, written ones as those of a column whose states have a meaning: its labels, numbers, or codes."""
+    """Return cells, those of text as those of a column whose states have a meaning: labels, numbers, or codes."""
     if not isinstance(cells, Written):
         return cells
     labels: list[Label] = list(cells.labels)

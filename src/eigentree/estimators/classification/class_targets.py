@@ -59,7 +59,7 @@ class Targets(NamedTuple):
             )
         try:
             classes, found = np.unique(_as_numbers(given[~absent]) if absent.any() else given, return_inverse=True)
-        except TypeError:
+        except Exception:  # what comparisons of labels raise, those of arrays among them
             kinds = sorted({type(label).__name__ for label in given.tolist()})
             raise DataError(f"y mixes labels that have no common order: {', '.join(kinds)}; use one type") from None
         if classes.dtype.kind == "f" and (classes % 1 != 0).any() and FEW_ROWS_EACH * len(classes) > len(found):
@@ -105,6 +105,8 @@ def label_array(y: Any, rows: int) -> NDArray[Any]:
         given = np.asarray(y)
     except ValueError:
         raise DataError(f"y needs one label per row, shape ({rows},), not lists of different lengths") from None
+    except Exception as error:  # what an object's own __array__ raises
+        raise DataError(f"y cannot be read as labels: {type(error).__name__}: {error}") from None
     given = _unmerged(y, given)
     if given.shape == (rows, 1):
         from sklearn.exceptions import DataConversionWarning
@@ -155,8 +157,16 @@ def _as_numbers(labels: NDArray[Any]) -> NDArray[Any]:
     return labels
 
 
+def _differs_from_itself(label: Any) -> bool:
+    """Return whether a label is NaN or the like; labels that cannot be compared are none of these."""
+    try:
+        return bool(label != label)
+    except Exception:  # what an object's own comparison raises
+        return False
+
+
 def _absent(labels: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which labels stand for a class that is not known."""
     if labels.dtype.kind == "O":
-        return np.array([label is None or bool(label != label) for label in labels], np.bool_)
+        return np.array([label is None or _differs_from_itself(label) for label in labels], np.bool_)
     return np.asarray(labels != labels)

@@ -78,11 +78,11 @@ class _HeldOutPieces(HeldOut[SpectralSequenceModel]):
 def _trial(fit: WindowFit, marginals: tuple[Floats, ...], pieces: SequencePieces) -> Trial:
     def score(shrinkage: float, floor: float) -> Floats:
         """Return the log probability of each held-out piece, given the steps before it that are known."""
-        walked = SpectralSequenceModel(fit, shrinkage, floor, marginals).walked(
+        scores = SpectralSequenceModel(fit, shrinkage, floor, marginals).scored(
             pieces.codes, pieces.starts, pieces.begins, each=True
         )
         least = LEAST_LOG * pieces.codes.shape[1]
-        sums = np.concatenate([[0.0], np.cumsum(np.maximum(walked.each, least))])
+        sums = np.concatenate([[0.0], np.cumsum(np.maximum(scores.each, least))])
         first, last = (pieces.starts[:-1, None] + pieces.own).T
         return np.asarray(sums[last] - sums[first])
 
