@@ -227,8 +227,8 @@ class _Recovering:
             best = min(within, key=lambda states: (states.separation.states, states.residual))
             shares = np.maximum(best.shares, 0.0).reshape(best.separation.sizes)
             return marginal(shares, best.separation.names, axes)
-        for meetings in (self._at_bonds, self._at_nodes):
-            fitting = [meeting for meeting in meetings.get(axes[0], ()) if set(axes) <= set(meeting.sizes)]
+        for find in (lambda: self._at_bonds, lambda: self._at_nodes):
+            fitting = [meeting for meeting in find().get(axes[0], ()) if set(axes) <= set(meeting.sizes)]
             fitting.sort(key=lambda meeting: (math.prod(meeting.sizes.values()), meeting.residual))
             for meeting in fitting:
                 joint = meeting.joint(self.gauges)
@@ -250,7 +250,7 @@ class _Recovering:
 
 
 def _by_name(items: Iterable[tuple[tuple[str, ...], T]]) -> dict[str, list[T]]:
-    """Return, for each name, the items that have it among theirs."""
+    """Return, for each name, the items that have it among theirs: recovery stays linear in the columns."""
     found: dict[str, list[T]] = {}
     for names, item in items:
         for name in names:
