@@ -81,7 +81,7 @@ def _filled(
 
 def _completed(table: Any, names: tuple[str, ...], filled: Any) -> tuple[dict[str, list[Any]], int]:
     """Return the cells of all columns, missing ones filled, and the number of these."""
-    from eigentree.data.tables.text_cells import Written
+    from eigentree.data.tables.text_cells import TextColumn
 
     columns: dict[str, list[Any]] = {name: table.cells(place) for place, name in enumerate(table.names)}
     count = 0
@@ -89,7 +89,7 @@ def _completed(table: Any, names: tuple[str, ...], filled: Any) -> tuple[dict[st
         own = columns[name]
         gaps = [row for row, cell in enumerate(own) if cell is None]
         # Where cells are text, as those of CSV are, so are those that are filled in.
-        text = isinstance(table.held[table.names.index(name)], Written)
+        text = isinstance(table.held[table.names.index(name)], TextColumn)
         text = text or (bool(gaps) and any(isinstance(cell, str) for cell in own))
         for row, found in zip(gaps, filled[gaps, place].tolist(), strict=True):
             own[row] = str(found) if text else found
