@@ -53,7 +53,7 @@ WORTH = 0.0025
 classes to be preferred to a tree: about what another seed changes."""
 
 FEW_PSEUDO_COUNTS = 0.01
-"""Pseudo-counts of a search unless given: no cell is impossible. Held-out rows end each fit, which does the rest."""
+"""Pseudo-counts of a search unless given: no cell is impossible. Held-out rows end each fit, which does more."""
 
 BATCH, FEWEST_BATCHES, PASSES, STEPSIZE = 768, 12, 10, 0.55
 """Rows of a mini-batch, the fewest mini-batches of a pass, and passes of stepwise EM: at least 120 updates, after
