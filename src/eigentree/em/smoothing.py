@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eigentree.em.multistart import SHARE_OF_CHANCE
 from eigentree.em.optimize.run import em_run
 from eigentree.em.optimize.stopping import Stopping
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from eigentree.em.optimize.objective import Objective
     from eigentree.em.tree_fit import TreeFit
 
-__all__ = ["PSEUDO_COUNTS", "log_marginal_likelihood", "smoothed"]
+__all__ = ["PSEUDO_COUNTS", "ROWS_PER_PARAMETER", "log_marginal_likelihood", "smoothed"]
 
 PSEUDO_COUNTS = (0.1, 0.3, 1.0, 3.0)
 """Those to choose from, half an order of magnitude apart: from one that rules out nothing and hardly changes
@@ -29,9 +30,6 @@ anything else to one that outweighs some rows of each class."""
 ROWS_PER_PARAMETER = 50
 """With more rows for each entry of the tables the chance error is below 0.01 nats per row, and the prior can spare
 a part of that only: the fewest are enough."""
-
-SHARE_OF_CHANCE = 0.02
-"""EM runs are compared once such a share of the chance error, p / 2n nats per row, is left to gain."""
 
 
 def smoothed(fit: TreeFit, parameters: Floats, rows: float) -> tuple[float, Floats]:

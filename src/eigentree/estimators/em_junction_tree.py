@@ -99,9 +99,10 @@ class EMJunctionTree(StepsFace):
         Added to every expected count (a Dirichlet prior): the objective is then the log-likelihood plus the sum of
         all log parameters, each times its pseudo-count. The first 0.25 are the same for all entries of a table;
         what goes beyond is spread, as many on the average, as the states of each column are among all rows (those
-        of hidden variables uniformly). With 0, cells that were never seen together can be impossible. "auto" is 0.1, which prevents that and hardly changes anything else; while there are less than 50 rows for each
-        entry of the tables, it is that of 0.1, 0.3, 1 and 3 with the highest marginal likelihood (Cheeseman and
-        Stutz), which depends neither on labels nor on the order of rows or columns.
+        of hidden variables uniformly). With 0, cells that were never seen together can be impossible. "auto" is
+        0.1, which prevents that and hardly changes anything else; while there are less than 50 rows for each entry
+        of the tables, it is that of 0.1, 0.3, 1 and 3 with the highest marginal likelihood (Cheeseman and Stutz),
+        which depends neither on labels nor on the order of rows or columns.
     accelerate : bool
         Take quasi-Newton steps (L-BFGS, whose first step is EM's own); one that would lower the objective is
         shortened or taken back.

@@ -19,7 +19,7 @@ from eigentree.data.tables.state_rules import check_rules
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.estep.unique_rows import DistinctRows
 from eigentree.em.out_of_core.fit_rows import finished
-from eigentree.em.sizes import Size, SizeSearch, Trial
+from eigentree.em.sizes import Size, SizeSearch, SizeTrial
 from eigentree.errors import DataError, GraphError, ParameterError, RankError, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
 from eigentree.estimators.mixins.density_mixin import Face
@@ -225,7 +225,7 @@ class SpectralJunctionTree(Face):
         rows, weights = any_rows(found, columns, sample_weight)
         warn_of_few(weights)
         pairs = PairCounts.empty(columns).count(rows, weights)
-        trials: list[Trial] = []
+        trials: list[SizeTrial] = []
         best: _Learned | None = None
         for states in template.numbers_of_states():
             began = time.process_time()
@@ -240,7 +240,7 @@ class SpectralJunctionTree(Face):
             learned = self._learned(plan, counted)
             spent = time.process_time() - began
             size = Size(states, 1)
-            trials.append(Trial(size, "spectral", 1, learned.report.parameters, math.nan, learned.score, spent))
+            trials.append(SizeTrial(size, "spectral", 1, learned.report.parameters, math.nan, learned.score, spent))
             if best is not None and not learned.score > best.score:
                 break
             best = learned

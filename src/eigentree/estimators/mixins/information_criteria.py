@@ -51,7 +51,7 @@ class Criteria(NamedTuple):
         if prior > NEGLIGIBLE:
             notice(
                 f"bic and aic compare fits of maximum likelihood, and this one has pseudo-counts ({prior:g}), "
-                f"which lower its likelihood; fit with pseudo_counts={MAXIMUM_LIKELIHOOD:g} (or 0) to compare sizes",
+                f"which lower its likelihood; fit with pseudo_counts={MAXIMUM_LIKELIHOOD:g} (or 0) to compare",
                 UserWarning,
             )
         # An impossible row of weight 0 is no row.
