@@ -144,7 +144,7 @@ class Learner(RunningAverage):
         return ParameterLayout.of(self.graph).network(self.parameters)
 
     def updates(self, codes: Codes, weights: Floats, numbers: Integers) -> Iterator[tuple[Learner, float]]:
-        """Yield the state after each mini-batch of rows, and the log-likelihood of the rows under the tables before.
+        """Yield the state after each mini-batch, and the log-likelihood of its rows under the tables before.
 
         Parameters
         ----------
