@@ -120,3 +120,13 @@ def test_sequences_side_by_side_are_those_alone() -> None:
             for one, *others in zip(*(getattr(each, known) for each in (together, *alone)), strict=True):
                 assert_allclose(one, sum(others), rtol=1e-10, atol=1e-12)
         assert_allclose(together.log_prob, np.concatenate([each.log_prob for each in alone]), rtol=1e-10)
+
+
+def test_short_sequences_beside_long_ones_are_not_cut() -> None:
+    random = np.random.default_rng(2)
+    lengths = np.array([1_000, 1, 1_100, 2, 1_000])
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    codes = random.integers(0, 4, starts[-1]).astype(np.uint8)
+    walk = SequencePass(Symbols.of(codes[:, None], (3,)), starts, random.random(len(lengths)))
+    links = [random.dirichlet(np.ones(3)), random.dirichlet(np.ones(3), 3)]
+    assert_by_hand(walk, np.split(codes, starts[1:-1]), links, [random.dirichlet(np.ones(3), 3)])

@@ -1,4 +1,4 @@
-"""Groups that are counted together: the same counts, whoever carries them, and nothing forgotten."""
+"""Groups that are counted together: the same counts as one by one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 
 import eigentree as et
 from eigentree.core.counting.group_counting import add_margins
-from eigentree.counting.count_layout import Carriers, CountLayout
+from eigentree.counting.count_layout import CountLayout, MergedGroups
 from eigentree.counting.counts import Accumulator
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
@@ -38,12 +38,12 @@ def groups_and_states(draw: st.DrawFn) -> tuple[list[tuple[int, ...]], list[int]
 
 @settings(max_examples=100, deadline=None)
 @given(groups_and_states(), st.sampled_from([1, 30, 4096]))
-def test_every_group_is_carried_once_or_alone(case: tuple[list[tuple[int, ...]], list[int]], most: int) -> None:
+def test_every_group_is_merged_once_or_alone(case: tuple[list[tuple[int, ...]], list[int]], most: int) -> None:
     layout = CountLayout.of(*case)
     groups = [layout.groups[g] for g in layout.dense]
-    found = Carriers.of(groups, [layout.shapes[g] for g in layout.dense], layout.table_start, most)
-    assert sorted([*found.alone, *(g for each in found.carried for g in each)]) == list(range(len(groups)))
-    for k, members in enumerate(found.carried):
+    found = MergedGroups.of(groups, [layout.shapes[g] for g in layout.dense], layout.table_start, most)
+    assert sorted([*found.alone, *(g for each in found.members for g in each)]) == list(range(len(groups)))
+    for k, members in enumerate(found.members):
         columns = found.columns[found.group_start[k] : found.group_start[k + 1]].tolist()
         assert len(members) > 1
         assert set(columns) == {column for g in members for column in groups[g]}
@@ -51,26 +51,26 @@ def test_every_group_is_carried_once_or_alone(case: tuple[list[tuple[int, ...]],
 
 
 @pytest.mark.parametrize("most", [1, 100, 5_000])
-def test_the_tables_of_all_carriers_are_bounded(most: int) -> None:
+def test_the_tables_of_all_merged_groups_are_bounded(most: int) -> None:
     layout = CountLayout.of([(j, j + 1) for j in range(40)], [4] * 41)
-    found = Carriers.of(layout.groups, layout.shapes, layout.table_start, most_together=most)
+    found = MergedGroups.of(layout.groups, layout.shapes, layout.table_start, most_together=most)
     assert found.table_start[-1] <= most
-    assert (len(found.carried) > 0) == (most == 5_000)
+    assert (len(found.members) > 0) == (most == 5_000)
 
 
 @settings(max_examples=50, deadline=None)
 @given(groups_and_states(), st.integers(0, 1000))
-def test_members_are_sums_of_what_carries_them(case: tuple[list[tuple[int, ...]], list[int]], seed: int) -> None:
+def test_members_are_margins_of_merged_groups(case: tuple[list[tuple[int, ...]], list[int]], seed: int) -> None:
     layout = CountLayout.of(*case)
-    found = layout.carriers
+    found = layout.merged
     random = np.random.default_rng(seed)
     tables = random.integers(0, 100, int(found.table_start[-1]))
     before = random.integers(0, 100, int(layout.table_start[-1]))
     sums = before.copy()
     arrays = found.group_start, found.states, found.table_start
-    add_margins(tables, *arrays, found.members, found.stride_start, found.strides, sums)
+    add_margins(tables, *arrays, found.margins, found.stride_start, found.strides, sums)
     expected = before.copy()
-    for k, members in enumerate(found.carried):
+    for k, members in enumerate(found.members):
         columns = found.columns[found.group_start[k] : found.group_start[k + 1]].tolist()
         table = tables[found.table_start[k] : found.table_start[k + 1]].reshape([case[1][c] for c in columns])
         for g in members:
@@ -81,29 +81,29 @@ def test_members_are_sums_of_what_carries_them(case: tuple[list[tuple[int, ...]]
 
 
 def rows_of(seed: int, count: int, kind: str, states: tuple[int, ...] = STATES) -> np.ndarray:
-    """Even rows, or such as repeat a code, or with holes in two columns of the second half of the rows."""
+    """Uniform rows, or such as repeat a code, or with missing cells in two columns of the second half."""
     random = np.random.default_rng(seed)
     rows = np.column_stack([random.integers(0, size, count) for size in states])
-    if kind == "steady":
+    if kind == "repeated":
         rows[random.random(rows.shape) < 0.97] = 0
-    if kind == "holed":
-        holes = random.random(rows.shape) < 0.1
-        holes[: count // 2] = holes[:, [0, 1, 3, 5, 6]] = False
-        rows[holes] = -1
+    if kind == "missing":
+        lost = random.random(rows.shape) < 0.1
+        lost[: count // 2] = lost[:, [0, 1, 3, 5, 6]] = False
+        rows[lost] = -1
     return rows
 
 
-@pytest.mark.parametrize("kind", ["even", "steady", "holed"])
+@pytest.mark.parametrize("kind", ["uniform", "repeated", "missing"])
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("states", [STATES, LARGER], ids=["few", "many"])
-def test_counts_do_not_depend_on_carriers(kind: str, threads: int, states: tuple[int, ...]) -> None:
+def test_counts_do_not_depend_on_merging(kind: str, threads: int, states: tuple[int, ...]) -> None:
     rows = rows_of(3, 9_001, kind, states)
     graph = graph_of(states)
     names = [tuple(f"x{j}" for j in group) for group in GROUPS]
     codes = Rows.of(rows, Columns.of(graph)).encode()
     alone = et.Counts(graph, names).update(rows)
-    assert alone.layout.carriers.carried
-    accumulator = Accumulator(alone.layout, threads, shared_from=0, carried_from=2_500)
+    assert alone.layout.merged.members
+    accumulator = Accumulator(alone.layout, threads, shared_from=0, merged_from=2_500)
     for start in range(0, len(codes), 2_500):
         accumulator.add(np.asfortranarray(codes[start : start + 2_500]), None)
     together = et.Counts.laid_out(alone.columns, alone.layout, accumulator.tally())
@@ -116,12 +116,12 @@ def test_counts_do_not_depend_on_carriers(kind: str, threads: int, states: tuple
 def test_weighted_rows_among_others_are_counted_after_the_threads() -> None:
     graph = graph_of()
     names = [tuple(f"x{j}" for j in group) for group in GROUPS]
-    rows = rows_of(4, 6_000, "holed")
+    rows = rows_of(4, 6_000, "missing")
     codes = Rows.of(rows, Columns.of(graph)).encode()
     parts = np.array_split(codes, 4)
     weights = [None, np.full(1_500, 2), None, np.full(1_500, 3)]
     repeated = et.Counts(graph, names).update(rows, sample_weight=np.repeat([1, 2, 1, 3], 1_500))
-    accumulator = Accumulator(repeated.layout, threads=2, shared_from=0, carried_from=0)
+    accumulator = Accumulator(repeated.layout, threads=2, shared_from=0, merged_from=0)
     for part, weight in zip(parts, weights, strict=True):
         accumulator.add(np.asfortranarray(part), weight)
     mixed = et.Counts.laid_out(repeated.columns, repeated.layout, accumulator.tally())

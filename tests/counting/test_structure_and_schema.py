@@ -13,10 +13,10 @@ def test_a_template_builds_its_graph_from_the_columns() -> None:
     import pandas as pd
 
     rows = np.array([[0, 2, 1], [1, 0, -1], [0, 1, 0]])
-    graph, columns = resolved(et.zoo.HMM(order=2), rows)
+    graph, columns, _ = resolved(et.zoo.HMM(order=2), rows)
     assert [graph.states[name] for name in graph.observed] == [2, 3, 2]
     assert columns.plain
-    graph_of_two, _ = resolved(et.zoo.HMM(order=2), rows[:, :2])
+    graph_of_two, _, _ = resolved(et.zoo.HMM(order=2), rows[:, :2])
     assert [graph_of_two.states[name] for name in graph_of_two.observed] == [2, 3]
     frame = pd.DataFrame(rows, columns=["red", "green", "blue"])
     assert resolved(et.zoo.Mixture(2), frame)[0].observed == ("red", "green", "blue")

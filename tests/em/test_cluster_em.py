@@ -18,7 +18,8 @@ from em_problems import coded
 from numpy.testing import assert_allclose
 
 import eigentree as et
-from eigentree.counting.structure_and_schema import resolved_rows
+from eigentree.counting.structure_and_schema import resolved
+from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_gaps
 from eigentree.em.out_of_core.dask_workers import ClusterRows
 from eigentree.em.out_of_core.parted_rows import PartedObjective, sampled_numbers
@@ -55,7 +56,7 @@ def in_parts(table: pd.DataFrame, sizes: list[int]) -> Any:
 
 
 def far_problem(table: Any, weight: str | None = None) -> PartedObjective:
-    graph, _, found = resolved_rows(GRAPH, table, sample_weight=weight)
+    graph, _, found = resolved(GRAPH, table, ReadOptions(sample_weight=weight))
     far = parted_rows(found)
     assert isinstance(far, ClusterRows)
     return far.objective(graph, far.gaps(), 0.5)
@@ -90,7 +91,7 @@ def test_a_column_weighs_the_rows(rows: np.ndarray) -> None:
 
 
 def test_rows_are_taken_by_number_from_their_partitions(rows: np.ndarray) -> None:
-    _, _, found = resolved_rows(GRAPH, in_parts(frame(rows), [100, 0, 1_500]))
+    _, _, found = resolved(GRAPH, in_parts(frame(rows), [100, 0, 1_500]))
     far = parted_rows(found)
     numbers = sampled_numbers(len(rows), 321, np.random.default_rng(0))
     codes, weights = far.taken(numbers)

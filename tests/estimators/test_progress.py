@@ -124,22 +124,3 @@ def test_short_work_shows_nothing(terminal: Callable[[], Terminal], monkeypatch:
     with progress("work", 3, visible=True, patience=60.0) as show:
         show(1)
     assert not stream.getvalue()
-
-
-@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
-def test_runs_say_how_far_and_how_long(monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO]) -> None:
-    shown = stream()
-    monkeypatch.setattr(sys, "stderr", shown)
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("TERM", "xterm-256color")
-    with progress("Figure 3", visible=shown.isatty(), lines=True) as show:
-        for done, left in ((0, "time left not known"), (3, "about 4000 s left"), (7, "about 0 s left")):
-            show(done, left, 7)
-    assert "Figure 3" in shown.getvalue()
-    assert "about 0 s left" in shown.getvalue()
-    if stream is io.StringIO:
-        # Between the first line and the last there was no half minute.
-        assert shown.getvalue().splitlines() == [
-            "Figure 3: 0 of 7; time left not known",
-            "Figure 3: 7 of 7; about 0 s left",
-        ]

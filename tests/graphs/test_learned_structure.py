@@ -170,7 +170,7 @@ def test_light_weights_are_warned_of_once() -> None:
     ):
         with pytest.warns(RuntimeWarning, match="hardly any row") as caught:
             learn()
-        assert len(caught) == 1
+        assert sum("hardly any row" in str(each.message) for each in caught) == 1
 
 
 # The template
@@ -182,7 +182,7 @@ def test_a_template_that_needs_rows_says_so() -> None:
     statistics = et.Statistics.of(ROWS, TEMPLATE)
     with pytest.raises(et.GraphError, match="give the graph that learn_structure makes"):
         et.SpectralJunctionTree(TEMPLATE).fit_statistics(statistics)
-    with pytest.raises(et.GraphError, match="method is 'chow-liu' or"):
+    with pytest.raises(et.ParameterError, match="method is 'chow-liu' or"):
         et.zoo.HiddenChowLiu(method="star")  # type: ignore[arg-type]
 
 

@@ -23,7 +23,9 @@ MIXTURE = et.LatentNetwork.random(et.zoo.mixture(14, 3, [2, 3, 9] + [2] * 11), c
 ROWS = MIXTURE.sample(400, seed=0)
 WORDS = ["AABBBA", "ABBBC", "BBBAAAA", "AAACABB", "ABBA", "CCAB"] * 3
 SPECTRAL = et.SpectralJunctionTree(MIXTURE.graph).fit(ROWS)
-MULTISTART = et.EMJunctionTree(MIXTURE.graph, random_state=0, max_iter=8, n_init=2, validation_fraction=0.2).fit(ROWS)
+MULTISTART = et.EMJunctionTree(MIXTURE.graph, random_state=0, max_iter=8, n_init=2, validation_fraction=0.2).fit(
+    ROWS
+)
 HMM = et.EMHMM(3, init="random", n_init=1, max_iter=8, random_state=0).fit(WORDS)
 
 
@@ -118,7 +120,10 @@ def test_spectra_are_those_of_the_report() -> None:
     assert f", {weak or 'none'} with a rank" in ax.get_title()
     few = et.plot.spectra(SPECTRAL, most=5)
     count = len(SPECTRAL.report_.separators)
-    assert f"singular value; the 5 nearest to the noise of {count} separators; {count - 5} are left out" in few.get_xlabel()
+    assert (
+        f"singular value; the 5 nearest to the noise of {count} separators; {count - 5} are left out"
+        in few.get_xlabel()
+    )
     sequences = et.SpectralHMM(2).fit(WORDS)
     assert [text.get_text() for text in et.plot.spectra(sequences).texts] == ["rank 2"]
 

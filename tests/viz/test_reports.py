@@ -19,14 +19,13 @@ from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.errors import DataError, FileError, ParameterError
 from eigentree.graphs.structure_learning import mixture_of_trees
 from eigentree.markup.charts import Spectrum, learning_charts, spectra_chart
+from eigentree.markup.figures import chart_svg
 from eigentree.markup.html import Html, decimals, element, number, percent, table, with_error
-from eigentree.markup.svg import chart_svg
 from eigentree.viz.reports.adapters import adapter_of
 from eigentree.viz.reports.anomalies import anomalies
-from eigentree.viz.reports.baselines import baselines
+from eigentree.viz.reports.baselines import Baseline, baselines, likelihoods_of
 from eigentree.viz.reports.data_sections import baseline_chart, calibration_chart
 from eigentree.viz.reports.evaluation_data import EvaluationData, evaluation_data
-from eigentree.viz.reports.likelihoods import Baseline, likelihoods_of
 from eigentree.viz.reports.masked_cells import CalibrationBin, calibration_bins, masked_accuracy
 
 HOSTILE = ["<script>alert(1)</script>", "\"><img src=x onerror='alert(2)'>", "a & b"]
@@ -178,11 +177,11 @@ def test_baselines_are_compared_on_both_footings() -> None:
     assert fitted_tree.mean > fitted.mean + 0.1
     assert independent.mean < fitted.mean <= model.score(X)
     text = Read(et.report(model, X).html).text
-    assert "If it was fitted to these rows, the log probability of a row is about that of independent columns" in text
-    assert "fitted to them too (in-sample). If these rows are held out, the log probability of a row is" in text
+    assert "If it was fitted to these rows, the log probability of a row is " in text
+    assert "fitted to them too. If they are held out, the log probability of a row is" in text
     assert "cross-validated on them" in text
     apart = Read(et.report(model, X[:20], training=X[20:]).html).text
-    assert "On held-out rows, the log probability" in apart
+    assert "On held-out rows the log probability" in apart
     assert "in-sample" not in apart
 
 
@@ -322,13 +321,13 @@ def test_labels_that_the_model_never_saw_are_listed(mixture: et.EMJunctionTree, 
     held = labelled[80:].copy()
     held.iloc[0, 1] = held.iloc[1, 1] = "perhaps"
     found = given(mixture, held)
-    assert [tuple(each) for each in found.unseen] == [("plain", "perhaps", 2)]
-    facts = et.report(mixture, held).facts.data
-    assert facts is not None
-    assert facts.missing == int(held.isna().sum().sum()) + 2
+    assert found.unseen == (("plain", "perhaps", 2),)
+    data = et.report(mixture, held).facts.data
+    assert data is not None
+    assert data.missing.sum() == int(held.isna().sum().sum()) + 2
     numbers = et.EMJunctionTree(et.zoo.Mixture(1), random_state=0, pseudo_counts=0.1).fit([[0, 1], [1, 0], [1, 1]])
     unseen = given(numbers, [[0.0, 3.0], [np.nan, 1.0], [-1, 0.5]]).unseen
-    assert [(each.column, each.cells) for each in unseen] == [("x1", 1), ("x1", 1)]
+    assert unseen == (("x1", "0.5", 1), ("x1", "3.0", 1))
 
 
 @pytest.mark.parametrize(
@@ -366,6 +365,33 @@ def test_ranks_are_those_that_were_learned() -> None:
     ranks = sorted({one.rank for one in model.report_.separators})
     assert shown == "–".join(map(str, ranks[:: max(len(ranks) - 1, 1)]))
     assert [one.smallest for one in model.report_.spectra] == [one.smallest for one in model.report_.separators]
+
+
+def test_shares_of_hidden_states_are_those_of_the_data(hmm: et.EMHMM, words: list[str]) -> None:
+    made = et.report(hmm, words)
+    (profile,) = made.facts.profiles
+    posterior = np.concatenate([np.asarray(hmm.predict_proba([word])).reshape(-1, 2) for word in words])
+    np.testing.assert_allclose(profile.shares.array, posterior.mean(axis=0), atol=1e-12)
+    steps = sum(map(len, words))
+    assert f"shares of {steps} steps of data" in Read(made.html).text
+    bare = et.report(hmm)
+    np.testing.assert_allclose(bare.facts.profiles[0].shares.array, et.profiles(hmm)["state"].shares.array)
+    assert "shares of the first 100 steps under the model" in Read(bare.html).text
+
+
+def test_states_of_averaged_fits_are_not_called_classes(labelled: pd.DataFrame) -> None:
+    model = et.EMJunctionTree("auto", random_state=0).fit(labelled)
+    search = dataclasses.replace(model.search_, shares=(0.5, 0.5))
+    model.search_ = search
+    text = Read(et.report(model, labelled[:20]).html).text
+    assert "Hidden states: the average of 2 fits, each with states of its own: these are no classes" in text
+    assert "the average of 2 fits" in et.plot.profiles(model).get_xlabel()
+
+
+def test_only_spectral_learning_is_free_of_local_optima(mixture: et.EMJunctionTree, hmm: et.EMHMM) -> None:
+    for model in (mixture, hmm):
+        assert "local" not in Read(et.report(model).html).text
+        assert "without local" not in str(type(model).__doc__)
 
 
 # Reports of fits
@@ -549,7 +575,7 @@ def test_a_classifier_is_several_models(labelled: pd.DataFrame) -> None:
     with pytest.raises(ParameterError, match="one model per class"):
         et.report(et.JunctionTreeClassifier(estimator).fit(labelled, y))
     as_column = et.JunctionTreeClassifier(estimator, class_as="column").fit(labelled, y)
-    assert len(et.report(as_column).facts.columns) == 4
+    assert len(et.report(as_column).facts.adapter.columns.names) == 4
     with pytest.raises(Exception, match="not fitted"):
         et.report(estimator)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.counting.count_checks import columns_array
+from eigentree.counting.additive import columns_array
 from eigentree.counting.pair_counts import PairCounts
 from eigentree.counting.stored_statistics import COUNTED
 from eigentree.data.stored_columns import columns_content, columns_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from eigentree.data.sequences.sequence_codes import Sequences
-from eigentree.data.tables.state_rules import check_rules
+from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.chain_fit import ChainFit, fit_chain
 from eigentree.em.chains import ChainLayout, ChainObjective
@@ -19,7 +19,7 @@ from eigentree.em.report import EMReport, StartReport
 from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
 from eigentree.estimators.mixins.iterative_mixin import present_init, warn_interrupted, warn_not_converged
-from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceFace
+from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceMixin
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, marginal_chains
 from eigentree.messages import notice
@@ -63,7 +63,7 @@ SUM_ROUNDING = 1e-6
 """How far from 1 a given distribution may add up."""
 
 
-class EMHMM(HiddenSequenceFace):
+class EMHMM(HiddenSequenceMixin):
     """A hidden Markov model whose tables are the same at every step, learned by expectation maximisation.
 
     Parameters
@@ -229,8 +229,7 @@ class EMHMM(HiddenSequenceFace):
             When the fit was interrupted (Ctrl-C) and the best so far is kept.
         """
         self._check_arguments()
-        reading = (self.categories, self.numeric, self.handle_unknown)
-        sequences = Sequences.learned(X, lengths, self.sequence, self.time, *reading)
+        sequences = Sequences.learned(X, lengths, self.sequence, self.time, ReadOptions.of(self))
         self._ignore(y, lengths, sequences)
         weights = positive_weights(sample_weight, sequences.count)
         warn_of_few(weights)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from eigentree.counting.pair_counts import PairCounts
-from eigentree.counting.structure_and_schema import resolved_rows
+from eigentree.counting.structure_and_schema import resolved
 from eigentree.data.streams.encoded_stream import Encoded
 from eigentree.data.streams.stream_schema import any_rows_and_columns
 from eigentree.data.tables.rows import Rows
+from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_gaps
 from eigentree.em.holdout import Fold, check_split, folds_of, held_out
 from eigentree.em.init.trees import KINDS
@@ -35,7 +36,7 @@ from eigentree.estimators.memory_sample import (
 )
 from eigentree.estimators.mixins.constructor_parameters import learns
 from eigentree.estimators.mixins.iterative_mixin import (
-    StepsFace,
+    IterativeMixin,
     checked_init,
     encoded,
     present_init,
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
 __all__ = ["EMJunctionTree"]
 
 
-class EMJunctionTree(StepsFace):
+class EMJunctionTree(IterativeMixin):
     """Conditional probability tables learned by expectation maximisation.
 
     Parameters
@@ -256,17 +257,14 @@ class EMJunctionTree(StepsFace):
         random = generator(self.random_state)
         if (template := open_template(self.structure)) is not None:
             return self._fit_sizes(template, X, sample_weight, validation, random)
-        reading = (self.categories, self.numeric, self.handle_unknown, sample_weight)
-        graph, columns, found = resolved_rows(self.structure, X, *reading)
+        graph, columns, rows = resolved(self.structure, X, ReadOptions.of(self, sample_weight))
         finish: Finish | None = None
-        if isinstance(found, Encoded):
-            parted = parted_rows(found)
-            share = self.validation_fraction
+        if isinstance(rows, Encoded):
+            parted, share = parted_rows(rows), self.validation_fraction
             rows, sample_weight, count, finish = fit_sample(
                 graph, columns, parted, self.finish_rows, share, random, self._stopping
             )
         else:
-            rows = Rows.of(found, columns)
             if isinstance(self.finish_rows, Integral):
                 rows, sample_weight = some_of(rows, sample_weight, int(self.finish_rows), random)
             count = rows.count
@@ -328,7 +326,7 @@ class EMJunctionTree(StepsFace):
             raise ParameterError(
                 f"structure={quoted(self.structure)} searches for a size and starts of its own; leave init out"
             )
-        found, columns = any_rows_and_columns(X, self.categories, self.numeric, self.handle_unknown, sample_weight)
+        found, columns = any_rows_and_columns(X, ReadOptions.of(self, sample_weight))
         pairs: PairCounts | None = None
         if isinstance(found, Encoded):
             parted = parted_rows(found)

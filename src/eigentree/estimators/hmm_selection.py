@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from eigentree.data.sequences.sequence_codes import Sequences
+from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import positive_weights
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.estimators.em_hmm import EMHMM
@@ -106,8 +107,7 @@ def select_hmm(
         raise ParameterError(f"estimator is an EMHMM, not {quoted(settings)}")
     sizes = _wholes("hidden_states", hidden_states)
     depths = _wholes("orders", orders)
-    reading = (settings.categories, settings.numeric, settings.handle_unknown)
-    sequences = Sequences.learned(X, lengths, settings.sequence, settings.time, *reading)
+    sequences = Sequences.learned(X, lengths, settings.sequence, settings.time, ReadOptions.of(settings))
     weights = positive_weights(sample_weight, sequences.count)
     # Information criteria compare maxima of the likelihood.
     prior = {} if criterion == "validation" else {"pseudo_counts": MAXIMUM_LIKELIHOOD, "sticky": 0.0}

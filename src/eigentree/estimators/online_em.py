@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from eigentree.counting.structure_and_schema import resolved_rows
-from eigentree.data.streams.encoded_stream import StreamedRows
+from eigentree.counting.structure_and_schema import resolved
+from eigentree.data.streams.encoded_stream import Encoded, StreamedRows
 from eigentree.data.streams.sources import is_stream
 from eigentree.data.streams.spool import Spool
+from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import NO_WEIGHT
 from eigentree.em.optimize.stopping import has_converged
 from eigentree.em.parameters import ParameterLayout
@@ -18,7 +19,7 @@ from eigentree.em.stepwise import Learner
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
 from eigentree.estimators.mixins.iterative_mixin import (
-    StepsFace,
+    IterativeMixin,
     checked_init,
     encoded,
     warn_interrupted,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Codes, Floats
-    from eigentree.data.streams.encoded_stream import Encoded
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.graphs.graph import LatentGraph
@@ -47,7 +47,7 @@ STRETCH_CELLS = 2**24
 """Most cells of a stream that are in memory at a time, and whose rows `fit` takes in a new order."""
 
 
-class OnlineEMJunctionTree(StepsFace):
+class OnlineEMJunctionTree(IterativeMixin):
     """Tables learned by stepwise online EM (Liang and Klein, 2009).
 
     Expected counts per row are kept as a running average, in which mini-batch k = 0, 1, … has the weight
@@ -215,17 +215,15 @@ class OnlineEMJunctionTree(StepsFace):
         Rows in memory are one stretch. `partial_fit` reads graph and columns from its first rows only.
         """
         known = not often and "learner_" in vars(self)
-        if not is_stream(X):
-            graph, columns = (self.learner_.graph, self._columns) if known else self._resolved(X, sample_weight)
-            codes, _, weights = encoded(X, columns, sample_weight)
-            return graph, columns, lambda: iter([(0, codes, weights)])
-        rows: Encoded
+        rows: Any
         if known:
             graph, columns = self.learner_.graph, self._columns
-            rows = StreamedRows.of(X, columns, sample_weight)
+            rows = StreamedRows.of(X, columns, sample_weight) if is_stream(X) else X
         else:
-            reading = (self.categories, self.numeric, self.handle_unknown, sample_weight)
-            graph, columns, rows = resolved_rows(self.structure, X, *reading)
+            graph, columns, rows = resolved(self.structure, X, ReadOptions.of(self, sample_weight))
+        if not isinstance(rows, Encoded):
+            codes, _, weights = encoded(rows, columns, sample_weight)
+            return graph, columns, lambda: iter([(0, codes, weights)])
         if often and not isinstance(rows, Spool):
             rows = Spool.of(columns, rows.chunks())
         size = self.batch_size * max(1, STRETCH_CELLS // (self.batch_size * len(columns.names)))

@@ -21,7 +21,6 @@ from eigentree.spectral.learn.stored_windows import (
     sequence_statistics_content,
 )
 from eigentree.spectral.sequences.window_report import SequenceReport
-from eigentree.spectral.sequences.window_shrinkage import WindowChoice
 
 if TYPE_CHECKING:
     from eigentree.estimators.em_hmm import EMHMM
@@ -149,5 +148,5 @@ def read_spectral_hmm(reader: Reader, content: Any) -> dict[str, Any]:
         "form_": read_form(entry["form"]),
         "statistics_": statistics,
         "model_": model,
-        "report_": SequenceReport.of(statistics, WindowChoice(model, tried)),
+        "report_": SequenceReport.of(statistics, model, tried),
     }

@@ -111,7 +111,10 @@ def require_there(path: str) -> None:
         folder, name = os.path.split(path)
         if folder and not os.path.isdir(folder):
             raise FileError(f"there is no file {path!r}, since there is no folder {folder!r}")
-        raise FileError(f"there is no file {path!r}{did_you_mean(name, sorted(os.listdir(folder or '.')))}")
+        # Endings, which many names share, do not make two names alike.
+        stem, there = os.path.splitext(name)[0], sorted(os.listdir(folder or "."))
+        near = [each for each in there if did_you_mean(stem, [os.path.splitext(each)[0]])]
+        raise FileError(f"there is no file {path!r}{did_you_mean(name, near)}")
 
 
 def require_folder(path: str) -> None:

@@ -112,15 +112,13 @@ class Stream(ABC):
     types: Any = None
 
     @abstractmethod
-    def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
         """Yield the batches, which are the same each time.
 
         Parameters
         ----------
         columns : sequence of str, optional
             The columns that are needed; others are not read. By default all. Columns without names are all needed.
-        skip : int
-            How many of these batches to leave out at the beginning.
 
         Raises
         ------
@@ -133,10 +131,6 @@ class Stream(ABC):
     def whole_names(self) -> tuple[str, ...]:
         """Return the names of all columns; raise `DataError` where they differ between files."""
         return self.names or ()
-
-    def mark(self) -> list[Any] | None:
-        """Return what tells these rows from others without reading them, for JSON; None where nothing does."""
-        return None
 
 
 def check_names(names: Sequence[str], source: str) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from eigentree.data.tables.cells import Factored, Label, array_cells, object_array
 from eigentree.data.tables.labels import Labels
-from eigentree.data.tables.table import ARRAY, Table, table_of
+from eigentree.data.tables.table import ARRAY, Table, shown_columns, table_of
 from eigentree.errors import DataError, what_there_is
 from eigentree.validation import MOST_WHOLE
 
@@ -61,7 +61,7 @@ class FileTable(Table):
         self.names, self.held, self.count, self.source = tuple(names), list(held), count, source
         self.container, self.width = container, len(self.held)
 
-    def column(self, place: int, name: str) -> Cells:
+    def read_column(self, place: int, name: str) -> Cells:
         """Return the cells of a column."""
         held = self.held[place]
         if isinstance(held, Factored):
@@ -115,9 +115,8 @@ class FileTable(Table):
 
 def require_names(wanted: Sequence[str], names: Sequence[str], source: str) -> None:
     """Raise `DataError` unless all columns that are wanted are among those that there are."""
-    for name in wanted:
-        if name not in names:
-            raise DataError(f"{source} has no column {name!r}{what_there_is(name, names)}")
+    if lacking := [name for name in wanted if name not in names]:
+        raise DataError(f"{source} has no {shown_columns(lacking)}{what_there_is(lacking[0], names)}")
 
 
 def typed_texts(texts: Sequence[str]) -> NDArray[Any] | None:
@@ -146,8 +145,10 @@ def _read(text: str) -> Label:
     return _TRUTHS.get(text, text)
 
 
-def read_as(cells: Written, meaning: Meaning | None) -> Cells:
-    """Return written cells as cells of a column whose states have a meaning: its labels, numbers, or codes."""
+def read_as(cells: Cells, meaning: Meaning | None) -> Cells:
+    """Return cells, those of text as those of a column whose states have a meaning: labels, numbers, or codes."""
+    if not isinstance(cells, Written):
+        return cells
     labels: list[Label] = list(cells.labels)
     if isinstance(meaning, Labels) and any(isinstance(value, str) for value in meaning.values):
         known = set(meaning.values)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from eigentree.counting.structure_and_schema import resolved
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import check_rules
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.report import EMReport
 from eigentree.errors import NetworkError
-from eigentree.estimators.mixins.latent_mixin import TablesFace
+from eigentree.estimators.mixins.latent_mixin import LatentMixin
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.messages import notice, renamed
 from eigentree.validation import MOST_THREADS, finite_number, whole_number
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from eigentree.graphs.graph import LatentGraph
 
 __all__ = [
-    "StepsFace",
+    "IterativeMixin",
     "checked_init",
     "encoded",
     "present_init",
@@ -32,7 +31,7 @@ __all__ = [
 ]
 
 
-class StepsFace(TablesFace):
+class IterativeMixin(LatentMixin):
     """The face of an estimator whose fit leaves tables, step by step."""
 
     structure: Any
@@ -50,9 +49,6 @@ class StepsFace(TablesFace):
         """The report of the fit, which notebooks show with its learning curve."""
         self._require_fit()
         return EMReport.of(self)
-
-    def _resolved(self, X: ArrayLike | Any, sample_weight: ArrayLike | None) -> tuple[LatentGraph, Columns]:
-        return resolved(self.structure, X, self.categories, self.numeric, self.handle_unknown, sample_weight)
 
     def _check_shared(self) -> None:
         whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)

@@ -6,20 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 from eigentree.data.tables.weights import positive_weights
 from eigentree.em.estep.expected_tables import expected_counts
-from eigentree.estimators.mixins.density_mixin import Face
+from eigentree.estimators.mixins.density_mixin import DensityMixin
 from eigentree.estimators.mixins.information_criteria import Criteria
 from eigentree.inference.networks.hidden_variables import HiddenAnswers
 from eigentree.inference.networks.network import LatentNetwork
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from numpy.typing import ArrayLike
 
+    from eigentree.arrays import Floats
     from eigentree.data.tables.labeled_table import LabeledTable
+    from eigentree.data.tables.rows import Rows
 
-__all__ = ["TablesFace"]
+__all__ = ["LatentMixin"]
 
 
-class TablesFace(HiddenAnswers, Face):
+class LatentMixin(HiddenAnswers, DensityMixin):
     """What users ask of an estimator whose fit leaves tables.
 
     Attributes
@@ -50,6 +54,17 @@ class TablesFace(HiddenAnswers, Face):
     def n_parameters_(self) -> int:
         """How many free parameters were learned."""
         return self._tables.n_parameters
+
+    def _prediction(self, target: str) -> tuple[Sequence[Any], Callable[[Rows], tuple[Floats, int]]]:
+        """Return the same of a hidden variable, whose labels are the numbers of its states."""
+        if target not in self._model.graph.hidden:
+            return super()._prediction(target)
+
+        def posterior(rows: Rows) -> tuple[Floats, int]:
+            found, lost = self._marginals(rows, (target,))
+            return found[target], lost
+
+        return range(self._model.graph.states[target]), posterior
 
     def bic(self, X: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the Bayesian information criterion on rows: the lower, the better.

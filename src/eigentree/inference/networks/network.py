@@ -20,6 +20,7 @@ from eigentree.inference.networks.table_checks import (
     check_own_tree,
     checked_columns,
     checked_keys,
+    checked_labels,
     checked_order,
     checked_table,
     checked_tree,
@@ -58,10 +59,12 @@ class LatentNetwork(HiddenAnswers):
         each node of the tree with a remainder: the tuple of remainder names to an array with
         axes (separator…, remainder…). Rows that sum to 1 up to rounding are divided by their sum.
     tree : JunctionTree, optional
-        The tree that questions are answered on, made from the same graph, for example with another limit on the
+        The tree for inference, made from the same graph, for example with another limit on the
         size of its cliques; by default ``JunctionTree.build(graph)``.
     columns : Columns, optional
         What the states of the observed variables are called; by default codes stand for themselves.
+    hidden_labels : mapping of str to sequence of str or int, optional
+        What the states of some hidden variables are called in tables and files; by default 0, 1, ….
 
     Raises
     ------
@@ -86,9 +89,11 @@ class LatentNetwork(HiddenAnswers):
         tables: Mapping[Any, ArrayLike],
         tree: JunctionTree | None = None,
         columns: Columns | None = None,
+        hidden_labels: Mapping[str, Sequence[Hashable]] | None = None,
     ) -> None:
         self._graph = graph
         self._known_columns = checked_columns(graph, columns)
+        self.hidden_labels = checked_labels({} if hidden_labels is None else hidden_labels, graph)
         self._given_tree = checked_tree(graph, tree)
         self._axes = table_axes(graph, self._given_tree)
         given = checked_keys(tables, graph)
@@ -104,7 +109,13 @@ class LatentNetwork(HiddenAnswers):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, because a copied or unpickled array would be writeable.
-        return type(self), (self._graph, self.tables, self._given_tree, self._known_columns)
+        return type(self), (
+            self._graph,
+            self.tables,
+            self._given_tree,
+            self._known_columns,
+            self.hidden_labels,
+        )
 
     @property
     def graph(self) -> LatentGraph:
@@ -134,12 +145,14 @@ class LatentNetwork(HiddenAnswers):
 
     def with_columns(self, columns: Columns) -> LatentNetwork:
         """Return the same network with other names for the states of its observed variables."""
-        return type(self)(self._graph, self.tables, self._given_tree, columns)
+        return type(self)(self._graph, self.tables, self._given_tree, columns, self.hidden_labels)
 
     def labels(self, name: str) -> Sequence[Hashable]:
-        """Return what the states of a variable are called; those of a hidden one are 0, 1, …."""
+        """Return what the states of a variable are called; those of a hidden one are 0, 1, … unless named."""
         self._graph.require(name)
-        return range(self._graph.states[name]) if name in self._graph.hidden else self.columns.labels(name)
+        if name in self._graph.hidden:
+            return self.hidden_labels.get(name, range(self._graph.states[name]))
+        return self.columns.labels(name)
 
     @property
     def labeled_tables(self) -> dict[Any, LabeledTable]:
@@ -156,7 +169,7 @@ class LatentNetwork(HiddenAnswers):
         free = 0
         for key in learnable_tables(self._graph, self._axes):
             shape = self._factors[key].shape
-            # Each distribution adds up to 1.
+            # Each distribution is normalised.
             free += math.prod(shape) - math.prod(shape[: len(shape) - len(key)])
         return free
 
@@ -170,7 +183,7 @@ class LatentNetwork(HiddenAnswers):
         Parameters
         ----------
         orders : mapping of str to sequence of int
-            The old states of a hidden variable in their new order, each once. Data look the same.
+            The old states of a hidden variable in their new order, each once. The distribution of rows is the same.
         """
         given = a_mapping("orders", orders, "{'h': [1, 0]}", NetworkError)
         checked = {name: checked_order(name, order, self._graph) for name, order in given.items()}
@@ -180,7 +193,11 @@ class LatentNetwork(HiddenAnswers):
                 if name in checked:
                     table = table.take(checked[name], axis)
             tables[key] = table
-        return type(self)(self._graph, tables, self._given_tree, self._known_columns)
+        labels = {
+            name: tuple(own[state] for state in checked.get(name, range(len(own))))
+            for name, own in self.hidden_labels.items()
+        }
+        return type(self)(self._graph, tables, self._given_tree, self._known_columns, labels)
 
     @our_arithmetic
     def ordered(self) -> LatentNetwork:
@@ -210,13 +227,13 @@ class LatentNetwork(HiddenAnswers):
         random_state: Seed = None,
         tree: JunctionTree | None = None,
     ) -> LatentNetwork:
-        """Return a network whose conditional distributions are drawn from a symmetric Dirichlet.
+        """Return a network whose conditional distributions are sampled from a symmetric Dirichlet.
 
         Parameters
         ----------
         graph : LatentGraph
         concentration : float
-            1 draws uniformly over distributions, smaller values draw peaked ones.
+            1 samples uniformly over distributions, smaller values nearly deterministic ones.
         random_state : int, Generator or None
         tree : JunctionTree, optional
             As in the constructor.
@@ -276,8 +293,8 @@ class LatentNetwork(HiddenAnswers):
         Parameters
         ----------
         source : str or PathLike
-            The path of a file, or the text itself. The names of the states of observed variables become labels,
-            whole numbers where all names of a variable are such.
+            The path of a file, or the text itself. The names of states become labels, whole numbers where all
+            names of a variable are such.
         hidden : sequence of str
 
         Raises
@@ -285,13 +302,12 @@ class LatentNetwork(HiddenAnswers):
         FileError
             When there is no such file, or the text is malformed; names the line.
         """
-        graph, tables, columns = bif_parts(source, hidden)
-        return cls(graph, tables, columns=columns)
+        return cls(*bif_parts(source, hidden))
 
     def to_bif(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the network as a text in the Interchange Format (BIF), and write it to a file if a path is given.
 
-        Numbers are written to the last bit, and states by their labels. The format does not say which variables are
+        Numbers are read back bit-identical, and states by their labels. The format does not say which variables are
         hidden. Names with spaces or signs in them stand in quotes, which some other programs do not read.
 
         Raises
@@ -326,7 +342,7 @@ class LatentNetwork(HiddenAnswers):
 
     @cached_property
     def tree(self) -> JunctionTree:
-        """The junction tree that questions are answered on."""
+        """The junction tree for inference."""
         return self._given_tree or JunctionTree.of(self._graph)
 
     @cached_property
@@ -353,7 +369,7 @@ class LatentNetwork(HiddenAnswers):
 
     @cached_property
     def model(self) -> NetworkModel:
-        """The model that answers: columns and operators."""
+        """The model in codes: columns and operators."""
         return NetworkModel(self._graph, self.operators, self.tree, self._conditional)
 
     @property
@@ -362,7 +378,7 @@ class LatentNetwork(HiddenAnswers):
 
     @cached_property
     def decoder(self) -> Decoder:
-        """What finds the jointly likeliest hidden states."""
+        """Max-product for the jointly most probable hidden states."""
         held = {name for node in self.tree.nodes for name in node.clique}
         apart = tuple(name for name in self._graph.hidden if name not in held)
         tree = JunctionTree.of(self._graph.derived(_with_columns, apart)) if apart else self.tree
@@ -431,7 +447,7 @@ class LatentNetwork(HiddenAnswers):
         return TreeOperators(operators, tree.states_of(tree.graph.observed))
 
     def log_prob(self, X: ArrayLike | Any) -> Floats:
-        """Return the log probability of each row, hidden variables and missing cells summed out.
+        """Return the log probability of each row, hidden variables and missing cells marginalised out.
 
         An impossible row has -inf.
 

@@ -86,10 +86,10 @@ class NetworkModel(Model):
             When what is given has probability zero.
         """
         if given is not None:
-            drawn, undefined = super().draw(n, seed, given)
+            sampled, undefined = super().draw(n, seed, given)
             if undefined:
                 raise DataError(f"the evidence {dict(given)} has probability zero under this model")
-            return drawn, 0
+            return sampled, 0
         # Without evidence no message need be passed: each node is sampled given its separator alone.
         check_count(n, len(self.columns.names))
         random = generator(seed)
@@ -111,17 +111,17 @@ class NetworkModel(Model):
     def _sample_into(self, rows: Integers, random: np.random.Generator) -> None:
         """Sample each node's remainder given its separator, for all rows at once, and keep what is observed."""
         states = self.graph.states
-        drawn: dict[str, Integers] = {}
+        sampled: dict[str, Integers] = {}
         for node, cumulative in self._cumulative:
             given = np.zeros(len(rows), np.int64)
             for name in node.separator:
-                given = given * states[name] + drawn[name]
+                given = given * states[name] + sampled[name]
             chosen = np.empty(len(rows), np.int64)
             choose(cumulative, given, random.random(len(rows)), chosen)
             cells = np.unravel_index(chosen, self.tree.states_of(node.remainder))
-            drawn.update(zip(node.remainder, cells, strict=True))
+            sampled.update(zip(node.remainder, cells, strict=True))
         for column, name in enumerate(self.graph.observed):
-            rows[:, column] = drawn[name]
+            rows[:, column] = sampled[name]
 
 
 class Decoded(NamedTuple):

@@ -17,7 +17,7 @@ from eigentree.io.documents import Section, plain, whole
 from eigentree.planning.channel_blocks import ChannelBlocks
 from eigentree.planning.window_plan import Cell, WindowBond, WindowPlan
 from eigentree.spectral.learn.spectral_fit import LearnedEdge
-from eigentree.spectral.sequences.sequence_model import SequenceModel
+from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
 from eigentree.spectral.sequences.window_operators import WindowFit
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _read_groups(bond: Section, name: str, blocks: int) -> tuple[Group, ...]:
     return tuple(groups)
 
 
-def sequence_model_content(writer: Writer, model: SequenceModel) -> dict[str, Any]:
+def sequence_model_content(writer: Writer, model: SpectralSequenceModel) -> dict[str, Any]:
     """Return the document of a model on a plan, after putting its arrays into the file.
 
     Of each edge there is what shrinkage needs; what it was learned through follows from the statistics.
@@ -190,7 +190,7 @@ def sequence_model_content(writer: Writer, model: SequenceModel) -> dict[str, An
     }
 
 
-def read_sequence_model(reader: Reader, content: Any, plan: WindowPlan) -> SequenceModel:
+def read_sequence_model(reader: Reader, content: Any, plan: WindowPlan) -> SpectralSequenceModel:
     """Return the model of a document and the arrays of the file.
 
     Raises
@@ -230,4 +230,4 @@ def read_sequence_model(reader: Reader, content: Any, plan: WindowPlan) -> Seque
         reader.floats("low", len(ranks), max(ranks)),
         reader.floats("high", len(ranks), max(ranks)),
     )
-    return SequenceModel(fit, shrinkage, floor, tuple(marginals))
+    return SpectralSequenceModel(fit, shrinkage, floor, tuple(marginals))

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from eigentree.estimators.mixins.density_mixin import Face
-    from eigentree.estimators.mixins.sequence_mixin import SequenceFace
+    from eigentree.estimators.mixins.density_mixin import DensityMixin
+    from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
     from eigentree.inference.networks.network import LatentNetwork
 
 __all__ = ["Report", "report"]
@@ -84,7 +84,7 @@ class Report:
 @announced
 @our_arithmetic
 def report(
-    model: LatentNetwork | Face | SequenceFace,
+    model: LatentNetwork | DensityMixin | SequenceMixin,
     X: ArrayLike | Any = None,
     *,
     training: ArrayLike | Any = None,
