@@ -61,13 +61,13 @@ def in_memory(folder: str, threads: int) -> dict[str, float]:
 
 def on_disk(folder: str, threads: int) -> dict[str, float]:
     """Time steps on rows whose codes are on disk as leaves read them."""
-    from eigentree.counting.structure_and_schema import resolved_rows
+    from eigentree.counting.structure_and_schema import resolved
     from eigentree.em.estep.expectation import Expectation
     from eigentree.em.out_of_core.parted import PartedObjective
     from eigentree.em.out_of_core.spooled import SpooledRows
 
     begun = time.perf_counter()
-    known, _, found = resolved_rows(graph(), folder)
+    known, _, found = resolved(graph(), folder)
     rows = SpooledRows(found)
     expectation = Expectation.of(known, (), rows.count)
     parts = rows.parts(expectation, None, threads)
@@ -77,11 +77,11 @@ def on_disk(folder: str, threads: int) -> dict[str, float]:
 
 def read_anew(folder: str, _: int) -> dict[str, float]:
     """Time steps that read the Parquet files anew each time."""
-    from eigentree.counting.structure_and_schema import resolved_rows
+    from eigentree.counting.structure_and_schema import resolved
     from eigentree.em.estep.expectation import Expectation
     from eigentree.em.parameters import ParameterLayout
 
-    known, _columns, found = resolved_rows(graph(), folder)
+    known, _columns, found = resolved(graph(), folder)
     rows, parameters = 0, ParameterLayout.of(known).vector(start())
     expectation = Expectation.of(known, (), 10**6)
     begun, clock = time.perf_counter(), time.process_time()
@@ -97,7 +97,7 @@ def on_cluster(folder: str, workers: int) -> dict[str, float]:
     from distributed import Client, LocalCluster
 
     from eigentree import Partitions
-    from eigentree.counting.structure_and_schema import resolved_rows
+    from eigentree.counting.structure_and_schema import resolved
     from eigentree.em.estep.expectation import Expectation
     from eigentree.em.out_of_core.dask_workers import ClusterRows
     from eigentree.em.out_of_core.parted import PartedObjective
@@ -107,7 +107,7 @@ def on_cluster(folder: str, workers: int) -> dict[str, float]:
         Client(cluster) as client,
     ):
         begun = time.perf_counter()
-        known, columns, found = resolved_rows(graph(), Partitions.of(folder, client))
+        known, columns, found = resolved(graph(), Partitions.of(folder, client))
         rows = ClusterRows(columns, found.stream)
         expectation = Expectation.of(known, (), rows.count)
         problem = PartedObjective.of(expectation, rows.parts(expectation, None, 1), rows.margins, PSEUDO_COUNTS)

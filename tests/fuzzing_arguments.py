@@ -492,6 +492,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "JunctionTreeClassifier": {
         "estimator": pooled(lambda: [POOL.fitted[name][0] for name in ESTIMATORS]),
         "class_as": of("models", "column"),
+        "random_state": seed,
     },
     "JunctionTreeImputer": {
         "estimator": pooled(lambda: [None, *(POOL.fitted[name][0] for name in ESTIMATORS)]),
@@ -524,7 +525,6 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         "max_rank": of(None, 1),
         "when_short": of("warn", "raise"),
         "sample_weight": weights,
-        "checkpoint": of(None),
         **LABELS,
     },
     "Statistics.empty": {
@@ -577,6 +577,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         "tables": tables,
         "tree": lambda d: d.choice(None, _tree(d)),
         "columns": of(None),
+        "hidden_labels": of(None, None, None, {"h": ["low", "high"]}, {"h": ["a"]}, ["h"]),
     },
     "random": {
         "graph": pooled(lambda: POOL.graphs),
@@ -640,6 +641,8 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         "model": pooled(lambda: [*POOL.networks, *POOL.graphs, *_all_fitted()]),
         "hidden": of(None, None, None, None, ["h0"], ["h"], ["state"], []),
         "length": of(None, None, None, None, 7, 10**12),
+        "X": of(None, None, None, ["abab", "b"], [["a"], ["b", "a"]], []),
+        "lengths": of(None, None, None, [1, 2]),
     },
     "expected_counts()": {
         "network": pooled(lambda: POOL.networks),

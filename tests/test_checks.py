@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 import eigentree as et
 from eigentree import validation as checks
+
+ROWS = [[0, 1, 0], [1, 1, 0], [0, 0, 1], [1, 0, 1]]
 
 
 @pytest.mark.parametrize("value", [2, np.int8(2), np.uint64(2)])
@@ -69,3 +72,19 @@ def test_seeds_repeat_and_generators_go_on() -> None:
     first, second = checks.generator(state).random(), checks.generator(state).random()
     assert first != second, "each use takes a number from the state, as in scikit-learn"
     assert first == checks.generator(np.random.RandomState(3)).random()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: et.EMJunctionTree(et.zoo.Mixture(2), init="rnadom").fit(ROWS), "init .*; did you mean 'random'"),
+        (lambda: et.EMJunctionTree(et.zoo.Mixture(2), stopping="gains").fit(ROWS), "stopping .* mean 'gain'"),
+        (lambda: et.EMJunctionTree(et.zoo.Mixture(2)).fit(ROWS).impute(ROWS, "modes"), "method .* mean 'mode'"),
+        (lambda: et.learn_structure(ROWS, "chowliu"), "method is 'chow-liu' or .*, not .* mean 'chow-liu'"),
+        (lambda: et.zoo.HiddenChowLiu(method="chowliu"), "method is 'chow-liu' or .*, not .* mean 'chow-liu'"),
+        (lambda: et.EMHMM(2, init="kmeans").fit([[0, 1]]), "init is 'multistart', .* or 'random', not 'kmeans'$"),
+    ],
+)
+def test_a_wrong_choice_is_one_kind_of_error(wrong: Callable[[], object], message: str) -> None:
+    with pytest.raises(et.ParameterError, match=message):
+        wrong()

@@ -240,41 +240,41 @@ def recovery() -> None:
                     corner = f'x="{left + 30 * column}" y="{top + 22 * row}" width="28" height="20"'
                     picture.add(f'<rect class="goodfill" {corner} rx="2" opacity="{shade:.2f}"/>')
         picture.arrow((left + 44, 106), (left + 44, 134))
-    picture.text(240, 22, "what three sources say on one bond, in the basis of the singular vectors", "small")
+    picture.text(240, 22, "matrices of three sources on one bond, in the basis of the singular vectors", "small")
     picture.text(240, 226, "the same in the basis of the hidden states", "small")
     picture.save()
 
 
-def race() -> None:
-    """Draw climbs from random starts, and that of the start that won a race, on real data."""
+def multistart() -> None:
+    """Draw EM runs from random starts, and the run of the multi-start, on real data."""
     table = et.datasets.load_mushrooms(as_frame=True).frame
     rows = len(table)
     settings = {"accelerate": False, "pseudo_counts": 0.1, "max_iter": 60}
     axes = Axes((0, 60), (-15, -10.8))
-    picture = Picture("multistart", "Log-likelihood of climbs from six random starts and from the winner of a race", 262)
+    picture = Picture("multistart", "Log-likelihood of EM runs from six random starts, and of the multi-start", 262)
     for level in range(-15, -10):
         picture.line(axes.at(0, level), axes.at(60, level), kind="faint")
         picture.text(55, axes.at(0, level)[1] + 5, f"−{-level}", "right")
     for step in range(0, 61, 20):
         picture.text(axes.at(step, 0)[0], 230, str(step))
-    picture.text(262, 252, "EM steps", "small")
+    picture.text(262, 252, "EM iterations", "small")
     classes = et.zoo.Mixture(8)
     for seed in range(6):
-        climb = et.EMJunctionTree(classes, init="random", n_init=1, random_state=seed, **settings).fit(table)
-        picture.line(*_climb(axes, climb.history_ / rows), kind="bad")
-    winner = et.EMJunctionTree(classes, random_state=0, pseudo_counts=0.1).fit(table)
-    end = axes.at(0, winner.history_[-1] / rows)[1]
+        run = et.EMJunctionTree(classes, init="random", n_init=1, random_state=seed, **settings).fit(table)
+        picture.line(*_curve(axes, run.history_ / rows), kind="bad")
+    best = et.EMJunctionTree(classes, random_state=0, pseudo_counts=0.1).fit(table)
+    end = axes.at(0, best.history_[-1] / rows)[1]
     picture.line((axes.left, end), (axes.right, end), kind="good")
-    picture.text(axes.right, end - 6, "where the race ends", "small right")
+    picture.text(axes.right, end - 6, "where the multi-start ends", "small right")
     picture.save()
 
 
-def _climb(axes: Axes, history: np.ndarray) -> list[tuple[float, float]]:
-    """Return where a climb stands step by step, from where it enters the picture to its right end."""
+def _curve(axes: Axes, history: np.ndarray) -> list[tuple[float, float]]:
+    """Return the objective after each iteration as points, from where it enters the picture to its right end."""
     steps = [(step, value) for step, value in enumerate(history) if value > axes.y[0]]
     return [axes.at(*step) for step in [*steps, (60, history[-1])]]
 
 
 if __name__ == "__main__":
-    for draw in (graph, junction_tree, views, observable, shrinkage, chain_rule, recovery, race):
+    for draw in (graph, junction_tree, views, observable, shrinkage, chain_rule, recovery, multistart):
         draw()

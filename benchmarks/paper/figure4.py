@@ -57,7 +57,17 @@ SAMPLES = (100, 200, 400, 800, 1_600)
 
 SPLITS = 10
 TEST_SHARE = 0.25
-METHOD_NAMES = ("ours", "multistart", "published", "em", "accelerated", "online", "smoothed", "independent", "markov")
+METHOD_NAMES = (
+    "ours",
+    "multistart",
+    "published",
+    "em",
+    "accelerated",
+    "online",
+    "smoothed",
+    "independent",
+    "markov",
+)
 
 QUICK_SAMPLES = (200,)
 QUICK_SPLITS = 2

@@ -147,7 +147,7 @@ def _published(problem: Problem) -> Model:
     return SpectralJunctionTree(problem.graph, **PUBLISHED).fit(problem.rows)
 
 
-def _race(problem: Problem) -> Model:
+def _multistart(problem: Problem) -> Model:
     return _em(problem)
 
 
@@ -176,7 +176,7 @@ def _em(problem: Problem, **settings: Any) -> Model:
 
 
 def _online(problem: Problem) -> Model:
-    """Return the likeliest on the training rows of one run of online EM for each step size."""
+    """Return the model with the highest training log-likelihood of one run of online EM for each step size."""
     most = problem.most_iterations or MOST_PASSES
     models = [
         OnlineEMJunctionTree(problem.graph, stepsize, passes=most, tol=1e-4, random_state=problem.seed + k).fit(
@@ -203,7 +203,7 @@ METHODS = {
     method.name: method
     for method in (
         Method("ours", "spectral", _ours),
-        Method("multistart", "EM, race", _race),
+        Method("multistart", "EM, multi-start", _multistart),
         Method("published", "published Alg. 1", _published),
         Method("em", "EM, paper's protocol", _paper_em),
         Method("accelerated", "EM, random, accelerated", _accelerated),

@@ -36,6 +36,9 @@ MOST_QUOTED = 120
 MOST_NAMES = 6
 """Names that a message lists."""
 
+CLOSE = 0.65
+"""How similar a name is that may be meant: that of "fti" and "fit", and more than that of "kmeans" and "moments"."""
+
 
 class EigentreeError(ValueError):
     """Base of all errors that this package raises on purpose."""
@@ -91,7 +94,7 @@ def did_you_mean(name: object, candidates: Iterable[str]) -> str:
     folded = name.casefold()
     close = [each for each in known if each.casefold() == folded]
     # What is much longer than any name is like none, and would take long to compare.
-    close = close or get_close_matches(name[:MOST_QUOTED], known, n=1)
+    close = close or get_close_matches(name[:MOST_QUOTED], known, n=1, cutoff=CLOSE)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

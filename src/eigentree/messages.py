@@ -14,12 +14,28 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+import numpy as np
+
 from eigentree.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
-__all__ = ["kept_notices", "notice", "on_terminal", "renamed", "renamed_arguments", "showing", "signs_of_life"]
+__all__ = [
+    "kept_notices",
+    "notice",
+    "on_terminal",
+    "refuse_foreign_names",
+    "renamed",
+    "renamed_arguments",
+    "showing",
+    "signs_of_life",
+]
+
+FOREIGN = ("n_components", "n_clusters", "n_states", "nclass")
+"""What other libraries call the number of hidden states or classes."""
+
+STRUCTURE_SIZE = "hidden_states= of the structure, as in zoo.Mixture(hidden_states=3)"
 
 PATIENCE = 30.0
 """Seconds after which, and then again and again, long work says that it is under way."""
@@ -28,7 +44,8 @@ PATIENCE = 30.0
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_PACKAGE = str(Path(__file__).parent)
+# numpy and contextlib wrap functions of ours.
+_NOT_THE_USERS = (str(Path(__file__).parent), str(Path(np.__file__).parent), contextlib.__file__)
 
 _KEPT: ContextVar[list[tuple[str, type[Warning]]] | None] = ContextVar("kept", default=None)
 
@@ -43,7 +60,7 @@ def notice(message: str, category: type[Warning] = RuntimeWarning) -> None:
         kept.append((message, category))
         return
     level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename.startswith((_PACKAGE, contextlib.__file__)):
+    while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
 
@@ -77,14 +94,15 @@ def renamed_arguments(warn: bool = True, /, **names: str) -> Callable[[Callable[
     """
 
     def decorated(function: Callable[P, R]) -> Callable[P, R]:
-        known = inspect.signature(function)
+        known = list(inspect.signature(function).parameters)
 
         @wraps(function)
         def taking_both(*arguments: P.args, **named: P.kwargs) -> R:
             given: dict[str, Any] = dict(named)
+            refuse_foreign_names(given, known)
             for old in given.keys() & names.keys():
                 new, value = names[old], given.pop(old)
-                if new in given or new in known.bind_partial(*arguments).arguments:
+                if new in (*given, *known[: len(arguments)]):
                     raise ParameterError(f"{old} is the old name of {new}, which is given too; leave {old} out")
                 if warn:
                     renamed(f"the argument {old}", new)
@@ -94,6 +112,14 @@ def renamed_arguments(warn: bool = True, /, **names: str) -> Callable[[Callable[
         return taking_both
 
     return decorated
+
+
+def refuse_foreign_names(given: Iterable[str], known: Collection[str]) -> None:
+    """Raise `ParameterError` where an argument is called as in another library, with the name that it has here."""
+    for name in given:
+        if name in FOREIGN and name not in known:
+            word = next((f"{own}=" for own in ("n_classes", "hidden_states") if own in known), STRUCTURE_SIZE)
+            raise ParameterError(f"there is no argument {name}; the number of hidden states is {word}")
 
 
 def on_terminal() -> bool:

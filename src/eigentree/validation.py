@@ -6,22 +6,22 @@ any memory is asked for.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator, Mapping, Sized
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from eigentree.errors import DataError, EigentreeError, GraphError, ParameterError, in_short, quoted
+from eigentree.errors import DataError, EigentreeError, GraphError, ParameterError, did_you_mean, in_short, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
 __all__ = [
+    "ARITHMETIC",
     "MOST_CELLS",
     "MOST_THREADS",
     "MOST_VARIABLES",
@@ -57,10 +57,18 @@ MOST_CELLS = 2**30
 MOST_VARIABLES = 2**17
 """Most variables of a graph: planning takes about half a millisecond for each, and memory a kilobyte."""
 
+MOST_SHOWN = 8
+"""Most columns whose errors are shown."""
+
 MOST_THREADS = 1024
 """Most threads that may be asked for."""
 
-Arguments = ParamSpec("Arguments")
+ARITHMETIC: dict[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+"""numpy's own rules for overflow and underflow, whatever users have set: a probability may underflow to zero."""
+
+our_arithmetic = np.errstate(**ARITHMETIC)
+"""A decorator of functions that compute under these rules."""
+
 T = TypeVar("T")
 
 
@@ -105,10 +113,20 @@ def as_float(value: Any) -> float:
 def one_of(
     argument: str, value: Any, choices: Sequence[str | None], error: type[EigentreeError] = ParameterError
 ) -> None:
-    """Raise an error unless the value is one of the choices."""
-    # By kind first: an array has no truth when compared.
+    """Raise an error unless the value is one of the choices; it names them, and the one that may be meant.
+
+    Examples
+    --------
+    >>> one_of("scaling", "varaince", ("auto", "variance", None))
+    Traceback (most recent call last):
+    eigentree.errors.ParameterError: scaling is 'auto', 'variance' or None, not 'varaince'; did you mean 'variance'?
+    """
+    # By type first: an array has no truth value when compared.
     if not (value is None or isinstance(value, str)) or value not in choices:
-        raise error(f"{argument} is {' or '.join(repr(choice) for choice in choices)}, not {quoted(value)}")
+        *others, last = map(repr, choices)
+        known = f"{', '.join(others)} or {last}" if others else last
+        hint = did_you_mean(value, [choice for choice in choices if choice is not None])
+        raise error(f"{argument} is {known}, not {quoted(value)}{hint}")
 
 
 def flag(argument: str, value: Any, error: type[EigentreeError] = ParameterError) -> bool:
@@ -148,7 +166,7 @@ def an_array(what: str, value: Any, error: type[EigentreeError]) -> NDArray[Any]
     try:
         if not (isinstance(value, Sized) and not isinstance(value, np.ndarray) and len(value) > MOST_CELLS):
             return np.asarray(value)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # what an object's own __len__ and __array__ raise
         pass
     raise error(f"{what} is not an array of numbers, but {quoted(value)}")
 
@@ -192,17 +210,3 @@ def generator(random_state: Seed) -> np.random.Generator:
             f"a seed is a whole number of at least 0, a Generator or None, not {quoted(random_state)}"
         )
     return np.random.default_rng(int(random_state))
-
-
-def our_arithmetic(function: Callable[Arguments, T]) -> Callable[Arguments, T]:
-    """Return the function with numpy's own way of taking rounding and overflow, whatever its caller has set.
-
-    Under ``np.errstate(all="raise")`` a probability that underflows to zero would be an error.
-    """
-
-    @functools.wraps(function)
-    def calm(*args: Arguments.args, **kwargs: Arguments.kwargs) -> T:
-        with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
-            return function(*args, **kwargs)
-
-    return calm

@@ -18,17 +18,21 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import eigentree as et
 from eigentree.core.counting.encoding import copy_codes, encode_column, encode_rows, hash_rows, largest_codes
-from eigentree.core.counting.group_counting import count_groups, count_pairs, feature_sums, weigh_groups
-from eigentree.core.counting.row_bits import add_common_bits
+from eigentree.core.counting.group_counting import (
+    add_common_bits,
+    count_groups,
+    count_pairs,
+    feature_sums,
+    weigh_groups,
+)
 from eigentree.core.trees.categorical_sampling import choose, pick
 from eigentree.core.trees.extended_range import WideWorkspace, wide_downward, wide_draw, wide_upward
 from eigentree.core.trees.flat_tree import FlatTree, Workspace
 from eigentree.core.trees.message_passing import careful_upward, downward, draw, upward
 from eigentree.core.trees.narrow_messages import narrow_upward
-from eigentree.inference.operators.narrow_layout import Narrow
 from eigentree.inference.operators.node_operator import NodeOperator
-from eigentree.inference.operators.operator_layout import all_kept, flat_tree, round_tour
-from eigentree.inference.operators.tree_passes import upward_pass
+from eigentree.inference.operators.operator_layout import Narrow, all_kept, flat_tree, round_tour
+from eigentree.inference.operators.tree_operators import upward_pass
 
 # ---------------------------------------------------------------------------------------------- codes
 

@@ -11,8 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import eigentree as et
-from eigentree.inference.sequences.sequence_passes import SequencePass
-from eigentree.inference.sequences.symbols import Symbols
+from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
 
 # Fingerprints wrap around, of which numpy warns where nothing is compiled.
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in scalar:RuntimeWarning")
@@ -79,7 +78,7 @@ def assert_by_hand(walk: SequencePass, codes: list[np.ndarray], links: Any, emis
         assert_allclose(scores, [part[-1] for part in parts], rtol=1e-12)
 
 
-@pytest.mark.parametrize(("count", "hidden", "steps"), [(1, 64, 260), (8, 24, 130)], ids=["alone", "side by side"])
+@pytest.mark.parametrize(("count", "hidden", "steps"), [(1, 64, 260), (8, 24, 130)], ids=["one lane", "all lanes"])
 def test_blocks_of_steps_change_nothing(count: int, hidden: int, steps: int) -> None:
     """More steps than there is room for messages."""
     random = np.random.default_rng(0)
@@ -121,3 +120,13 @@ def test_sequences_side_by_side_are_those_alone() -> None:
             for one, *others in zip(*(getattr(each, known) for each in (together, *alone)), strict=True):
                 assert_allclose(one, sum(others), rtol=1e-10, atol=1e-12)
         assert_allclose(together.log_prob, np.concatenate([each.log_prob for each in alone]), rtol=1e-10)
+
+
+def test_short_sequences_beside_long_ones_are_not_cut() -> None:
+    random = np.random.default_rng(2)
+    lengths = np.array([1_000, 1, 1_100, 2, 1_000])
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    codes = random.integers(0, 4, starts[-1]).astype(np.uint8)
+    walk = SequencePass(Symbols.of(codes[:, None], (3,)), starts, random.random(len(lengths)))
+    links = [random.dirichlet(np.ones(3)), random.dirichlet(np.ones(3), 3)]
+    assert_by_hand(walk, np.split(codes, starts[1:-1]), links, [random.dirichlet(np.ones(3), 3)])

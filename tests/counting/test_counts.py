@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eigentree as et
-from eigentree.counting.accumulators import Accumulator
-from eigentree.counting.column_features import ColumnFeatures
-from eigentree.counting.joint_table import JointTable, collected
+from eigentree.counting.counts import Accumulator
+from eigentree.counting.joint_table import ColumnFeatures, JointTable, collected
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
 

@@ -21,6 +21,8 @@ import eigentree as et
 from eigentree.data.tables.column_summary import Look
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.labels import Bins
+from eigentree.data.tables.rows import Rows
+from eigentree.data.tables.state_rules import ReadOptions
 
 COLOURS = ("blue", "green", "red")
 NETWORK = et.LatentNetwork.random(et.zoo.mixture(4, 2, [3, 2, 2, 3]), seed=5)
@@ -202,9 +204,10 @@ def test_declared_categories_are_all_states_in_their_order() -> None:
     assert Columns.learned(wide).labels("a") == ("z", "y", "x")
     enum = pl.DataFrame({"a": pl.Series(["y", "x"], dtype=pl.Enum(["z", "y", "x"])), "b": [0, 1]})
     assert Columns.learned(enum).labels("a") == ("z", "y", "x")
-    given = Columns.learned(wide, categories={"b": [0, 1, 2]})
+    given = Columns.learned(wide, ReadOptions({"b": [0, 1, 2]}))
     assert given.states == (3, 3)
-    assert Columns.learned([["b", 1], ["a", 0]], categories={"x0": ["b", "a", "c"]}).labels("x0") == ("b", "a", "c")
+    options = ReadOptions({"x0": ["b", "a", "c"]})
+    assert Columns.learned([["b", 1], ["a", 0]], options).labels("x0") == ("b", "a", "c")
     drawn = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0, max_iter=5).fit(wide).sample(4, seed=0)
     assert list(drawn["a"].cat.categories) == ["z", "y", "x"]
 
@@ -315,7 +318,7 @@ def test_measurements_are_told_from_codes() -> None:
         match=r"'age' looks continuous: 200 different numbers in 200 rows, .*='quantiles'",
     ):
         model_of(frame)
-    frame["age"] = random.permutation(200)
+    frame["age"] = random.integers(0, 100, 200)
     with pytest.raises(et.DataError, match="column 'age' looks continuous"):
         model_of(frame)
     # Many rows of each of many numbers are codes; so is whatever a graph says.
@@ -323,6 +326,56 @@ def test_measurements_are_told_from_codes() -> None:
     assert Columns.learned(many).states == (50, 2)
     floats = pd.DataFrame({"a": [1.0, 2.0, np.nan], "b": [0, 1, 1]})
     assert Columns.learned(floats).labels("a") == (1, 2)
+
+
+@pytest.mark.parametrize("first", [0, 10_000])
+def test_a_column_of_identifiers_is_to_be_dropped(first: int) -> None:
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"id": first + random.permutation(200), "b": random.integers(0, 2, 200)})
+    with pytest.raises(
+        et.DataError,
+        match=r"column 'id' holds 200 different whole numbers in 200 rows, such as \d+, as an identifier",
+    ):
+        Columns.learned(frame)
+    with pytest.warns(
+        RuntimeWarning, match="column 'id' numbers the rows; it is cut into bins, but is better dropped"
+    ):
+        Columns.learned(frame, ReadOptions(numeric="quantiles"))
+
+
+def test_a_column_of_frequencies_hints_at_weights() -> None:
+    frame = pd.DataFrame({"a": [0, 0, 1, 1], "b": ["x", "y", "x", "y"], "Freq": [10, 3, 3, 12]})
+    with pytest.warns(RuntimeWarning, match="column 'Freq' holds whole numbers, .* give it as sample_weight"):
+        Columns.learned(frame)
+    # Many rows of few configurations are no table of counts, and labels that were given are meant.
+    Columns.learned(pd.concat([frame] * 9))
+    Columns.learned(frame, ReadOptions({"Freq": [3, 10, 12]}))
+    Columns.learned(frame.rename(columns={"Freq": "rooms"}))
+    many = pd.DataFrame({"a": np.arange(400) % 20, "b": np.arange(400) % 17, "n": np.arange(400) // 2})
+    with pytest.raises(
+        et.DataError, match=r"column 'n' looks continuous.*sample_weight if it says how often each row"
+    ):
+        Columns.learned(many)
+
+
+def test_all_columns_with_errors_are_named_at_once() -> None:
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({f"c{k}": random.normal(size=50) for k in range(10)} | {"b": random.integers(0, 2, 50)})
+    with pytest.raises(et.DataError) as caught:
+        Columns.learned(frame)
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "10 columns cannot be read:"
+    assert [line[:25] for line in lines[1:9]] == [f"- column 'c{k}' looks conti" for k in range(8)]
+    assert lines[9] == "- and columns 'c8', 'c9'"
+    rows = pd.DataFrame({"a": ["x", "y"], "b": ["u", "v"], "c": [0, 1]})
+    columns = Columns.learned(rows)
+    with pytest.raises(et.DataError) as caught:
+        Rows.of(pd.DataFrame({"a": ["x", "?"], "b": ["!", "v"], "c": [0, 1]}), columns)
+    assert "2 columns cannot be read" in str(caught.value)
+    assert "row 1, column 'a' holds '?'" in str(caught.value)
+    assert "row 0, column 'b' holds '!'" in str(caught.value)
+    with pytest.raises(et.DataError, match="the frame has no columns 'a', 'b'"):
+        Rows.of(pd.DataFrame({"c": [0, 1]}), columns)
 
 
 @pytest.mark.parametrize("declared", [False, True])
@@ -340,7 +393,7 @@ def test_labels_that_name_their_rows_are_told(declared: bool) -> None:
     with pytest.warns(RuntimeWarning, match=told):
         et.learn_structure(frame)
     # Nobody is told who says which labels there are, or has two rows of each, or few of them.
-    Columns.learned(frame, {"id": [f"m{row}" for row in range(100)]})
+    Columns.learned(frame, ReadOptions({"id": [f"m{row}" for row in range(100)]}))
     Columns.learned(pd.concat([frame, frame]))
     Columns.learned(frame.head(30).astype(str))
 
@@ -396,7 +449,7 @@ def test_negative_numbers() -> None:
     assert Columns.learned(likert).labels("x0") == (-2, -1, 0, 1, 2)
     marked = [[-1, 0], [0, 1], [1, 0]]
     assert Columns.learned(marked).states == (2, 2)
-    assert Columns.learned(marked, categories={"x0": [-1, 0, 1]}).labels("x0") == (-1, 0, 1)
+    assert Columns.learned(marked, ReadOptions({"x0": [-1, 0, 1]})).labels("x0") == (-1, 0, 1)
 
 
 # Mistakes, and keeping
@@ -453,7 +506,7 @@ LABEL = st.one_of(st.text(max_size=5), st.integers(-(2**63), 2**63 - 1), st.bool
 def test_columns_are_kept_as_json(labels: list[list[Any]]) -> None:
     names = [f"x{place}" for place in range(len(labels))]
     rows = [[each[k % len(each)] for each in labels] for k in range(10)]
-    columns = Columns.learned(rows, dict(zip(names, labels, strict=True)))
+    columns = Columns.learned(rows, ReadOptions(dict(zip(names, labels, strict=True))))
     for kept in (Columns.from_json(json.loads(json.dumps(columns.to_json()))), pickle.loads(pickle.dumps(columns))):
         assert kept == columns
         assert [tuple(map(type, kept.labels(name))) for name in names] == [
@@ -475,7 +528,7 @@ def test_a_network_made_of_labels_keeps_them() -> None:
 def test_numbers_as_names_of_columns_are_names_unless_they_count() -> None:
     frame = pd.DataFrame(np.maximum(CODES, 0))
     model = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0, max_iter=3).fit(frame)
-    with pytest.raises(et.DataError, match="the frame has no column 'x0'"):
+    with pytest.raises(et.DataError, match="the frame has no columns 'x0', 'x1'"):
         model.score_samples(frame[[3, 2, 1, 0]])
     years = frame.set_axis([2018, 2019, 2020, 2021], axis=1)
     model = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0, max_iter=3).fit(years)
@@ -553,4 +606,21 @@ def test_evidence_is_given_as_the_user_has_it() -> None:
         Columns.learned(["ab", None])
     for categories in (iter("ab"), frame):
         with pytest.raises(et.DataError, match="categories of 'each column' are a list of labels"):
-            Columns.learned(frame, categories)
+            Columns.learned(frame, ReadOptions(categories))
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_number_that_is_given_is_sampled_as_it_is(whole: bool) -> None:
+    random = np.random.default_rng(0)
+    ages = random.integers(18, 290, 400) if whole else random.normal(50, 10, 400)
+    frame = pd.DataFrame({"age": ages, "b": random.integers(0, 2, 400)})
+    model = et.EMJunctionTree(et.zoo.Mixture(2), numeric="quantiles", random_state=0, max_iter=3).fit(frame)
+    given_age = 40 if whole else 41.25
+    rows = model.sample(20, random_state=0, given={"age": given_age})
+    assert rows["age"].tolist() == [given_age] * 20
+    assert rows["age"].dtype == model.sample(20, random_state=0)["age"].dtype
+    inside = model.columns_.labels("age")[3]
+    assert len(set(model.sample(20, random_state=0, given={"age": inside})["age"])) > 1
+    for number in (-1, 1_000, float("inf")):
+        with pytest.raises(et.DataError, match=r"'age' is given as .*, but has numbers from \d+.* to \d+"):
+            model.sample(1, given={"age": number})

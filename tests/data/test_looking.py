@@ -21,6 +21,8 @@ from hypothesis import strategies as st
 import eigentree as et
 from eigentree.data.tables.column_summary import MOST_DIFFERENT, Look
 from eigentree.data.tables.columns import Columns
+from eigentree.data.tables.state_rules import ReadOptions
+from eigentree.messages import kept_notices
 
 CODES = st.integers(0, 3)
 BIG = 2**53 + 1
@@ -42,12 +44,13 @@ KINDS: dict[str, st.SearchStrategy[Any]] = {
 
 
 def learned(X: Any, numeric: Any = "error", weights: Any = None) -> object:
-    """What is learned of columns, or what is wrong with them but for the figures that are quoted."""
-    try:
-        found = Columns.learned(X, numeric=numeric, sample_weight=weights)
-    except et.DataError as error:
-        return str(error).split(",")[0]
-    return found, found.named, found.container, [meaning and type(meaning) for meaning in found.meanings]
+    """What is learned of columns and warned of, or what is wrong with them but for the figures that are quoted."""
+    with kept_notices() as warned:
+        try:
+            found = Columns.learned(X, ReadOptions(numeric=numeric, sample_weight=weights))
+        except et.DataError as error:
+            return str(error).split(",")[0]
+    return found, found.named, found.container, [meaning and type(meaning) for meaning in found.meanings], warned
 
 
 def parts(count: int, cuts: Sequence[int]) -> list[slice]:
@@ -172,10 +175,10 @@ def test_too_many_different_cells_are_refused_by_name() -> None:
     half = 3 * MOST_DIFFERENT // 4
     numbers = [Look.of(np.arange(k, k + half).reshape(-1, 1) / 7) for k in (0, half)]
     with pytest.raises(et.DataError, match=r"column 'x0' holds more than .* different cells, such as .*round"):
-        Columns.learned(numbers[0] + numbers[1], numeric="quantiles")
+        Columns.learned(numbers[0] + numbers[1], ReadOptions(numeric="quantiles"))
     texts = [Look.of(pd.DataFrame({"id": [f"row {k}" for k in range(k, k + half)]})) for k in (0, half)]
     look = texts[0] + texts[1]
     with pytest.raises(et.DataError, match="column 'id' holds more than"):
         Columns.learned(look)
-    assert Columns.learned(look, {"id": ["row 1", "row 2"]}).states == (2,)
+    assert Columns.learned(look, ReadOptions({"id": ["row 1", "row 2"]})).states == (2,)
     assert len(pickle.dumps(look)) < 5_000

@@ -36,7 +36,6 @@ ROWS = np.array([[0, 1, 2], [3, -1, 0]])
         ([{"x0": 0, "x1": 1, "x2": 2}], r"not \(1,\); make a frame of it, as with pandas.DataFrame\(X\)"),
         ([[0, 1, 2], [0, 1]], r"the rows have different lengths"),
         (pd.DataFrame({"x0": [0], "x1": [1], "x02": [2]}), r"the frame has no column 'x2'; did you mean 'x02'"),
-        (pd.DataFrame({"x0": [0], "x1": [1], "x2": [2], "z": [0]}), r"has a column 'z' that is not an observed"),
         (
             pd.DataFrame({"x0": [0], "x1": ["A"], "x2": [2]}),
             r"row 0, column 'x1' holds 'A', but 'x1' has the",
@@ -200,3 +199,13 @@ def test_small_unsigned_codes_are_checked_in_any_order(order: str, cell: int) ->
     cells[17, 2] = cell
     with pytest.raises(et.DataError, match=rf"row 17, column 'x2' holds {cell}, but"):
         Rows.of(cells, Columns.of(graph)).encode(10, 30)
+
+
+def test_further_columns_are_ignored_with_a_warning() -> None:
+    columns = Columns.of(GRAPH)
+    frame = pd.DataFrame({"z": ["?", "!"], "x0": [0, 1], "x1": [1, 0], "x2": [2, 1]})
+    with pytest.warns(UserWarning, match="the model ignores column .z. of the frame"):
+        rows = Rows.of(frame, columns)
+    np.testing.assert_array_equal(rows.encode(), Rows.of(frame[["x0", "x1", "x2"]], columns).encode())
+    with pytest.raises(et.DataError, match="the graph has no observed variable for column .z."):
+        columns.fitted_to(frame)

@@ -15,8 +15,7 @@ from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.sequences.sequence_forms import SequenceForm
 from eigentree.data.sequences.sequence_restore import drawn_sequences, filled_sequences, per_step
 from eigentree.errors import DataError
-from eigentree.inference.sequences.sequence_passes import SequencePass
-from eigentree.inference.sequences.symbols import Symbols
+from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
 
 LETTERS = st.lists(st.text("ACGT", max_size=7), min_size=1, max_size=6).filter(any)
 

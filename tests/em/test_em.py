@@ -476,7 +476,7 @@ def test_an_init_must_fit_the_structure() -> None:
     # The same columns, below other hidden states.
     with pytest.raises(et.NetworkError, match="init belongs to another graph than the structure"):
         et.EMJunctionTree(GRAPH, init=et.LatentNetwork.random(et.zoo.mixture(2, 3, 2), seed=0)).fit([[0, 1]])
-    with pytest.raises(et.ParameterError, match=r"init is 'multistart' or 'spectral' or .*, not {}"):
+    with pytest.raises(et.ParameterError, match=r"init is 'multistart', 'spectral', .*, not {}"):
         et.EMJunctionTree(GRAPH, init={}).fit([[0, 1]])
     with pytest.raises(et.DataError, match="row 1, column 'x1' holds 2"):
         et.EMJunctionTree(GRAPH).fit([[0, 1], [0, 2]])

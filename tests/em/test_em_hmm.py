@@ -24,8 +24,7 @@ from eigentree.em.optimize.run import em_run
 from eigentree.em.optimize.stopping import Stopping
 from eigentree.errors import DataError, ParameterError
 from eigentree.inference.sequences.hmm_chain import Chain
-from eigentree.inference.sequences.sequence_passes import SequencePass
-from eigentree.inference.sequences.symbols import Symbols
+from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
 
 SIZES = [(1, 3, (3,)), (2, 2, (3, 2)), (3, 2, (2,)), (1, 5, (4, 2, 2)), (2, 3, (6,))]
 """Order, hidden states, states of the channels."""
@@ -517,7 +516,7 @@ def test_sizes_are_chosen_by_criteria() -> None:
     )
     sequences = ragged(truth, [30] * 60, seed=33)
     settings = et.EMHMM(random_state=0, n_init=1, init="windows")
-    for criterion in ("bic", "validation"):
+    for criterion in ("validation", "bic"):
         selected = et.select_hmm(sequences, (1, 2, 3), (1,), criterion, settings)
         assert selected.model.hidden_states == 2
         assert [trial.n_parameters for trial in selected.trials] == [2, 7, 14]

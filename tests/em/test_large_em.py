@@ -328,17 +328,17 @@ def test_steps_on_a_stream_are_those_in_memory(tmp_path: Path, monkeypatch: pyte
     assert_allclose(far.validation_history_, near.validation_history_, rtol=1e-11)
 
 
-def test_a_race_on_a_sample_leads_to_a_climb_on_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_multistart_on_a_sample_is_finished_on_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     network, rows = hmm_rows(6_000)
     folder = parquet(tmp_path, rows, network.graph, [1_000, 2_200])
-    settings = {"random_state": 0, "init": "mixture", "n_init": 1, "pseudo_counts": 0.1, "tol": 1e-5}
+    settings = {"random_state": 0, "n_init": 1, "pseudo_counts": 0.1, "tol": 1e-5}
     near = et.EMJunctionTree(network.graph, **settings).fit(rows)
     small_memory(monkeypatch)
     far = et.EMJunctionTree(network.graph, **settings, finish_rows=None).fit(folder)
     assert far.finish_rows_ == 6_000
     assert far.converged_
     assert (np.diff(far.history_) >= 0).all()
-    assert far.start_.heats[-1].rows <= 500
+    assert far.start_.rungs[-1].rows <= 500
     # The objective is that of all rows, as in memory, and no start is lost on the way.
     assert_allclose(far.history_[-1], near.history_[-1], rtol=2e-3)
     assert_allclose(far.score(rows), near.score(rows), atol=0.02)
@@ -416,7 +416,7 @@ def test_rows_that_are_none_or_weigh_nothing_are_told() -> None:
         model.fit(iter([table.assign(weight=0.0)]), sample_weight="weight")
 
 
-def test_an_interrupted_last_climb_keeps_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_last_run_keeps_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     network, rows = hmm_rows(2_000)
     table = pd.DataFrame(rows, columns=list(network.graph.observed))
     small_memory(monkeypatch)
@@ -430,7 +430,7 @@ def test_an_interrupted_last_climb_keeps_the_best_so_far(monkeypatch: pytest.Mon
     monkeypatch.setattr(PartedObjective, "counted", interrupted)
     settings = {"init": "mixture", "n_init": 1, "random_state": 0, "pseudo_counts": 0.1, "max_iter": 20}
     model = et.EMJunctionTree(network.graph, **settings, finish_rows=None)
-    with pytest.warns(RuntimeWarning, match="interrupted in 2 steps on all rows"):
+    with pytest.warns(RuntimeWarning, match="interrupted in 2 iterations on all rows"):
         model.fit(iter([table]))
     assert model.finish_rows_ == 2_000
     assert not model.converged_

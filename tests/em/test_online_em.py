@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import pickle
+import warnings
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
 from brute_force import all_rows
-from eigentree.em.online import Learner
 from em_problems import is_learned
 from numpy.testing import assert_allclose
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 import eigentree as et
 from eigentree.core.trees.block_tree import BlockTree
 from eigentree.em.estep import row_passes as passing
 from eigentree.em.estep.expectation import Expectation
+from eigentree.em.parameters import ParameterLayout
+from eigentree.em.stepwise import Learner
 from eigentree.estimators import online_em
 
 
@@ -43,6 +47,17 @@ def test_online_em_stops_by_its_tolerance() -> None:
     assert len(model.history_) < 50
     assert model.n_iter_ == 5 * len(model.history_)
     assert abs(model.history_[-1] - model.history_[-2]) <= 1e-3 * abs(model.history_[-2:]).mean()
+
+
+def test_passes_that_end_before_convergence_are_warned_of() -> None:
+    model = et.OnlineEMJunctionTree(et.zoo.mixture(3, 2, 3), passes=2, tol=0, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="EM ended at passes=2 before it converged; raise passes"):
+        model.fit(np.random.default_rng(0).integers(0, 3, (50, 3)))
+    assert not model.converged_
+    # More rows later are no end.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.partial_fit(np.random.default_rng(1).integers(0, 3, (50, 3)))
 
 
 def test_one_whole_batch_with_stepsize_one_averages_start_and_data() -> None:
@@ -267,7 +282,8 @@ def test_a_fit_names_the_row_whatever_its_order() -> None:
 
 
 def test_to_learn_makes_a_new_learner() -> None:
-    learner = Learner.of(HALF_KNOWN, INIT, 0.7, 2, 0.1, 1)
+    start = ParameterLayout.of(HALF_KNOWN).vector(INIT)
+    learner = replace(Learner.of(HALF_KNOWN, start, 0.7), batch_size=2, pseudo_counts=0.1)
     parameters, average = learner.parameters.copy(), learner.average.copy()
     first = list(learner.lessons(GOOD, np.ones(6), np.arange(6)))
     second = list(learner.lessons(GOOD, np.ones(6), np.arange(6)))

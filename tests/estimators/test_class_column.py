@@ -33,6 +33,7 @@ def em(structure: object) -> et.EMJunctionTree:
 
 
 EM = em(et.zoo.Mixture(3))
+UNLABELLED = pytest.mark.filterwarnings("ignore:.*rows have no class")
 ESTIMATORS = {
     "em": EM,
     "online": et.OnlineEMJunctionTree(et.zoo.Mixture(3), passes=2, random_state=0),
@@ -105,6 +106,7 @@ def test_it_is_the_model_of_one_more_column(name: str) -> None:
     assert not hasattr(ESTIMATORS[name], "graph_"), "what was given stays unfitted"
 
 
+@UNLABELLED
 def test_rows_whose_class_is_unknown_are_learned_from() -> None:
     known = np.random.default_rng(1).random(len(Y)) < 0.3
     own = clone(EM).fit(with_class(X, np.where(known, Y, -1)))
@@ -247,6 +249,7 @@ def held_by_libraries(labels: list[Any]) -> dict[str, Any]:
 
 @pytest.mark.filterwarnings("ignore:A column-vector y was passed")
 @pytest.mark.parametrize("labels", [[0, 1], [False, True], [0.5, 1.5], [2**53, 2**53 + 1]], ids=str)
+@UNLABELLED
 def test_classes_are_the_same_whatever_library_holds_them(labels: list[Any]) -> None:
     given = [None if place % 7 == 0 else labels[place % 2] for place in range(len(X))]
     for name, held in held_by_libraries(given).items():

@@ -437,7 +437,7 @@ def test_weights_that_leave_a_class_without_rows_are_an_error() -> None:
         classifier().fit(X_GOOD, Y_GOOD, sample_weight=[1, 2])
 
 
-@pytest.mark.parametrize("estimator", [None, GRAPH, et.SpectralJunctionTree], ids=["none", "graph", "class"])
+@pytest.mark.parametrize("estimator", [GRAPH, et.SpectralJunctionTree], ids=["graph", "class"])
 def test_other_estimators_are_an_error(estimator: object) -> None:
     with pytest.raises(et.ParameterError, match="estimator is a SpectralJunctionTree, an EMJunctionTree or an"):
         et.JunctionTreeClassifier(estimator).fit(X_GOOD, Y_GOOD)

@@ -116,7 +116,7 @@ def test_by_default_a_table_of_anything_is_filled() -> None:
 
 def test_imputation_is_better_than_the_mode_of_each_column() -> None:
     hidden = HOLED < 0
-    filled = imputer().fit_transform(HOLED)
+    filled = et.JunctionTreeImputer(et.EMJunctionTree(et.zoo.Mixture(2), random_state=0)).fit_transform(HOLED)
     modes = np.array([np.bincount(HOLED[HOLED[:, place] >= 0, place]).argmax() for place in range(4)])
     assert (filled == CODES)[hidden].mean() > (modes == CODES)[hidden].mean() + 0.05
 
@@ -238,7 +238,7 @@ def test_errors_say_what_is_wrong() -> None:
             et.JunctionTreeImputer(structure).fit(HOLED)
     with pytest.raises(et.ParameterError, match="method is 'mode' or 'sample', not 'median'"):
         imputer(method="median").fit(HOLED)
-    with pytest.raises(et.ParameterError, match=r"transform is 'default' or .* or None, not 'dask'"):
+    with pytest.raises(et.ParameterError, match=r"transform is 'default', .* or None, not 'dask'"):
         imputer().set_output(transform="dask")
     made = imputer().fit(FRAME)
     with pytest.raises(et.DataError, match="input_features is not equal to feature_names_in_"):

@@ -188,7 +188,7 @@ def test_an_interruption_that_is_an_error_leaves_the_estimator_as_it_was() -> No
         model = em(model.structure)
         unfitted = held(model)
         with warnings.catch_warnings():
-            warnings.simplefilter("error")
+            warnings.simplefilter("error", RuntimeWarning)
             try:
                 ended_at(step, partial(model.fit, ROWS), KeyboardInterrupt())
             except (RuntimeWarning, ConvergenceWarning) as warning:

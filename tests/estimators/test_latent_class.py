@@ -188,7 +188,7 @@ def test_words_of_other_libraries_are_answered_with_ours(made: type, word: str, 
 
 def test_old_names_of_parameters_work_and_warn(tmp_path: Path) -> None:
     with pytest.warns(FutureWarning, match="the argument restarts is called n_init now") as seen:
-        old = et.EMJunctionTree(et.zoo.Mixture(2), n_init=3)
+        old = et.EMJunctionTree(et.zoo.Mixture(2), restarts=3)
     assert [each.filename for each in seen] == [__file__]
     assert old.get_params() == et.EMJunctionTree(et.zoo.Mixture(2), n_init=3).get_params()
     with pytest.warns(FutureWarning, match="the parameter unknown is called handle_unknown"):
@@ -199,7 +199,7 @@ def test_old_names_of_parameters_work_and_warn(tmp_path: Path) -> None:
         old.unknown = "error"
     assert old.handle_unknown == "error"
     with pytest.raises(et.ParameterError, match="restarts is the old name of n_init, which is given too"):
-        et.EMJunctionTree(et.zoo.Mixture(2), 4, n_init=3)
+        et.EMJunctionTree(et.zoo.Mixture(2), 4, restarts=3)
 
 
 def test_seeds_go_by_both_names() -> None:

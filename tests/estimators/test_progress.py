@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from eigentree.em.searching import Searched
-from eigentree.experiments.reproduce import time_left
 
 import eigentree as et
 from eigentree import progress as progress_module
+from eigentree.em.size_search import SearchState
 from eigentree.em.sizes import Size
 from eigentree.progress import progress, shown_batches, shown_progress, shown_search
 
@@ -96,7 +95,7 @@ def test_a_search_counts_the_passes_of_all_models(monkeypatch: pytest.MonkeyPatc
     with shown_search(1) as report:
         # Three models of one size; the second of ten passes ends before its last.
         for passes, to_come in ((1, 2), (10, 2), (1, 1), (6, 1), (2, 0)):
-            report(Searched((), size, passes, 10, to_come))
+            report(SearchState((), size, passes, 10, to_come))
     assert shown == [(1, 30), (10, 30), (11, 30), (16, 30), (18, 26)]
 
 
@@ -125,22 +124,3 @@ def test_short_work_shows_nothing(terminal: Callable[[], Terminal], monkeypatch:
     with progress("work", 3, visible=True, patience=60.0) as show:
         show(1)
     assert not stream.getvalue()
-
-
-@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
-def test_runs_say_how_far_and_how_long(monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO]) -> None:
-    shown = stream()
-    monkeypatch.setattr(sys, "stderr", shown)
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("TERM", "xterm-256color")
-    with progress("Figure 3", visible=shown.isatty(), lines=True) as show:
-        for done, left in ((0, None), (3, 4000.0), (7, 0.0)):
-            show(done, time_left(left), 7)
-    assert "Figure 3" in shown.getvalue()
-    assert "about 0 s left" in shown.getvalue()
-    if stream is io.StringIO:
-        # Between the first line and the last there was no half minute.
-        assert shown.getvalue().splitlines() == [
-            "Figure 3: 0 of 7; time left not known before each kind of cell was met once",
-            "Figure 3: 7 of 7; about 0 s left",
-        ]

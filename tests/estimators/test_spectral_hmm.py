@@ -149,7 +149,7 @@ def test_hidden_states_stay_hidden():
         ({"channels": "both"}, "channels is 'independent' or 'dependent'"),
         ({"shrinkage": -1}, "shrinkage is 'auto' or a number"),
         ({"floor": 2}, "floor is 'auto' or a number from 0 to 1"),
-        ({"scaling": "both"}, "scaling is 'auto' or 'variance' or None"),
+        ({"scaling": "both"}, "scaling is 'auto', 'variance' or None"),
         ({"max_rank": 0}, "max_rank is a whole number"),
         ({"hidden_states": 100, "order": 5}, "lower hidden_states or order"),
     ],

@@ -130,7 +130,7 @@ def test_graphs_and_templates_are_what_they_were() -> None:
         (
             of_networkx(hidden=True, states=2),
             (),
-            "'sleep' has no number of states, and no data are there to tell it",
+            "'sleep' has no number of states, and there are no data that show it",
         ),
         (of_networkx(hidden=True, states=2), ([2, 2],), "3 observed nodes, but the data 2 columns; .*'hidden'"),
         (

@@ -162,13 +162,15 @@ def test_what_cannot_be_learned_from_is_named(arguments: Any, kind: type[Excepti
 
 
 def test_light_weights_are_warned_of_once() -> None:
+    # Three iterations are too few, which is another warning.
+    quick = QUICK | {"max_iter": 1_000, "tol": 1e-3}
     for learn in (
         lambda: et.learn_structure(ROWS, sample_weight=np.full(1_500, 1e-3)),
-        lambda: et.EMJunctionTree(TEMPLATE, **QUICK).fit(ROWS, sample_weight=np.full(1_500, 1e-3)),
+        lambda: et.EMJunctionTree(TEMPLATE, **quick).fit(ROWS, sample_weight=np.full(1_500, 1e-3)),
     ):
         with pytest.warns(RuntimeWarning, match="hardly any row") as caught:
             learn()
-        assert len(caught) == 1
+        assert sum("hardly any row" in str(each.message) for each in caught) == 1
 
 
 # The template
@@ -180,7 +182,7 @@ def test_a_template_that_needs_rows_says_so() -> None:
     statistics = et.Statistics.of(ROWS, TEMPLATE)
     with pytest.raises(et.GraphError, match="give the graph that learn_structure makes"):
         et.SpectralJunctionTree(TEMPLATE).fit_statistics(statistics)
-    with pytest.raises(et.GraphError, match="method is 'chow-liu' or"):
+    with pytest.raises(et.ParameterError, match="method is 'chow-liu' or"):
         et.zoo.HiddenChowLiu(method="star")  # type: ignore[arg-type]
 
 

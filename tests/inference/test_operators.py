@@ -16,9 +16,8 @@ from random_graphs import latent_graphs
 import eigentree as et
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
-from eigentree.inference.operators.line_pool import LinePool
-from eigentree.inference.operators.tree_operators import NodeOperator, TreeOperators
-from eigentree.inference.operators.tree_passes import upward_pass
+from eigentree.inference.operators.operator_layout import LinePool
+from eigentree.inference.operators.tree_operators import NodeOperator, TreeOperators, upward_pass
 
 
 def dense(operators: TreeOperators, node: NodeOperator) -> np.ndarray:

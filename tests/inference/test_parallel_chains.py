@@ -16,10 +16,8 @@ from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.tables.columns import Columns
 from eigentree.em.chains import ChainLayout, ChainObjective
 from eigentree.errors import GraphError, ParameterError
-from eigentree.inference.sequences.factorial_chains import apart, together
 from eigentree.inference.sequences.hmm_chain import Chain
-from eigentree.inference.sequences.sequence_passes import SequencePass
-from eigentree.inference.sequences.symbols import Symbols
+from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, marginal_chains, product_chain
 
 SIZES = [(1, (2, 3), (4,)), (2, (2, 2), (3, 2)), (1, (2, 2, 2), (3,))]
 """Order, states of the chains, states of the channels."""
@@ -130,10 +128,10 @@ def test_probabilities_of_all_sequences_of_a_length_add_up_to_one(
 def test_tables_together_are_told_apart_again() -> None:
     random = np.random.default_rng(5)
     tables = [distributions(random, *(size,) * 3) for size in (2, 3, 2)]
-    both = together(tables)
+    both = product_chain(tables)
     assert both.shape == (12, 12, 12)
     assert both[7, 4, 9] == pytest.approx(tables[0][1, 0, 1] * tables[1][0, 2, 1] * tables[2][1, 0, 1], rel=1e-14)
-    for size, own, table in zip((2, 3, 2), apart(both, (2, 3, 2)), tables, strict=True):
+    for size, own, table in zip((2, 3, 2), marginal_chains(both, (2, 3, 2)), tables, strict=True):
         assert_allclose(own / (12 / size) ** 2, table, rtol=1e-12)
 
 
@@ -190,12 +188,12 @@ def test_the_race_finds_the_chains_and_fewer_parameters_win(two_switches: tuple[
         "transitions": [links[1] for links in truth.chains],
         "emissions": truth.emissions[0].reshape(2, 2, 4),
     }
-    known = et.EMHMM((2, 2), init=tables).fit(sequences)
-    model = et.EMHMM((2, 2), random_state=0).fit(sequences)
+    known = et.EMHMM((2, 2), init=tables, pseudo_counts=0).fit(sequences)
+    model = et.EMHMM((2, 2), random_state=0, pseudo_counts=0).fit(sequences)
     assert model.history_[-1] > known.history_[-1] - 0.01
     moves = sorted(np.trace(table) for table in model.tables_["transitions"].values())
     assert_allclose(moves, [0.3, 1.92], atol=0.1)
-    plain = et.EMHMM(4, random_state=0, n_init=2).fit(sequences)
+    plain = et.EMHMM(4, random_state=0, n_init=2, pseudo_counts=0).fit(sequences)
     assert model.n_parameters_ == 2 * 3 + 12
     assert plain.n_parameters_ == 3 + 12 + 12
     assert model.bic(sequences) < plain.bic(sequences)

@@ -11,8 +11,7 @@ from numpy.testing import assert_allclose
 import eigentree as et
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
-from eigentree.inference.operators.tree_operators import NodeOperator, TreeOperators
-from eigentree.inference.operators.tree_passes import upward_pass
+from eigentree.inference.operators.tree_operators import NodeOperator, TreeOperators, upward_pass
 
 
 def mixture_log_terms(network: et.LatentNetwork, row: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eigentree.inference.tensors.message_schedule import downward, root_message, upward
+from eigentree.inference.tensors.calibration import downward, root_message, upward
 
 
 @st.composite

@@ -17,8 +17,8 @@ import safetensors.numpy
 from corruptions import corrupted, header_of, outcome, resealed, saved_files, with_header
 
 import eigentree as et
-from eigentree.data.streams import atomic_write as whole_files
 from eigentree.data.tables.columns import Columns
+from eigentree.io import atomic_write as whole_files
 from eigentree.io.documents import plain, unplain
 
 NETWORK = et.LatentNetwork.random(et.zoo.hmm(4, 1, 2, 3), seed=0)
@@ -244,6 +244,8 @@ def test_a_parameter_that_the_file_does_not_know_has_its_default(tmp_path: Path)
     del content["parameters"]["views"]
     path.write_bytes(edited(path.read_bytes(), content=content))
     assert et.load(path).views == 6
+    et.OnlineEMJunctionTree(NETWORK.graph).save(path)
+    content = json.loads(header_of(path.read_bytes())[0]["__metadata__"]["eigentree"])["content"]
     del content["parameters"]["structure"]
     path.write_bytes(edited(path.read_bytes(), content=content))
     assert "has no entry 'structure'" in refusal(path)

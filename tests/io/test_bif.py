@@ -146,7 +146,8 @@ def test_states_are_labels() -> None:
     assert network.to_pgmpy().get_cpds("light-on").state_names["family"] == ["out at night", "in", "1.5"]
     assert network.to_pyagrum().variable("family").labels() == ("out at night", "in", "1.5")
     hidden = et.LatentNetwork.from_bif(TEXT, hidden=["family"])
-    assert list(hidden.labels("family")) == [0, 1, 2]
+    assert hidden.labels("family") == ("out at night", "in", "1.5")
+    assert hidden.to_bif() == network.to_bif()
     numbers = et.LatentNetwork.from_bif(TEXT.replace("true, false", "9, -5"), hidden=[])
     assert numbers.labels("light-on") == (9, -5)
     codes = et.LatentNetwork.from_bif(TEXT.replace("true, false", "0, 1"), hidden=["family"])

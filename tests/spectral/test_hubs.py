@@ -12,10 +12,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eigentree as et
-from eigentree.planning.hub_plan import _full
-from eigentree.planning.triples import SymmetricBasis, distinct_triples
+from eigentree.planning.hub_plan import SymmetricBasis, _full, distinct_triples
 from eigentree.planning.view_plan import ViewPlan
-from eigentree.spectral.learn.free_parameters import graph_parameters, operator_parameters
+from eigentree.spectral.learn.spectral_fit import graph_parameters, operator_parameters
 
 BUSHY = {
     "three classes": et.zoo.mixture(7, 3, 3),

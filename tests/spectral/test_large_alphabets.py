@@ -13,11 +13,10 @@ from eigentree.counting.count_layout import CountLayout
 from eigentree.counting.statistics import Statistics
 from eigentree.inference.operators.normalised_scoring import floor_of
 from eigentree.planning.view_plan import ViewPlan
-from eigentree.spectral.learn.bonds import scaled_bond
-from eigentree.spectral.learn.column_marginals import counted_marginals
+from eigentree.spectral.learn.bonds import scaled_bond, sparse_bond
 from eigentree.spectral.learn.moments import CountedTables
 from eigentree.spectral.learn.operator_learning import learn
-from eigentree.spectral.learn.sparse_bonds import sparse_bond
+from eigentree.spectral.learn.spectral_fit import counted_marginals
 
 
 def few_of_many(states: int, rows: int, seed: int, length: int = 6) -> tuple[et.LatentGraph, np.ndarray]:

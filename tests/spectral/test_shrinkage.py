@@ -18,10 +18,11 @@ from eigentree.counting.statistics import Statistics
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
 from eigentree.planning.view_plan import ViewPlan
-from eigentree.spectral.learn.column_marginals import counted_marginals, exact_marginals, pseudo_rows
 from eigentree.spectral.learn.moments import CountedTables
 from eigentree.spectral.learn.operator_learning import learn
-from eigentree.spectral.learn.shrinkage import FLOORS, FOLDS, GRID, USUAL, Choice, choose, usual_floor
+from eigentree.spectral.learn.shrinkage import FLOORS, FOLDS, GRID, USUAL, choose, usual_floor
+from eigentree.spectral.learn.spectral_fit import counted_marginals, exact_marginals, pseudo_rows
+from eigentree.spectral.learn.spectral_model import SpectralModel
 
 GRAPH = et.zoo.hmm(6, 1, 2, 3)
 NETWORK = et.LatentNetwork.random(GRAPH, seed=0)
@@ -181,7 +182,10 @@ def test_what_is_left_of_the_counts_is_the_rows_that_are_left(holes: float) -> N
             assert_array_equal(rest.table(group), direct.table(group))
 
 
-def chosen(rows: np.ndarray, graph: et.LatentGraph, weights: np.ndarray | None = None) -> Choice:
+Chosen = tuple[SpectralModel, dict[tuple[float, float], float]]
+
+
+def chosen(rows: np.ndarray, graph: et.LatentGraph, weights: np.ndarray | None = None) -> Chosen:
     plan = ViewPlan.build(graph)
     return choose(plan, Statistics.empty(plan).update(rows, weights), "variance")
 
@@ -189,12 +193,11 @@ def chosen(rows: np.ndarray, graph: et.LatentGraph, weights: np.ndarray | None =
 @pytest.mark.parametrize("count", [3, 60, 4_000])
 def test_the_choice_is_the_same_in_any_order(count: int) -> None:
     rows = NETWORK.sample(count, seed=6)
-    choice = chosen(rows, GRAPH)
+    model, tried = chosen(rows, GRAPH)
     for seed in range(3):
-        shuffled = np.random.default_rng(seed).permutation(rows)
-        again = chosen(shuffled, GRAPH)
-        assert again[:3] == choice[:3]
-        for one, two in zip(choice.fit.cores, again.fit.cores, strict=True):
+        again, again_tried = chosen(np.random.default_rng(seed).permutation(rows), GRAPH)
+        assert (again.shrinkage, again.floor, again_tried) == (model.shrinkage, model.floor, tried)
+        for one, two in zip(model.fit.cores, again.fit.cores, strict=True):
             assert_array_equal(one, two)
 
 
@@ -203,14 +206,14 @@ def test_the_choice_stays_where_it_began_unless_another_is_surely_better() -> No
     graph = et.zoo.hmm(20, 2, 2, 4)
     for seed in range(6):
         network = et.LatentNetwork.random(graph, concentration=0.2, seed=seed)
-        choice = chosen(network.sample(150, seed=seed), graph)
-        usual, found = (USUAL, usual_floor(150)), (choice.shrinkage, choice.floor)
-        assert set(choice.tried) <= {(kappa, usual_floor(150) * more) for kappa in GRID for more in FLOORS}
-        assert len(choice.tried) >= 4
+        model, tried = chosen(network.sample(150, seed=seed), graph)
+        usual, found = (USUAL, usual_floor(150)), (model.shrinkage, model.floor)
+        assert set(tried) <= {(kappa, usual_floor(150) * more) for kappa in GRID for more in FLOORS}
+        assert len(tried) >= 4
         if found == usual:
             continue
-        assert choice.tried[found] > choice.tried[usual]
-        assert choice.tried[found] == max(choice.tried.values()), "it climbs to the end"
+        assert tried[found] > tried[usual]
+        assert tried[found] == max(tried.values()), "the search goes on to the best"
         moved.append(found)
     assert moved, "some data must want another shrinkage"
 
@@ -219,11 +222,11 @@ def test_the_choice_stays_where_it_began_unless_another_is_surely_better() -> No
 def test_what_is_given_is_taken(shrinkage: float, floor: float | None) -> None:
     plan = ViewPlan.build(GRAPH)
     statistics = Statistics.empty(plan).update(NETWORK.sample(300, seed=0))
-    choice = choose(plan, statistics, "variance", shrinkage, floor)
-    assert (choice.shrinkage, choice.tried) == (shrinkage, {})
-    assert choice.floor == (floor if floor is not None else 1e-3 if shrinkage else 0.0)
-    added = pseudo_rows(GRAPH) if choice.floor else 0.0
-    for found, expected in zip(choice.marginals, counted_marginals(statistics.counts, added), strict=True):
+    model, tried = choose(plan, statistics, "variance", shrinkage, floor)
+    assert (model.shrinkage, tried) == (shrinkage, {})
+    assert model.floor == (floor if floor is not None else 1e-3 if shrinkage else 0.0)
+    added = pseudo_rows(GRAPH) if model.floor else 0.0
+    for found, expected in zip(model.marginals, counted_marginals(statistics.counts, added), strict=True):
         assert_array_equal(found, expected)
 
 
@@ -248,7 +251,7 @@ def test_many_rows_hold_out_the_whole_sample_at_once() -> None:
     rows = et.LatentNetwork.random(graph, seed=0).sample(50_000, seed=7)
     held, dealt = sampled(codes_of(rows, graph)).fold(0, 1)
     assert dealt.tolist() == [1] * SAMPLE_ROWS
-    tried = chosen(rows, graph).tried
+    _, tried = chosen(rows, graph)
     out = set(map(tuple, held.tolist()))
     left = [row for row in rows.tolist() if tuple(row) not in out]
     floor = usual_floor(len(rows))
@@ -272,14 +275,14 @@ def test_many_rows_of_few_configurations_are_not_shrunk_too_much() -> None:
     kappas = []
     for seed in range(5):
         network = et.LatentNetwork.random(graph, concentration=0.3, seed=seed)
-        kappas.append(chosen(network.sample(40_000, seed=seed), graph).shrinkage)
+        kappas.append(chosen(network.sample(40_000, seed=seed), graph)[0].shrinkage)
     assert max(kappas) <= 2 * USUAL
 
 
 def test_held_out_likelihood_is_that_of_a_model_fitted_without_the_fold() -> None:
     """The law of cross-validation, with each fold's model fitted afresh from rows."""
     rows = NETWORK.sample(800, seed=7)
-    tried = chosen(rows, GRAPH).tried
+    _, tried = chosen(rows, GRAPH)
     sample = sampled(codes_of(rows))
     totals = dict.fromkeys(tried, 0.0)
     for number in range(FOLDS):
@@ -315,23 +318,26 @@ def test_shrinkage_helps_little_data_and_hardly_touches_much() -> None:
 def test_independent_columns_want_more_shrinkage() -> None:
     graph = et.zoo.hmm(20, 2, 2, 4)
     rows = [np.random.default_rng(seed).integers(0, 4, (3_000, 20)) for seed in range(5)]
-    kappas = [chosen(each, graph).shrinkage for each in rows]
+    kappas = [chosen(each, graph)[0].shrinkage for each in rows]
     assert np.median(kappas) > USUAL
 
 
 def test_with_one_row_there_is_nothing_to_hold_out() -> None:
-    choice = chosen(NETWORK.sample(1, seed=0), GRAPH)
-    assert (choice.shrinkage, choice.tried) == (math.inf, {})
-    log_size, _ = choice.fit.operators(choice.shrinkage).log_prob(codes_of(all_rows(GRAPH)))
+    model, tried = chosen(NETWORK.sample(1, seed=0), GRAPH)
+    assert (model.shrinkage, tried) == (math.inf, {})
+    log_size, _ = model.fit.operators(model.shrinkage).log_prob(codes_of(all_rows(GRAPH)))
     assert_allclose(np.exp(log_size).sum(), 1.0)
 
 
 def test_weights_in_fractions_choose_like_their_rows() -> None:
     rows = NETWORK.sample(600, seed=8)
     weights = np.random.default_rng(1).integers(1, 4, 600)
-    choice = chosen(np.repeat(rows, weights, axis=0), GRAPH)
-    as_floats = chosen(rows, GRAPH, weights.astype(float))
-    assert as_floats[:3] == choice[:3]
+    (repeated, tried), (weighted, weighted_tried) = (
+        chosen(np.repeat(rows, weights, axis=0), GRAPH),
+        chosen(rows, GRAPH, weights.astype(float)),
+    )
+    assert (weighted.shrinkage, weighted.floor) == (repeated.shrinkage, repeated.floor)
+    assert weighted_tried == tried
 
 
 @pytest.mark.parametrize("symbols", [2, 5, [2, 6, 4]])

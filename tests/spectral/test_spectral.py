@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 from random_graphs import latent_graphs
 
 import eigentree as et
-from eigentree.counting.column_features import ColumnFeatures
+from eigentree.counting.joint_table import ColumnFeatures
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
 from eigentree.planning.view_plan import ViewPlan

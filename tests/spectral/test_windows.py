@@ -12,7 +12,7 @@ from known_chains import Chain
 from eigentree.counting.holdout_sample import EVERY_HASH
 from eigentree.counting.window_counts import SequenceStatistics
 from eigentree.errors import DataError, ParameterError
-from eigentree.planning.channel_blocks import Blocks
+from eigentree.planning.channel_blocks import ChannelBlocks
 from eigentree.planning.window_plan import Cell, WindowPlan
 from eigentree.spectral.sequences.window_operators import cell_marginals, learn_windows
 from eigentree.spectral.sequences.window_shrinkage import choose_windows
@@ -34,7 +34,7 @@ def population(chain, hidden, order, lengths, channels="independent", **planned)
         parts += list(every)
         weights.append(MANY * likely)
     statistics = counted(chain, hidden, order, parts, np.concatenate(weights), channels, **planned)
-    return choose_windows(statistics, shrinkage=0.0).model
+    return choose_windows(statistics, shrinkage=0.0)[0]
 
 
 CASES = [
@@ -98,7 +98,7 @@ def masks(chain, part):
 def noisy(hidden, states, count=60, length=9, seed=0, shrinkage=None, floor=None, channels="independent", order=1):
     chain = Chain.random(hidden, order, states, seed, concentration=0.4)
     statistics = counted(chain, hidden, order, list(chain.sample(count, length, seed)), channels=channels)
-    return chain, choose_windows(statistics, shrinkage, floor).model
+    return chain, choose_windows(statistics, shrinkage, floor)[0]
 
 
 @pytest.mark.parametrize("shrinkage", [0.0, 0.1, None])
@@ -120,9 +120,9 @@ def test_something_is_clipped_where_data_are_few():
     _, model = noisy(3, (3,), shrinkage=0.0)
     chain = Chain.random(3, 1, (3,), 0, concentration=0.4)
     sequences = chain.sequences(chain.every(5)[0])
-    walked = model.walked(sequences.codes, sequences.starts)
-    assert walked.clipped.max() > 0
-    assert walked.refused.max() > 0
+    scores = model.scored(sequences.codes, sequences.starts)
+    assert scores.clipped.max() > 0
+    assert scores.refused.max() > 0
 
 
 @pytest.mark.parametrize(("hidden", "states"), [(3, (3,)), (3, (2, 2))])
@@ -257,7 +257,7 @@ def test_statistics_do_not_depend_on_order_or_batches(short):
     same_statistics(whole, total)
     if not short:
         same_statistics(batches[0] + batches[2], total - batches[1])
-    one, other = choose_windows(whole).model, choose_windows(total).model
+    one, other = choose_windows(whole)[0], choose_windows(total)[0]
     sequences = chain.sequences(parts)
     np.testing.assert_array_equal(one.log_prob(sequences), other.log_prob(sequences))
 
@@ -285,11 +285,13 @@ def test_statistics_of_other_windows_do_not_add_up():
 def test_pieces_hold_all_that_their_windows_need():
     chain = Chain.random(3, 1, (2, 3), 1)
     statistics = counted(chain, 3, 1, ragged(chain, 3))
-    pieces, rest = statistics.held(statistics.sample.fold(0, 1))
+    codes, weights = statistics.sample.fold(0, 1)
+    pieces = statistics.pieces(codes)
+    rest = statistics.without(pieces, weights)
     # All pieces together are all windows, so nothing is left.
     assert rest.windows.rows == rest.firsts.rows == rest.cells.rows == 0
     assert not rest.windows.tally.dense.any()
-    assert not rest.windows.holds_negative
+    assert all((part >= 0).all() for part in rest.windows.tally.arrays())
     assert int(np.diff(pieces.own, axis=1).sum()) == statistics.steps
 
 
@@ -300,11 +302,11 @@ def test_errors_fall_as_sequences_grow_in_number():
     sequences = chain.sequences(test)
     losses = []
     for count in (30, 300, 3_000):
-        model = choose_windows(counted(chain, 3, 1, list(chain.sample(count, 30, count)))).model
+        model = choose_windows(counted(chain, 3, 1, list(chain.sample(count, 30, count))))[0]
         losses.append(float((truth - model.log_prob(sequences)).mean()) / 30)
     assert losses[2] < losses[1] < losses[0]
     assert losses[2] < losses[0] / 10
-    alone = choose_windows(counted(chain, 3, 1, list(chain.sample(3_000, 30, 1))), math.inf).model
+    alone = choose_windows(counted(chain, 3, 1, list(chain.sample(3_000, 30, 1))), math.inf)[0]
     independent = float((truth - alone.log_prob(sequences)).mean()) / 30
     assert losses[0] < independent / 3
 
@@ -321,11 +323,11 @@ def test_messages_stay_within_bounds_on_long_sequences():
     # Unshrunk operators of few data may grow without end; what they say never does.
     chain, model = noisy(4, (5,), count=12, shrinkage=0.0, floor=0.0)
     sequences = chain.sequences([chain.sample(1, 20_000, 3)[0]])
-    walked = model.walked(sequences.codes, sequences.starts, messages=True)
-    assert np.isfinite(walked.messages).all()
-    assert (walked.messages >= model.operators.low[0]).all()
-    assert (walked.messages <= model.operators.high[0]).all()
-    assert walked.refused[0] > 0
+    scores = model.scored(sequences.codes, sequences.starts, messages=True)
+    assert np.isfinite(scores.messages).all()
+    assert (scores.messages >= model.operators.low[0]).all()
+    assert (scores.messages <= model.operators.high[0]).all()
+    assert scores.refused[0] > 0
 
 
 def test_short_sequences_are_learned_from_cell_by_cell():
@@ -333,7 +335,7 @@ def test_short_sequences_are_learned_from_cell_by_cell():
     parts = [part[: 1 + k % 2] for k, part in enumerate(chain.sample(50, 2, 0))]
     statistics = counted(chain, 2, 1, parts)
     assert statistics.windows.rows == 0
-    model = choose_windows(statistics).model
+    model = choose_windows(statistics)[0]
     every, _ = chain.every(3)
     sequences = chain.sequences(every)
     likely = np.exp(model.log_prob(sequences))
@@ -371,7 +373,7 @@ def test_plans_that_are_too_large_say_so():
 
 
 def test_blocks_encode_and_decode():
-    blocks = Blocks.of((2, 2, 3, 7, 2), 4, dependent=False)
+    blocks = ChannelBlocks.of((2, 2, 3, 7, 2), 4, dependent=False)
     assert blocks.sizes == (3, 2)
     random = np.random.default_rng(0)
     codes = np.asfortranarray(random.integers(0, np.array(blocks.states) + 1, (200, 5)).astype(np.uint8))

@@ -23,7 +23,9 @@ MIXTURE = et.LatentNetwork.random(et.zoo.mixture(14, 3, [2, 3, 9] + [2] * 11), c
 ROWS = MIXTURE.sample(400, seed=0)
 WORDS = ["AABBBA", "ABBBC", "BBBAAAA", "AAACABB", "ABBA", "CCAB"] * 3
 SPECTRAL = et.SpectralJunctionTree(MIXTURE.graph).fit(ROWS)
-RACED = et.EMJunctionTree(MIXTURE.graph, random_state=0, max_iter=8, n_init=2, validation_fraction=0.2).fit(ROWS)
+MULTISTART = et.EMJunctionTree(MIXTURE.graph, random_state=0, max_iter=8, n_init=2, validation_fraction=0.2).fit(
+    ROWS
+)
 HMM = et.EMHMM(3, init="random", n_init=1, max_iter=8, random_state=0).fit(WORDS)
 
 
@@ -118,7 +120,10 @@ def test_spectra_are_those_of_the_report() -> None:
     assert f", {weak or 'none'} with a rank" in ax.get_title()
     few = et.plot.spectra(SPECTRAL, most=5)
     count = len(SPECTRAL.report_.separators)
-    assert f"the 5 nearest to the noise of {count} separators; {count - 5} are left out" in few.get_xlabel()
+    assert (
+        f"singular value; the 5 nearest to the noise of {count} separators; {count - 5} are left out"
+        in few.get_xlabel()
+    )
     sequences = et.SpectralHMM(2).fit(WORDS)
     assert [text.get_text() for text in et.plot.spectra(sequences).texts] == ["rank 2"]
 
@@ -192,12 +197,12 @@ def test_titles_of_profiles_end_where_the_picture_does() -> None:
 
 
 def test_learning_curves_are_histories() -> None:
-    ax = et.plot.learning_curve(RACED)
-    np.testing.assert_array_equal(ax.lines[0].get_ydata(), RACED.history_)
+    ax = et.plot.learning_curve(MULTISTART)
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), MULTISTART.history_)
     (beside,) = (other for other in ax.figure.axes if other is not ax)
-    np.testing.assert_array_equal(beside.lines[0].get_ydata(), RACED.validation_history_)
-    assert beside.lines[1].get_xdata()[0] == RACED.validation_history_.argmax()
-    assert ax.get_title().startswith(f"{len(RACED.history_) - 1} iterations")
+    np.testing.assert_array_equal(beside.lines[0].get_ydata(), MULTISTART.validation_history_)
+    assert beside.lines[1].get_xdata()[0] == MULTISTART.validation_history_.argmax()
+    assert ax.get_title().startswith(f"{len(MULTISTART.history_) - 1} iterations")
     rendered(ax)
     online = et.OnlineEMJunctionTree(MIXTURE.graph, passes=3, random_state=0).fit(ROWS)
     ax = et.plot.learning_curve(online)
@@ -208,20 +213,20 @@ def test_learning_curves_are_histories() -> None:
 
 
 def test_multi_starts_are_drawn_rung_by_rung() -> None:
-    heats = RACED.start_.heats
-    ax = et.plot.multistart(RACED)
-    assert len(ax.get_xticklabels()) == len(heats)
+    rungs = MULTISTART.start_.rungs
+    ax = et.plot.multistart(MULTISTART)
+    assert len(ax.get_xticklabels()) == len(rungs)
     points = np.concatenate([line.get_xydata() for line in ax.lines if line.get_marker() != "None"])
-    assert len(points) == sum(len(heat.standings) for heat in heats)
-    for number, heat in enumerate(heats):
+    assert len(points) == sum(len(rung.objectives) for rung in rungs)
+    for number, rung in enumerate(rungs):
         here = points[np.abs(points[:, 0] - number) < 0.5, 1]
-        behind = [heat.standings[0][1] - objective for _, objective in heat.standings]
+        behind = [rung.objectives[0][1] - objective for _, objective in rung.objectives]
         np.testing.assert_allclose(np.sort(here), np.sort(behind))
-    assert set(ax.get_legend_handles_labels()[1]) == {name for heat in heats for name, _ in heat.standings}
-    assert RACED.start_.name in ax.get_title()
+    assert set(ax.get_legend_handles_labels()[1]) == {name for rung in rungs for name, _ in rung.objectives}
+    assert MULTISTART.start_.name in ax.get_title()
     rendered(ax)
     with pytest.warns(FutureWarning, match=r"et.plot.race is called et.plot.multistart"):
-        assert et.plot.race(RACED).get_title() == ax.get_title()
+        assert et.plot.race(MULTISTART).get_title() == ax.get_title()
     with pytest.raises(et.ParameterError, match="no candidates to choose from"):
         et.plot.multistart(et.OnlineEMJunctionTree(MIXTURE.graph, passes=1, random_state=0).fit(ROWS))  # type: ignore[arg-type]
 
@@ -292,7 +297,7 @@ PICTURES = {
     "spectra": lambda ax: et.plot.spectra(SPECTRAL, ax=ax),
     "profiles": lambda ax: et.plot.profiles(MIXTURE, ax=ax),
     "learning_curve": lambda ax: et.plot.learning_curve(HMM, ax=ax),
-    "multistart": lambda ax: et.plot.multistart(RACED, ax=ax),
+    "multistart": lambda ax: et.plot.multistart(MULTISTART, ax=ax),
     "transitions": lambda ax: et.plot.transitions(HMM, ax=ax),
     "decoded": lambda ax: et.plot.decoded(HMM, WORDS, ax=ax),
 }

@@ -89,6 +89,15 @@ return [...document.querySelectorAll("a[href], summary, [tabindex='0']")].filter
   .map((e, place) => { e.dataset.place = place; return e.tagName; });
 """
 
+OUTSIDE = """
+return [...document.querySelectorAll("svg text")].filter(text => {
+  const own = text.getBoundingClientRect(), all = text.closest("svg").getBoundingClientRect();
+  return own.width > 0 && (own.left < all.left - 1 || own.right > all.right + 1 || own.top < all.top - 2
+    || own.bottom > all.bottom + 2);
+}).map(text => text.textContent);
+"""
+"""Texts of pictures that reach beyond the picture, and are cut off."""
+
 OVERFLOW = """
 const wide = [...document.querySelectorAll("body *")].filter(e => !e.closest(".scroll, svg, .skip")
   && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.tagName + "." + e.className);
@@ -175,6 +184,7 @@ def test_pages_are_sound_in_a_browser(browser: Any, tmp_path: Path) -> None:
             found = browser.execute_script(CONTRAST)
             assert found["count"] > 10, name
             assert found["low"] == [], (name, scheme)
+        assert browser.execute_script(OUTSIDE) == [], name
         emulate(browser, 360, "light")
         sizes = browser.execute_script(OVERFLOW)
         assert sizes["wide"] == [], name

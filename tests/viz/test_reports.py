@@ -13,21 +13,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from brute_force import observed_table, predictive
-from eigentree.viz.reports.given import Given, given_to
-from eigentree.viz.reports.predicted import calibration_bins, predicted_cells
-from eigentree.viz.reports.structure import structure_of
 
 import eigentree as et
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.errors import DataError, FileError, ParameterError
 from eigentree.graphs.structure_learning import mixture_of_trees
-from eigentree.markup.charts import Bin, Interval, curves, intervals, reliability, spectrum
-from eigentree.markup.html import Html, decimals, element, number, table, with_error
-from eigentree.viz.reports.adapters import subject_of
-from eigentree.viz.reports.anomalies import odd_rows
-from eigentree.viz.reports.baselines import simpler_models
-from eigentree.viz.reports.data_sections import share_told
-from eigentree.viz.reports.likelihoods import likelihoods_of
+from eigentree.markup.charts import Spectrum, learning_charts, spectra_chart
+from eigentree.markup.figures import chart_svg
+from eigentree.markup.html import Html, decimals, element, number, percent, table, with_error
+from eigentree.viz.reports.adapters import adapter_of
+from eigentree.viz.reports.anomalies import anomalies
+from eigentree.viz.reports.baselines import Baseline, baselines, likelihoods_of
+from eigentree.viz.reports.data_sections import baseline_chart, calibration_chart
+from eigentree.viz.reports.evaluation_data import EvaluationData, evaluation_data
+from eigentree.viz.reports.masked_cells import CalibrationBin, calibration_bins, masked_accuracy
 
 HOSTILE = ["<script>alert(1)</script>", "\"><img src=x onerror='alert(2)'>", "a & b"]
 
@@ -36,8 +35,8 @@ def network(seed: int = 0) -> et.LatentNetwork:
     return et.LatentNetwork.random(et.zoo.mixture(columns=4, hidden_states=2, observed_states=3), seed=seed)
 
 
-def given(model: Any, X: Any, lengths: Any = None) -> Given:
-    return given_to(subject_of(model), X, lengths)
+def given(model: Any, X: Any, lengths: Any = None) -> EvaluationData:
+    return evaluation_data(adapter_of(model), X, lengths)
 
 
 @pytest.fixture(scope="module")
@@ -103,42 +102,42 @@ class Read(HTMLParser):
 # Facts
 
 
-def test_hidden_cells_are_what_enumeration_tells() -> None:
+def test_predictions_of_masked_cells_are_those_of_enumeration() -> None:
     truth = network()
     X = truth.sample(6, seed=1)
     X[0, 1] = X[2, 3] = -1
-    cells = given(truth, X).hidden_cells(10_000)
+    cells = given(truth, X).masked_cells(10_000)
     assert len(cells.unit) == 6 * 4 - 2
     joint = observed_table(truth)
-    for unit, column, code, likeliest, right, highest in zip(
-        cells.unit, cells.column, cells.code, cells.likeliest, cells.right, cells.highest, strict=True
+    for unit, column, code, predicted, proba, highest in zip(
+        cells.unit, cells.column, cells.code, cells.predicted, cells.proba, cells.highest, strict=True
     ):
-        told = predictive(joint, X[unit], column)
+        exact = predictive(joint, X[unit], column)
         assert code == X[unit, column]
-        assert right == pytest.approx(told[code])
-        assert highest == pytest.approx(told.max())
-        assert told[likeliest] == pytest.approx(told.max())
+        assert proba == pytest.approx(exact[code])
+        assert highest == pytest.approx(exact.max())
+        assert exact[predicted] == pytest.approx(exact.max())
 
 
-def test_hidden_cells_of_sequences_are_those_of_their_network(hmm: et.EMHMM) -> None:
+def test_predictions_of_masked_cells_of_sequences_are_those_of_their_network(hmm: et.EMHMM) -> None:
     rows = [list("abba"), ["a", None, "b", "b"], list("bbbb")]
-    cells = given(hmm, rows).hidden_cells(10_000)
+    cells = given(hmm, rows).masked_cells(10_000)
     assert len(cells.unit) == 11
     flat = hmm.to_network(4)
     codes = np.array([[{"a": 0, "b": 1, None: -1}[cell] for cell in row] for row in rows])
-    for unit, step, code, right in zip(cells.unit, cells.step, cells.code, cells.right, strict=True):
-        proba = np.asarray(flat.predict_proba(codes[[unit]], f"x{step}"))[0]
+    for unit, step, code, proba in zip(cells.unit, cells.step, cells.code, cells.proba, strict=True):
+        exact = np.asarray(flat.predict_proba(codes[[unit]], f"x{step}"))[0]
         assert code == codes[unit, step]
-        assert right == pytest.approx(proba[code])
+        assert proba == pytest.approx(exact[code])
 
 
-def test_many_cells_are_drawn_by_a_fixed_seed(hmm: et.EMHMM, words: list[str]) -> None:
-    one, two = (given(hmm, words).hidden_cells(20) for _ in range(2))
+def test_many_cells_are_sampled_by_a_fixed_seed(hmm: et.EMHMM, words: list[str]) -> None:
+    one, two = (given(hmm, words).masked_cells(20) for _ in range(2))
     assert len(one.unit) == 20
     for first, second in zip(one, two, strict=True):
         np.testing.assert_array_equal(first, second)
     truth = network()
-    some = given(truth, truth.sample(50, seed=0)).hidden_cells(40)
+    some = given(truth, truth.sample(50, seed=0)).masked_cells(40)
     assert len(np.unique(some.unit)) == 10
 
 
@@ -148,11 +147,11 @@ def test_the_likelihood_is_the_score(mixture: et.EMJunctionTree, labelled: pd.Da
     scores = mixture.score_samples(held)
     assert found.mean == pytest.approx(scores.mean())
     assert found.error == pytest.approx(scores.std(ddof=1) / math.sqrt(len(scores)))
-    assert (found.count, found.given, found.learned, found.apart) == (40, 40, 32, False)
+    assert (found.count, found.given, found.learned, found.held_out) == (40, 40, 32, False)
 
 
 @pytest.mark.parametrize("place", [0, 1])
-def test_a_model_that_is_the_rival_is_not_ahead_of_it(place: int) -> None:
+def test_a_model_that_is_the_baseline_is_not_ahead_of_it(place: int) -> None:
     rows = network().sample(4_400, seed=2)
     rows[5, 2] = -1
     training, held = rows[:4_000], rows[4_000:]
@@ -160,18 +159,30 @@ def test_a_model_that_is_the_rival_is_not_ahead_of_it(place: int) -> None:
     model = et.EMJunctionTree(graph, random_state=0, pseudo_counts=0.1).fit(training)
     found = likelihoods_of(given(model, held), given(model, training))
     assert found.learned == 4_000
-    assert found.apart
-    assert found.rivals[place].ahead == pytest.approx(0.0, abs=0.02)
-    assert found.rivals[place].mean == pytest.approx(model.score(held), abs=0.02)
+    assert found.held_out
+    assert found.in_sample == ()
+    assert found.baselines[place].ahead == pytest.approx(0.0, abs=0.02)
+    assert found.baselines[place].mean == pytest.approx(model.score(held), abs=0.02)
 
 
-def test_no_rival_scores_rows_that_it_has_seen() -> None:
-    # Columns are independent: a tree that saw the rows would give them a higher log-likelihood all the same.
+def test_baselines_are_compared_on_both_footings() -> None:
+    # Columns are independent: a tree that was fitted to the rows gives them a higher log-likelihood all the same.
     X = np.random.default_rng(0).integers(0, 5, (60, 6))
     model = et.EMJunctionTree(et.zoo.Mixture(1), random_state=0, pseudo_counts=0.1).fit(X)
-    alone, tree = likelihoods_of(given(model, X)).rivals
-    assert tree.mean < alone.mean + 2 * tree.error
-    assert alone.mean < model.score(X)
+    found = likelihoods_of(given(model, X))
+    independent, tree = found.baselines
+    assert tree.mean < independent.mean + 2 * tree.error
+    assert independent.mean < model.score(X)
+    fitted, fitted_tree = found.in_sample
+    assert fitted_tree.mean > fitted.mean + 0.1
+    assert independent.mean < fitted.mean <= model.score(X)
+    text = Read(et.report(model, X).html).text
+    assert "If it was fitted to these rows, the log probability of a row is " in text
+    assert "fitted to them too. If they are held out, the log probability of a row is" in text
+    assert "cross-validated on them" in text
+    apart = Read(et.report(model, X[:20], training=X[20:]).html).text
+    assert "On held-out rows the log probability" in apart
+    assert "in-sample" not in apart
 
 
 def test_differences_are_over_rows_that_are_possible() -> None:
@@ -181,7 +192,7 @@ def test_differences_are_over_rows_that_are_possible() -> None:
     found = likelihoods_of(given(sure, X))
     assert found.impossible == 1
     assert found.mean == -math.inf
-    assert all(math.isfinite(rival.ahead) for rival in found.rivals)
+    assert all(math.isfinite(one.ahead) for one in (*found.baselines, *found.in_sample))
     assert "impossible" in et.report(sure, X).html
 
 
@@ -190,7 +201,7 @@ def test_markov_chains_are_what_they_say() -> None:
     codes = [random.integers(0, 3, size=5).tolist() for _ in range(12)]
     model = et.EMHMM(1, random_state=0).fit(codes)
     some = given(model, codes)
-    scorers = {name: learn(some) for name, learn in simpler_models(some)}
+    scorers = {name: learn(some) for name, learn in baselines(some)}
     every = given(model, [list(word) for word in itertools.product(range(3), repeat=3)])
     for score in scorers.values():
         assert np.exp(score(every)).sum() == pytest.approx(1.0)
@@ -219,7 +230,7 @@ def test_a_markov_chain_beats_independent_cells_where_there_is_one() -> None:
             word.append(word[-1] if random.random() < 0.9 else 1 - word[-1])
         sticky.append(word)
     model = et.EMHMM(1, random_state=0).fit(sticky)
-    alone, chain = likelihoods_of(given(model, sticky)).rivals
+    alone, chain = likelihoods_of(given(model, sticky)).baselines
     assert chain.mean > alone.mean + 1
     assert abs(alone.ahead) < 3 * alone.error + 0.1
     assert chain.ahead < -2 * chain.error
@@ -227,46 +238,46 @@ def test_a_markov_chain_beats_independent_cells_where_there_is_one() -> None:
 
 def test_bins_add_up_and_honest_predictions_are_calibrated() -> None:
     random = np.random.default_rng(0)
-    said = random.random(20_000)
-    true = random.random(20_000) < said
-    bins = calibration_bins(said, true)
+    proba = random.random(20_000)
+    true = random.random(20_000) < proba
+    bins = calibration_bins(proba, true)
     assert sum(one.cells for one in bins) == 20_000
-    assert sum(one.cells * one.predicted for one in bins) == pytest.approx(said.sum())
-    assert sum(one.cells * one.right for one in bins) == pytest.approx(true.sum())
-    assert all(abs(one.predicted - one.right) < 4 * one.error for one in bins)
+    assert sum(one.cells * one.predicted for one in bins) == pytest.approx(proba.sum())
+    assert sum(one.cells * one.correct for one in bins) == pytest.approx(true.sum())
+    assert all(abs(one.predicted - one.correct) < 4 * one.error for one in bins)
     assert calibration_bins(np.array([1.0]), np.array([True]))[-1].cells == 1
 
 
 def test_accuracy_is_that_of_predictions(mixture: et.EMJunctionTree, labelled: pd.DataFrame) -> None:
     held = labelled[80:]
-    found = predicted_cells(given(mixture, held))
+    found = masked_accuracy(given(mixture, held))
     assert found is not None
     assert found.cells == found.known == int(held.notna().sum().sum())
     by_name = {one.column: one for one in found.columns}
-    right = 0
+    correct = 0
     for name in held:
         proba = mixture.predict_proba(held, name)
-        likeliest = np.array(proba.states[1], object)[np.asarray(proba).argmax(axis=1)]
+        predicted = np.array(proba.states[1], object)[np.asarray(proba).argmax(axis=1)]
         known = held[name].notna()
-        hits = int((likeliest == held[name])[known].sum())
-        right += hits
-        assert by_name[name].right == pytest.approx(hits / known.sum())
+        hits = int((predicted == held[name])[known].sum())
+        correct += hits
+        assert by_name[name].accuracy == pytest.approx(hits / known.sum())
         assert by_name[name].usual == pytest.approx(held[name].value_counts(normalize=True).max())
-    assert found.right == pytest.approx(right / found.cells)
-    gains = [one.right - one.usual for one in found.columns]
+    assert found.accuracy == pytest.approx(correct / found.cells)
+    gains = [one.accuracy - one.usual for one in found.columns]
     assert gains == sorted(gains, reverse=True)
 
 
 def test_cells_that_are_all_missing_are_not_predicted() -> None:
     truth = network()
-    assert predicted_cells(given(truth, np.full((3, 4), -1))) is None
-    assert "#predictions" not in et.report(truth, np.full((3, 4), -1)).html
+    assert masked_accuracy(given(truth, np.full((3, 4), -1))) is None
+    assert "#masked" not in et.report(truth, np.full((3, 4), -1)).html
 
 
-def test_odd_rows_are_the_least_likely(mixture: et.EMJunctionTree, labelled: pd.DataFrame) -> None:
+def test_anomalies_are_the_rows_of_lowest_probability(mixture: et.EMJunctionTree, labelled: pd.DataFrame) -> None:
     held = labelled[80:]
     scores = pd.Series(mixture.score_samples(held), index=held.index).sort_values(kind="stable")
-    found = odd_rows(given(mixture, held))
+    found = anomalies(given(mixture, held))
     different = held.loc[scores.index].drop_duplicates().index[:10]
     assert [row.log_prob for row in found] == pytest.approx(scores[different].tolist())
     assert [int(row.name) for row in found] == different.tolist()
@@ -278,45 +289,45 @@ def test_odd_rows_are_the_least_likely(mixture: et.EMJunctionTree, labelled: pd.
             known = dict(zip(map(str, proba.states[1]), np.asarray(proba)[0], strict=True))
             assert cell.label == str(held.loc[int(row.name), cell.column])
             assert cell.probability == pytest.approx(known[cell.label])
-            assert cell.likelier == pytest.approx(max(known.values()))
+            assert cell.highest == pytest.approx(max(known.values()))
 
 
-def test_odd_sequences_are_so_by_the_step(hmm: et.EMHMM, words: list[str]) -> None:
-    found = odd_rows(given(hmm, words))
+def test_anomalous_sequences_are_so_by_the_step(hmm: et.EMHMM, words: list[str]) -> None:
+    found = anomalies(given(hmm, words))
     scores = np.sort(hmm.score_samples(sorted(set(words)), per_symbol=True))[:10]
     assert [row.log_prob for row in found] == pytest.approx(scores.tolist())
     assert all(row.length == len(words[int(row.name)]) for row in found)
 
 
 def test_equal_rows_are_shown_once_with_their_number(hmm: et.EMHMM, words: list[str]) -> None:
-    odd = odd_rows(given(hmm, words))[0]
-    word = words[int(odd.name)]
+    lowest = anomalies(given(hmm, words))[0]
+    word = words[int(lowest.name)]
     made = et.report(hmm, [*words, *([word] * 11)])
-    again = made.facts.odd[0]
-    assert (again.name, again.like) == (odd.name, odd.like + 11)
+    again = made.facts.anomalies[0]
+    assert (again.name, again.like) == (lowest.name, lowest.like + 11)
     assert f"and {again.like} like it" in Read(made.html).text
-    assert len({words[int(row.name)] for row in made.facts.odd}) == len(made.facts.odd)
+    assert len({words[int(row.name)] for row in made.facts.anomalies}) == len(made.facts.anomalies)
 
 
-def test_a_star_has_no_junction_tree_to_look_at(mixture: et.EMJunctionTree) -> None:
+def test_the_junction_tree_of_a_star_is_one_sentence(mixture: et.EMJunctionTree) -> None:
     star, chain = (Read(et.report(each).html) for each in (mixture, et.LatentNetwork.random(et.zoo.hmm(4), seed=0)))
-    assert "The junction tree says no more than this: each clique is h and one column" in star.text
+    assert "The junction tree is a star: each clique is h and one column" in star.text
     assert "Separators of the junction tree" not in star.text
     assert "Separators of the junction tree" in chain.text
-    assert "says no more" not in chain.text
+    assert "is a star" not in chain.text
 
 
-def test_labels_that_the_model_never_saw_are_told(mixture: et.EMJunctionTree, labelled: pd.DataFrame) -> None:
+def test_labels_that_the_model_never_saw_are_listed(mixture: et.EMJunctionTree, labelled: pd.DataFrame) -> None:
     held = labelled[80:].copy()
     held.iloc[0, 1] = held.iloc[1, 1] = "perhaps"
     found = given(mixture, held)
-    assert [tuple(each) for each in found.unseen] == [("plain", "perhaps", 2)]
-    facts = et.report(mixture, held).facts.data
-    assert facts is not None
-    assert facts.missing == int(held.isna().sum().sum()) + 2
+    assert found.unseen == (("plain", "perhaps", 2),)
+    data = et.report(mixture, held).facts.data
+    assert data is not None
+    assert data.missing.sum() == int(held.isna().sum().sum()) + 2
     numbers = et.EMJunctionTree(et.zoo.Mixture(1), random_state=0, pseudo_counts=0.1).fit([[0, 1], [1, 0], [1, 1]])
-    odd = given(numbers, [[0.0, 3.0], [np.nan, 1.0], [-1, 0.5]]).unseen
-    assert [(each.column, each.cells) for each in odd] == [("x1", 1), ("x1", 1)]
+    unseen = given(numbers, [[0.0, 3.0], [np.nan, 1.0], [-1, 0.5]]).unseen
+    assert unseen == (("x1", "0.5", 1), ("x1", "3.0", 1))
 
 
 @pytest.mark.parametrize(
@@ -329,37 +340,64 @@ def test_labels_that_the_model_never_saw_are_told(mixture: et.EMJunctionTree, la
     ],
 )
 def test_cliques_and_separators_are_a_tree(graph: et.LatentGraph) -> None:
-    found = structure_of(subject_of(et.LatentNetwork.random(graph, seed=0)))
-    parts = sum(parent < 0 for parent in et.JunctionTree.of(graph).clique_parents)
-    links = sum(len(one.cliques) for one in found.separators)
-    assert links == len(found.cliques) + len(found.separators) - parts
-    for one in found.separators:
-        assert all(set(one.members) <= set(found.cliques[clique]) for clique in one.cliques)
-        assert one.ranks == (one.states, one.states)
-        assert one.states == math.prod(graph.states[name] for name in one.members)
+    diagram = et.report(et.LatentNetwork.random(graph, seed=0)).facts.tree
+    assert diagram.columns == set(graph.observed)
+    # One edge leads to every box but the root, and none leads back.
+    reached = [edge.other for edge in diagram.edges]
+    assert len(set(reached)) == len(reached) == len(diagram.texts) - 1
+    separators = {", ".join(node.separator) for node in et.JunctionTree.of(graph).nodes if node.separator}
+    assert {str(name) for name, *_ in diagram.numbers.rows} <= separators
+    for names, _, states, rank in diagram.numbers.rows:
+        assert states == rank == f"{math.prod(graph.states[name] for name in str(names).split(', ')):,}"
 
 
 def test_edges_are_as_strong_as_dependencies_say() -> None:
     truth = network()
-    found = structure_of(subject_of(truth))
-    told = et.dependencies(truth)
-    assert [(edge.one, edge.other, edge.nats) for edge in found.edges] == [tuple(link) for link in told.edges]
-    assert list(found.pairs) == told.columns[:10]
+    facts, known = et.report(truth).facts, et.dependencies(truth)
+    assert facts.graph.numbers.rows == tuple((link.one, link.other, number(link.nats)) for link in known.edges)
+    assert list(facts.pairs) == known.columns[:10]
 
 
 def test_ranks_are_those_that_were_learned() -> None:
     truth = network()
     model = et.SpectralJunctionTree(truth.graph).fit(truth.sample(500, seed=0))
-    (found,) = structure_of(subject_of(model)).separators
-    ranks = [one.rank for one in model.report_.separators]
-    assert found.ranks == (min(ranks), max(ranks))
+    ((_, _, _, shown),) = et.report(model).facts.tree.numbers.rows
+    ranks = sorted({one.rank for one in model.report_.separators})
+    assert shown == "–".join(map(str, ranks[:: max(len(ranks) - 1, 1)]))
     assert [one.smallest for one in model.report_.spectra] == [one.smallest for one in model.report_.separators]
+
+
+def test_shares_of_hidden_states_are_those_of_the_data(hmm: et.EMHMM, words: list[str]) -> None:
+    made = et.report(hmm, words)
+    (profile,) = made.facts.profiles
+    posterior = np.concatenate([np.asarray(hmm.predict_proba([word])).reshape(-1, 2) for word in words])
+    np.testing.assert_allclose(profile.shares.array, posterior.mean(axis=0), atol=1e-12)
+    steps = sum(map(len, words))
+    assert f"shares of {steps} steps of data" in Read(made.html).text
+    bare = et.report(hmm)
+    np.testing.assert_allclose(bare.facts.profiles[0].shares.array, et.profiles(hmm)["state"].shares.array)
+    assert "shares of the first 100 steps under the model" in Read(bare.html).text
+
+
+def test_states_of_averaged_fits_are_not_called_classes(labelled: pd.DataFrame) -> None:
+    model = et.EMJunctionTree("auto", random_state=0).fit(labelled)
+    search = dataclasses.replace(model.search_, shares=(0.5, 0.5))
+    model.search_ = search
+    text = Read(et.report(model, labelled[:20]).html).text
+    assert "Hidden states: the average of 2 fits, each with states of its own: these are no classes" in text
+    assert "the average of 2 fits" in et.plot.profiles(model).get_xlabel()
+
+
+def test_only_spectral_learning_is_free_of_local_optima(mixture: et.EMJunctionTree, hmm: et.EMHMM) -> None:
+    for model in (mixture, hmm):
+        assert "local" not in Read(et.report(model).html).text
+        assert "without local" not in str(type(model).__doc__)
 
 
 # Reports of fits
 
 
-def test_a_report_of_em_tells_what_was_fitted(mixture: et.EMJunctionTree, hmm: et.EMHMM, tmp_path: Path) -> None:
+def test_a_report_of_em_has_what_was_fitted(mixture: et.EMJunctionTree, hmm: et.EMHMM, tmp_path: Path) -> None:
     report = mixture.report_
     assert report.parameters == mixture.n_parameters_
     assert report.history == tuple(mixture.history_)
@@ -378,9 +416,9 @@ def test_a_report_of_em_tells_what_was_fitted(mixture: et.EMJunctionTree, hmm: e
 
 def test_what_did_not_converge_says_so(labelled: pd.DataFrame) -> None:
     model = et.EMJunctionTree(et.zoo.Mixture(2), init="random", max_iter=1, n_init=1, random_state=0).fit(labelled)
-    (said,) = model.report_.warnings
-    assert "before it had converged" in said
-    assert said in et.report(model).html
+    (warning,) = model.report_.warnings
+    assert "before it converged" in warning
+    assert warning in et.report(model).html
 
 
 def test_warnings_of_a_spectral_fit_are_data() -> None:
@@ -399,9 +437,9 @@ def test_notebooks_show_reports_of_fits(mixture: et.EMJunctionTree, hmm: et.EMHM
         read = Read(model.report_._repr_html_())
         assert "svg" in read.tags
         assert "script" not in read.tags
-        for name, told in model.report_.facts():
+        for name, value in model.report_.facts():
             assert name in read.text
-            assert told in read.text
+            assert value in read.text
 
 
 # Pages
@@ -445,7 +483,7 @@ def models(words: list[str], labelled: pd.DataFrame) -> dict[str, tuple[Any, Any
     }
 
 
-def test_every_kind_of_model_has_a_page(words: list[str], labelled: pd.DataFrame) -> None:
+def test_every_class_of_model_has_a_page(words: list[str], labelled: pd.DataFrame) -> None:
     for name, (model, X) in models(words, labelled).items():
         page = et.report(model, X, date="2026-01-01").html
         read = Read(page)
@@ -476,22 +514,22 @@ def test_the_same_model_and_rows_are_the_same_page(mixture: et.EMJunctionTree, l
     assert "2026-01-01" in one
 
 
-def test_the_page_tells_the_facts(mixture: et.EMJunctionTree, labelled: pd.DataFrame, tmp_path: Path) -> None:
+def test_the_page_has_the_facts(mixture: et.EMJunctionTree, labelled: pd.DataFrame, tmp_path: Path) -> None:
     made = et.report(mixture, labelled[80:], source="rows.csv")
     read = Read(made.html)
     facts = made.facts
     assert facts.likelihoods is not None
-    assert facts.predicted is not None
-    for told in (
+    assert facts.masked is not None
+    for text in (
         decimals(facts.likelihoods.mean, 3),
-        share_told(facts.predicted.right),
+        percent(facts.masked.accuracy),
         f"{mixture.n_parameters_:,}",
         "rows.csv",
         et.__version__,
         "independent columns",
         "Chow-Liu tree",
     ):
-        assert told in read.text
+        assert text in read.text
     made.save(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text() == made.html
     assert "kB" in repr(made)
@@ -503,7 +541,7 @@ def test_a_hundred_columns_are_drawn_and_thousands_are_listed() -> None:
     wide = et.LatentNetwork.random(et.zoo.mixture(columns=120, hidden_states=3, observed_states=2), seed=0)
     page = et.report(wide).html
     assert len(page.encode()) < 500_000
-    assert "Graph of the model" in page
+    assert "120 columns, 1 hidden variable" in page
     huge = et.LatentNetwork.random(et.zoo.mixture(columns=600, hidden_states=2, observed_states=2), seed=0)
     page = et.report(huge).html
     assert len(page.encode()) < 500_000
@@ -511,7 +549,7 @@ def test_a_hundred_columns_are_drawn_and_thousands_are_listed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"model": 3}, "a report is about a LatentNetwork or a fitted estimator"),
         ({"title": 3}, "title is a text"),
@@ -520,14 +558,14 @@ def test_a_hundred_columns_are_drawn_and_thousands_are_listed() -> None:
         ({"names": 3}, "names are what rows"),
         ({"lengths": [40]}, "lengths are those of sequences"),
         ({"X": None, "training": [[0]]}, "training is about rows"),
-        ({"X": "rows.csv"}, "not at a stream"),
+        ({"X": "rows.csv"}, "not a stream"),
         ({"X": [[0]]}, "expecting 3 features"),
     ],
 )
-def test_mistakes_are_told(
-    change: dict[str, Any], said: str, mixture: et.EMJunctionTree, labelled: pd.DataFrame
+def test_errors_say_what_was_wrong(
+    change: dict[str, Any], message: str, mixture: et.EMJunctionTree, labelled: pd.DataFrame
 ) -> None:
-    with pytest.raises((ParameterError, DataError), match=said):
+    with pytest.raises((ParameterError, DataError), match=message):
         et.report(**{"model": mixture, "X": labelled[80:]} | change)
 
 
@@ -537,7 +575,7 @@ def test_a_classifier_is_several_models(labelled: pd.DataFrame) -> None:
     with pytest.raises(ParameterError, match="one model per class"):
         et.report(et.JunctionTreeClassifier(estimator).fit(labelled, y))
     as_column = et.JunctionTreeClassifier(estimator, class_as="column").fit(labelled, y)
-    assert len(et.report(as_column).facts.columns) == 4
+    assert len(et.report(as_column).facts.adapter.columns.names) == 4
     with pytest.raises(Exception, match="not fitted"):
         et.report(estimator)
 
@@ -554,7 +592,7 @@ def test_elements_escape_what_is_no_element() -> None:
     assert "&lt;x&gt;" in table("<x>", ["a"], [["b"]])
 
 
-def test_numbers_are_told_as_people_write_them() -> None:
+def test_numbers_are_written_as_people_write_them() -> None:
     assert [number(value) for value in (0.0, -0.5, 1234.6, 1e-7, math.nan, math.inf)] == [
         "0",
         "−0.5",
@@ -570,16 +608,20 @@ def test_numbers_are_told_as_people_write_them() -> None:
 
 
 def test_pictures_have_names_and_stay_inside() -> None:
-    pictures = [
-        spectrum("h", [1.0, 0.1, 0.0], 2, 0.05),
-        spectrum("flat", [1.0], 1, 0.0),
-        curves("c", [("one", [1.0, 2.0, math.nan]), ("two", [3.0])], "steps"),
-        curves("still", [("one", [2.0, 2.0])], "steps"),
-        intervals(
-            "i", [Interval("a", 1.0, 0.1), Interval("b", -2.0, 0.5), Interval("c", math.inf, math.nan)], "nats"
-        ),
-        reliability("r", [Bin(0.5, 0.6, 3, 0.55, 0.6, 0.1), Bin(0.6, 0.7, 0, math.nan, math.nan, math.nan)]),
+    spectra = [Spectrum("h", (1.0, 0.1, 0.0), 2, 0.05), Spectrum("flat", (1.0,), 1, 0.0)]
+    ahead = [Baseline("a", -1.0, 1.0, 0.1), Baseline("b", -2.0, -2.0, 0.5), Baseline("c", 0.0, math.inf, math.nan)]
+    bins = [
+        CalibrationBin(0.5, 0.6, 3, 0.55, 0.6, 0.1),
+        CalibrationBin(0.6, 0.7, 0, math.nan, math.nan, math.nan),
     ]
+    charts = [
+        spectra_chart(spectra),
+        *learning_charts([1.0, 2.0, math.nan], [3.0], "row", "iteration"),
+        *learning_charts([2.0, 2.0], [], "row", "iteration"),
+        baseline_chart(ahead, "row", "held-out"),
+        calibration_chart(bins),
+    ]
+    pictures = [chart_svg(chart) for chart in charts]
     for made in pictures:
         read = Read(made)
         sizes = {key: value for tag, key, value in read.attributes if tag == "svg"}

@@ -1,38 +1,45 @@
-"""What commands share: the kinds of their arguments, and options that stand together."""
+"""The arguments and options that commands share, each worded once."""
 
+import codecs
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from eigentree.errors import EigentreeError, did_you_mean
 
 __all__ = [
     "PIPE",
     "STRUCTURES",
+    "BestOutput",
     "Data",
     "Format",
+    "HeldOut",
     "Json",
     "ModelFile",
+    "Numeric",
     "Output",
     "Reading",
+    "RowOptions",
     "RowsOutput",
     "Seed",
     "Shape",
+    "Structure",
     "Target",
+    "Unknown",
     "UsageError",
-    "checked_output",
-    "command_line",
+    "codec",
     "count",
     "each",
+    "file_option",
     "fraction",
     "named",
     "one_of",
-    "positive",
+    "option",
     "seed",
+    "separator",
 ]
-
 
 PIPE = "-"
 """What stands for standard input and output."""
@@ -60,17 +67,6 @@ def seed(text: str) -> int:
     return int(text)
 
 
-def positive(text: str) -> float:
-    """Return a number above 0."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise ValueError(f"{text!r} is not a number above 0")
-    return number
-
-
 def fraction(text: str) -> float:
     """Return a number between 0 and 1, neither included."""
     try:
@@ -80,6 +76,27 @@ def fraction(text: str) -> float:
     if not 0 < number < 1:
         raise ValueError(f"{text!r} is not a number between 0 and 1, such as 0.2")
     return number
+
+
+def separator(text: str) -> str:
+    r"""Return the one character that separates cells; ``tab`` and ``\t`` stand for a tab."""
+    found = "\t" if text in ("tab", r"\t") else text
+    if len(found) != 1 or found in '"\r\n':
+        raise ValueError(f"{text!r} is not one character that separates cells, such as ';' (tab for a tab)")
+    return found
+
+
+def codec(text: str) -> str:
+    """Return the name of an encoding of text that Python knows."""
+    try:
+        known = codecs.lookup(text)
+        "a".encode(text)
+        return known.name
+    except (LookupError, ValueError):
+        hint = did_you_mean(
+            text, ("utf-8", "utf-16", "latin-1", "cp1252", "cp1251", "shift_jis", "gb18030", "big5")
+        )
+        raise ValueError(f"there is no encoding {text!r}{hint or ', such as utf-8, cp1252 or utf-16'}") from None
 
 
 def one_of(what: str, known: Sequence[str]) -> Callable[[str], str]:
@@ -103,42 +120,37 @@ def named(text: str) -> tuple[str, str]:
 
 
 def each(convert: Callable[[str], Any]) -> Callable[[Any, Sequence[Any]], list[Any]]:
-    """Return how the library asks for several values at once."""
+    """Return a converter of several values, as cyclopts calls it."""
     return lambda kind, tokens: [convert(token.value) for token in tokens]
 
 
-def only(convert: Callable[[str], Any]) -> Callable[[Any, Sequence[Any]], Any]:
-    """Return how the library asks for one value."""
-    return lambda kind, tokens: convert(tokens[0].value)
-
-
-def command_line(convert: Callable[[str], Any], metavar: str, text: str, several: bool = False) -> Parameter:
-    """Return an option whose values are made by a function that says what is wrong with them.
+def option(convert: Callable[[str], Any], metavar: str, text: str, several: bool = False) -> Parameter:
+    """Return an option whose values a function converts.
 
     Parameters
     ----------
     convert : callable
-        Makes a value of a text, or raises `ValueError` with a sentence.
+        Returns the value of a text, or raises `ValueError` with a sentence.
     metavar : str
     text : str
-        What ``--help`` says.
+        The help text.
     several : bool
         Whether there may be several values after it.
     """
     if several:
-        return Parameter(
-            converter=each(convert),
-            consume_multiple=(1, None),
-            allow_leading_hyphen=False,
-            negative="",
-            metavar=f"{metavar}...",
-            help=text,
-        )
-    return Parameter(converter=only(convert), metavar=metavar, allow_leading_hyphen=True, help=text)
+        more: Any = {"consume_multiple": (1, None), "negative": "", "metavar": f"{metavar}..."}
+        return Parameter(converter=each(convert), allow_leading_hyphen=False, help=text, **more)
+    one: Any = lambda kind, tokens: convert(tokens[0].value)  # noqa: E731
+    return Parameter(converter=one, metavar=metavar, allow_leading_hyphen=True, help=text)
+
+
+def file_option(text: str, *names: str) -> Parameter:
+    """Return an option that is the name of a file, or ``-``."""
+    return Parameter(name=list(names) or None, metavar="FILE", allow_leading_hyphen=True, help=text)
 
 
 Format: TypeAlias = Literal["csv", "tsv", "jsonl", "parquet"]
-"""How a table is written."""
+"""The formats of tables."""
 
 Data: TypeAlias = Annotated[
     str,
@@ -147,26 +159,51 @@ Data: TypeAlias = Annotated[
         help="Rows: a file of CSV, TSV, JSON lines or Parquet, compressed or not; - for standard input.",
     ),
 ]
-ModelFile: TypeAlias = Annotated[str, Parameter(help="What eigentree fit, or model.save in Python, wrote.")]
-Output: TypeAlias = Annotated[
-    str,
-    Parameter(name=["--output", "-o"], metavar="FILE", allow_leading_hyphen=True, help="The file to write."),
+ModelFile: TypeAlias = Annotated[str, Parameter(help="A file that eigentree fit, or model.save in Python, wrote.")]
+Output: TypeAlias = Annotated[str, file_option("The file to write.", "--output", "-o")]
+BestOutput: TypeAlias = Annotated[
+    str | None, file_option("Where the best model is written, fitted to all rows.", "--output", "-o")
 ]
 RowsOutput: TypeAlias = Annotated[
     str,
-    Parameter(
-        name=["--output", "-o"],
-        metavar="FILE",
-        allow_leading_hyphen=True,
-        help="Where rows go: a file whose name tells the format, or - for standard output.",
+    file_option(
+        "Where rows are written: a file whose name shows the format, or - for standard output.", "--output", "-o"
     ),
 ]
-Json: TypeAlias = Annotated[bool, Parameter(negative="", show_default=False, help="Answer in JSON, for machines.")]
-Seed: TypeAlias = Annotated[int, command_line(seed, "NUMBER", "Whatever is drawn at random follows from it.")]
-Target: TypeAlias = Annotated[str, Parameter(name=["--target", "-t"], metavar="COLUMN", help="The column.")]
+Json: TypeAlias = Annotated[bool, Parameter(negative="", show_default=False, help="Output as JSON, for programs.")]
+Seed: TypeAlias = Annotated[int, option(seed, "NUMBER", "The seed of all random numbers.")]
+Target: TypeAlias = Annotated[
+    str, Parameter(name=["--target", "-t"], metavar="COLUMN", help="The column to predict.")
+]
+Unknown: TypeAlias = Annotated[
+    Literal["error", "missing"],
+    Parameter(help="A label that was not in the training data is an error, or a missing cell."),
+]
+HeldOut: TypeAlias = Annotated[float, option(fraction, "SHARE", "The share of the rows that is held out.")]
+Numeric: TypeAlias = Annotated[
+    Literal["error", "quantiles"],
+    Parameter(help="A column of continuous numbers is an error, or cut into bins at its quantiles."),
+]
 
 
 @Parameter(name="*")
+@dataclass(frozen=True)
+class RowOptions:
+    """The options of commands that compute something for each row."""
+
+    output: RowsOutput = PIPE
+    id: Annotated[
+        str | None,
+        Parameter(
+            metavar="COLUMN",
+            help="The column that identifies rows, written first (by default row, their number from 0).",
+        ),
+    ] = None
+    unknown: Unknown = "error"
+    json: Json = False
+
+
+@Parameter(name="*", group=Group("Reading", sort_key=2))
 @dataclass(frozen=True)
 class Reading:
     """How rows are read."""
@@ -177,12 +214,25 @@ class Reading:
             negative="",
             metavar="MARK",
             allow_leading_hyphen=True,
-            help="What a missing cell is written as, such as '?'; may be repeated. Empty cells, NA, NaN, null and "
-            "their like are always missing.",
+            help="A marker of missing cells, such as '?'; may be repeated. Empty cells, NA, NaN, null and the like "
+            "are always missing.",
         ),
     ] = None
     format: Annotated[
-        Format | None, Parameter(help="The format where no name of a file tells it: of pipes, in and out (csv).")
+        Format | None,
+        Parameter(help="The format where no name of a file shows it: of pipes, in and out (csv)."),
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        option(separator, "CHARACTER", "The character between cells, such as ';' (found in the first lines)."),
+    ] = None
+    encoding: Annotated[str | None, option(codec, "NAME", "The encoding of the text, such as cp1252 (utf-8).")] = (
+        None
+    )
+    decimal: Annotated[Literal[".", ","], Parameter(help="The decimal sign of numbers in the text.")] = "."
+    thousands: Annotated[
+        str | None,
+        option(separator, "CHARACTER", "The character between thousands, such as the comma of 125,000 (none)."),
     ] = None
     drop: Annotated[
         list[str] | None,
@@ -197,7 +247,7 @@ class Reading:
         str | None,
         Parameter(
             metavar="COLUMN",
-            help="Rows are steps of sequences, and this column tells which each belongs to.",
+            help="Rows are steps of sequences, and this column names the sequence of each.",
         ),
     ] = None
 
@@ -206,40 +256,33 @@ STRUCTURES = ("auto", "hmm", "mixture", "tree", "factorial")
 """The structures that have a name."""
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=Group("Model", sort_key=1))
 @dataclass(frozen=True)
-class Shape:
-    """Which model is learned."""
+class Structure:
+    """The structure of a model."""
 
     structure: Annotated[
         str | None,
         Parameter(
             metavar="NAME",
-            help="auto (a tree of hidden variables learned from the rows, as large as held-out rows ask for), tree "
-            "(the same, of a given size), mixture (latent classes), hmm (columns are steps of time), factorial "
-            "(several chains), or a file: graph.toml, net.bif.",
+            help="auto (a tree of hidden variables or a mixture, chosen with its size on held-out rows), tree (one "
+            "tree of hidden variables, learned from the rows), mixture (latent classes), hmm (columns are time "
+            "steps), factorial (a factorial HMM), or a file: graph.toml, net.bif.",
         ),
     ] = None
     hidden: Annotated[
         int | None,
-        command_line(count, "NUMBER", "States of each hidden variable (2; of tree 8; of auto by held-out rows)."),
+        option(count, "NUMBER", "States of each hidden variable (2; of tree 8; of auto chosen on held-out rows)."),
     ] = None
     order: Annotated[
         int | None,
-        command_line(count, "NUMBER", "Of hmm, how many steps back it looks (1); of factorial, its chains (2)."),
+        option(count, "NUMBER", "Of hmm, its order (1); of factorial, the number of its chains (2)."),
     ] = None
-    method: Annotated[
-        Literal["em", "spectral"] | None,
-        Parameter(help="em (the usual) leaves tables and hidden states; spectral takes one pass and no luck."),
-    ] = None
-    numeric: Annotated[
-        Literal["error", "quantiles"],
-        Parameter(help="What a column of measurements is: a mistake, or cut into bins."),
-    ] = "error"
+    numeric: Numeric = "error"
 
-    def or_else(self, structure: str, method: Literal["em", "spectral"] = "em") -> "Shape":
-        """Return the same with a structure and a method where none was named."""
-        return replace(self, structure=self.structure or structure, method=self.method or method)
+    def or_else(self, structure: str) -> Self:
+        """Return the same with a structure where none was named."""
+        return replace(self, structure=self.structure or structure)
 
     @property
     def is_file(self) -> bool:
@@ -247,10 +290,12 @@ class Shape:
         return str(self.structure).lower().endswith((".toml", ".bif"))
 
 
-def checked_output(output: str) -> str:
-    """Return the name of a file to write; an option in its place is a mistake."""
-    if output.startswith("-") and output != "-":
-        raise UsageError(
-            f"--output is followed by the name of a file, not by {output!r}; ./{output} is such a name"
-        )
-    return output
+@Parameter(name="*", group=Group("Model", sort_key=1))
+@dataclass(frozen=True)
+class Shape(Structure):
+    """The structure of a model, and how it is fitted."""
+
+    method: Annotated[
+        Literal["em", "spectral"],
+        Parameter(help="em gives tables and hidden states; spectral takes one pass without random starts."),
+    ] = "em"

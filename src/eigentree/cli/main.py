@@ -4,10 +4,11 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from cyclopts import App, CycloptsError, Group
 from cyclopts.exceptions import (
+    CoercionError,
     MissingArgumentError,
     UnknownCommandError,
     UnknownOptionError,
@@ -16,40 +17,43 @@ from cyclopts.exceptions import (
 
 import eigentree
 from eigentree.cli.arguments import UsageError
-from eigentree.cli.option_wording import in_options
+from eigentree.cli.option_advice import in_options
 from eigentree.errors import EigentreeError, did_you_mean
 
 __all__ = ["COMMANDS", "application", "main"]
 
 
 class Command(NamedTuple):
-    """Where a command is, and what ``--help`` says of it, so that nothing need be loaded for that."""
+    """A command, and its line of ``--help``, so that nothing need be loaded for that."""
 
     name: str
     group: str
     help: str
     below: tuple[str, ...] = ()
+    app: str = ""
 
     @property
-    def module(self) -> str:
-        """The module that it is in."""
-        return f"eigentree.cli.commands.{self.name.replace('-', '_')}"
+    def place(self) -> str:
+        """Its module and the name that it has there."""
+        return f"eigentree.cli.commands.{self.app or self.name.replace('-', '_') + ':app'}"
 
 
 COMMANDS = (
-    Command("fit", "Learn", "learn a model from rows"),
-    Command("select", "Learn", "choose a structure and its size by held-out rows"),
-    Command("compare", "Learn", "EM, spectral and simpler models side by side on held-out rows"),
-    Command("classify", "Learn", "learn to tell classes apart, and tell them", ("train", "apply")),
-    Command("inspect", "Ask", "what a file of eigentree holds"),
-    Command("report", "Ask", "a page about a model, and about rows beside it"),
-    Command("score", "Ask", "how likely rows are"),
-    Command("predict", "Ask", "a column, or a hidden variable, from the other cells of each row"),
-    Command("impute", "Ask", "fill missing cells"),
-    Command("decode", "Ask", "the likeliest hidden states of each row"),
-    Command("sample", "Ask", "draw new rows"),
-    Command("count", "Count", "count rows for a spectral model, here or on many machines"),
-    Command("merge", "Count", "add up what was counted"),
+    Command("fit", "Fit", "fit a model to rows"),
+    Command("select", "Fit", "choose a structure and its size on held-out rows"),
+    Command("compare", "Fit", "EM, spectral and simpler models side by side on held-out rows"),
+    Command("classify", "Fit", "train a classifier, and apply it", ("train", "apply")),
+    Command("inspect", "Use", "the contents of a file of eigentree"),
+    Command("report", "Use", "an HTML page about a model, and about rows beside it"),
+    Command("score", "Use", "the log probability of each row"),
+    Command("predict", "Use", "a column, or a hidden variable, from the other cells of each row"),
+    Command("impute", "Use", "fill missing cells"),
+    Command("decode", "Use", "the most probable hidden states of each row"),
+    Command("sample", "Use", "sample new rows"),
+    Command(
+        "count", "Count", "count rows for a spectral model, here or on many machines", app="statistics:count_app"
+    ),
+    Command("merge", "Count", "add up saved counts", app="statistics:merge_app"),
     Command("dataset", "More", "write a table to try things on"),
     Command("warm-up", "More", "compile all kernels now (once per installation)"),
     Command("completion", "More", "completion of commands and options for your shell"),
@@ -89,7 +93,7 @@ def application(called: str | None = None) -> App:
     )
     for place, command in enumerate(COMMANDS):
         app.command(
-            f"{command.module}:app",
+            command.place,
             name=command.name,
             help=None if command.name == called else command.help,
             group=None if command.group == groups[-1] else made[command.group],
@@ -99,21 +103,21 @@ def application(called: str | None = None) -> App:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Return the exit code of the command: 0, 1 when something failed, 2 for a mistake in the arguments."""
+    """Return the exit code of the command: 0, 1 when something failed, 2 for an error in the arguments."""
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     if sys.stdout is None:
-        # The shell closed it (>&-): nobody wants to know.
+        # The shell closed it (>&-).
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
         with warnings.catch_warnings():
-            # What other libraries have to say to those who write programs is no use here.
+            # Warnings of other libraries are for those who write programs.
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", RuntimeWarning)
             warnings.showwarning = _show_warning
             code = _called(tokens)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read, such as head, has enough.
+        # The reader, such as head, has enough.
         if arguments is None:
             _drop_output()
         return 0
@@ -134,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _drop_output() -> None:
-    """Let what is still in the buffer of standard output go nowhere: it must not complain at the end."""
+    """Discard what is still in the buffer of standard output, which would raise another error at the end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -149,8 +153,8 @@ def _called(tokens: Sequence[str]) -> int:
     if command is not None and command.below and len(tokens) == 1:
         name = command.name
         raise UsageError(f"{name} is followed by {' or '.join(command.below)}; see eigentree {name} --help")
-    answer = application(tokens[0])(tokens, exit_on_error=False, print_error=False, result_action="return_value")
-    return answer if isinstance(answer, int) else 0
+    result = application(tokens[0])(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+    return result if isinstance(result, int) else 0
 
 
 def _usage(sentence: str, chain: Sequence[str] | None) -> int:
@@ -174,17 +178,17 @@ def _failed(error: BaseException) -> int:
 
 
 def _sentence(error: CycloptsError) -> str:
-    """Return what is wrong with the arguments, in the words of this package."""
+    """Return a sentence about what is wrong with the arguments."""
     error.verbose = False
     left = error.unused_tokens or []
     if isinstance(error, UnknownCommandError):
-        asked = (left or [""])[0]
+        given = (left or [""])[0]
         # Its own text would load every command.
         chain = error.command_chain or ()
         below = {command.name: command.below for command in COMMANDS}
         known = below[chain[0]] if chain else tuple(below)
-        hint = did_you_mean(asked, known) or f"; there are {', '.join(known)}"
-        return f"there is no command {asked!r}{hint}"
+        hint = did_you_mean(given, known) or f"; there are {', '.join(known)}"
+        return f"there is no command {given!r}{hint}"
     if isinstance(error, UnknownOptionError):
         return f"there is no option {error.token.keyword}"
     if isinstance(error, UnusedCliTokensError):
@@ -195,11 +199,15 @@ def _sentence(error: CycloptsError) -> str:
         if error.argument.tokens or error.keyword:
             return f"{name} needs a value"
         return f"{name} is missing"
+    if isinstance(error, CoercionError) and error.token and get_origin(error.target_type) is Literal:
+        choices = get_args(error.target_type)
+        value, name = error.token.value, error.token.keyword or (error.argument.name if error.argument else "")
+        return f"{name} is {', '.join(choices[:-1])} or {choices[-1]}, not {value!r}{did_you_mean(value, choices)}"
     return str(error).rstrip(".").removeprefix("Invalid value for ")
 
 
 def _mistyped(tokens: Sequence[str]) -> str | None:
-    """Return what to say of the first long option that the command does not have: what is missing may be it."""
+    """Return a sentence about the first long option that the command does not have: that may be what is missing."""
     app = application(tokens[0])
     for token in tokens[:2]:
         if token not in app:
@@ -208,12 +216,12 @@ def _mistyped(tokens: Sequence[str]) -> str | None:
     own = app.assemble_argument_collection() if app.default_command is not None else ()
     known = [*(name for argument in own for name in argument.names), *FOR_ALL]
     for token in tokens:
-        asked = token.partition("=")[0]
-        if asked == "--":
+        name = token.partition("=")[0]
+        if name == "--":
             break
-        if asked.startswith("--") and asked not in known:
-            hint = did_you_mean(asked, [name for name in known if name.startswith("--")])
-            return f"there is no option {asked}{hint}".replace("'", "")
+        if name.startswith("--") and name not in known:
+            hint = did_you_mean(name, [each for each in known if each.startswith("--")])
+            return f"there is no option {name}{hint}".replace("'", "")
     return None
 
 

@@ -1,121 +1,150 @@
-"""Models made and found: estimators as options say, files that hold what is needed, rows as a model wants them."""
+"""Models that commands fit and load, and rows with the columns that a model has."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
-from eigentree.cli.arguments import Shape, UsageError
-from eigentree.cli.structure_arguments import structure_of
-from eigentree.errors import DataError, FileError, with_article
+from eigentree.cli.arguments import Reading, Shape, UsageError
+from eigentree.cli.rows_read import open_rows, read_rows
+from eigentree.cli.sequences_read import NamedSequences
+from eigentree.cli.structure_arguments import learned_columns, structure_of
+from eigentree.data.tables.text_cells import require_names
+from eigentree.errors import DataError, FileError, GraphError, with_article
 
 if TYPE_CHECKING:
-    from eigentree.cli.block_io import Blocks
-    from eigentree.cli.table_io import Given
+    from eigentree.cli.structure_arguments import AnyRows
     from eigentree.data.tables.columns import Columns
 
 __all__ = [
     "LIKE_MODELS",
     "SEQUENCE_MODELS",
     "WITH_TABLES",
-    "Unknown",
     "categories_of",
     "estimator_of",
     "fitted_columns",
+    "identified",
     "kind_of",
-    "label_of",
     "loaded",
     "loaded_model",
-    "of_sequences",
-    "read_file",
+    "read_for",
+    "read_training",
+    "require_tables",
     "rows_for",
+    "saved",
+    "unit_of",
 ]
 
-Unknown = Literal["error", "missing"]
-
-AnyRows = TypeVar("AnyRows", bound="Given | Blocks")
-
 SEQUENCE_MODELS = ("EMHMM", "SpectralHMM")
-"""What answers questions about sequences."""
+"""Models of sequences."""
 
 WITH_TABLES = ("EMJunctionTree", "LatentClassModel", "OnlineEMJunctionTree")
-"""Estimators of rows that leave tables."""
+"""Estimators of rows that have conditional probability tables."""
 
 LIKE_MODELS = ("SpectralJunctionTree", *WITH_TABLES, "LatentNetwork", *SEQUENCE_MODELS)
-"""What answers questions about rows."""
+"""What answers queries about rows or sequences."""
 
 
-def estimator_of(shape: Shape, seed: int, table: "Given | Blocks | None" = None) -> Any:
-    """Return the estimator that was asked for, unfitted, with its structure as `structure_of` has it."""
-    structure = structure_of(shape, table)
-    reading: dict[str, Any] = {"numeric": shape.numeric, "categories": categories_of(structure, table, shape)}
+def read_training(path: str, shape: Shape, reading: Reading, stream: bool = False) -> Any:
+    """Return the rows that a model is fitted to, or the sequences that a column names.
+
+    Parameters
+    ----------
+    path : str
+    shape : Shape
+        It is checked first, since reading may take a while.
+    reading : Reading
+    stream : bool
+        Whether a large file may come as a stream.
+    """
+    if reading.sequence is not None and shape.structure not in (None, "hmm"):
+        raise UsageError(f"sequences are learned by hmm, not by {shape.structure}; leave --structure out")
+    if reading.sequence is None and not shape.is_file:
+        structure_of(shape)
+    rows = open_rows(path, reading) if stream and reading.sequence is None else read_rows(path, reading)
+    return rows if reading.sequence is None else NamedSequences.of(rows, reading.sequence)  # type: ignore[arg-type]
+
+
+def estimator_of(shape: Shape, seed: int, rows: Any = None) -> Any:
+    """Return the estimator of a structure and a method, unfitted."""
+    if isinstance(rows, NamedSequences):
+        sizes = {"hidden_states": shape.hidden, "order": shape.order}
+        given: dict[str, Any] = {name: size for name, size in sizes.items() if size is not None}
+        if shape.method == "spectral":
+            from eigentree.estimators.spectral_hmm import SpectralHMM
+
+            return SpectralHMM(**given, numeric=shape.numeric)
+        from eigentree.estimators.em_hmm import EMHMM
+
+        return EMHMM(**given, random_state=seed, verbose=1, numeric=shape.numeric)
+    structure = structure_of(shape, rows)
+    labels: dict[str, Any] = {"numeric": shape.numeric, "categories": categories_of(structure, rows, shape)}
     if shape.method == "spectral":
         from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
 
-        return SpectralJunctionTree(structure, **reading)
+        return SpectralJunctionTree(structure, **labels)
     from eigentree.estimators.em_junction_tree import EMJunctionTree
 
-    return EMJunctionTree(structure, random_state=seed, verbose=1, **reading)
+    return EMJunctionTree(structure, random_state=seed, verbose=1, **labels)
 
 
-def categories_of(structure: Any, table: "Given | Blocks | None", shape: Shape) -> dict[str, list[Any]] | None:
+def categories_of(structure: Any, rows: "AnyRows | None", shape: Shape) -> dict[str, list[Any]] | None:
     """Return the labels of the columns of a graph, where numbers would be taken for codes; None for a template."""
-    from eigentree.cli.structure_arguments import learned_columns
     from eigentree.data.tables.labels import Labels
     from eigentree.graphs.graph import LatentGraph
 
-    if table is None or not isinstance(structure, LatentGraph):
+    if rows is None or not isinstance(structure, LatentGraph):
         return None
-    columns = learned_columns(table.only(structure.observed), shape.numeric)
-    return {
-        name: list(meaning.values)
-        for name, meaning in zip(columns.names, columns.meanings, strict=True)
-        if isinstance(meaning, Labels)
-    }
+    columns = learned_columns(rows.only(structure.observed), shape.numeric)
+    meanings = zip(columns.names, columns.meanings, strict=True)
+    return {name: list(meaning.values) for name, meaning in meanings if isinstance(meaning, Labels)}
 
 
-def of_sequences(model: Any, reading: Any) -> bool:
-    """Return whether a model is one of sequences; raise `UsageError` where others are asked about sequences."""
-    if kind_of(model) in SEQUENCE_MODELS:
-        return True
-    if reading.sequence is not None:
-        raise UsageError("--sequence is for models of sequences, and this is one of rows; fit with --sequence too")
-    return False
+def unit_of(rows: Any) -> str:
+    """Return what is counted: ``"row"`` or ``"sequence"``."""
+    return "sequence" if isinstance(rows, NamedSequences) else "row"
+
+
+def saved(model: Any, output: str, sequence: str | None = None) -> Any:
+    """Return a model once it is written; one of sequences stores the column that names them."""
+    if sequence is not None:
+        model.set_params(sequence=sequence)
+    model.save(output)
+    return model
 
 
 def kind_of(thing: object) -> str:
-    """Return what was loaded, as its class is called."""
+    """Return the name of the class of what was loaded."""
     return type(thing).__name__
 
 
-def read_file(path: str) -> Any:
-    """Return whatever a file of eigentree holds.
+def loaded(path: str, kinds: Sequence[str] = (), wanted: str = "") -> Any:
+    """Return what a file of eigentree holds.
 
-    Raises
-    ------
-    FileError
-        When there is no such file, or it is none of eigentree's.
-    """
-    from eigentree.cli.pipes import require_there
-    from eigentree.estimators.model_files import load
-
-    require_there(path)
-    return load(path)
-
-
-def loaded(path: str, kinds: Sequence[str], wanted: str) -> Any:
-    """Return what a file of eigentree holds, once it is of some kinds.
+    Parameters
+    ----------
+    path : str
+    kinds : sequence of str
+        The classes that will do, by default any.
+    wanted : str
+        What they are, for messages.
 
     Raises
     ------
     FileError
         When there is no such file, it is none of eigentree's, or it holds something else than is wanted.
     """
-    found = read_file(path)
+    from eigentree.estimators.model_files import load
+    from eigentree.io.byte_files import require_there
+
+    require_there(path)
+    found = load(path)
+    if not kinds:
+        return found
     if kind_of(found) not in kinds:
         hint = ""
         if kind_of(found) == "Statistics":
-            hint = f"; eigentree fit {path} --method spectral makes a model of it"
+            hint = f"; eigentree fit {path} --method spectral fits a model to it"
         elif kind_of(found) == "JunctionTreeClassifier":
-            hint = "; eigentree classify apply asks it"
+            hint = "; eigentree classify apply uses it"
         raise FileError(f"{path!r} holds {with_article(kind_of(found))}, not {wanted}{hint}")
     check = getattr(found, "__sklearn_is_fitted__", None)
     if check is not None and not check():
@@ -123,21 +152,56 @@ def loaded(path: str, kinds: Sequence[str], wanted: str) -> Any:
     return found
 
 
-def loaded_model(path: str, unknown: Unknown = "error") -> Any:
-    """Return the model of a file, which answers questions about rows."""
+def loaded_model(path: str, unknown: str = "error") -> Any:
+    """Return the model of a file; a network of known tables is an estimator that was fitted."""
     model = loaded(path, LIKE_MODELS, "a model")
-    if hasattr(model, "handle_unknown"):
-        model.handle_unknown = unknown
+    if kind_of(model) == "LatentNetwork":
+        from eigentree.estimators.em_junction_tree import EMJunctionTree
+
+        network, model = model, EMJunctionTree(model.graph)
+        model.network_, model.model_, model.columns_ = network, network.model, network.columns
+    model.handle_unknown = unknown
     return model
 
 
 def fitted_columns(model: Any) -> "Columns":
-    """Return what a model knows of its columns."""
-    columns: Columns = model.columns if kind_of(model) in ("LatentNetwork", "Statistics") else model.columns_
+    """Return the columns of a model."""
+    columns: Columns = model.columns_ if hasattr(model, "columns_") else model.columns
     return columns
 
 
-def rows_for(model: Any, table: "AnyRows", absent: str | None = None) -> "AnyRows":
+def require_tables(model: Any, path: str) -> None:
+    """Raise `GraphError` where a model was fitted spectrally, and so has no tables of hidden states."""
+    if kind_of(model).startswith("Spectral"):
+        raise GraphError(
+            f"{path!r} is a spectral model, which has no tables of hidden states; fit with --method em"
+        )
+
+
+def sequence_column(model: Any, reading: Reading) -> str | None:
+    """Return the column that names sequences, of a model of sequences; None of one of rows."""
+    model = model.estimator if kind_of(model) == "JunctionTreeClassifier" else model
+    if kind_of(model) not in SEQUENCE_MODELS:
+        if reading.sequence is not None:
+            raise UsageError(
+                "--sequence is for models of sequences, and this is one of rows; fit with --sequence too"
+            )
+        return None
+    column: str | None = reading.sequence or model.sequence
+    if column is None:
+        raise UsageError("this is a model of sequences; name the column that tells them apart, as in --sequence id")
+    return column
+
+
+def read_for(model: Any, path: str, reading: Reading, stream: bool = False) -> Any:
+    """Return the rows that a model is applied to, with all of their columns; of a model of sequences, these."""
+    column = sequence_column(model, reading)
+    if column is not None:
+        return NamedSequences.of(read_rows(path, reading), column, fitted_columns(model))
+    return open_rows(path, reading) if stream else read_rows(path, reading)
+
+
+def rows_for(model: Any, rows: Any, absent: str | None = None) -> Any:
     """Return the columns of a model in its order; others are left out, and one may be absent.
 
     Raises
@@ -145,14 +209,19 @@ def rows_for(model: Any, table: "AnyRows", absent: str | None = None) -> "AnyRow
     DataError
         When a column of the model is not there.
     """
-    columns = fitted_columns(model)
-    wanted = [name for name in columns.names if name != absent or name in table.names]
+    if isinstance(rows, NamedSequences):
+        return rows
+    wanted = [name for name in fitted_columns(model).names if name != absent or name in rows.names]
     if not wanted:
-        raise DataError(f"{table.shown} has none of the columns that the model knows")
-    return cast("AnyRows", table.only(wanted))
+        raise DataError(f"{rows.source} has none of the columns of the model")
+    return rows.only(wanted)
 
 
-def label_of(columns: "Columns", name: str, text: str) -> Any:
-    """Return the label of a column that is written so: the text itself, or the number that it stands for."""
-    labels = columns.labels(name)
-    return next((label for label in labels if str(label) == text), text)
+def identified(rows: Any, id_column: str | None) -> dict[str, Any]:
+    """Return the column that identifies rows, the one given or their number; of sequences, their names."""
+    if isinstance(rows, NamedSequences):
+        return {rows.name: rows.ids}
+    if id_column is None or (id_column == "row" and id_column not in rows.names):
+        return {"row": range(rows.count)}
+    require_names([id_column], rows.names, rows.source)
+    return {id_column: rows.cells(rows.names.index(id_column))}

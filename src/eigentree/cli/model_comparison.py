@@ -1,41 +1,38 @@
-"""Rows held out, and models beside each other on them."""
+"""Models fitted to some rows, or sequences, and scored on others that are held out."""
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from eigentree.cli.terminal_output import note, show_table
 from eigentree.core.compiling import announced
+from eigentree.data.sequences.steps import Steps
 from eigentree.errors import DataError, EigentreeError
+from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD, Criteria
 
-if TYPE_CHECKING:
-    from eigentree.cli.sequence_arguments import Long
-    from eigentree.cli.table_io import Given
-
-__all__ = ["Entry", "Trial", "show_trials", "split", "split_sequences", "tried", "tried_on_sequences"]
+__all__ = ["Trial", "show_trials", "split", "tried"]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """How a model did.
+    """The scores of a model.
 
     Attributes
     ----------
     name : str
     held_out, training : float
-        Mean log probability of a row, of distributions that add up to 1; NaN where the fit failed.
+        Mean log probability of a row or a sequence; NaN where the fit failed.
     parameters : int or None
         Free parameters, where they are known.
     seconds : float
-        Of processor time, of the fit; compiling, which is done once per installation, is not counted.
+        Processor seconds of the fit, without those of compiling.
     failure : str
         Why it failed; empty if it did not.
     bic, aic : float or None
-        Information criteria on the rows that were learned from, the lower the better, where parameters are known.
+        Information criteria on the training data, of a fit by maximum likelihood.
     """
 
     name: str
@@ -48,93 +45,66 @@ class Trial:
     aic: float | None = None
 
 
-Entry = tuple[str, Callable[["Given"], Any]]
-"""The name of a model, and what fits it to rows."""
-
-
-def split(table: "Given", share: float, seed: int) -> tuple["Given", "Given"]:
-    """Return the rows to learn from, and a share of them that is held out.
+def split(rows: Any, share: float, seed: int) -> tuple[Any, Any]:
+    """Return the training rows, and a share that is held out; of sequences likewise.
 
     Raises
     ------
     DataError
         When either would be empty.
     """
-    known, out = _parts(table.count, share, seed, f"{table.shown} has {table.count} rows")
-    return table.take(known), table.take(out)
+    order = np.random.default_rng(seed).permutation(rows.count)
+    out = round(share * rows.count)
+    if not 0 < out < rows.count:
+        raise DataError(f"{rows.source} has {rows.count} of them; a share of {share:g} cannot be held out")
+    return rows.take(np.sort(order[out:])), rows.take(np.sort(order[:out]))
 
 
-def split_sequences(long: "Long", share: float, seed: int) -> tuple["Long", "Long"]:
-    """Return the sequences to learn from, and a share of them that is held out, as `split` does of rows."""
-    known, out = _parts(long.count, share, seed, f"{long.table.shown} has {long.count} sequences")
-    return long.chosen(known), long.chosen(out)
-
-
-def _parts(count: int, share: float, seed: int, what: str) -> tuple[Any, Any]:
-    order = np.random.default_rng(seed).permutation(count)
-    out = round(share * count)
-    if not 0 < out < count:
-        raise DataError(f"{what}; a share of {share:g} of them cannot be held out")
-    return np.sort(order[out:]), np.sort(order[:out])
-
-
-def tried(entry: Entry, training: "Given", held_out: "Given", scored: int | None = None) -> Trial:
-    """Return how a model does on rows that it has not seen; a label that it has not seen is a missing cell.
-
-    Its score is the mean over so many of what it learns from, or else over the rows.
-    """
-    name, fit = entry
-    begin = _worked()
+def tried(name: str, fit: Callable[[Any], Any], training: Any, held_out: Any) -> Trial:
+    """Return the scores of a model; a label that is not in its training data is a missing cell."""
+    note(f"{name} …")
+    begin = _processor_seconds()
     try:
         model = fit(training)
     except EigentreeError as error:
-        return Trial(name, float("nan"), float("nan"), None, _worked() - begin, str(error))
-    seconds = _worked() - begin
+        return Trial(name, float("nan"), float("nan"), None, _processor_seconds() - begin, str(error))
+    seconds = _processor_seconds() - begin
     model.handle_unknown = "missing"
-    parameters = getattr(model, "n_parameters_", None)
-    score = model.score(training)
-    bic = aic = None
-    if parameters is not None:
-        # As model.bic and model.aic have it, without another walk through the rows.
-        deviance = -2 * score * (training.count if scored is None else scored)
-        bic, aic = deviance + parameters * math.log(training.count), deviance + 2 * parameters
-    return Trial(name, model.score(held_out), score, parameters, seconds, "", bic, aic)
+    parameters, score = getattr(model, "n_parameters_", None), model.score(training)
+    trial = Trial(name, model.score(held_out), score, parameters, seconds)
+    if getattr(model, "pseudo_counts", None) != MAXIMUM_LIKELIHOOD or parameters is None:
+        return trial
+    # Those of model.bic and model.aic, without another pass through the rows.
+    count = training.table.count if isinstance(training, Steps) else training.count
+    criteria = Criteria.of(score * training.count, parameters, count)
+    return replace(trial, bic=criteria.bic, aic=criteria.aic)
 
 
-def _worked() -> float:
-    """Return the processor seconds of this process, those of compiling left out."""
+def _processor_seconds() -> float:
+    """Return the processor seconds of this process, without those of compiling."""
     return time.process_time() - announced.processor_seconds
-
-
-def tried_on_sequences(name: str, estimator: Any, training: "Long", held_out: "Long") -> Trial:
-    """Return how a model of sequences does on those that it has not seen, per sequence."""
-
-    def fit(rows: "Given") -> Any:
-        return _OfSequences(estimator.fit(rows, lengths=training.lengths), training, held_out)
-
-    return tried((name, fit), training.table, held_out.table, training.count)
 
 
 def show_trials(
     called: str, trials: Sequence[Trial], best: int | None, more: Mapping[str, Callable[[Trial], str]]
 ) -> None:
-    """Print a line for each model, with what more there is to tell of it, and why some failed.
+    """Print a line for each model, and why some failed.
 
     Parameters
     ----------
     called : str
-        What the models are called.
+        The heading of the models.
     trials : sequence of Trial
     best : int, optional
         The place of the best.
     more : mapping of str to callable
-        Further columns, between the rows held out and the number of parameters.
+        Further columns, after the held-out score.
     """
     lines = [
         [
             trial.name,
             "failed" if trial.failure else f"{trial.held_out:.4f}",
-            *(told(trial) for told in more.values()),
+            *(shown(trial) for shown in more.values()),
             "" if trial.parameters is None else f"{trial.parameters:,}",
             f"{trial.seconds:.2f}",
         ]
@@ -144,22 +114,3 @@ def show_trials(
     for trial in trials:
         if trial.failure:
             note(f"{trial.name}: {trial.failure}")
-
-
-@dataclass
-class _OfSequences:
-    """A model of sequences that is asked as models of rows are."""
-
-    model: Any
-    training: "Long"
-    held_out: "Long"
-    unknown: str = "error"
-
-    @property
-    def n_parameters_(self) -> int | None:
-        return getattr(self.model, "n_parameters_", None)
-
-    def score(self, table: "Given") -> float:
-        self.model.handle_unknown = self.unknown
-        own = self.training if table is self.training.table else self.held_out
-        return float(self.model.score(table, lengths=own.lengths))

@@ -1,87 +1,92 @@
-"""Rows handed out, and what is said beside them."""
+"""Rows that a command writes, and the sentence or document that it reports beside them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from eigentree.cli.arguments import PIPE, checked_output
+from eigentree.cli.arguments import PIPE, UsageError
 from eigentree.cli.terminal_output import note, show_json
+from eigentree.errors import DataError
 
-__all__ = ["check_rows_output", "hand_parts", "hand_rows", "hand_saved", "require_file"]
+__all__ = ["RowSink", "checked_output", "report_saved", "require_file"]
 
 
-def check_rows_output(output: str, kind: str | None) -> None:
-    """Raise an error for an output that will not do, before any work is done."""
-    from eigentree.cli.pipes import require_folder
-    from eigentree.cli.table_io import format_of
+def checked_output(output: str) -> str:
+    """Return the name of a file to write, once it is none of an option and its folder exists."""
+    from eigentree.io.byte_files import require_folder
 
-    format_of(checked_output(output), kind)
+    if output.startswith("-") and output != PIPE:
+        raise UsageError(
+            f"--output is followed by the name of a file, not by {output!r}; ./{output} is such a name"
+        )
+    if not output:
+        raise UsageError("--output is the name of a file, not empty")
     require_folder(output)
+    return output
 
 
 def require_file(output: str) -> None:
     """Raise an error unless a model can be written there, before any work is done."""
-    from eigentree.cli.arguments import UsageError
-    from eigentree.cli.pipes import require_folder
-
     if checked_output(output) == PIPE:
         raise UsageError("a model is written to a file, not to standard output; as in -o model.eigentree")
-    if not output:
-        raise UsageError("--output is the name of a file, not empty; as in -o model.eigentree")
-    require_folder(output)
 
 
-def hand_rows(
-    output: str,
-    kind: str | None,
-    as_json: bool,
-    names: Sequence[str],
-    columns: Sequence[Sequence[Any]],
-    facts: Mapping[str, Any],
-    sentence: str,
-) -> None:
-    """Write rows, and say what was done.
-
-    Parameters
-    ----------
-    output : str
-        A file, or - for standard output.
-    kind : str or None
-        The format of pipes.
-    as_json : bool
-        Rows on standard output as JSON lines; where rows go to a file, the facts as a document.
-    names, columns
-        What `write_table` writes.
-    facts : mapping
-        What was done, for machines.
-    sentence : str
-        The same for people.
-    """
-    hand_parts(output, kind, as_json, names, [columns], lambda: (facts, sentence))
-
-
-def hand_parts(
-    output: str,
-    kind: str | None,
-    as_json: bool,
-    names: Sequence[str],
-    parts: Iterable[Sequence[Sequence[Any]]],
-    told: Callable[[], tuple[Mapping[str, Any], str]],
-) -> None:
-    """Write rows, some after the other, and say what was done: `told` returns it once all are written."""
-    from eigentree.cli.table_io import format_of, write_table
-
-    piped = output == PIPE
-    write_table(output, "jsonl" if as_json and piped else format_of(output, kind), names, parts)
-    facts, sentence = told()
-    if as_json and not piped:
-        show_json({**facts, "output": output})
-    else:
-        note(sentence if piped else f"{sentence}; written: {output}")
-
-
-def hand_saved(output: str, as_json: bool, facts: Mapping[str, Any], sentence: str) -> None:
-    """Say what was done once a model is written."""
+def report_saved(output: str, as_json: bool, facts: Mapping[str, Any], sentence: str) -> None:
+    """Report what was done once a file is written: a document for programs, a sentence for people."""
     if as_json:
         show_json({**facts, "output": output})
     else:
         note(f"{sentence}; written: {output}")
+
+
+@dataclass(frozen=True)
+class RowSink:
+    """Where rows are written; an output that cannot be written raises an error before any work is done.
+
+    Attributes
+    ----------
+    output : str
+        A file, or - for standard output.
+    format : str or None
+        The format of pipes.
+    as_json : bool
+        Rows on standard output as JSON lines; where rows go to a file, the facts as a document.
+    """
+
+    output: str
+    format: str | None
+    as_json: bool
+
+    def __post_init__(self) -> None:
+        checked_output(self.output)
+        _ = self._form
+
+    def write(self, *columns: Mapping[str, Any]) -> None:
+        """Write columns of cells, such as those that identify rows and those that were computed."""
+        from eigentree.io.table_files import write_table
+
+        part: dict[str, Any] = {}
+        for name, cells in (item for each in columns for item in each.items()):
+            if name in part:
+                raise DataError(
+                    f"the column {name!r} would stand in the output twice; take another id, or rename it"
+                )
+            part[name] = cells
+        write_table(self.output, [part], self._form)
+
+    def write_by(self, write: Callable[..., int], rows: Any, /, **options: Any) -> None:
+        """Write what a method of an estimator whose name ends with ``_to`` computes for rows."""
+        write(rows, self.output, form=self._form, **options)
+
+    def report(self, facts: Mapping[str, Any], sentence: str) -> None:
+        """Report what was done, once rows are written."""
+        if self.output == PIPE:
+            note(sentence)
+        else:
+            report_saved(self.output, self.as_json, facts, sentence)
+
+    @property
+    def _form(self) -> str:
+        from eigentree.cli.rows_read import format_of
+
+        return "jsonl" if self.as_json and self.output == PIPE else format_of(self.output, self.format)

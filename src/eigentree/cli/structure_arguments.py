@@ -6,31 +6,35 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from eigentree.cli.arguments import STRUCTURES, Shape, UsageError
-from eigentree.cli.pipes import require_there
+from eigentree.cli.terminal_output import number_of
+from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.errors import DataError, FileError, GraphError, did_you_mean
+from eigentree.io.byte_files import read_bytes, require_there
 
 if TYPE_CHECKING:
-    from eigentree.cli.block_io import Blocks
-    from eigentree.cli.table_io import Given
+    from eigentree.data.streams.file_batches import FileStream
     from eigentree.data.tables.columns import Columns
+    from eigentree.data.tables.text_cells import FileTable
     from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["LEARNED", "learned_columns", "structure_of", "told_structure"]
+    AnyRows = FileTable | FileStream
+
+__all__ = ["LEARNED", "learned_columns", "structure_of", "structure_words"]
 
 LEARNED = ("auto", "tree")
-"""The structures that follow from rows."""
+"""The structures that are learned from rows."""
 
 ENTRIES = ("states", "edges", "hidden", "directed")
 
 
-def structure_of(shape: Shape, table: "Given | Blocks | None" = None) -> Any:
-    """Return the structure that was asked for: a template, or the graph of a file.
+def structure_of(shape: Shape, table: "AnyRows | None" = None) -> Any:
+    """Return the structure of a name, a template, or the graph of a file.
 
     Parameters
     ----------
     shape : Shape
-    table : Given, optional
-        The rows; they tell how many states the columns of a graph have, and what of a network is hidden.
+    table : FileTable or FileStream, optional
+        The rows; they determine the states of the columns of a graph, and which variables of a network are hidden.
 
     Raises
     ------
@@ -46,7 +50,7 @@ def structure_of(shape: Shape, table: "Given | Blocks | None" = None) -> Any:
             raise UsageError(f"there is no structure {name!r}{hint}")
         for option, value in (("--hidden", shape.hidden), ("--order", shape.order)):
             if value is not None:
-                raise UsageError(f"{option} is not used with {name!r}, which says it all; leave it out")
+                raise UsageError(f"{option} is not used with {name!r}, which determines it; leave it out")
         return _of_toml(name, table, shape.numeric) if name.lower().endswith(".toml") else _of_bif(name, table)
     if shape.order is not None and name not in ("hmm", "factorial"):
         raise UsageError(f"--order is of hmm and factorial, not of {name}; leave it out")
@@ -62,14 +66,14 @@ def structure_of(shape: Shape, table: "Given | Blocks | None" = None) -> Any:
     return made[name](**sizes, **order)
 
 
-def told_structure(shape: Shape) -> str:
+def structure_words(shape: Shape) -> str:
     """Return a structure in a few words, such as ``"mixture, 4 states"``."""
     order = "" if shape.order is None else f", order {shape.order}"
-    states = "" if shape.hidden is None else f", {shape.hidden} {'state' if shape.hidden == 1 else 'states'}"
+    states = "" if shape.hidden is None else f", {number_of(shape.hidden, 'state')}"
     return f"{os.path.basename(str(shape.structure))}{order}{states}"
 
 
-def _of_toml(path: str, table: "Given | Blocks | None", numeric: Any) -> "LatentGraph":
+def _of_toml(path: str, table: "AnyRows | None", numeric: Any) -> "LatentGraph":
     from eigentree.graphs.graph import LatentGraph
 
     document = _document(path)
@@ -77,8 +81,8 @@ def _of_toml(path: str, table: "Given | Blocks | None", numeric: Any) -> "Latent
         if entry not in ENTRIES:
             hint = did_you_mean(entry, ENTRIES) or f"; there are {', '.join(ENTRIES)}"
             raise FileError(f"{path!r} has an entry {entry!r} that no graph has{hint}")
-    told = document.get("states", {})
-    if not isinstance(told, dict):
+    given = document.get("states", {})
+    if not isinstance(given, dict):
         raise FileError(f"{path!r}: [states] holds names with their numbers of states, such as class = 3")
     edges, hidden = document.get("edges", []), document.get("hidden", [])
     if not isinstance(edges, list) or not all(isinstance(edge, list) and len(edge) == 2 for edge in edges):
@@ -87,10 +91,10 @@ def _of_toml(path: str, table: "Given | Blocks | None", numeric: Any) -> "Latent
     if not isinstance(hidden, list) or not all(isinstance(name, str) for name in [*hidden, *ends]):
         raise FileError(f'{path!r}: hidden is a list of names, such as ["class"], and so is each edge')
     for name in hidden:
-        if name not in told:
-            raise FileError(f"{path!r}: {name!r} is hidden, so no column tells its states; say them under [states]")
-    names = list(dict.fromkeys([*told, *ends, *hidden]))
-    states = _completed(path, names, told, hidden, table, numeric)
+        if name not in given:
+            raise FileError(f"{path!r}: {name!r} is hidden, so no column shows its states; say them under [states]")
+    names = list(dict.fromkeys([*given, *ends, *hidden]))
+    states = _all_states(path, names, given, hidden, table, numeric)
     try:
         return LatentGraph(states, [tuple(edge) for edge in edges], hidden, document.get("directed", True))
     except GraphError as error:
@@ -98,53 +102,49 @@ def _of_toml(path: str, table: "Given | Blocks | None", numeric: Any) -> "Latent
 
 
 def _document(path: str) -> dict[str, Any]:
-    from eigentree.data.streams.atomic_write import opened
-
-    require_there(path)
-    with opened(path) as (file, _):
+    with read_bytes(path) as file:
         try:
             return tomllib.load(file)
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise FileError(f"{path!r} is no TOML: {error}") from None
 
 
-def _completed(
+def _all_states(
     path: str,
     names: Sequence[str],
-    told: dict[str, int],
+    given: dict[str, int],
     hidden: Sequence[str],
-    table: "Given | Blocks | None",
+    table: "AnyRows | None",
     numeric: Any,
 ) -> dict[str, int]:
-    """Return the states of all variables: those that the file tells, and those of the columns of the rows."""
+    """Return the states of all variables: those given in the file, and those of the columns of the rows."""
     if table is None:
         for name in names:
-            if name not in told:
-                raise FileError(f"{path!r} does not tell the states of {name!r}; say them under [states]")
-        return dict(told)
-    from eigentree.cli.table_io import required
+            if name not in given:
+                raise FileError(f"{path!r} does not give the states of {name!r}; say them under [states]")
+        return dict(given)
+    from eigentree.data.tables.text_cells import require_names
 
-    for name in names:
-        if name not in hidden:
-            required(name, table.names, f"{name!r} is in {path!r} and not hidden, but {table.shown}")
     observed = [name for name in names if name not in hidden]
+    for name in observed:
+        require_names([name], table.names, f"{name!r} is in {path!r} and not hidden, but {table.source}")
     if not observed:
         raise FileError(f"{path!r} has no column that is not hidden")
     columns = learned_columns(table.only(observed), numeric)
-    return {name: told[name] if name in told else columns.states[columns.position(name)] for name in names}
+    return {name: given[name] if name in given else columns.states[columns.position(name)] for name in names}
 
 
-def learned_columns(table: "Given | Blocks", numeric: Any) -> "Columns":
-    """Return what rows tell of their columns; those of a large file are looked at once."""
+def learned_columns(table: "AnyRows", numeric: Any) -> "Columns":
+    """Return the columns of rows; a large file is read once for them."""
     from eigentree.data.streams.sources import is_stream
     from eigentree.data.streams.stream_schema import Looked
     from eigentree.data.tables.columns import Columns
 
-    found = Looked.at(table, numeric=numeric).look if is_stream(table) else table
-    return Columns.learned(found, numeric=numeric)
+    found = Looked.at(table, ReadOptions(numeric=numeric)).look if is_stream(table) else table
+    return Columns.learned(found, ReadOptions(numeric=numeric))
 
 
-def _of_bif(path: str, table: "Given | Blocks | None") -> "LatentGraph":
+def _of_bif(path: str, table: "AnyRows | None") -> "LatentGraph":
     from eigentree.inference.networks.network import LatentNetwork
 
     # A path that is none would be taken for the text itself.
@@ -155,6 +155,6 @@ def _of_bif(path: str, table: "Given | Blocks | None") -> "LatentGraph":
     hidden = [name for name in graph.names if name not in table.names]
     if len(hidden) == len(graph.names):
         raise DataError(
-            f"{table.shown} has no column of the network {path!r}, whose variables are {graph.names[:6]}"
+            f"{table.source} has no column of the network {path!r}, whose variables are {graph.names[:6]}"
         )
     return LatentNetwork.from_bif(path, hidden=hidden).graph

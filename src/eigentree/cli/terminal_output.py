@@ -1,51 +1,46 @@
-"""What people see: tables and facts on a terminal, one JSON document for machines, notes on standard error."""
+"""What a command prints: tables and JSON on standard output, notes on standard error."""
 
 import json
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["note", "show", "show_json", "show_table", "told_rows", "told_sequences"]
+__all__ = ["note", "number_of", "show", "show_json", "show_table"]
 
 
 def note(sentence: str) -> None:
-    """Say something on standard error, where it is in nobody's way."""
+    """Print a sentence on standard error."""
     print(sentence, file=sys.stderr)
 
 
 def show(text: str) -> None:
-    """Print what was asked for."""
+    """Print a text on standard output."""
     sys.stdout.write(f"{text}\n")
 
 
 def show_json(document: Any) -> None:
-    """Print a document as JSON; what is no finite number is null."""
+    """Print a document as JSON; a number that is not finite is null."""
     sys.stdout.write(json.dumps(_plain(document), ensure_ascii=False, indent=2) + "\n")
 
 
-def told_rows(count: float) -> str:
-    """Return a number of rows in words."""
-    return "1 row" if count == 1 else f"{count:,.0f} rows"
-
-
-def told_sequences(count: float) -> str:
-    """Return a number of sequences in words."""
-    return "1 sequence" if count == 1 else f"{count:,.0f} sequences"
+def number_of(count: float, what: str) -> str:
+    """Return a number with its noun, such as ``"1 row"`` or ``"8,124 rows"``."""
+    return f"{count:,.0f} {what}{'' if count == 1 else 's'}"
 
 
 def show_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], best: int | None = None, words: Sequence[int] = (0,)
 ) -> None:
-    """Print a table; on a terminal as wide as that, and with the best row in bold.
+    """Print a table; on a terminal the best row is bold.
 
     Parameters
     ----------
     header : sequence of str
     rows : sequence of sequences of str
     best : int, optional
-        The row that matters most.
+        The place of the best row.
     words : sequence of int
-        The columns that are no numbers.
+        The columns that hold no numbers.
     """
     if not sys.stdout.isatty():
         widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]

@@ -89,17 +89,18 @@ class VectorModel(models.PrimitiveModel):
         super().__init__(manager, kind, kind.llvm)
 
 
+def _compiles(function: Any, returns: Callable[..., Any], *arguments: Any) -> Any:
+    """Return a decorator of the instructions that a function of these types of arguments compiles to."""
+    type_callable(function)(lambda _: returns)
+    return lower_builtin(function, *arguments)
+
+
 def lanes(lines: Floats) -> int:
     """Return how many numbers of an array a register holds."""
     return REGISTER_BYTES // lines.itemsize
 
 
-@type_callable(lanes)
-def _type_of_lanes(_: Any) -> Callable[..., Any]:
-    return lambda lines: types.intp
-
-
-@lower_builtin(lanes, types.Array)
+@_compiles(lanes, lambda lines: types.intp, types.Array)
 def _lower_lanes(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return context.get_constant(types.intp, Vector.register(signature.args[0]).length)
 
@@ -109,23 +110,15 @@ def load(lines: Floats, line: int, start: int) -> Any:
     return lines[line, start : start + lanes(lines)].copy()
 
 
-@type_callable(load)
-def _type_of_load(_: Any) -> Callable[..., Any]:
-    return lambda lines, line, start: Vector.register(lines)
-
-
 def load_four(lines: Floats, line: int, start: int) -> Any:
     """Return four numbers of a line from a start on."""
     return lines[line, start : start + FOUR].copy()
 
 
-@type_callable(load_four)
-def _type_of_load_four(_: Any) -> Callable[..., Any]:
-    return lambda lines, line, start: Vector(lines.dtype, FOUR)
-
-
-@lower_builtin(load, types.Array, types.Integer, types.Integer)
-@lower_builtin(load_four, types.Array, types.Integer, types.Integer)
+@_compiles(load, lambda lines, line, start: Vector.register(lines), types.Array, types.Integer, types.Integer)
+@_compiles(
+    load_four, lambda lines, line, start: Vector(lines.dtype, FOUR), types.Array, types.Integer, types.Integer
+)
 def _lower_load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     vector = signature.return_type
     place = _place(context, builder, signature, arguments, vector)
@@ -138,12 +131,7 @@ def store(lines: Floats, line: int, start: int, vector: Any) -> None:
         lines[line, start + k] = vector[k]
 
 
-@type_callable(store)
-def _type_of_store(_: Any) -> Callable[..., Any]:
-    return lambda lines, line, start, vector: types.none
-
-
-@lower_builtin(store, types.Array, types.Integer, types.Integer, Vector)
+@_compiles(store, lambda lines, line, start, vector: types.none, types.Array, types.Integer, types.Integer, Vector)
 def _lower_store(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     vector = signature.args[-1]
     place = _place(context, builder, signature, arguments[:-1], vector)
@@ -156,12 +144,7 @@ def load_from(values: Floats, start: int) -> Any:
     return values[start : start + FOUR].copy()
 
 
-@type_callable(load_from)
-def _type_of_load_from(_: Any) -> Callable[..., Any]:
-    return lambda values, start: Vector(values.dtype, FOUR)
-
-
-@lower_builtin(load_from, types.Array, types.Integer)
+@_compiles(load_from, lambda values, start: Vector(values.dtype, FOUR), types.Array, types.Integer)
 def _lower_load_from(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     vector = signature.return_type
     values = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -175,12 +158,7 @@ def store_at(values: Floats, start: int, vector: Any) -> None:
         values[start + k] = number
 
 
-@type_callable(store_at)
-def _type_of_store_at(_: Any) -> Callable[..., Any]:
-    return lambda values, start, vector: types.none
-
-
-@lower_builtin(store_at, types.Array, types.Integer, Vector)
+@_compiles(store_at, lambda values, start, vector: types.none, types.Array, types.Integer, Vector)
 def _lower_store_at(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     values = context.make_array(signature.args[0])(context, builder, arguments[0])
     place = builder.bitcast(builder.gep(values.data, [arguments[1]]), arguments[2].type.as_pointer())
@@ -193,12 +171,7 @@ def repeated(number: float) -> Any:
     return np.full(FOUR, number)
 
 
-@type_callable(repeated)
-def _type_of_repeated(_: Any) -> Callable[..., Any]:
-    return lambda number: Vector(types.float64, FOUR)
-
-
-@lower_builtin(repeated, types.Float)
+@_compiles(repeated, lambda number: Vector(types.float64, FOUR), types.Float)
 def _lower_repeated(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return _repeated(builder, arguments[0], signature.return_type)
 
@@ -208,12 +181,7 @@ def largest(vector: Any) -> float:
     return float(np.abs(vector).max())
 
 
-@type_callable(largest)
-def _type_of_largest(_: Any) -> Callable[..., Any]:
-    return lambda vector: types.float64
-
-
-@lower_builtin(largest, Vector)
+@_compiles(largest, lambda vector: types.float64, Vector)
 def _lower_largest(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     bits = ir.VectorType(ir.IntType(64), FOUR)
     unsigned = builder.and_(builder.bitcast(arguments[0], bits), ir.Constant(bits, [2**63 - 1] * FOUR))
@@ -229,12 +197,7 @@ def smallest(first: Any, second: Any) -> float:
     return float(np.minimum(first, second).min())
 
 
-@type_callable(smallest)
-def _type_of_smallest(_: Any) -> Callable[..., Any]:
-    return lambda first, second: types.float64
-
-
-@lower_builtin(smallest, Vector, Vector)
+@_compiles(smallest, lambda first, second: types.float64, Vector, Vector)
 def _lower_smallest(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     first, second = arguments
     least = builder.select(builder.fcmp_ordered("<", first, second), first, second)
@@ -249,12 +212,7 @@ def spread(values: Floats, place: int) -> Any:
     return np.full(lanes(values), values[place])
 
 
-@type_callable(spread)
-def _type_of_spread(_: Any) -> Callable[..., Any]:
-    return lambda values, place: Vector.register(values)
-
-
-@lower_builtin(spread, types.Array, types.Integer)
+@_compiles(spread, lambda values, place: Vector.register(values), types.Array, types.Integer)
 def _lower_spread(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     vector = signature.return_type
     values = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -266,24 +224,14 @@ def nothing(lines: Floats | None = None) -> Any:
     return np.zeros(LANES) if lines is None else np.zeros(lanes(lines), lines.dtype)
 
 
-@type_callable(nothing)
-def _type_of_nothing(_: Any) -> Callable[..., Any]:
-    return lambda lines=None: Vector(types.float64, LANES) if lines is None else Vector.register(lines)
-
-
 def no_four(lines: Floats) -> Any:
     """Return four zeros, of the precision of an array."""
     return np.zeros(FOUR, lines.dtype)
 
 
-@type_callable(no_four)
-def _type_of_no_four(_: Any) -> Callable[..., Any]:
-    return lambda lines: Vector(lines.dtype, FOUR)
-
-
-@lower_builtin(nothing)
+@_compiles(nothing, lambda lines=None: Vector(types.float64, LANES) if lines is None else Vector.register(lines))
 @lower_builtin(nothing, types.Array)
-@lower_builtin(no_four, types.Array)
+@_compiles(no_four, lambda lines: Vector(lines.dtype, FOUR), types.Array)
 def _lower_nothing(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     vector = signature.return_type
     return ir.Constant(vector.llvm, [0.0] * vector.length)
@@ -294,12 +242,7 @@ def product(first: Any, second: Any) -> Any:
     return first * second
 
 
-@type_callable(product)
-def _type_of_product(_: Any) -> Callable[..., Any]:
-    return lambda first, second: first
-
-
-@lower_builtin(product, Vector, Vector)
+@_compiles(product, lambda first, second: first, Vector, Vector)
 def _lower_product(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return builder.fmul(*arguments)
 
@@ -309,12 +252,7 @@ def sum_of(first: Any, second: Any) -> Any:
     return (first + second).astype(first.dtype)
 
 
-@type_callable(sum_of)
-def _type_of_sum(_: Any) -> Callable[..., Any]:
-    return lambda first, second: first
-
-
-@lower_builtin(sum_of, Vector, Vector)
+@_compiles(sum_of, lambda first, second: first, Vector, Vector)
 def _lower_sum(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     first, second = arguments
     if signature.args[0] != signature.args[1]:
@@ -327,12 +265,7 @@ def add_product(total: Any, first: Any, second: Any) -> Any:
     return total + first * second
 
 
-@type_callable(add_product)
-def _type_of_add_product(_: Any) -> Callable[..., Any]:
-    return lambda total, first, second: total
-
-
-@lower_builtin(add_product, Vector, Vector, Vector)
+@_compiles(add_product, lambda total, first, second: total, Vector, Vector, Vector)
 def _lower_add_product(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     total, first, second = arguments
     return builder.fadd(builder.fmul(first, second, flags=("contract",)), total, flags=("contract",))
@@ -344,12 +277,9 @@ def transposed(first: Any, second: Any, third: Any, fourth: Any) -> tuple[Any, A
     return a, b, c, d
 
 
-@type_callable(transposed)
-def _type_of_transposed(_: Any) -> Callable[..., Any]:
-    return lambda first, second, third, fourth: types.UniTuple(first, FOUR)
-
-
-@lower_builtin(transposed, Vector, Vector, Vector, Vector)
+@_compiles(
+    transposed, lambda first, second, third, fourth: types.UniTuple(first, FOUR), Vector, Vector, Vector, Vector
+)
 def _lower_transposed(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return context.make_tuple(builder, signature.return_type, _columns(builder, *arguments))
 
@@ -359,12 +289,9 @@ def totals_of(first: Any, second: Any, third: Any, fourth: Any) -> Any:
     return np.array([vector.sum() for vector in (first, second, third, fourth)], np.float64)
 
 
-@type_callable(totals_of)
-def _type_of_totals(_: Any) -> Callable[..., Any]:
-    return lambda first, second, third, fourth: Vector(types.float64, FOUR)
-
-
-@lower_builtin(totals_of, Vector, Vector, Vector, Vector)
+@_compiles(
+    totals_of, lambda first, second, third, fourth: Vector(types.float64, FOUR), Vector, Vector, Vector, Vector
+)
 def _lower_totals(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     if signature.args[0].length > FOUR:
         halves = [range(start, start + FOUR) for start in (0, FOUR)]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eigentree.core.counting.group_counting import feature_sums
+from eigentree.core.counting.group_counting import add_margins, feature_sums
 from eigentree.counting.joint_table import DENSE_CELLS, JointTable
-from eigentree.counting.merged_groups import Carriers
 from eigentree.errors import DataError
 
 if TYPE_CHECKING:
@@ -20,28 +19,30 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.arrays import Booleans, Floats, Integers
-    from eigentree.counting.column_features import ColumnFeatures
+    from eigentree.counting.joint_table import ColumnFeatures
 
-__all__ = ["CountLayout", "Covered", "Holders"]
+__all__ = ["CountLayout", "Holders", "MergedGroups"]
+
+MERGED_CELLS = 4096
+"""Most cells of a table that is counted in place of several: 32 KiB, a first-level cache."""
+
+ALL_MERGED_CELLS = 2**21
+"""Most cells of all these tables together, which bounds their memory."""
+
+CANDIDATES = 32
+"""Merged groups of a column that a group may join, the latest first: the search stays linear."""
+
+Group = tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Covered:
-    """A group that is read off a larger one's array.
+class _Covered(NamedTuple):
+    """A group that is a margin of a larger one's array, its shape, and where its counts lie in the residual.
 
     Rows that have all cells of this group but not of the larger one are counted apart, in the residual.
-
-    Attributes
-    ----------
-    holder : tuple of int
-        The larger group.
-    shape : tuple of int
-    part : slice
-        Where its counts lie in the residual.
     """
 
-    holder: tuple[int, ...]
-    shape: tuple[int, ...]
+    holder: Group
+    shape: Group
     part: slice
 
 
@@ -56,61 +57,63 @@ class CountLayout:
         Numbers of states of the columns of each group.
     dense : tuple of int
         The groups that are kept as arrays, in the order in which they lie end to end.
-    covered : mapping of tuple of int to Covered
-        The groups that are read off another one's array.
+    covered : mapping of tuple of int to (holder, shape, part)
+        The groups that are margins of another one's array.
     group_start, columns, states, table_start : array
-        The same for the kernels.
+        The same for the compiled loops.
     """
 
-    groups: tuple[tuple[int, ...], ...]
-    shapes: tuple[tuple[int, ...], ...]
+    groups: tuple[Group, ...]
+    shapes: tuple[Group, ...]
     dense: tuple[int, ...]
-    covered: Mapping[tuple[int, ...], Covered]
+    covered: Mapping[Group, _Covered]
     group_start: Integers
     columns: Integers
     states: Integers
     table_start: Integers
 
     @classmethod
-    def of(
-        cls, groups: Sequence[tuple[int, ...]], states: Sequence[int], dense_cells: int = DENSE_CELLS
-    ) -> CountLayout:
-        """Return the layout of some groups of columns; those that another small table covers are read off it.
+    def of(cls, groups: Sequence[Group], states: Sequence[int], dense_cells: int = DENSE_CELLS) -> CountLayout:
+        """Return the layout of some groups of columns; those that another small table covers are margins of it.
 
         A table of more than `dense_cells` cells is kept as the codes that occur.
         """
-        kept, covered = _maximal(groups, states, dense_cells)
+        kept: list[Group] = []
+        covered: dict[Group, _Covered] = {}
+        holding: dict[int, list[Group]] = {}
+        end = 0
+        for group in sorted(set(groups), key=lambda group: (-len(group), group)):
+            shape = tuple(states[column] for column in group)
+            rarest = min((holding.get(column, []) for column in group), key=len)
+            holder = next((other for other in rarest if set(group) <= set(other)), None)
+            if holder is not None:
+                covered[group] = _Covered(holder, shape, slice(end, end + math.prod(shape)))
+                end += math.prod(shape)
+                continue
+            kept.append(group)
+            if math.prod(shape) <= dense_cells:
+                for column in group:
+                    holding.setdefault(column, []).append(group)
+        kept.sort()
         shapes = [tuple(states[column] for column in group) for group in kept]
         for group, shape in zip(kept, shapes, strict=True):
             if math.prod(shape) > np.iinfo(np.int64).max:
                 raise DataError(f"a joint table of {len(group)} columns has more cells than can be numbered")
         dense = tuple(g for g, shape in enumerate(shapes) if math.prod(shape) <= dense_cells)
-        return cls(
-            tuple(kept),
-            tuple(shapes),
-            dense,
-            covered,
-            np.cumsum([0, *(len(kept[g]) for g in dense)]),
-            np.array([column for g in dense for column in kept[g]], np.int64),
-            np.array([size for g in dense for size in shapes[g]], np.int64),
-            np.cumsum([0, *(math.prod(shapes[g]) for g in dense)]),
-        )
+        arrays = _laid_end_to_end([kept[g] for g in dense], [shapes[g] for g in dense])
+        return cls(tuple(kept), tuple(shapes), dense, covered, *arrays)
 
     def empty_sparse(self) -> dict[int, JointTable]:
         """Return a table without rows for each group that is not kept as an array."""
-        kept = set(self.dense)
         none = np.zeros(0, np.int64)
-        return {
-            g: JointTable(self.groups[g], self.shapes[g], none, none)
-            for g in range(len(self.groups))
-            if g not in kept
-        }
+        sparse = [g for g in range(len(self.groups)) if g not in self._place]
+        return {g: JointTable(self.groups[g], self.shapes[g], none, none) for g in sparse}
 
     @cached_property
-    def carriers(self) -> Carriers:
+    def merged(self) -> MergedGroups:
         """Which of the groups that are kept as arrays are counted together."""
         groups = [self.groups[g] for g in self.dense]
-        return Carriers.of(groups, [self.shapes[g] for g in self.dense], self.table_start)
+        return MergedGroups.of(groups, [self.shapes[g] for g in self.dense], self.table_start)
 
     @cached_property
     def residual_size(self) -> int:
@@ -128,74 +131,76 @@ class CountLayout:
 
     @cached_property
     def _holding(self) -> dict[int, list[tuple[int, frozenset[int]]]]:
+        def size(g: int) -> tuple[int, int, Group]:
+            return math.prod(self.shapes[g]), len(self.groups[g]), self.groups[g]
+
         holding: dict[int, list[tuple[int, frozenset[int]]]] = {}
-        for g in sorted(
-            range(len(self.groups)), key=lambda g: (math.prod(self.shapes[g]), len(self.groups[g]), self.groups[g])
-        ):
+        for g in sorted(range(len(self.groups)), key=size):
             members = frozenset(self.groups[g])
             for column in members:
                 holding.setdefault(column, []).append((g, members))
         return holding
 
-    def holder(self, columns: tuple[int, ...]) -> int:
+    def holder(self, columns: Group) -> int:
         """Return the smallest group that holds all of some columns, or -1."""
         rarest = min((self._holding.get(column, []) for column in columns), key=len)
         return next((g for g, members in rarest if members.issuperset(columns)), -1)
 
     @cached_property
-    def _holders(self) -> dict[tuple[Any, bool], list[Holders]]:
+    def _holders(self) -> dict[Any, list[Holders]]:
         return {}
 
-    def holders(self, groups: tuple[tuple[int, ...], ...], holed: bool) -> list[Holders]:
+    def holders(self, groups: tuple[Group, ...], residual: bool) -> list[Holders]:
         """Return the arrays that hold several groups of columns; groups that no array holds are no members.
 
-        With holes, a covered group is read off its own holder, to which its residual belongs.
+        With a residual, a covered group is a margin of its own holder, to which its residual belongs.
         """
-        if (groups, holed) not in self._holders:
+        if (groups, residual) not in self._holders:
             found = []
             for k, columns in enumerate(groups):
-                covered = self.covered.get(tuple(sorted(columns))) if holed else None
+                covered = self.covered.get(tuple(sorted(columns))) if residual else None
                 g = self.holder(columns if covered is None else covered.holder)
                 if g in self._place:
                     found.append((k, columns, self.groups[g], self.shapes[g], self.part(g).start))
-            self._holders[groups, holed] = _alike(found)
-        return self._holders[groups, holed]
+            self._holders[groups, residual] = _of_one_shape(found)
+        return self._holders[groups, residual]
 
-    @cached_property
-    def _residual_holders(self) -> dict[Any, list[Holders]]:
-        return {}
-
-    def residual_holders(self, groups: tuple[tuple[int, ...], ...]) -> list[Holders]:
+    def residual_holders(self, groups: tuple[Group, ...]) -> list[Holders]:
         """Return the arrays in the residual of those of several groups of columns that are covered."""
-        if groups not in self._residual_holders:
+        if groups not in self._holders:
             found = []
             for k, columns in enumerate(groups):
                 ordered = tuple(sorted(columns))
                 if ordered in self.covered:
-                    covered = self.covered[ordered]
-                    found.append((k, columns, ordered, covered.shape, covered.part.start))
-            self._residual_holders[groups] = _alike(found)
-        return self._residual_holders[groups]
+                    _, shape, part = self.covered[ordered]
+                    found.append((k, columns, ordered, shape, part.start))
+            self._holders[groups] = _of_one_shape(found)
+        return self._holders[groups]
 
 
-def _alike(
-    found: Sequence[tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...], int]],
-) -> list[Holders]:
+def _laid_end_to_end(
+    groups: Sequence[Group], shapes: Sequence[Group]
+) -> tuple[Integers, Integers, Integers, Integers]:
+    """Return where groups start, their columns and states, and where their tables start."""
+    return (
+        np.cumsum([0, *map(len, groups)]),
+        np.array([column for group in groups for column in group], np.int64),
+        np.array([size for shape in shapes for size in shape], np.int64),
+        np.cumsum([0, *map(math.prod, shapes)]),
+    )
+
+
+def _of_one_shape(found: Sequence[tuple[int, Group, Group, Group, int]]) -> list[Holders]:
     """Return holders of (number, columns, columns of the array, shape, start), those of one shape together."""
-    alike: dict[tuple[tuple[int, ...], tuple[int, ...]], list[tuple[int, tuple[int, ...], int]]] = {}
+    alike: dict[tuple[Group, Group], list[tuple[int, Group, int]]] = {}
     for k, columns, group, shape, start in found:
         order = tuple(group.index(column) for column in columns)
         alike.setdefault((shape, order), []).append((k, group, start))
-    return [
-        Holders(
-            [k for k, _, _ in members],
-            np.array([group for _, group, _ in members]),
-            np.array([start for _, _, start in members]),
-            np.array(shape),
-            order,
-        )
-        for (shape, order), members in alike.items()
-    ]
+    made = []
+    for (shape, order), members in alike.items():
+        numbers, groups, starts = zip(*members, strict=True)
+        made.append(Holders(list(numbers), np.array(groups), np.array(starts), np.array(shape), order))
+    return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +216,7 @@ class Holders:
         Where each array starts.
     states : array, shape (columns of an array,)
     order : tuple of int
-        Where each column of a group is among those of its array; any others are summed out.
+        Where each column of a group is among those of its array; any others are marginalised out.
     """
 
     members: list[int]
@@ -225,46 +230,132 @@ class Holders:
         """Whether each column of an array is one of its group's, shape (columns of an array,)."""
         return np.isin(np.arange(len(self.states)), self.order)
 
-    @cached_property
-    def _axes(self) -> list[int]:
-        """How to put what is kept of an array in the order of the group, after an axis of members."""
-        return [0, *(1 + np.argsort(np.argsort(self.order)))]
-
-    @cached_property
-    def _ones(self) -> Floats:
-        return np.ones((len(self.members), len(self.states), self.states.max(), 1))
-
     def sum_up(self, dense: NDArray[Any], features: ColumnFeatures | None, sums: Floats, totals: Floats) -> None:
         """Add the members' sums of products of features, and their totals."""
         widths = self.states if features is None else features.widths[self.columns[0]]
         widths = np.where(self._kept, widths, 1)
-        # A column is summed out by its first feature, the constant.
-        matrices = self._ones if features is None else features.padded[self.columns]
+        # A column is marginalised out by its first feature, the constant.
+        if features is None:
+            matrices = np.ones((len(self.members), len(self.states), self.states.max(), 1))
+        else:
+            matrices = features.padded[self.columns]
         whole = self._kept & (features is None)
         found = np.empty((len(self.members), math.prod(widths.tolist())))
         feature_sums(dense, self.start, self.states, widths, whole, matrices, found)
         totals[self.members] += found.sum(axis=1) if features is None else found[:, 0]
-        sums[self.members] += found.reshape(-1, *widths[self._kept]).transpose(self._axes)
+        # What is kept of an array in the order of the group, after an axis of members.
+        axes = [0, *(1 + np.argsort(np.argsort(self.order)))]
+        sums[self.members] += found.reshape(-1, *widths[self._kept]).transpose(axes)
 
 
-def _maximal(
-    groups: Sequence[tuple[int, ...]], states: Sequence[int], dense_cells: int
-) -> tuple[list[tuple[int, ...]], dict[tuple[int, ...], Covered]]:
-    """Return the groups to count, and those that are sums of another's small table."""
-    kept: list[tuple[int, ...]] = []
-    covered: dict[tuple[int, ...], Covered] = {}
-    holding: dict[int, list[tuple[int, ...]]] = {}
-    end = 0
-    for group in sorted(set(groups), key=lambda group: (-len(group), group)):
-        shape = tuple(states[column] for column in group)
-        rarest = min((holding.get(column, []) for column in group), key=len)
-        holder = next((other for other in rarest if set(group) <= set(other)), None)
-        if holder is not None:
-            covered[group] = Covered(holder, shape, slice(end, end + math.prod(shape)))
-            end += math.prod(shape)
+@dataclass(frozen=True, eq=False)
+class MergedGroups:
+    """Larger groups of columns that are counted in place of several, whose tables are sums of theirs.
+
+    To count a row takes as long in a table of a few thousand cells as in one of ten, as long as the table stays in
+    the first cache. So groups that have columns in common are counted as one, and marginalised once in the end.
+
+    Attributes
+    ----------
+    members : tuple of tuple of int
+        The numbers of the groups of each merged one, at least two.
+    alone : array of int
+        The groups that are not merged.
+    group_start, columns, states, table_start : array
+        Columns, numbers of states and cells of the merged groups, as `CountLayout` has them of its groups.
+    margins : array, shape (merged groups' members, 3)
+        Merged group, and first and last cell but one of the member, as `add_margins` takes them.
+    stride_start, strides : array
+        How far apart the cells of a member lie, along the axes of its merged group.
+    """
+
+    members: tuple[tuple[int, ...], ...]
+    alone: Integers
+    group_start: Integers
+    columns: Integers
+    states: Integers
+    table_start: Integers
+    margins: Integers
+    stride_start: Integers
+    strides: Integers
+
+    @classmethod
+    def of(
+        cls,
+        groups: Sequence[Group],
+        shapes: Sequence[Group],
+        table_start: Integers,
+        most: int = MERGED_CELLS,
+        most_together: int = ALL_MERGED_CELLS,
+    ) -> MergedGroups:
+        """Return the merged ones of groups of sorted columns, given their shapes and where their tables start.
+
+        One has at most `most` cells, all of them have `most_together`.
+        """
+        states: dict[int, int] = {}
+        for group, shape in zip(groups, shapes, strict=True):
+            states |= zip(group, shape, strict=True)
+        found = _unions(groups, states, most)
+        while sum(math.prod(states[c] for c in columns) for columns, _ in found) > most_together:
+            most //= 2
+            found = _unions(groups, states, most)
+        margins: list[tuple[int, int, int]] = []
+        strides: list[int] = []
+        stride_start: list[int] = []
+        for k, (columns, numbers) in enumerate(found):
+            for g in numbers:
+                margins.append((k, int(table_start[g]), int(table_start[g + 1])))
+                stride_start.append(len(strides))
+                steps = {c: math.prod(shapes[g][a + 1 :]) for a, c in enumerate(groups[g])}
+                strides += [steps.get(column, 0) for column in columns]
+        taken = {g for _, numbers in found for g in numbers}
+        own = [columns for columns, _ in found]
+        return cls(
+            tuple(tuple(numbers) for _, numbers in found),
+            np.array([g for g in range(len(groups)) if g not in taken], np.int64),
+            *_laid_end_to_end(own, [tuple(states[column] for column in columns) for columns in own]),
+            np.array(margins, np.int64).reshape(-1, 3),
+            np.array(stride_start, np.int64),
+            np.array(strides, np.int64),
+        )
+
+    def complete(self, missing: Booleans) -> Booleans:
+        """Return which merged groups have no column with a missing cell."""
+        found = np.ones(len(self.members), np.bool_)
+        of_column = np.repeat(np.arange(len(self.members)), np.diff(self.group_start))
+        found[of_column[missing[self.columns]]] = False
+        return found
+
+    def add_to(self, sums: NDArray[np.int64], tables: NDArray[np.int64]) -> None:
+        """Add the tables of the merged groups to those of their members."""
+        layout = self.group_start, self.states, self.table_start
+        add_margins(tables, *layout, self.margins, self.stride_start, self.strides, sums)
+
+
+def _unions(groups: Sequence[Group], states: dict[int, int], most: int) -> list[tuple[Group, list[int]]]:
+    """Return columns and members of the unions of groups with at most so many cells, those of at least two.
+
+    The largest groups come first, and each joins the union that it shares a column with and widens least.
+    """
+    unions: list[frozenset[int]] = []
+    members: list[list[int]] = []
+    holding: dict[int, list[int]] = {}
+    sizes = [math.prod(states[column] for column in group) for group in groups]
+    for g in sorted(range(len(groups)), key=lambda g: (-sizes[g], groups[g])):
+        if sizes[g] > most:
             continue
-        kept.append(group)
-        if math.prod(shape) <= dense_cells:
-            for column in group:
-                holding.setdefault(column, []).append(group)
-    return sorted(kept), covered
+        columns = frozenset(groups[g])
+        near = {k for column in groups[g] for k in holding.get(column, [])[-CANDIDATES:]}
+        wider = [(math.prod(states[column] for column in columns - unions[k]), k) for k in near]
+        fitting = [(by, k) for by, k in wider if by * math.prod(states[column] for column in unions[k]) <= most]
+        if fitting:
+            _, k = min(fitting)
+            members[k].append(g)
+        else:
+            k = len(unions)
+            unions.append(frozenset())
+            members.append([g])
+        for column in columns - unions[k]:
+            holding.setdefault(column, []).append(k)
+        unions[k] |= columns
+    return [(tuple(sorted(union)), each) for union, each in zip(unions, members, strict=True) if len(each) > 1]

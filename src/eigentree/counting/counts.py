@@ -1,19 +1,20 @@
-"""Joint counts of groups of columns, and the moments that are read off them (section 6).
-
-Counts add and subtract, and unweighted ones are whole numbers: however rows are ordered, split into batches or
-spread over machines, the counts are the same to the last bit, and so is every model that is learned from them.
-"""
+"""Joint counts of groups of columns, and the moments that follow from them (section 6)."""
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from eigentree.counting.accumulators import Accumulator, Tally
+from eigentree.core.compiling import thread_count
+from eigentree.core.counting.encoding import largest_codes
+from eigentree.core.counting.group_counting import count_groups, weigh_groups
+from eigentree.counting.additive import Additive, require_added, total_rows
 from eigentree.counting.count_layout import CountLayout
-from eigentree.counting.joint_table import JointTable
+from eigentree.counting.joint_table import JointTable, collected
 from eigentree.data.streams.encoded_stream import Encoded, any_rows
 from eigentree.data.tables.columns import Columns
 from eigentree.errors import DataError, quoted
@@ -25,15 +26,23 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from eigentree.arrays import Codes, Floats
-    from eigentree.counting.column_features import ColumnFeatures
+    from eigentree.arrays import Booleans, Codes, Floats, Integers
+    from eigentree.counting.count_layout import MergedGroups
+    from eigentree.counting.joint_table import ColumnFeatures
     from eigentree.data.tables.rows import Rows
     from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["ROUNDING", "Counts", "MomentSource", "weighted_chunks"]
+__all__ = ["Accumulator", "Counts", "MomentSource", "Tally", "weighted_chunks"]
 
-ROUNDING = 1e-6
-"""How far below 0 the difference of fractional weights may end up."""
+SHARED_FROM = 300_000
+"""Rows times groups from which starting threads pays."""
+
+MERGED_FROM, MERGED_ROWS = 16_384, 2_048
+"""Rows from which groups that come later are counted together, which has to pay for marginalising; and fewest rows
+at a time that are counted so, or else the tables would come and go in the caches too often."""
+
+MOST_PARTS = 32
+"""Parts of a sparse table that are kept apart before they are merged: memory stays in proportion to what occurs."""
 
 
 class MomentSource(Protocol):
@@ -43,8 +52,8 @@ class MomentSource(Protocol):
         """Return the joint table of some observed variables, axes in the order of the names."""
 
 
-class Counts:
-    """Additive joint counts of groups of observed variables; never changed once made.
+class Counts(Additive):
+    """Additive joint counts of groups of observed variables; immutable.
 
     `update` and `count` return new counts and leave these as they are.
 
@@ -105,14 +114,6 @@ class Counts:
         """How many rows were counted, or the sum of their weights."""
         return self.tally.rows
 
-    @property
-    def holds_negative(self) -> bool:
-        """Whether a cell is negative, as after subtracting what was never added; rounding of weights is not."""
-        tally = self.tally
-        tables = [tally.dense, *(table.values for table in tally.sparse.values())]
-        tables += [] if tally.residual is None else [tally.residual]
-        return self.rows < 0 or any(bool((table < -ROUNDING).any()) for table in tables)
-
     def empty(self) -> Counts:
         """Return counts of the same groups without any row."""
         return Counts.laid_out(self.columns, self.layout)
@@ -138,22 +139,13 @@ class Counts:
         added = Counts.laid_out(self.columns, self.layout, total.tally())
         return self + added if self.rows else added
 
-    def __add__(self, other: Counts) -> Counts:
-        return self._combined(other, 1)
-
-    def __radd__(self, other: object) -> Counts:
-        raise DataError(f"Counts add up with Counts, not with {quoted(other)}")
-
-    def __sub__(self, other: Counts) -> Counts:
-        return self._combined(other, -1)
-
-    @our_arithmetic
     def _combined(self, other: Counts, sign: int) -> Counts:
-        if not isinstance(other, Counts):
-            raise DataError(f"Counts add up with Counts, not with {quoted(other)}")
         if self.groups != other.groups or self.columns != other.columns:
             raise DataError(_not_the_same(self.columns, other.columns))
-        return Counts.laid_out(self.columns, self.layout, self.tally.plus(other.tally, sign))
+        tally = self.tally.plus(other.tally, sign)
+        if sign < 0:
+            require_added(tally.arrays(), self.rows, other.rows)
+        return Counts.laid_out(self.columns, self.layout, tally)
 
     def _table(self, g: int) -> JointTable:
         """Return the table of one counted group."""
@@ -162,9 +154,9 @@ class Counts:
         return JointTable(self.groups[g], self.layout.shapes[g], None, self.tally.dense[self.layout.part(g)])
 
     def find(self, columns: Sequence[int]) -> JointTable:
-        """Return the counts of some columns, from the smallest counted group that holds them all."""
+        """Return the counts of some columns, from the smallest counted group that has them all."""
         if not len(columns):
-            raise DataError("name at least one variable; counts of none were asked for")
+            raise DataError("name at least one variable, whose counts are wanted")
         covered = self.layout.covered.get(tuple(sorted(columns)))
         if self.tally.residual is None or covered is None:
             return self._table(self._holder(tuple(columns))).marginal(columns)
@@ -274,3 +266,201 @@ def _not_the_same(one: Columns, other: Columns) -> str:
                     f"and {there} in the other; give all of them as categories="
                 )
     return "counts add up only when they count the same groups of the same variables"
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """What was counted so far of the groups of a layout.
+
+    Attributes
+    ----------
+    dense : array
+        The tables that are kept as arrays, end to end.
+    sparse : dict of int to JointTable
+        The others, by the number of their group.
+    residual : array or None
+        The rows that a covered group has and its holder has not; None where no row had a missing cell.
+    rows : float
+        How many rows, or the sum of their weights.
+    """
+
+    dense: NDArray[Any]
+    sparse: dict[int, JointTable]
+    residual: NDArray[Any] | None
+    rows: float
+
+    def plus(self, other: Tally, sign: int) -> Tally:
+        """Return the sum (sign 1) or the difference (sign -1) of two tallies of the same layout."""
+        residual = self.residual
+        if other.residual is not None:
+            residual = sign * other.residual if residual is None else residual + sign * other.residual
+        return Tally(
+            self.dense + other.dense if sign > 0 else self.dense - other.dense,
+            {g: table.plus(other.sparse[g], sign) for g, table in self.sparse.items()},
+            residual,
+            total_rows(self.rows, other.rows, sign),
+        )
+
+    def arrays(self) -> list[NDArray[Any]]:
+        """Return all arrays of counts."""
+        residual = [] if self.residual is None else [self.residual]
+        return [self.dense, *residual, *(table.values for table in self.sparse.values())]
+
+
+class Accumulator:
+    """Counts while they are being made, chunk by chunk of codes.
+
+    Parameters
+    ----------
+    layout : CountLayout
+    threads : int, optional
+        How many threads share the groups; as many as numba may use by default.
+    shared_from, merged_from : int
+        Rows times groups from which threads share the work, and rows after which groups are counted together.
+    """
+
+    def __init__(
+        self,
+        layout: CountLayout,
+        threads: int | None = None,
+        shared_from: int = SHARED_FROM,
+        merged_from: int = MERGED_FROM,
+    ) -> None:
+        self.layout = layout
+        self.threads = thread_count() if threads is None else threads
+        self.shared_from, self.merged_from = shared_from, merged_from
+        self.rows: float = 0
+        self.whole = np.zeros(int(layout.table_start[-1]), np.int64)
+        self.weighted: Floats | None = None
+        self.residual: NDArray[Any] | None = None
+        self.empty = layout.empty_sparse()
+        self.parts: dict[int, list[tuple[Integers, NDArray[Any]]]] = {g: [] for g in self.empty}
+        self.merged: NDArray[np.int64] | None = None
+        self.pool: ThreadPoolExecutor | None = None
+        self.pending: list[Future[None]] = []
+
+    def add(self, codes: Codes, weights: NDArray[Any] | None) -> None:
+        """Count rows of codes, each as often as its weight says; the codes stay as they are until the next call."""
+        # Threads of the rows before have counted while these were encoded, but no table has two writers.
+        self._wait()
+        if not (codes.flags.f_contiguous or codes.flags.c_contiguous):
+            # The last part of a longer buffer: a copy of it spares every loop one more compiled form.
+            codes = np.asfortranarray(codes)
+        layout = self.layout
+        missing = np.zeros(codes.shape[1], np.bool_)
+        largest = np.zeros(codes.shape[1], codes.dtype)
+        if len(codes):
+            largest_codes(codes.T, largest)
+        missing[layout.columns] = largest[layout.columns] == layout.states
+        if weights is None:
+            self._add_ones(codes, missing)
+            self.rows += len(codes)
+        else:
+            whole = weights.dtype.kind in "iub"
+            weights = weights.astype(np.int64 if whole else np.float64)
+            if not whole and self.weighted is None:
+                self.weighted = np.zeros(len(self.whole))
+            tables: Any = self.whole if whole else self.weighted
+            weigh_groups(
+                codes.T, weights, layout.group_start, layout.columns, layout.states, layout.table_start, tables
+            )
+            self.rows += weights.sum().item()
+        for g in self.empty:
+            self._add_sparse(g, codes, weights)
+        if missing.any():
+            self._add_residual(codes, weights, set(np.flatnonzero(missing).tolist()))
+
+    def _add_ones(self, codes: Codes, missing: Booleans) -> None:
+        """Count rows once each, in threads that may go on while the next rows are encoded."""
+        layout = self.layout
+        which: list[tuple[NDArray[np.int64], CountLayout | MergedGroups, Integers]]
+        which = [(self.whole, layout, np.arange(len(layout.dense)))]
+        if self.rows >= self.merged_from and len(codes) >= MERGED_ROWS and layout.merged.members:
+            merged = layout.merged
+            if self.merged is None:
+                self.merged = np.zeros(int(merged.table_start[-1]), np.int64)
+            complete = merged.complete(missing)
+            directly = np.concatenate([merged.alone, *(merged.members[k] for k in np.flatnonzero(~complete))])
+            which = [(self.merged, merged, np.flatnonzero(complete)), (self.whole, layout, directly)]
+        which = [each for each in which if len(each[2])]
+
+        def count(part: int, parts: int) -> None:
+            for tables, arrays, numbers in which:
+                own = np.ascontiguousarray(numbers[part::parts])
+                where = arrays.group_start, arrays.columns, arrays.states, arrays.table_start
+                count_groups(codes.T, own, *where, tables, missing)
+
+        groups = sum(len(numbers) for _, _, numbers in which)
+        threads = min(self.threads, groups) if groups * len(codes) > self.shared_from else 1
+        if threads <= 1:
+            count(0, 1)
+            return
+        if self.pool is None:
+            self.pool = ThreadPoolExecutor(self.threads)
+        # Every group has a table of its own, so nothing depends on who counts it.
+        self.pending = [self.pool.submit(count, part, threads) for part in range(threads)]
+
+    def _wait(self) -> None:
+        """Return when no thread counts any more."""
+        for counting in self.pending:
+            counting.result()
+        self.pending = []
+
+    def _add_residual(self, codes: Codes, weights: NDArray[Any] | None, missing: set[int]) -> None:
+        """Count the rows that a covered group has and its holder has not, for want of a cell."""
+        layout = self.layout
+        size = {int(c): int(n) for c, n in zip(layout.columns, layout.states, strict=True)}
+        absent: dict[tuple[int, ...], Booleans] = {}
+        for group, (holder, shape, cells) in layout.covered.items():
+            if missing.isdisjoint(holder):
+                continue
+            if holder not in absent:
+                absent[holder] = np.logical_or.reduce([codes[:, column] == size[column] for column in holder])
+            chosen = absent[holder]
+            kind = np.int64 if weights is None else weights.dtype
+            if self.residual is None:
+                self.residual = np.zeros(layout.residual_size, kind)
+            elif self.residual.dtype != kind:
+                self.residual = self.residual.astype(np.float64)
+            counted = np.ones(int(chosen.sum()), kind) if weights is None else weights[chosen]
+            weigh_groups(
+                np.asfortranarray(codes[chosen]).T,
+                counted,
+                np.array([0, len(group)]),
+                np.array(group),
+                np.array(shape),
+                np.array([0, cells.stop - cells.start]),
+                self.residual[cells],
+            )
+
+    def _add_sparse(self, g: int, codes: Codes, weights: NDArray[Any] | None) -> None:
+        table = self.empty[g]
+        keys = np.zeros(len(codes), np.int64)
+        present = np.ones(len(codes), np.bool_)
+        for column, states in zip(table.columns, table.shape, strict=True):
+            keys = keys * states + codes[:, column]
+            present &= codes[:, column] != states
+        counted = np.ones(len(codes), np.int64) if weights is None else weights
+        parts = self.parts[g]
+        parts.append(collected(keys[present], counted[present]))
+        if len(parts) == MOST_PARTS:
+            parts[:] = [_merged(parts)]
+
+    def tally(self) -> Tally:
+        """Return what was counted; nothing can be added any more."""
+        self._wait()
+        if self.pool is not None:
+            self.pool.shutdown()
+        if self.merged is not None:
+            self.layout.merged.add_to(self.whole, self.merged)
+            self.merged = None
+        dense: NDArray[Any] = self.whole if self.weighted is None else self.whole + self.weighted
+        sparse = dict(self.empty)
+        for g, parts in self.parts.items():
+            if parts:
+                sparse[g] = JointTable(self.empty[g].columns, self.empty[g].shape, *_merged(parts))
+        return Tally(dense, sparse, self.residual, self.rows)
+
+
+def _merged(parts: Sequence[tuple[Integers, NDArray[Any]]]) -> tuple[Integers, NDArray[Any]]:
+    return collected(np.concatenate([keys for keys, _ in parts]), np.concatenate([values for _, values in parts]))

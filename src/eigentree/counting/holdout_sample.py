@@ -7,7 +7,7 @@ order of the rows or on how they came in batches, and it can be merged.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,20 +20,12 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Codes
 
-__all__ = ["EVERY_HASH", "SAMPLE_ROWS", "Fold", "RowSample", "bounded", "held_share"]
+__all__ = ["EVERY_HASH", "SAMPLE_ROWS", "RowSample", "bounded", "held_share"]
 
 SAMPLE_ROWS = 2000
 """Most distinct rows that are held out, over all folds."""
 
-
 EVERY_HASH = 2**64 - 1
-
-
-class Fold(NamedTuple):
-    """Rows that are held out, and how often each is."""
-
-    codes: Codes
-    weights: NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +101,7 @@ class RowSample:
         stop = int(np.searchsorted(self.hashes, np.uint64(largest), side="right"))
         return RowSample(self.hashes[:stop], self.codes[:stop], self.weights[:stop], min(largest, self.known_to))
 
-    def fold(self, number: int, folds: int, share: float = 1.0) -> Fold:
+    def fold(self, number: int, folds: int, share: float = 1.0) -> tuple[Codes, NDArray[Any]]:
         """Return the rows of one fold and how often each is in it.
 
         Rows that occur once are dealt out in turn, for folds of equal size. The copies of others are dealt out at
@@ -131,14 +123,14 @@ class RowSample:
             turn = np.arange(len(self.hashes)) % folds
             dealt = dealt + np.where(turn == number, share * (self.weights - whole), 0.0)
         held = dealt > 0
-        return Fold(np.asfortranarray(self.codes[held]), dealt[held])
+        return np.asfortranarray(self.codes[held]), dealt[held]
 
 
 def held_share(samples: Sequence[RowSample]) -> float:
     """Return how much of some samples to hold out: all where rows differ, less where they are copies of each other.
 
-    Only copies of the rows in a sample are held out. Were these most of all such copies, what is learned from the
-    rest would know that those rows are rare.
+    Only copies of the rows in a sample are held out. Were these most of all such copies, those rows would be rare
+    in the rest, from which the model is learned.
     """
     return min(1.0, SAMPLE_ROWS / float(sum(sample.weights.sum() for sample in samples)))
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats, Integers
 
-__all__ = ["DENSE_CELLS", "JointTable", "collected"]
+__all__ = ["DENSE_CELLS", "ColumnFeatures", "JointTable", "collected"]
 
 DENSE_CELLS = 2**16
 """Largest table that is kept as an array; a larger one is kept as the codes that occur, never more than rows."""
@@ -135,3 +135,38 @@ def collected(keys: Integers, values: NDArray[Any]) -> tuple[Integers, NDArray[A
     np.add.at(totals, inverse, values)
     kept = totals != 0
     return unique[kept], totals[kept]
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnFeatures:
+    """A few features of each column, the first of which is the constant 1, as one array.
+
+    Attributes
+    ----------
+    padded : array, shape (columns, most states, most features)
+        Zeros beyond a column's own states and features.
+    states, widths : array, shape (columns,)
+        How many states and features each column has.
+    """
+
+    padded: Floats
+    states: Integers
+    widths: Integers
+
+    @classmethod
+    def stack(cls, matrices: Sequence[Floats]) -> ColumnFeatures:
+        """Return the features that are the columns of one matrix (states, features) per column."""
+        states, widths = np.array([matrix.shape for matrix in matrices]).T
+        padded = np.zeros((len(matrices), states.max(), widths.max()))
+        for column, matrix in enumerate(matrices):
+            padded[column, : len(matrix), : matrix.shape[1]] = matrix
+        return cls(padded, states, widths)
+
+    def __getitem__(self, column: int) -> Floats:
+        """Return the features of one column, shape (states, features)."""
+        return self.padded[column, : self.states[column], : self.widths[column]]
+
+    @cached_property
+    def means(self) -> Floats:
+        """What each feature is on average over its column's states, shape (columns, most features)."""
+        return np.asarray(self.padded.sum(axis=1) / self.states[:, None])

@@ -1,8 +1,4 @@
-"""Joint counts of all pairs of columns: what structures are learned from.
-
-As other counts these add and subtract, and unweighted ones are whole numbers: however rows are split into batches
-or spread over machines, the counts are the same to the last bit, and so is every structure learned from them.
-"""
+"""Joint counts of all pairs of columns: what structures are learned from."""
 
 from __future__ import annotations
 
@@ -12,18 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.core.counting.group_counting import count_pairs
-from eigentree.core.counting.row_bits import add_common_bits
-from eigentree.counting.count_checks import GivenArrays, columns_array
-from eigentree.counting.counts import ROUNDING, weighted_chunks
+from eigentree.core.counting.group_counting import add_common_bits, count_pairs
+from eigentree.counting.additive import (
+    ROUNDING,
+    Additive,
+    GivenArrays,
+    columns_array,
+    require_added,
+    total_rows,
+)
+from eigentree.counting.counts import weighted_chunks
 from eigentree.counting.mutual_information import mutual_information, tree_distances
 from eigentree.data.streams.encoded_stream import Encoded, any_rows
 from eigentree.data.streams.stream_schema import any_rows_and_columns
 from eigentree.data.tables.rows import Rows, rows_at_a_time
+from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import MOST_WEIGHT, warn_of_few
-from eigentree.errors import DataError, quoted
+from eigentree.errors import DataError
 from eigentree.messages import renamed_arguments
-from eigentree.validation import a_mapping, check_cells, our_arithmetic
+from eigentree.validation import check_cells, our_arithmetic
 
 if TYPE_CHECKING:
     import os
@@ -49,7 +52,7 @@ BLOCK = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class PairCounts:
+class PairCounts(Additive):
     """Additive joint counts of all pairs of columns; a row counts for a pair where it has both cells.
 
     Attributes
@@ -110,7 +113,7 @@ class PairCounts:
         DataError
             When the table of all pairs would not fit into memory.
         """
-        rows, columns = any_rows_and_columns(X, categories, numeric, handle_unknown, sample_weight)
+        rows, columns = any_rows_and_columns(X, ReadOptions(categories, numeric, handle_unknown, sample_weight))
         return cls.empty(columns).update(rows, sample_weight)
 
     @classmethod
@@ -131,47 +134,28 @@ class PairCounts:
         """Return these counts with rows of the same columns added, whose weights were checked."""
         if isinstance(rows, Encoded):
             added = rows.summed(_chunks_counted, self.columns)
-            return self + added if self.rows else added
-        added = _counted(rows, weights)
+        else:
+            added = _counted(rows, weights)
         return self + added if self.rows else added
 
-    def __add__(self, other: PairCounts) -> PairCounts:
-        return self._combined(other, 1)
-
-    def __radd__(self, other: object) -> PairCounts:
-        raise DataError(f"PairCounts add up with PairCounts, not with {quoted(other)}")
-
-    def __sub__(self, other: PairCounts) -> PairCounts:
-        rest = self._combined(other, -1)
-        if rest.rows < 0 or rest._has_negative:
-            raise DataError(
-                f"{other.rows:g} rows cannot be taken from these {self.rows:g}: some of them were never added"
-            )
-        return rest
-
-    @our_arithmetic
     def _combined(self, other: PairCounts, sign: int) -> PairCounts:
-        if not isinstance(other, PairCounts):
-            raise DataError(f"PairCounts add up with PairCounts, not with {quoted(other)}")
         if self.columns != other.columns:
             raise DataError(
                 "pair counts add up only when their columns have the same names and labels; give all labels as "
                 "categories="
             )
-        rows = self.rows + sign * other.rows
-        if abs(rows) > MOST_WEIGHT:
-            raise DataError(
-                f"these counts add up to {rows:.3g} rows, more than the {MOST_WEIGHT:.3g} that can be told"
-            )
+        rows = total_rows(self.rows, other.rows, sign)
         complete = self.complete & other.complete
-        one, two = (each._with_gaps(complete) for each in (self, other))
+        one, two = (each._opened(complete) for each in (self, other))
         fractional = "f" in (one.dtype.kind, two.dtype.kind)
         # The counts that are added up and those that come out are no more than the most rows among them.
         wide = np.float64 if fractional else _kind(max(rows, self.rows, other.rows))
         matrix = (np.add if sign > 0 else np.subtract)(one.astype(wide), two.astype(wide))
-        return PairCounts(
-            self.columns, rows, complete, matrix.astype(wide if fractional else _kind(rows), copy=False)
-        )
+        matrix = matrix.astype(wide if fractional else _kind(rows), copy=False)
+        rest = PairCounts(self.columns, rows, complete, matrix)
+        if sign < 0:
+            require_added([rest._every_state], self.rows, other.rows)
+        return rest
 
     def __repr__(self) -> str:
         return f"<PairCounts of {self.rows:,g} rows: {len(self.columns.names)} columns>"
@@ -273,7 +257,7 @@ class PairCounts:
         DataError
             When an array is missing or does not fit the others.
         """
-        given = GivenArrays(a_mapping("arrays", arrays, "those of PairCounts.arrays()", DataError), "pair counts")
+        given = GivenArrays.of(arrays, "pair counts", "PairCounts")
         columns = given.columns()
         rows = given.one("rows", "iuf", 0).item()
         complete, matrix = given.one("complete", "b"), given.one("matrix", "if", 2)
@@ -282,8 +266,8 @@ class PairCounts:
         most = rows * (1 + ROUNDING) + ROUNDING
         fits = fits and matrix.shape == (size, size) and 0 <= rows <= MOST_WEIGHT
         fits = fits and bool((matrix <= most).all() and (matrix == matrix.T).all())
-        if not fits or (found := cls(columns, rows, complete, matrix))._has_negative:
-            raise DataError("these arrays are no pair counts: their lengths or numbers do not fit their columns")
+        if not fits or ((found := cls(columns, rows, complete, matrix))._every_state < -ROUNDING).any():
+            raise given.error("their lengths or numbers do not fit their columns")
         return found if matrix.dtype.kind == "f" else cls(columns, rows, complete, matrix.astype(_kind(rows)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -312,10 +296,9 @@ class PairCounts:
         return load_pairs(path)
 
     @property
-    def _has_negative(self) -> bool:
-        """Whether some states came less than never, those included that are what others leave over."""
-        every = self._with_gaps(np.zeros_like(self.complete))
-        return bool((every < -ROUNDING).any())
+    def _every_state(self) -> NDArray[Any]:
+        """The matrix of all states, those included that are what others leave over."""
+        return self._opened(np.zeros_like(self.complete))
 
     def _by_completeness(self, places: Integers) -> list[tuple[Integers, Integers]]:
         """Return which of some columns have a missing cell, and which none, with the places of their states."""
@@ -327,7 +310,7 @@ class PairCounts:
                 found.append((members, self.start[chosen] + np.arange(self.kept[chosen[0]])[:, None]))
         return found
 
-    def _with_gaps(self, complete: Booleans) -> NDArray[Any]:
+    def _opened(self, complete: Booleans) -> NDArray[Any]:
         """Return the matrix in which all states of some more columns are counted."""
         opened = np.flatnonzero(self.complete & ~complete)
         if not len(opened):
@@ -385,7 +368,7 @@ def _counted(rows: Rows, weights: NDArray[Any] | None) -> PairCounts:
     matrix: NDArray[Any] = np.zeros((size, size), _kind(total) if whole else np.float64)
     states = np.array(columns.states, np.int64)
     wide = states > (MOST_NARROW_ONES if weights is None else MOST_NARROW)
-    narrow = _Features.of(np.flatnonzero(~wide), start, kept)
+    narrow = _CountedStates.of(np.flatnonzero(~wide), start, kept)
     for codes, weight in weighted_chunks(rows, weights):
         if weight is None:
             narrow.add_ones(codes, matrix)
@@ -400,21 +383,15 @@ def _counted(rows: Rows, weights: NDArray[Any] | None) -> PairCounts:
 
 
 @dataclass(frozen=True, eq=False)
-class _Features:
-    """The counted states of narrow columns, as columns of zeros and ones.
-
-    Attributes
-    ----------
-    column, state, place : array, shape (counted states,)
-        The column of each, its code, and where it stands in the matrix of counts.
-    """
+class _CountedStates:
+    """The counted states of narrow columns: the column of each, its code, and its place in the matrix of counts."""
 
     column: Integers
     state: Integers
     place: Integers
 
     @classmethod
-    def of(cls, columns: Integers, start: Integers, kept: Integers) -> _Features:
+    def of(cls, columns: Integers, start: Integers, kept: Integers) -> _CountedStates:
         column = np.repeat(columns, kept[columns])
         state = np.concatenate([np.arange(count) for count in kept[columns]] or [np.zeros(0, np.int64)])
         return cls(column, state, start[column] + state)

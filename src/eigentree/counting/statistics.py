@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from eigentree.counting.accumulators import Tally
-from eigentree.counting.count_checks import GivenArrays, columns_array
+from eigentree.counting.additive import ROUNDING, Additive, GivenArrays, columns_array
 from eigentree.counting.count_layout import CountLayout
-from eigentree.counting.counts import ROUNDING, Counts, weighted_chunks
+from eigentree.counting.counts import Counts, Tally, weighted_chunks
 from eigentree.counting.holdout_sample import RowSample
 from eigentree.counting.joint_table import JointTable
-from eigentree.counting.structure_and_schema import resolved_rows
-from eigentree.data.streams.encoded_stream import Encoded, StreamedRows, any_rows, segments
+from eigentree.counting.structure_and_schema import resolved
+from eigentree.data.streams.encoded_stream import Encoded, any_rows
+from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import MOST_WEIGHT, warn_of_few
 from eigentree.errors import DataError, quoted
 from eigentree.messages import renamed_arguments
 from eigentree.planning.view_plan import ViewPlan
-from eigentree.planning.view_search import Wishes
-from eigentree.validation import a_mapping, our_arithmetic
+from eigentree.planning.view_search import PlanOptions
+from eigentree.validation import our_arithmetic
 
 if TYPE_CHECKING:
     import os
@@ -39,12 +39,12 @@ __all__ = ["Statistics", "check_counts"]
 
 
 @dataclass(frozen=True, eq=False)
-class Statistics:
-    """Joint counts of the columns that a plan asks for, and the sample of rows that chooses the shrinkage.
+class Statistics(Additive):
+    """Joint counts of the columns that a plan needs, and the sample of rows on which the shrinkage is chosen.
 
     Statistics of two sets of rows add up to those of all rows, and what was added can be subtracted again.
     Unweighted ones are whole numbers: however rows are ordered, split into batches or spread over machines, the sum
-    is the same to the last bit, and so is every model that is learned from it.
+    is bit-identical, and so is every model that is learned from it.
 
     Attributes
     ----------
@@ -82,7 +82,6 @@ class Statistics:
         categories: Categories | None = None,
         handle_unknown: UnknownRule = "error",
         numeric: NumericRule = "error",
-        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Statistics:
         """Return the statistics of rows.
 
@@ -95,35 +94,20 @@ class Statistics:
         views, max_rank, when_short
             As those of the estimator that is to learn from them: they decide which columns are counted together.
         sample_weight : array-like of shape (rows,), optional
-            How often each row counts; may be fractional. Of a stream, the name of the column that tells.
+            How often each row counts; may be fractional. Of a stream, the name of the column with the weights.
         categories, handle_unknown, numeric
             As those of the estimator; statistics add up only where their columns have the same labels, so give
             these where not all labels occur in all parts.
-        checkpoint : str or PathLike, optional
-            A file that the count of a stream is written into now and then. Where the process ends before all rows
-            are counted, the same call goes on from there, and ends with the same bits; then the file is gone.
         """
-        Wishes.checked(views, max_rank, when_short)
-        if checkpoint is not None:
-            from eigentree.counting.checkpoints import counted_with_checkpoints
-
-            return counted_with_checkpoints(
-                checkpoint,
-                X,
-                structure,
-                lambda graph: ViewPlan.build(graph, views, max_rank, when_short),
-                categories,
-                numeric,
-                handle_unknown,
-                sample_weight,
-            )
-        graph, columns, rows = resolved_rows(structure, X, categories, numeric, handle_unknown, sample_weight)
+        PlanOptions.checked(views, max_rank, when_short)
+        options = ReadOptions(categories, numeric, handle_unknown, sample_weight)
+        graph, columns, rows = resolved(structure, X, options)
         plan = ViewPlan.build(graph, views, max_rank, when_short)
         return cls.empty(plan, columns).update(rows, sample_weight)
 
     @classmethod
     def empty(cls, plan: ViewPlan, columns: Columns | None = None) -> Statistics:
-        """Return the statistics that a plan asks for, of no rows; without columns, codes stand for themselves."""
+        """Return the statistics that a plan needs, of no rows; without columns, codes stand for themselves."""
         if not isinstance(plan, ViewPlan):
             raise DataError(
                 f"a plan is a ViewPlan, as the plan method of an estimator makes it, not {quoted(plan)}"
@@ -168,21 +152,10 @@ class Statistics:
         counts = self.counts.count(sampled())
         return Statistics(counts, sample)
 
-    def __add__(self, other: Statistics) -> Statistics:
-        _check_statistics(other)
-        return Statistics(self.counts + other.counts, self.sample + other.sample)
-
-    def __radd__(self, other: object) -> Statistics:
-        raise DataError(f"Statistics add up with Statistics, not with {quoted(other)}")
-
-    def __sub__(self, other: Statistics) -> Statistics:
-        _check_statistics(other)
-        rest = self.counts - other.counts
-        if rest.holds_negative:
-            raise DataError(
-                f"{other.rows:g} rows cannot be taken from these {self.rows:g}: some of them were never added"
-            )
-        return Statistics(rest, self.sample - other.sample)
+    def _combined(self, other: Statistics, sign: int) -> Statistics:
+        if sign > 0:
+            return Statistics(self.counts + other.counts, self.sample + other.sample)
+        return Statistics(self.counts - other.counts, self.sample - other.sample)
 
     def __repr__(self) -> str:
         groups, columns = len(self.counts.groups), len(self.columns.names)
@@ -245,9 +218,9 @@ class Statistics:
         DataError
             When an array is missing or does not fit the others.
         """
-        given = _Arrays(a_mapping("arrays", arrays, "those of Statistics.arrays()", DataError), "statistics")
+        given = GivenArrays.of(arrays, "statistics", "Statistics")
         columns = given.columns()
-        layout = CountLayout.of(given.groups(len(columns.names)), columns.states)
+        layout = CountLayout.of(_given_groups(given, len(columns.names)), columns.states)
         rows = given.one("rows", "iuf", 0).item()
         sparse = {
             g: JointTable(table.columns, table.shape, given.one(f"keys_{g}", "i"), given.one(f"values_{g}", "if"))
@@ -255,50 +228,30 @@ class Statistics:
         }
         residual = given.one("residual", "if") if "residual" in arrays else None
         tally = Tally(given.one("dense", "if"), sparse, residual, rows)
-        sample = given.sample()
+        known_to = given.one("sample_known_to", "u").tolist()
+        if len(known_to) != 2:
+            raise given.error("it is unknown how far their sample of rows goes")
+        hashes, codes = given.one("sample_hashes", "u"), given.one("sample_codes", "u", 2)
+        weights = given.one("sample_weights", "if")
+        sample = RowSample(hashes, codes, weights, known_to[1] if known_to[0] else -1)
         if not _fitting(layout, tally, sample, columns.states):
-            raise DataError("these arrays are no statistics: their lengths or numbers do not fit their columns")
+            raise given.error("their lengths or numbers do not fit their columns")
         return cls(Counts.laid_out(columns, layout, tally), sample)
 
 
 def _counted(rows: Encoded, empty: Statistics) -> Statistics:
-    if not isinstance(rows, StreamedRows):
-        return empty.count(rows.chunks())
-    total = empty
-    for segment in segments(rows):
-        total = total.count(segment.chunks())
-    return total
+    return empty.count(rows.chunks())
 
 
-def _check_statistics(other: object) -> None:
-    if not isinstance(other, Statistics):
-        raise DataError(f"Statistics add up with Statistics, not with {quoted(other)}")
-
-
-class _Arrays(GivenArrays):
-    """Arrays that a user says are statistics."""
-
-    def groups(self, columns: int) -> list[tuple[int, ...]]:
-        """Return the groups that were counted, once their columns are there."""
-        sizes, members = self.one("group_sizes", "iu"), self.one("group_columns", "iu").tolist()
-        if (sizes < 1).any() or sum(sizes.tolist()) != len(members):
-            raise DataError("these arrays are no statistics: the sizes of their groups do not fit")
-        groups = [tuple(members[end - size : end]) for size, end in zip(sizes, np.cumsum(sizes), strict=True)]
-        if not all(group[0] >= 0 and group[-1] < columns and _rising(group) for group in groups):
-            raise DataError("these arrays are no statistics: their groups are of columns that they do not have")
-        return groups
-
-    def sample(self) -> RowSample:
-        """Return the sample of rows."""
-        known_to = self.one("sample_known_to", "u").tolist()
-        if len(known_to) != 2:
-            raise DataError("these arrays are no statistics: it is unknown how far their sample of rows goes")
-        return RowSample(
-            self.one("sample_hashes", "u"),
-            self.one("sample_codes", "u", 2),
-            self.one("sample_weights", "if"),
-            known_to[1] if known_to[0] else -1,
-        )
+def _given_groups(given: GivenArrays, columns: int) -> list[tuple[int, ...]]:
+    """Return the groups that were counted, once their columns are there."""
+    sizes, members = given.one("group_sizes", "iu"), given.one("group_columns", "iu").tolist()
+    if (sizes < 1).any() or sum(sizes.tolist()) != len(members):
+        raise given.error("the sizes of their groups do not fit")
+    groups = [tuple(members[end - size : end]) for size, end in zip(sizes, np.cumsum(sizes), strict=True)]
+    if not all(group[0] >= 0 and group[-1] < columns and _rising(group) for group in groups):
+        raise given.error("their groups are of columns that they do not have")
+    return groups
 
 
 def _rising(numbers: Any) -> bool:
@@ -308,8 +261,7 @@ def _rising(numbers: Any) -> bool:
 
 def _fitting(layout: CountLayout, tally: Tally, sample: RowSample, states: tuple[int, ...]) -> bool:
     """Return whether a tally and a sample are such as rows of some columns leave in a layout."""
-    parts = [tally.dense, sample.weights, *(table.values for table in tally.sparse.values())]
-    parts += [] if tally.residual is None else [tally.residual]
+    parts = [*tally.arrays(), sample.weights]
     # No cell counts more than all rows; weights may be rounded.
     most = tally.rows * (1 + ROUNDING) + ROUNDING
     return (
@@ -332,7 +284,7 @@ def _fitting(layout: CountLayout, tally: Tally, sample: RowSample, states: tuple
 
 
 def check_counts(plan: ViewPlan, counts: Counts) -> None:
-    """Raise `DataError` unless counts are of a plan's columns, and of all groups that it asks for."""
+    """Raise `DataError` unless counts are of a plan's columns, and of all groups that it needs."""
     if not counts.columns.are_of(plan.graph):
         raise DataError("the counts are of other columns than the structure's; count with the same graph")
     for group in plan.groups():

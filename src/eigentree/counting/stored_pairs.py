@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.counting.count_checks import columns_array
+from eigentree.counting.additive import columns_array
 from eigentree.counting.pair_counts import PairCounts
 from eigentree.counting.stored_statistics import COUNTED
+from eigentree.data.stored_columns import columns_content, columns_of
 from eigentree.errors import FileError, with_article
 from eigentree.io.documents import Section, plain, unplain
-from eigentree.io.stores import Writer, columns_content, columns_of, opened_store
+from eigentree.io.stores import Writer, opened_store
 
 if TYPE_CHECKING:
     import os

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.counting.accumulators import Tally
 from eigentree.counting.count_layout import CountLayout
-from eigentree.counting.counts import Counts
+from eigentree.counting.counts import Counts, Tally
 from eigentree.counting.holdout_sample import EVERY_HASH, SAMPLE_ROWS, RowSample
 from eigentree.counting.joint_table import JointTable
 from eigentree.counting.statistics import Statistics
+from eigentree.data.stored_columns import columns_content, columns_of
 from eigentree.errors import FileError, with_article
 from eigentree.io.documents import Section, plain, unplain, whole
-from eigentree.io.stores import Writer, columns_content, columns_of, opened_store
+from eigentree.io.stores import Writer, opened_store
 
 if TYPE_CHECKING:
     import os

@@ -6,10 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from eigentree.counting.pair_counts import PairCounts
+from eigentree.data.streams.encoded_stream import Encoded
 from eigentree.data.streams.sources import is_stream
 from eigentree.data.streams.stream_schema import Looked, any_rows_and_columns
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
+from eigentree.data.tables.state_rules import DEFAULT_OPTIONS, ReadOptions
+from eigentree.data.tables.table import table_of
 from eigentree.data.tables.weights import checked_weights
 from eigentree.graphs.coercion import as_structure, require_structure
 from eigentree.graphs.graph import LatentGraph
@@ -18,75 +21,47 @@ from eigentree.graphs.learned_templates import LearnedTemplate, open_template
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
+    from eigentree.data.tables.column_summary import Look
+    from eigentree.data.tables.table import Table
     from eigentree.graphs.templates import Template
 
-__all__ = ["graph_over", "resolved", "resolved_rows", "rows_and_columns"]
+__all__ = ["graph_and_columns", "graph_over", "resolved"]
 
 
 def resolved(
-    structure: LatentGraph | Template | Any,
-    X: ArrayLike | Any,
-    categories: Categories | None = None,
-    numeric: NumericRule = "error",
-    unknown: UnknownRule = "error",
-    sample_weight: ArrayLike | None = None,
-) -> tuple[LatentGraph, Columns]:
-    """Return the graph of a model, given or made by `as_structure` for the columns of X, and these columns.
+    structure: LatentGraph | Template | Any, X: ArrayLike | Any, options: ReadOptions = DEFAULT_OPTIONS
+) -> tuple[LatentGraph, Columns, Rows | Encoded]:
+    """Return the graph of a model, given or made by `as_structure` for the columns of X, these, and the rows.
 
-    What follows from rows is learned from X. Rows that were read already know their columns.
+    A structure that is learned is learned from X. Rows that were read already know their columns.
     """
     require_structure(structure)
     structure = open_template(structure) or structure
-    reading = (categories, numeric, unknown, sample_weight)
     if isinstance(structure, LearnedTemplate):
-        rows, own = rows_and_columns(X, *reading)
-        weights = checked_weights(sample_weight, rows.count)
-        return structure.learned(PairCounts.empty(own).count(rows, weights)), own
+        rows, columns = any_rows_and_columns(X, options)
+        weights = None if isinstance(rows, Encoded) else checked_weights(options.sample_weight, rows.count)
+        return structure.learned(PairCounts.empty(columns).count(rows, weights)), columns, rows
     if isinstance(X, Rows):
-        return graph_over(structure, X.columns), X.columns
+        return graph_over(structure, X.columns), X.columns, X
+    if is_stream(X):
+        looked = Looked.at(X, options, structure if isinstance(structure, LatentGraph) else None)
+        graph, columns = graph_and_columns(structure, looked.look, options)
+        return graph, columns, looked.rows(columns)
+    table = table_of(X)
+    graph, columns = graph_and_columns(structure, table, options)
+    return graph, columns, Rows.of(table, columns)
+
+
+def graph_and_columns(
+    structure: LatentGraph | Template | Any, table: Table | Look, options: ReadOptions
+) -> tuple[LatentGraph, Columns]:
+    """Return the graph of a model over the columns of a table, and these."""
     if isinstance(structure, LatentGraph):
-        return structure, Columns.of(structure).fitted_to(X, *reading)
-    learned = Columns.learned(X, *reading)
+        return structure, Columns.of(structure).fitted_to(table, options)
+    learned = Columns.learned(table, options)
     graph = as_structure(structure, learned.states, learned.names if learned.named else None)
     columns = _arranged(learned, graph)
-    return graph, columns or Columns.of(graph).fitted_to(X, *reading)
-
-
-def resolved_rows(
-    structure: LatentGraph | Template | Any,
-    X: ArrayLike | Any,
-    categories: Categories | None = None,
-    numeric: NumericRule = "error",
-    unknown: UnknownRule = "error",
-    sample_weight: ArrayLike | str | None = None,
-) -> tuple[LatentGraph, Columns, Any]:
-    """Return the same as `resolved`, and the rows: as they were given, or those of a stream as codes."""
-    reading = (categories, numeric, unknown, sample_weight)
-    if not is_stream(X):
-        return *resolved(structure, X, categories, numeric, unknown, sample_weight), X
-    require_structure(structure)
-    structure = open_template(structure) or structure
-    if isinstance(structure, LearnedTemplate):
-        rows, columns = any_rows_and_columns(X, *reading)
-        return structure.learned(PairCounts.empty(columns).count(rows, None)), columns, rows
-    looked = Looked.at(X, *reading, structure if isinstance(structure, LatentGraph) else None)
-    graph, columns = resolved(structure, looked.look, categories, numeric, unknown)
-    return graph, columns, looked.rows(columns)
-
-
-def rows_and_columns(
-    X: ArrayLike | Any,
-    categories: Categories | None,
-    numeric: NumericRule,
-    unknown: UnknownRule,
-    sample_weight: ArrayLike | None,
-) -> tuple[Rows, Columns]:
-    """Return the rows of data, and what was learned of their columns; rows that were read know theirs."""
-    if isinstance(X, Rows):
-        return X, X.columns
-    columns = Columns.learned(X, categories, numeric, unknown, sample_weight)
-    return Rows.of(X, columns), columns
+    return graph, columns or Columns.of(graph).fitted_to(table, options)
 
 
 def graph_over(structure: LatentGraph | Template | Any, columns: Columns) -> LatentGraph:

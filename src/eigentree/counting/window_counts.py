@@ -1,24 +1,25 @@
-"""Windows of sequences, counted: what one step of a homogeneous chain is learned from.
+"""Counts of windows of sequences: what one step of a homogeneous chain is learned from.
 
 Windows are pooled over all steps and all sequences. Counts of them are `Counts` of a table with one column for
-each cell of a window, so they are whole numbers, add and subtract, and do not depend on the order of sequences or
-on how these come in batches. First windows and single cells are counted beside them, and a sample of pieces of
-sequences is kept, by which the shrinkage is chosen.
+each cell of a window. First windows and single cells are counted beside them, and a sample of pieces of sequences
+is kept, on which the shrinkage is chosen.
 """
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from eigentree.core.counting.window_cutting import cut_windows, hash_pieces
+from eigentree.counting.additive import Additive
 from eigentree.counting.count_layout import CountLayout
 from eigentree.counting.counts import Counts
 from eigentree.counting.holdout_sample import SAMPLE_ROWS, RowSample
 from eigentree.data.tables.columns import Columns
-from eigentree.errors import DataError, quoted
+from eigentree.errors import DataError
 from eigentree.planning.window_plan import Cell
 from eigentree.validation import our_arithmetic
 
@@ -28,29 +29,33 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.arrays import Booleans, Codes, Integers
-    from eigentree.counting.holdout_sample import Fold
     from eigentree.data.sequences.sequence_codes import Sequences
-    from eigentree.planning.channel_blocks import Blocks
+    from eigentree.planning.channel_blocks import ChannelBlocks
     from eigentree.planning.window_plan import Group, WindowPlan
 
 T = TypeVar("T", bound=np.generic)
 
-__all__ = ["PIECE", "Pieces", "SequenceStatistics", "batches_of_steps", "check_plan", "read_only", "sample_width"]
+__all__ = [
+    "PIECE",
+    "SequencePieces",
+    "SequenceStatistics",
+    "batches_of_steps",
+    "check_plan",
+    "read_only",
+    "sample_width",
+]
 
 PIECE = 128
 """How many steps of a sequence are held out together; shorter sequences stay whole."""
 
 CONTEXT = 16
-"""How many steps before a piece tell what it begins with."""
+"""How many steps before a piece are kept, from which its first message follows."""
 
-MOST_WINDOWS = 16_384
-"""Windows that are cut at a time."""
-
-MOST_STEPS = 2**20
-"""Steps that are looked at at a time, but for those of one sequence."""
+MOST_WINDOWS, MOST_STEPS = 16_384, 2**20
+"""Windows that are cut at a time, and steps that are read at a time, but for those of one sequence."""
 
 
-class Pieces(NamedTuple):
+class SequencePieces(NamedTuple):
     """Pieces of sequences, end to end, with some steps before and after them.
 
     Attributes
@@ -71,7 +76,7 @@ class Pieces(NamedTuple):
     begins: Booleans
 
     @classmethod
-    def whole(cls, codes: Codes, starts: Integers) -> Pieces:
+    def whole(cls, codes: Codes, starts: Integers) -> SequencePieces:
         """Return sequences as pieces, each of which is all of its sequence."""
         lengths = np.diff(starts)
         own = np.stack([np.zeros_like(lengths), lengths], axis=1)
@@ -80,7 +85,7 @@ class Pieces(NamedTuple):
     def windows(
         self,
         cells: Sequence[Cell],
-        blocks: Blocks,
+        blocks: ChannelBlocks,
         reach: int,
         weights: NDArray[Any] | None,
         own: Integers | None = None,
@@ -104,8 +109,8 @@ class Pieces(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class SequenceStatistics:
-    """What is learned from sequences: counts of windows, and a sample of pieces; never changed once made.
+class SequenceStatistics(Additive):
+    """What is learned from sequences: counts of windows, and a sample of pieces; immutable.
 
     Attributes
     ----------
@@ -138,7 +143,7 @@ class SequenceStatistics:
             _counts(plan, plan.cells, plan.groups),
             _counts(plan, plan.first_cells, plan.bonds[0].inside),
             _counts(plan, _own_cells(plan), [(cell,) for cell in _own_cells(plan)]),
-            RowSample.empty(_Frame.of(plan).width),
+            RowSample.empty(sample_width(plan)),
         )
 
     @property
@@ -160,13 +165,13 @@ class SequenceStatistics:
         for first, last in batches_of_steps(sequences.starts, most_steps):
             begin, end = int(sequences.starts[first]), int(sequences.starts[last])
             codes = self.plan.blocks.encoded(sequences.codes[begin:end])
-            pieces = Pieces.whole(codes, sequences.starts[first : last + 1] - begin)
+            pieces = SequencePieces.whole(codes, sequences.starts[first : last + 1] - begin)
             own = None if weights is None else weights[first:last]
             counted = found.count(pieces, own)
-            found = replace(counted, sample=_sampled(found.sample, _Frame.of(self.plan), pieces, own))
+            found = replace(counted, sample=_sampled(found.sample, self.plan, pieces, own))
         return found
 
-    def count(self, pieces: Pieces, weights: NDArray[Any] | None) -> SequenceStatistics:
+    def count(self, pieces: SequencePieces, weights: NDArray[Any] | None) -> SequenceStatistics:
         """Return the statistics with the windows of pieces counted; the sample stays as it is."""
         plan, blocks = self.plan, self.plan.blocks
         first = np.stack([np.zeros(len(pieces.begins), np.int64), pieces.begins.astype(np.int64)], axis=1)
@@ -177,43 +182,26 @@ class SequenceStatistics:
             cells=self.cells.count(pieces.windows(_own_cells(plan), blocks, 0, weights)),
         )
 
-    def pieces(self) -> Pieces:
-        """Return the sample as pieces of sequences."""
-        return _Frame.of(self.plan).pieces(self.sample.codes)
+    def pieces(self, rows: Codes) -> SequencePieces:
+        """Return rows of the sample as pieces of sequences."""
+        outside, context = self.plan.blocks.patterns, _context(self.plan)
+        steps = rows.reshape(len(rows), sample_width(self.plan) // len(outside), len(outside))
+        there = steps[:, :, 0] != outside[0]
+        before = there[:, :context].sum(axis=1)
+        own = there[:, context : context + PIECE].sum(axis=1)
+        starts = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+        ranges = np.stack([before, before + own], axis=1)
+        return SequencePieces(np.asfortranarray(steps[there]), starts, ranges, before == 0)
 
-    def held(self, fold: Fold) -> tuple[Pieces, SequenceStatistics]:
-        """Return the pieces of a fold, and the statistics without their windows."""
-        pieces = _Frame.of(self.plan).pieces(fold.codes)
-        out = SequenceStatistics.empty(self.plan, self.columns).count(pieces, fold.weights)
-        return pieces, self - out
+    def without(self, pieces: SequencePieces, weights: NDArray[Any]) -> SequenceStatistics:
+        """Return the statistics without the windows of some pieces."""
+        return self - SequenceStatistics.empty(self.plan, self.columns).count(pieces, weights)
 
-    def __add__(self, other: SequenceStatistics) -> SequenceStatistics:
-        self._require_alike(other)
-        return replace(
-            self,
-            windows=self.windows + other.windows,
-            firsts=self.firsts + other.firsts,
-            cells=self.cells + other.cells,
-            sample=self.sample + other.sample,
-        )
-
-    def __radd__(self, other: object) -> SequenceStatistics:
-        raise DataError(f"SequenceStatistics add up with SequenceStatistics, not with {quoted(other)}")
-
-    def __sub__(self, other: SequenceStatistics) -> SequenceStatistics:
-        self._require_alike(other)
-        return replace(
-            self,
-            windows=self.windows - other.windows,
-            firsts=self.firsts - other.firsts,
-            cells=self.cells - other.cells,
-            sample=self.sample - other.sample,
-        )
-
-    def _require_alike(self, other: object) -> None:
-        if not isinstance(other, SequenceStatistics):
-            raise DataError(f"SequenceStatistics add up with SequenceStatistics, not with {quoted(other)}")
+    def _combined(self, other: SequenceStatistics, sign: int) -> SequenceStatistics:
         check_plan(other, self.plan, self.columns)
+        combine = operator.add if sign > 0 else operator.sub
+        parts = ("windows", "firsts", "cells", "sample")
+        return replace(self, **{name: combine(getattr(self, name), getattr(other, name)) for name in parts})
 
 
 def check_plan(statistics: SequenceStatistics, plan: WindowPlan, columns: Columns) -> None:
@@ -236,9 +224,14 @@ def read_only(array: NDArray[T]) -> NDArray[T]:
     return seen
 
 
+def _context(plan: WindowPlan) -> int:
+    """Return how many steps before a piece go with it."""
+    return max(CONTEXT, plan.history)
+
+
 def sample_width(plan: WindowPlan) -> int:
-    """Return how many codes a row of the sample has."""
-    return _Frame.of(plan).width
+    """Return how many codes a row of the sample has: steps before a piece, its own, and steps after it."""
+    return (_context(plan) + PIECE + plan.reach) * len(plan.blocks.sizes)
 
 
 def _own_cells(plan: WindowPlan) -> tuple[Cell, ...]:
@@ -254,57 +247,6 @@ def _counts(plan: WindowPlan, cells: Sequence[Cell], groups: Sequence[Group]) ->
     return Counts.laid_out(Columns(names, states), CountLayout.of(list(dict.fromkeys(numbered)), states))
 
 
-class _Frame(NamedTuple):
-    """How a piece of a sequence lies in a row of fixed width: steps before it, its own, steps after it.
-
-    Attributes
-    ----------
-    outside : tuple of int
-        The code that marks, in each block, a step that the sequence does not have.
-    context, reach : int
-        How many steps before and after a piece go with it.
-    """
-
-    outside: tuple[int, ...]
-    context: int
-    reach: int
-
-    @classmethod
-    def of(cls, plan: WindowPlan) -> _Frame:
-        return cls(plan.blocks.patterns, max(CONTEXT, plan.history), plan.reach)
-
-    @property
-    def steps(self) -> int:
-        return self.context + PIECE + self.reach
-
-    @property
-    def width(self) -> int:
-        return self.steps * len(self.outside)
-
-    def rows(self, pieces: Pieces, places: Integers) -> Codes:
-        """Return the pieces of sequences that begin at some places, (sequence, step), one row each."""
-        made = np.empty((len(places), self.steps, len(self.outside)), np.min_scalar_type(max(self.outside)))
-        made[:] = self.outside
-        for row, (sequence, begin) in zip(made, places.tolist(), strict=True):
-            first, last = pieces.starts[sequence : sequence + 2].tolist()
-            low = max(first, first + begin - self.context)
-            high = min(last, first + begin + PIECE + self.reach)
-            at = low - (first + begin - self.context)
-            row[at : at + high - low] = pieces.codes[low:high]
-        return made.reshape(len(places), -1)
-
-    def pieces(self, rows: Codes) -> Pieces:
-        """Return rows as pieces of sequences."""
-        steps = rows.reshape(len(rows), self.steps, len(self.outside))
-        there = steps[:, :, 0] != self.outside[0]
-        before = there[:, : self.context].sum(axis=1)
-        own = there[:, self.context : self.context + PIECE].sum(axis=1)
-        starts = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
-        return Pieces(
-            np.asfortranarray(steps[there]), starts, np.stack([before, before + own], axis=1), before == 0
-        )
-
-
 def batches_of_steps(starts: Integers, most: int | None = None) -> Iterator[tuple[int, int]]:
     """Yield the first of some sequences and the one after their last: a bounded number of steps, or just one."""
     first, count = 0, len(starts) - 1
@@ -316,14 +258,16 @@ def batches_of_steps(starts: Integers, most: int | None = None) -> Iterator[tupl
         first = last
 
 
-def _sampled(sample: RowSample, frame: _Frame, pieces: Pieces, weights: NDArray[Any] | None) -> RowSample:
+def _sampled(
+    sample: RowSample, plan: WindowPlan, pieces: SequencePieces, weights: NDArray[Any] | None
+) -> RowSample:
     """Return a sample with more whole sequences seen."""
     if sample.known_to < 0:
         return sample
     hashes = np.empty(int((-(-np.diff(pieces.starts) // PIECE)).sum()), np.uint64)
     places = np.empty((len(hashes), 2), np.int64)
     lines, starts = read_only(pieces.codes.T), read_only(pieces.starts)
-    hash_pieces(lines, starts, PIECE, frame.context, frame.reach, hashes, places)
+    hash_pieces(lines, starts, PIECE, _context(plan), plan.reach, hashes, places)
     counted = np.ones(len(hashes), np.int64) if weights is None else weights[places[:, 0]]
     chosen = np.flatnonzero((counted > 0) & (hashes <= np.uint64(sample.known_to)))
     if not len(chosen):
@@ -332,5 +276,24 @@ def _sampled(sample: RowSample, frame: _Frame, pieces: Pieces, weights: NDArray[
     unique, first = np.unique(hashes[chosen], return_index=True)
     totals = np.add.reduceat(counted[chosen], first)[:SAMPLE_ROWS]
     known_to = sample.known_to if len(unique) <= SAMPLE_ROWS else int(unique[SAMPLE_ROWS - 1])
-    rows = frame.rows(pieces, places[chosen[first[:SAMPLE_ROWS]]])
+    rows = _sample_rows(plan, pieces, places[chosen[first[:SAMPLE_ROWS]]])
     return sample + RowSample(unique[:SAMPLE_ROWS], rows, totals, known_to)
+
+
+def _sample_rows(plan: WindowPlan, pieces: SequencePieces, places: Integers) -> Codes:
+    """Return the pieces of sequences that begin at some places, (sequence, step), one row each.
+
+    A step that the sequence does not have is marked by a code beyond the patterns of each block.
+    """
+    outside, context = plan.blocks.patterns, _context(plan)
+    made = np.empty(
+        (len(places), sample_width(plan) // len(outside), len(outside)), np.min_scalar_type(max(outside))
+    )
+    made[:] = outside
+    for row, (sequence, begin) in zip(made, places.tolist(), strict=True):
+        first, last = pieces.starts[sequence : sequence + 2].tolist()
+        low = max(first, first + begin - context)
+        high = min(last, first + begin + PIECE + plan.reach)
+        at = low - (first + begin - context)
+        row[at : at + high - low] = pieces.codes[low:high]
+    return made.reshape(len(places), -1)

@@ -12,8 +12,7 @@ import numpy as np
 from eigentree.em.estep.unique_rows import systematic
 from eigentree.em.init.chains import start_of
 from eigentree.em.multistart import ETA, ROWS_PER_PARAMETER, Candidate, Sample, multistart, run_each
-from eigentree.inference.sequences.sequence_passes import SequencePass
-from eigentree.inference.sequences.symbols import Symbols
+from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

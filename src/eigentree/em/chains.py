@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from eigentree.em.optimize.objective import ExpectedCounts, Objective, SimplexVector
-from eigentree.inference.sequences.factorial_chains import apart, together
+from eigentree.inference.sequences.sequence_passes import marginal_chains, product_chain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,7 +97,7 @@ class ChainLayout(SimplexVector):
 
     def joined(self, links: Sequence[Floats], emissions: Sequence[Floats]) -> Floats:
         """Return counts of all chains together as one vector of counts of each chain."""
-        split = [apart(table, self.sizes) for table in links]
+        split = [marginal_chains(table, self.sizes) for table in links]
         chains = [table[place] for place in range(len(self.sizes)) for table in split]
         return np.concatenate([np.ravel(table) for table in (*chains, *emissions)])
 
@@ -124,7 +124,7 @@ class ChainLayout(SimplexVector):
     def tables(self, vector: Floats) -> tuple[list[Floats], list[Floats]]:
         """Return the links of all chains together, and the emissions, of a vector."""
         chains, emissions = self.parts(vector)
-        return [together(tables) for tables in zip(*chains, strict=True)], emissions
+        return [product_chain(tables) for tables in zip(*chains, strict=True)], emissions
 
     def prior(self, pseudo_counts: float, sticky: float) -> Floats:
         """Return the pseudo-count of each parameter; `sticky` are more for staying in a state."""

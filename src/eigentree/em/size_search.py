@@ -33,7 +33,16 @@ if TYPE_CHECKING:
     from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.networks.network import LatentNetwork
 
-__all__ = ["Candidate", "Fit", "SearchState", "SizeProblem", "average", "joined_trees", "search"]
+__all__ = [
+    "FEW_PSEUDO_COUNTS",
+    "Candidate",
+    "Fit",
+    "SearchState",
+    "SizeProblem",
+    "average",
+    "averaged_fits",
+    "search",
+]
 
 MIXED_STATES, MORE_TREES, MOST_TREES = 4, 4, 16
 """With how many states mixtures are first compared; by how much trees multiply, as much work as twice the states;
@@ -43,9 +52,12 @@ WORTH = 0.0025
 """The share of the held-out score by which a larger size has to gain for an even larger one to be tried, and
 classes to be preferred to a tree: about what another seed changes."""
 
-BATCH, FEWEST_BATCHES, PASSES, STEPSIZE = 768, 12, 10, 0.6
+FEW_PSEUDO_COUNTS = 0.01
+"""Pseudo-counts of a search unless given: no cell is impossible. Held-out rows end each fit, which does the rest."""
+
+BATCH, FEWEST_BATCHES, PASSES, STEPSIZE = 768, 12, 10, 0.55
 """Rows of a mini-batch, the fewest mini-batches of a pass, and passes of stepwise EM: at least 120 updates, after
-which a mini-batch has a weight of about 0.05 by this step size, one of those that Liang and Klein recommend."""
+which a mini-batch has a weight of 0.07 by this step size; Liang and Klein's have to be above 0.5 to converge."""
 
 STRETCH, LITTLE = 5, 2e-4
 """A fit ends where the last so many iterations raised the held-out score by less than this share of it; averaging
@@ -355,13 +367,13 @@ def _averaged(problem: SizeProblem, state: SearchState) -> tuple[list[Floats], f
         size = Size(states, (len(kept) + 1) * trees)
         held = problem.objective(size, problem.folds[0].validation, 0.0, single=False)
         more = [*kept, member.fits[0].parameters]
-        value = held.log_likelihood(_joined(problem.tree(states), more)) / held.weight
+        value = held.log_likelihood(averaged_fits(problem.tree(states), more)) / held.weight
         if value > score:
             kept, score = more, value
     return kept, score
 
 
-def _joined(tree: LatentGraph, vectors: Sequence[Floats]) -> Floats:
+def averaged_fits(tree: LatentGraph, vectors: Sequence[Floats]) -> Floats:
     """Return the parameters of the average of fits: the mixture of all their trees, fits with equal shares."""
     layout = ParameterLayout.of(tree)
     parts = [_trees(layout, vector) for vector in vectors]
@@ -382,7 +394,7 @@ def average(problem: SizeProblem, state: SearchState) -> tuple[LatentNetwork, Si
         whole = problem.objective(size, problem.whole, problem.pseudo_counts, single=False)
         vectors = [whole.em_update(vector) for vector in vectors]
     tree = problem.tree(size.hidden_states)
-    joint = _joined(tree, vectors)
+    joint = averaged_fits(tree, vectors)
     graph = mixture_of_trees(tree, count * size.trees)
     tried = SizeSearch(
         trials=tuple(member.trial for member in state.members),

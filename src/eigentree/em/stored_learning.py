@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from eigentree.em.multistart import Rung
 from eigentree.em.parameters import ParameterLayout
+from eigentree.em.report import StartReport
 from eigentree.em.sizes import Kind, Size, SizeSearch, Trial
-from eigentree.em.start_report import StartReport
 from eigentree.em.stepwise import Learner
 from eigentree.errors import FileError, quoted
 from eigentree.graphs.elimination import check_families

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from eigentree.errors import GraphError, ParameterError, did_you_mean, quoted
-from eigentree.estimators.mixins.latent_mixin import TablesFace
+from eigentree.estimators.mixins.latent_mixin import LatentMixin
 from eigentree.graphs.structure_learning import mixed_tree
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.networks.pair_tables import PairTables
@@ -84,7 +84,7 @@ class Dependencies:
 
 
 @our_arithmetic
-def dependencies(model: LatentNetwork | TablesFace) -> Dependencies:
+def dependencies(model: LatentNetwork | LatentMixin) -> Dependencies:
     """Return how much the columns of a model, and its hidden variables, tell of each other: mutual information.
 
     All is exact under the model, whatever cells were missing when it was learned.
@@ -131,7 +131,7 @@ def network_of(model: object) -> LatentNetwork:
     """Return the network that is given, or that was fitted; else raise `ParameterError`."""
     if isinstance(model, LatentNetwork):
         return model
-    if isinstance(model, TablesFace):
+    if isinstance(model, LatentMixin):
         # Where it was not fitted, this says so.
         assert model.graph_
         return model.network_

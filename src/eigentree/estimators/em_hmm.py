@@ -9,22 +9,19 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from eigentree.data.sequences.sequence_codes import Sequences
-from eigentree.data.tables.state_rules import check_rules
+from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.chain_fit import ChainFit, fit_chain
 from eigentree.em.chains import ChainLayout, ChainObjective
 from eigentree.em.init.chains import KINDS
 from eigentree.em.optimize.stopping import USUAL_TOLERANCES, Stopping
-from eigentree.em.report import EMReport
-from eigentree.em.start_report import StartReport
+from eigentree.em.report import EMReport, StartReport
 from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
 from eigentree.estimators.mixins.iterative_mixin import present_init, warn_interrupted, warn_not_converged
-from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceFace
-from eigentree.inference.sequences.factorial_chains import apart
+from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceMixin
 from eigentree.inference.sequences.hmm_chain import Chain
-from eigentree.inference.sequences.sequence_passes import SequencePass
-from eigentree.inference.sequences.symbols import Symbols
+from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, marginal_chains
 from eigentree.messages import notice
 from eigentree.progress import shown_progress
 from eigentree.validation import (
@@ -66,7 +63,7 @@ SUM_ROUNDING = 1e-6
 """How far from 1 a given distribution may add up."""
 
 
-class EMHMM(HiddenSequenceFace):
+class EMHMM(HiddenSequenceMixin):
     """A hidden Markov model whose tables are the same at every step, learned by expectation maximisation.
 
     Parameters
@@ -232,8 +229,7 @@ class EMHMM(HiddenSequenceFace):
             When the fit was interrupted (Ctrl-C) and the best so far is kept.
         """
         self._check_arguments()
-        reading = (self.categories, self.numeric, self.handle_unknown)
-        sequences = Sequences.learned(X, lengths, self.sequence, self.time, *reading)
+        sequences = Sequences.learned(X, lengths, self.sequence, self.time, ReadOptions.of(self))
         self._ignore(y, lengths, sequences)
         weights = positive_weights(sample_weight, sequences.count)
         warn_of_few(weights)
@@ -263,17 +259,9 @@ class EMHMM(HiddenSequenceFace):
 
     @property
     def report_(self) -> EMReport:
-        """What the fit tells of itself, which notebooks show with its learning curve."""
+        """The report of the fit, which notebooks show with its learning curve."""
         self._require_fit()
-        return EMReport(
-            parameters=self.n_parameters_,
-            steps=self.n_iter_,
-            converged=self.converged_,
-            history=tuple(map(float, self.history_)),
-            validation_history=tuple(map(float, self.validation_history_)),
-            unit="step",
-            start=self.start_,
-        )
+        return EMReport.of(self, "step")
 
     def _published(self, fit: ChainFit, state: Multistart, sequences: Sequences) -> Self:
         best = state.best[1]
@@ -281,7 +269,7 @@ class EMHMM(HiddenSequenceFace):
         chain = Chain.of(sequences.columns, *layout.parts(best.parameters))
         if self._free:
             used = _used(fit.whole.walk.counts(chain.links, chain.emissions).links)
-            chain = chain.permuted([np.argsort(-own, kind="stable") for own in apart(used, chain.sizes)])
+            chain = chain.permuted([np.argsort(-own, kind="stable") for own in marginal_chains(used, chain.sizes)])
         held = fit.validation.weight if fit.validation else 1.0
         return self._become(
             {

@@ -11,26 +11,27 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from eigentree.counting.pair_counts import PairCounts
-from eigentree.counting.structure_and_schema import resolved_rows
+from eigentree.counting.structure_and_schema import resolved
 from eigentree.data.streams.encoded_stream import Encoded
 from eigentree.data.streams.stream_schema import any_rows_and_columns
 from eigentree.data.tables.rows import Rows
+from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_gaps
 from eigentree.em.holdout import Fold, check_split, folds_of, held_out
 from eigentree.em.init.trees import KINDS
 from eigentree.em.optimize.stopping import USUAL_TOLERANCES, Stopping
-from eigentree.em.out_of_core.large import Finish, fit_large
+from eigentree.em.out_of_core.large import Finish, fit_rows
 from eigentree.em.parameters import ParameterLayout
-from eigentree.em.size_search import SizeProblem, average, search
-from eigentree.em.smoothing import FEW_PSEUDO_COUNTS, chosen_pseudo_counts
-from eigentree.em.start_report import StartReport
+from eigentree.em.report import StartReport
+from eigentree.em.size_search import FEW_PSEUDO_COUNTS, SizeProblem, average, search
+from eigentree.em.smoothing import PSEUDO_COUNTS
 from eigentree.em.tree_fit import TreeFit
 from eigentree.em.tree_objective import TreeObjective
 from eigentree.errors import ParameterError, quoted
 from eigentree.estimators.memory_sample import check_finish_rows, far_rows, near_rows, searched_rows, some_of
 from eigentree.estimators.mixins.constructor_parameters import learns
 from eigentree.estimators.mixins.iterative_mixin import (
-    StepsFace,
+    IterativeMixin,
     checked_init,
     encoded,
     present_init,
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.em.init.trees import Kind
     from eigentree.em.multistart import Multistart
-    from eigentree.em.optimize.objective import Objective
     from eigentree.em.optimize.stopping import Rule
     from eigentree.em.out_of_core.large import FarRows
     from eigentree.em.size_search import SearchState
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 __all__ = ["EMJunctionTree"]
 
 
-class EMJunctionTree(StepsFace):
+class EMJunctionTree(IterativeMixin):
     """Tables learned by expectation maximisation.
 
     Parameters
@@ -97,9 +97,9 @@ class EMJunctionTree(StepsFace):
         all log parameters, each times its pseudo-count. The first 0.25 are the same for all entries of a table;
         what goes beyond is spread, as many on the average, as the states of each column are among all rows (those
         of hidden variables evenly). With 0, cells that were never seen together can have probability zero. "auto"
-        is 0.1, which prevents that and hardly changes anything else; but from 10 rows on, and while there are less
-        than 50 for each entry of the tables, it is chosen among 0.1 to 4 by a fifth of the rows that is held out
-        (each fifth in turn, up to 500 rows): the largest that is as good as the best but for chance.
+        is 0.1, which prevents that and hardly changes anything else; while there are less than 50 rows for each
+        entry of the tables, it is that of 0.1, 0.3, 1 and 3 with the highest marginal likelihood (Cheeseman and
+        Stutz), which depends neither on labels nor on the order of rows or columns.
     accelerate : bool
         Extrapolate from earlier steps (L-BFGS, begun with EM's own step); one that would lower the objective is
         shortened or taken back.
@@ -152,8 +152,7 @@ class EMJunctionTree(StepsFace):
         With "auto": which sizes were tried, and how likely validation rows were with each; ``search_.plot()`` draws
         it. `history_` is then the log-likelihood of the rows in each pass and step of the best fit, which may
         fall, and `objectives_` that of each fit that was tried. `max_iter`, `tol`, `stopping` and `accelerate` are
-        not used. `pseudo_counts="auto"` is 0.1 during the search, and what validation rows ask for of 0.1, 0.03,
-        0.01, 0.003 and 0.001 then. Validation rows that were taken from `X` are learned from by one last step.
+        not used. `pseudo_counts="auto"` is 0.01. Validation rows that were taken from `X` are learned from by one last step.
     n_features_in_ : int
 
     Notes
@@ -251,11 +250,10 @@ class EMJunctionTree(StepsFace):
         self._check_arguments(validation)
         if (template := open_template(self.structure)) is not None:
             return self._fit_sizes(template, X, sample_weight, validation)
-        reading = (self.categories, self.numeric, self.handle_unknown, sample_weight)
-        graph, columns, found = resolved_rows(self.structure, X, *reading)
-        if isinstance(found, Encoded):
-            return self._fit_far(graph, columns, far_rows(found), validation)
-        rows, random = Rows.of(found, columns), generator(self.random_state)
+        graph, columns, rows = resolved(self.structure, X, ReadOptions.of(self, sample_weight))
+        if isinstance(rows, Encoded):
+            return self._fit_far(graph, columns, far_rows(rows), validation)
+        random = generator(self.random_state)
         if isinstance(self.finish_rows, Integral):
             rows, sample_weight = some_of(rows, sample_weight, int(self.finish_rows), random)
         return self._fit_rows(graph, columns, rows, rows.count, sample_weight, validation, random)
@@ -292,25 +290,21 @@ class EMJunctionTree(StepsFace):
             fit = replace(fit, gaps=fit.gaps | finish.rows.gaps(), stopping=usual)
         init = checked_init(self.init, graph) if isinstance(self.init, LatentNetwork) else present_init(self.init)
         most = self.max_iter * (self.n_init if init == "random" else 1)
-        # Draws of their own, made in any case, so that the same number given leads to the same fit.
-        (draws,) = random.spawn(1)
-        if self.pseudo_counts == "auto":
-            total = finish.rows.count if finish else None
-            fit = replace(fit, pseudo_counts=chosen_pseudo_counts(fit, init, draws, self.verbose, total))
-        last: tuple[Objective, Multistart] | None = None
+        state: Multistart | None = None
         try:
             with shown_progress(self.verbose, "EM", most) as report:
-                for last in fit_large(fit, finish, init, self.n_init, random):
-                    report(last[1].iterations, last[1].objective)
+                for fit, objective, state in fit_rows(
+                    fit, finish, init, self.n_init, random, self.pseudo_counts == "auto"
+                ):
+                    report(state.iterations, state.objective)
         except KeyboardInterrupt:
-            if last is None:
+            if state is None:
                 raise
-            last = (last[0], last[1].rescued(last[0]))
-            warn_interrupted(f"{last[1].iterations} iterations on all rows")
+            state = state.rescued(objective)
+            warn_interrupted(f"{state.iterations} iterations on all rows")
         else:
-            assert last is not None
-            warn_not_converged(last[1].best[1].converged, self.max_iter)
-        objective, state = last
+            assert state is not None
+            warn_not_converged(state.best[1].converged, self.max_iter)
         finished = finish.count if finish is not None and objective is not fit.whole else count
         return self._published(fit, objective.weight, state, columns, finished)
 
@@ -327,7 +321,7 @@ class EMJunctionTree(StepsFace):
                 f"structure={quoted(self.structure)} searches for a size and starts of its own; leave init out"
             )
         random = generator(self.random_state)
-        found, columns = any_rows_and_columns(X, self.categories, self.numeric, self.handle_unknown, sample_weight)
+        found, columns = any_rows_and_columns(X, ReadOptions.of(self, sample_weight))
         pairs: PairCounts | None = None
         if isinstance(found, Encoded):
             far = far_rows(found)
@@ -398,7 +392,7 @@ class EMJunctionTree(StepsFace):
             tree=tree,
             folds=folds,
             gaps=frozenset().union(*(columns_with_gaps(part.codes, tree(1)) for part in parts)),
-            pseudo_counts=self._few_pseudo_counts,
+            pseudo_counts=FEW_PSEUDO_COUNTS if isinstance(self.pseudo_counts, str) else self.pseudo_counts,
             whole=known if validation is None and len(folds) == 1 else None,
             threads=self.n_jobs,
             hidden_states=hidden_states,
@@ -459,7 +453,7 @@ class EMJunctionTree(StepsFace):
         weights, held = self._held_out(codes, columns, weights, validation, random)
         rows = DistinctRows.of(codes, states, weights)
         gaps = columns_with_gaps(rows.codes, graph)
-        pseudo_counts = self._few_pseudo_counts
+        pseudo_counts = PSEUDO_COUNTS[0] if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts)
         checked: TreeObjective | None = None
         if held is not None:
             gaps |= columns_with_gaps(held.codes, graph)
@@ -475,10 +469,6 @@ class EMJunctionTree(StepsFace):
         if self.tol is not None:
             return Stopping(self.stopping, float(self.tol))
         return Stopping.usual_for(self.stopping, rows, weight, parameters)
-
-    @property
-    def _few_pseudo_counts(self) -> float:
-        return FEW_PSEUDO_COUNTS if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts)
 
     def _held_out(
         self,

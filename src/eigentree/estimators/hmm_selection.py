@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from eigentree.data.sequences.sequence_codes import Sequences
+from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import positive_weights
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.estimators.em_hmm import EMHMM
 from eigentree.estimators.mixins.constructor_parameters import cloned
+from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD
 from eigentree.validation import generator, one_by_one, one_of, our_arithmetic, whole_number
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["HMMSelection", "HMMTrial", "select_hmm"]
 
 FOLDS = 3
-"""Parts of the sequences, each of which judges what the others taught."""
+"""Folds of the cross-validation."""
 
 
 class HMMTrial(NamedTuple):
@@ -63,8 +65,9 @@ class HMMSelection:
         lines = [f"{self.criterion}, the lower the better:"]
         for trial in self.trials:
             mark = "  <- best" if trial is best else ""
-            told = f"{trial.hidden_states} states, order {trial.order}"
-            lines.append(f"  {told}: {trial.value:.2f}, {trial.n_parameters} parameters{mark}")
+            lines.append(
+                f"  {trial.hidden_states} states, order {trial.order}: {trial.value:.2f}, {trial.n_parameters} parameters{mark}"
+            )
         return "\n".join(lines)
 
 
@@ -86,7 +89,8 @@ def select_hmm(
     hidden_states, orders : iterable of int
         All pairs of these are tried.
     criterion : {"bic", "aic", "validation"}
-        "validation" is the log-likelihood of each third of the sequences under what the others teach.
+        "validation" is the log-likelihood of each third of the sequences after a fit to the others. For "bic" and
+        "aic" fits are of maximum likelihood (``pseudo_counts=1e-6, sticky=0``), which these criteria presuppose.
     estimator : EMHMM, optional
         Whose other settings are used.
     lengths : array-like of int, shape (sequences,), optional
@@ -104,13 +108,14 @@ def select_hmm(
         raise ParameterError(f"estimator is an EMHMM, not {quoted(settings)}")
     sizes = _wholes("hidden_states", hidden_states)
     depths = _wholes("orders", orders)
-    reading = (settings.categories, settings.numeric, settings.handle_unknown)
-    sequences = Sequences.learned(X, lengths, settings.sequence, settings.time, *reading)
+    sequences = Sequences.learned(X, lengths, settings.sequence, settings.time, ReadOptions.of(settings))
     weights = positive_weights(sample_weight, sequences.count)
+    # Information criteria compare maxima of the likelihood.
+    prior = {} if criterion == "validation" else {"pseudo_counts": MAXIMUM_LIKELIHOOD, "sticky": 0.0}
     trials, models = [], []
     for order in depths:
         for states in sizes:
-            model = cloned(settings, hidden_states=states, order=order)
+            model = cloned(settings, hidden_states=states, order=order, **prior)
             model.fit(sequences, sample_weight=weights)
             if criterion == "validation":
                 value = _held_out(model, sequences, weights)

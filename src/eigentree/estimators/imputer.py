@@ -10,9 +10,8 @@ import numpy as np
 from eigentree.data.tables.restore import arranged, as_frame
 from eigentree.errors import DataError
 from eigentree.estimators.em_junction_tree import EMJunctionTree
-from eigentree.estimators.mixins.constructor_parameters import cloned, learns
-from eigentree.estimators.mixins.density_mixin import Face, require_face
-from eigentree.estimators.mixins.feature_names import Features
+from eigentree.estimators.mixins.constructor_parameters import Parameters, cloned, learns
+from eigentree.estimators.mixins.density_mixin import DensityMixin, require_estimator
 from eigentree.graphs.zoo import Mixture
 from eigentree.validation import different_names, one_of
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
     from eigentree.validation import Seed
 
-__all__ = ["OUTPUTS", "JunctionTreeImputer"]
+__all__ = ["OUTPUTS", "JunctionTreeImputer", "default_estimator"]
 
 OUTPUTS = ("default", "pandas", "polars")
 """What `set_output` takes: rows as they came, or frames of a library."""
@@ -33,7 +32,14 @@ USUAL_CLASSES = 16
 """How many hidden states the mixture has that is fitted where no estimator is given."""
 
 
-class JunctionTreeImputer(Features):
+def default_estimator(random_state: Seed) -> EMJunctionTree:
+    """Return the unfitted mixture that is fitted where no estimator is given."""
+    return EMJunctionTree(
+        Mixture(USUAL_CLASSES), random_state=random_state, handle_unknown="missing", numeric="quantiles"
+    )
+
+
+class JunctionTreeImputer(Parameters):
     """A transformer that fills missing cells by what a model tells of them, given the other cells of their row.
 
     Parameters
@@ -89,9 +95,9 @@ class JunctionTreeImputer(Features):
         return self._fitted.columns_
 
     @property
-    def _fitted(self) -> Face:
+    def _fitted(self) -> DensityMixin:
         self._require_fit()
-        fitted: Face = self.estimator_
+        fitted: DensityMixin = self.estimator_
         return fitted
 
     @learns
@@ -107,15 +113,8 @@ class JunctionTreeImputer(Features):
             How often each row counts.
         """
         one_of("method", self.method, ("mode", "sample"))
-        estimator = self.estimator
-        if estimator is None:
-            estimator = EMJunctionTree(
-                Mixture(hidden_states=USUAL_CLASSES),
-                random_state=self.random_state,
-                handle_unknown="missing",
-                numeric="quantiles",
-            )
-        require_face(estimator)
+        estimator = default_estimator(self.random_state) if self.estimator is None else self.estimator
+        require_estimator(estimator)
         return self._become({"estimator_": cloned(estimator).fit(X, sample_weight=sample_weight)})
 
     def transform(self, X: ArrayLike | Any) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 
 from eigentree.data.tables.weights import positive_weights
 from eigentree.estimators.em_junction_tree import EMJunctionTree
+from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD
 from eigentree.graphs.templates import Mixture
 from eigentree.validation import whole_number
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
-    from eigentree.em.entrants import Kind
+    from eigentree.em.init.trees import Kind
     from eigentree.inference.networks.network import LatentNetwork
     from eigentree.validation import Seed
 
@@ -38,10 +39,10 @@ class LatentClassModel(EMJunctionTree):
     init : {"multistart", "spectral", "mixture", "copy", "random"} or LatentNetwork
         Where to start, as for `EMJunctionTree`.
     pseudo_counts : float or "auto"
-        Added to every expected count. The default changes the log-likelihood by about a millionth per entry of the
-        tables, far below the digits that are reported, so the estimate is that of maximum likelihood; but an answer
-        that nobody in a class gave is rare there and not impossible, so that new rows have a finite score. 0 is
-        maximum likelihood itself, 0.1 to 1 shrinks where rows are few.
+        Added to every expected count. The default, 1e-6, changes the log-likelihood by about a millionth per entry
+        of the tables, far below the digits that are reported, so the estimate is that of maximum likelihood; but an
+        answer that nobody in a class gave is rare there and not impossible, so that new rows have a finite score. 0
+        is maximum likelihood itself, 0.1 to 1 shrinks where rows are few, "auto" as for `EMJunctionTree`.
     random_state : int, Generator or None
     n_jobs : int
         Threads that share the rows.
@@ -90,7 +91,7 @@ class LatentClassModel(EMJunctionTree):
         max_iter: int = 1000,
         *,
         init: LatentNetwork | Literal["multistart"] | Kind = "multistart",
-        pseudo_counts: float | Literal["auto"] = 1e-6,
+        pseudo_counts: float | Literal["auto"] = MAXIMUM_LIKELIHOOD,
         random_state: Seed = None,
         n_jobs: int = 1,
         verbose: int = 0,

@@ -12,6 +12,7 @@ from eigentree.counting.stored_pairs import KIND as PAIRS
 from eigentree.counting.stored_pairs import read_pairs
 from eigentree.counting.stored_statistics import KIND as STATISTICS
 from eigentree.counting.stored_statistics import read_statistics, statistics_content
+from eigentree.data.stored_columns import checked_columns, columns_content, columns_of
 from eigentree.em.stored_learning import (
     learner_content,
     outcome_content,
@@ -28,7 +29,7 @@ from eigentree.estimators.em_junction_tree import EMJunctionTree
 from eigentree.estimators.imputer import OUTPUTS, JunctionTreeImputer
 from eigentree.estimators.latent_class import LatentClassModel
 from eigentree.estimators.mixins.constructor_parameters import Parameters, current_names
-from eigentree.estimators.mixins.sequence_mixin import SequenceFace
+from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.estimators.online_em import OnlineEMJunctionTree
 from eigentree.estimators.spectral_hmm import SpectralHMM
 from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
@@ -49,7 +50,7 @@ from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.stored_network import KIND as NETWORK
 from eigentree.inference.stored_network import network_content, read_network
 from eigentree.io.documents import Section, UnknownEntryError, plain
-from eigentree.io.stores import Writer, checked_columns, columns_content, columns_of, opened_store
+from eigentree.io.stores import Writer, opened_store
 from eigentree.planning.stored_plan import plan_content, read_plan
 from eigentree.spectral.learn.stored_fit import model_content, read_model, read_report, report_content
 
@@ -160,7 +161,7 @@ def _content(writer: Writer, estimator: Any, graph: LatentGraph | None = None) -
     which it is the pattern.
     """
     known = estimator.__sklearn_is_fitted__()
-    if known and not isinstance(own := _models(estimator)[0], SequenceFace):
+    if known and not isinstance(own := _models(estimator)[0], SequenceMixin):
         graph = own.graph_
     parameters = {
         name: _parameter_content(writer.within(name), name, value, graph)
@@ -196,8 +197,9 @@ def _read(reader: Reader, kind: str, content: Any) -> Estimator:
     if isinstance(estimator, JunctionTreeImputer) and entry.has("output"):
         estimator.set_output(transform=_read_output(entry))
     if entry.has("fitted"):
-        if isinstance(estimator, JunctionTreeClassifier) and type(estimator.estimator).__name__ not in ESTIMATORS:
-            raise FileError("a classifier that was fitted has an estimator")
+        inner = getattr(estimator, "estimator", None)
+        if inner is not None and type(inner).__name__ not in ESTIMATORS:
+            raise FileError("a classifier or imputer that was fitted has an estimator, or the default one")
         vars(estimator).update(_read_fitted(reader, kind, entry["fitted"]))
     return estimator
 
@@ -397,6 +399,8 @@ def _classes_content(writer: Writer, classifier: JunctionTreeClassifier) -> dict
         "shrinkage": plain(classifier.shrinkage_, "shrinkage_") if shrunk else None,
         "tried": plain(classifier.tried_, "tried_") if shrunk else None,
     }
+    if classifier.target_ is not None:
+        content["target"] = classifier.target_
     if "class_column_" in vars(classifier):
         column = classifier.class_column_
         return content | {"columns": columns_content(column.columns), "class_column": column.name}
@@ -405,17 +409,18 @@ def _classes_content(writer: Writer, classifier: JunctionTreeClassifier) -> dict
 
 def _read_classes(reader: Reader, content: Any) -> dict[str, Any]:
     known = ("columns", "classes", "estimators", "shrinkage", "tried")
-    entry = Section(content, "classes", known, ("class_column",))
+    entry = Section(content, "classes", known, ("class_column", "target"))
     classes = read_labels(entry["classes"])
     prior = reader.floats("class_prior", len(classes))
     if not (prior > 0).all() or abs(prior.sum() - 1) > 1e-9:
         raise FileError("a classifier has one share per class")
     models = _read_models(reader, entry, 1 if entry.has("class_column") else len(classes))
-    if isinstance(models[0], SequenceFace):
+    if isinstance(models[0], SequenceMixin):
         columns = columns_of(entry["columns"])
     else:
         columns = checked_columns(entry["columns"], models[0].graph_)
     fitted: dict[str, Any] = {"classes_": classes, "class_prior_": prior.copy()}
+    fitted["target_"] = entry.text("target") if entry.has("target") else None
     if entry.has("class_column"):
         column = ClassColumn(columns, entry.text("class_column"))
         if column.name not in columns.names or len(columns.labels(column.name)) != len(classes):
@@ -449,7 +454,7 @@ def _read_models(reader: Reader, entry: Section, count: int) -> list[Any]:
 
 def _columns_of(model: Any) -> tuple[tuple[str, int], ...]:
     """Return the columns of a fitted model and their numbers of states; each class may have its own graph."""
-    if isinstance(model, SequenceFace):
+    if isinstance(model, SequenceMixin):
         return tuple(zip(model.columns_.names, model.columns_.states, strict=True))
     graph = model.graph_
     return tuple((name, graph.states[name]) for name in graph.observed)

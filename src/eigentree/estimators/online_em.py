@@ -7,17 +7,24 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from eigentree.counting.structure_and_schema import resolved_rows
-from eigentree.data.streams.encoded_stream import StreamedRows
+from eigentree.counting.structure_and_schema import resolved
+from eigentree.data.streams.encoded_stream import Encoded, StreamedRows
 from eigentree.data.streams.sources import is_stream
 from eigentree.data.streams.spool import Spool
+from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import NO_WEIGHT
 from eigentree.em.optimize.stopping import has_converged
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.stepwise import Learner
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
-from eigentree.estimators.mixins.iterative_mixin import StepsFace, checked_init, encoded, warn_interrupted
+from eigentree.estimators.mixins.iterative_mixin import (
+    IterativeMixin,
+    checked_init,
+    encoded,
+    warn_interrupted,
+    warn_not_converged,
+)
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.progress import shown_progress
 from eigentree.validation import finite_number, generator, whole_number
@@ -28,7 +35,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Codes, Floats
-    from eigentree.data.streams.encoded_stream import Encoded
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.graphs.graph import LatentGraph
@@ -41,7 +47,7 @@ STRETCH_CELLS = 2**24
 """Most cells of a stream that are in memory at a time, and whose rows `fit` takes in a new order."""
 
 
-class OnlineEMJunctionTree(StepsFace):
+class OnlineEMJunctionTree(IterativeMixin):
     """Tables learned by stepwise online EM (Liang and Klein, 2009).
 
     Expected counts per row are kept as a running average, in which mini-batch k = 0, 1, … has the weight
@@ -151,6 +157,8 @@ class OnlineEMJunctionTree(StepsFace):
         -----
         RuntimeWarning
             When the fit was interrupted (Ctrl-C) and the tables so far are kept.
+        ConvergenceWarning
+            When the passes ended before the fit converged.
         """
         self._check_arguments()
         graph, columns, stretches = self._lessons_of(X, sample_weight, often=True)
@@ -174,6 +182,8 @@ class OnlineEMJunctionTree(StepsFace):
             if not learner.batches:
                 raise
             warn_interrupted(f"pass {len(history) + 1} of {self.passes}")
+        else:
+            warn_not_converged(converged, self.passes, "passes")
         return self._published(learner, history, converged, columns)
 
     @learns
@@ -205,17 +215,15 @@ class OnlineEMJunctionTree(StepsFace):
         Rows in memory are one stretch. What `partial_fit` knows already is not asked of the rows again.
         """
         known = not often and "learner_" in vars(self)
-        if not is_stream(X):
-            graph, columns = (self.learner_.graph, self._columns) if known else self._resolved(X, sample_weight)
-            codes, _, weights = encoded(X, columns, sample_weight)
-            return graph, columns, lambda: iter([(0, codes, weights)])
-        rows: Encoded
+        rows: Any
         if known:
             graph, columns = self.learner_.graph, self._columns
-            rows = StreamedRows.of(X, columns, sample_weight)
+            rows = StreamedRows.of(X, columns, sample_weight) if is_stream(X) else X
         else:
-            reading = (self.categories, self.numeric, self.handle_unknown, sample_weight)
-            graph, columns, rows = resolved_rows(self.structure, X, *reading)
+            graph, columns, rows = resolved(self.structure, X, ReadOptions.of(self, sample_weight))
+        if not isinstance(rows, Encoded):
+            codes, _, weights = encoded(rows, columns, sample_weight)
+            return graph, columns, lambda: iter([(0, codes, weights)])
         if often and not isinstance(rows, Spool):
             rows = Spool.of(columns, rows.chunks())
         size = self.batch_size * max(1, STRETCH_CELLS // (self.batch_size * len(columns.names)))

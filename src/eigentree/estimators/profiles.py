@@ -14,7 +14,7 @@ from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.errors import DataError, GraphError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.dependencies import column_nats, network_of
-from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceFace, SequenceFace, telling_columns
+from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceMixin, SequenceMixin, sequence_and_time
 from eigentree.graphs.structure_learning import mixed_tree
 from eigentree.inference.networks.pair_tables import PairTables
 from eigentree.validation import different_names, our_arithmetic, whole_number
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Floats, Integers
-    from eigentree.estimators.mixins.latent_mixin import TablesFace
+    from eigentree.estimators.mixins.latent_mixin import LatentMixin
     from eigentree.inference.networks.network import LatentNetwork
 
 __all__ = ["Distinction", "Profile", "Profiles", "profiles"]
@@ -192,7 +192,7 @@ class Profiles(Mapping[str, Profile]):
 
 @our_arithmetic
 def profiles(
-    model: LatentNetwork | TablesFace | HiddenSequenceFace,
+    model: LatentNetwork | LatentMixin | HiddenSequenceMixin,
     hidden: Iterable[str] | None = None,
     length: int | None = None,
     *,
@@ -242,13 +242,13 @@ def profiles(
     0  0.9000  0.1000
     1  0.5000  0.5000
     """
-    if isinstance(model, HiddenSequenceFace):
+    if isinstance(model, HiddenSequenceMixin):
         if length is not None and X is not None:
             raise ParameterError(
                 "length is how many steps the model is to imply, and X has steps; give one of them"
             )
         return Profiles(_of_chains(model, *_step_shares(model, length, X, lengths), hidden))
-    if isinstance(model, SequenceFace):
+    if isinstance(model, SequenceMixin):
         raise ParameterError("profiles are of hidden states, and a spectral model has no tables of them; EMHMM has")
     network = network_of(model)
     for name, given in (("length", length), ("X", X), ("lengths", lengths)):
@@ -259,7 +259,7 @@ def profiles(
     return Profiles(_of_network(network, hidden, fits))
 
 
-def _step_shares(model: HiddenSequenceFace, length: int | None, X: Any, lengths: Any) -> tuple[Floats, str]:
+def _step_shares(model: HiddenSequenceMixin, length: int | None, X: Any, lengths: Any) -> tuple[Floats, str]:
     """Return the share of each state of a chain, and what it is a share of."""
     # Where it was not fitted, this says so.
     assert model.tables_
@@ -267,7 +267,7 @@ def _step_shares(model: HiddenSequenceFace, length: int | None, X: Any, lengths:
     if X is None:
         steps = USUAL_LENGTH if length is None else whole_number("length", length, most=MOST_STEPS)
         return chain.shares(steps), f"the first {_counted_steps(steps)} under the model"
-    sequences = Sequences.of(X, model.columns_.reading(model.handle_unknown), lengths, *telling_columns(model, X))
+    sequences = Sequences.of(X, model.columns_.reading(model.handle_unknown), lengths, *sequence_and_time(model, X))
     posteriors = chain.smoothed(sequences).sum(axis=0)
     if not posteriors.sum() > 0:
         raise DataError("no step of these sequences is possible under the model, so states have no shares")
@@ -311,10 +311,10 @@ def _one(network: LatentNetwork, cells: _Cells, names: tuple[str, ...], tables: 
     (shares,) = network.clique_marginals([names])
     tables = _with_other_parts(network, cells, tables, shares)
     nats = column_nats(tables if len(names) > 1 else tables[:, :, None], cells.starts)
-    labels: tuple[Hashable, ...] = tuple(range(len(shares)))
+    labels = tuple(network.labels(names[0]))
     if len(names) > 1:
         # Trees first, so that the states of one tree stand together.
-        labels = tuple(product(range(shares.shape[1]), labels))
+        labels = tuple(product(network.labels(names[1]), labels))
         tables, shares = tables.swapaxes(1, 2).reshape(len(tables), -1), shares.T.ravel()
     return _profile(names[0], labels, shares, cells, tables, nats)
 
@@ -355,7 +355,7 @@ def _profile(
 
 
 def _of_chains(
-    model: HiddenSequenceFace, shares: Floats, basis: str, hidden: Iterable[str] | None
+    model: HiddenSequenceMixin, shares: Floats, basis: str, hidden: Iterable[str] | None
 ) -> Iterator[Profile]:
     known, chain = model.tables_, model.model_
     columns = chain.columns

@@ -9,11 +9,11 @@ from eigentree.counting.window_counts import SequenceStatistics, check_plan
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.sequences.sequence_forms import SequenceForm
 from eigentree.data.sequences.sequence_restore import per_step
-from eigentree.data.tables.state_rules import check_rules
+from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import check_total, checked_weights, warn_of_few
 from eigentree.errors import DataError, GraphError, ParameterError, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
-from eigentree.estimators.mixins.sequence_mixin import SequenceFace
+from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.planning.window_plan import WindowPlan
 from eigentree.spectral.sequences.window_report import SequenceReport
 from eigentree.spectral.sequences.window_shrinkage import choose_windows
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.planning.window_plan import ChannelRule
-    from eigentree.spectral.sequences.sequence_model import SequenceModel
+    from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
 
 __all__ = ["SpectralHMM"]
 
 
-class SpectralHMM(SequenceFace):
+class SpectralHMM(SequenceMixin):
     """A hidden Markov model of sequences of any length, learned from counts in one pass and without local minima.
 
     One set of operators serves every step. They are learned from windows that are pooled over all steps and all
@@ -70,7 +70,7 @@ class SpectralHMM(SequenceFace):
 
     Attributes
     ----------
-    model_ : SequenceModel
+    model_ : SpectralSequenceModel
         What answers: the operators of a step, and the fit that they are from.
     statistics_ : SequenceStatistics
         What was learned from: counts of windows, and a sample of pieces of sequences. They add up.
@@ -102,7 +102,7 @@ class SpectralHMM(SequenceFace):
     array([[0., 1.]])
     """
 
-    model_: SequenceModel
+    model_: SpectralSequenceModel
     statistics_: SequenceStatistics
     report_: SequenceReport
     columns_: Columns
@@ -176,8 +176,7 @@ class SpectralHMM(SequenceFace):
         if isinstance(X, Sequences):
             given = X
         else:
-            reading = (self.categories, self.numeric, self.handle_unknown)
-            given = Sequences.learned(X, lengths, self.sequence, self.time, *reading)
+            given = Sequences.learned(X, lengths, self.sequence, self.time, ReadOptions.of(self))
         self._ignore(y, lengths, given)
         empty = SequenceStatistics.empty(self._plan(given.columns), given.columns)
         return self._learn(self._counted(empty, given, sample_weight), given.form)
@@ -251,12 +250,12 @@ class SpectralHMM(SequenceFace):
             None if isinstance(value, str) else float(value) for value in (self.shrinkage, self.floor)
         )
         scaled = None if self.scaling == "auto" else self.scaling == "variance"
-        choice = choose_windows(statistics, shrinkage, floor, scaled)
-        report = SequenceReport.of(statistics, choice)
+        model, tried = choose_windows(statistics, shrinkage, floor, scaled)
+        report = SequenceReport.of(statistics, model, tried)
         report.warn()
         return self._become(
             {
-                "model_": choice.model,
+                "model_": model,
                 "statistics_": statistics,
                 "report_": report,
                 "columns_": statistics.columns,

@@ -11,30 +11,30 @@ from eigentree.counting.counts import Counts, weighted_chunks
 from eigentree.counting.holdout_sample import RowSample
 from eigentree.counting.pair_counts import PairCounts
 from eigentree.counting.statistics import Statistics, check_counts
-from eigentree.counting.structure_and_schema import graph_over, resolved_rows
+from eigentree.counting.structure_and_schema import graph_over, resolved
 from eigentree.data.streams.encoded_stream import any_rows
 from eigentree.data.streams.stream_schema import any_rows_and_columns
 from eigentree.data.tables.columns import Columns
-from eigentree.data.tables.state_rules import check_rules
+from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.estep.unique_rows import DistinctRows
 from eigentree.em.out_of_core.finishing import finished
 from eigentree.em.sizes import Size, SizeSearch, Trial
 from eigentree.errors import DataError, GraphError, ParameterError, RankError, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
-from eigentree.estimators.mixins.density_mixin import Face
+from eigentree.estimators.mixins.density_mixin import DensityMixin
 from eigentree.graphs.coercion import as_structure
 from eigentree.graphs.learned_templates import open_template
 from eigentree.graphs.templates import Template
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.messages import renamed_arguments
 from eigentree.planning.view_plan import ViewPlan
-from eigentree.planning.view_search import Wishes
-from eigentree.spectral.learn.column_marginals import exact_marginals
+from eigentree.planning.view_search import PlanOptions
 from eigentree.spectral.learn.diagnostics import Clipping, SpectralReport
 from eigentree.spectral.learn.moments import ExactTables
 from eigentree.spectral.learn.operator_learning import learn
 from eigentree.spectral.learn.shrinkage import choose
+from eigentree.spectral.learn.spectral_fit import exact_marginals
 from eigentree.spectral.learn.spectral_model import SpectralModel
 from eigentree.spectral.recover.recovery import Recovery, recovered
 from eigentree.validation import as_float, finite_number, generator, one_of, our_arithmetic, whole_number
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 __all__ = ["SpectralJunctionTree"]
 
 
-class SpectralJunctionTree(Face):
+class SpectralJunctionTree(DensityMixin):
     """A latent junction tree learned from counts, in one pass and without local minima.
 
     Parameters
@@ -201,8 +201,7 @@ class SpectralJunctionTree(Face):
         self._check_parameters()
         if (template := open_template(self.structure)) is not None:
             return self._fit_sizes(template, X, sample_weight)
-        reading = (self.categories, self.numeric, self.handle_unknown, sample_weight)
-        graph, columns, rows = resolved_rows(self.structure, X, *reading)
+        graph, columns, rows = resolved(self.structure, X, ReadOptions.of(self, sample_weight))
         plan = self.plan(graph)
         return self._learn(plan, Statistics.empty(plan, columns).update(rows, sample_weight))
 
@@ -220,8 +219,7 @@ class SpectralJunctionTree(Face):
                 f"a spectral model has one tree, not the {template.trees} of {quoted(self.structure)}; leave trees "
                 f"out, or take EMJunctionTree"
             )
-        reading = (self.categories, self.numeric, self.handle_unknown, sample_weight)
-        found, columns = any_rows_and_columns(X, *reading)
+        found, columns = any_rows_and_columns(X, ReadOptions.of(self, sample_weight))
         rows, weights = any_rows(found, columns, sample_weight)
         warn_of_few(weights)
         pairs = PairCounts.empty(columns).count(rows, weights)
@@ -441,7 +439,7 @@ class SpectralJunctionTree(Face):
         return ViewPlan.build(graph, self.views, self.max_rank, self.when_short)
 
     def _check_parameters(self) -> None:
-        Wishes.checked(self.views, self.max_rank, self.when_short)
+        PlanOptions.checked(self.views, self.max_rank, self.when_short)
         one_of("scaling", self.scaling, ("variance", None))
         _auto_or_number("shrinkage", self.shrinkage, math.inf)
         _auto_or_number("floor", self.floor, 1.0)
@@ -457,17 +455,13 @@ class SpectralJunctionTree(Face):
         if not statistics.rows > 0:
             raise DataError("there are no rows, or the weight of all rows is zero; there is nothing to learn from")
         given = [None if isinstance(value, str) else float(value) for value in (self.shrinkage, self.floor)]
-        choice = choose(plan, statistics, self.scaling, *given)
-        model = SpectralModel.of(choice.fit, choice.shrinkage, choice.floor, choice.marginals)
-        report = SpectralReport.of(
-            choice.fit,
-            statistics.rows,
-            choice.shrinkage,
-            choice.tried,
-            statistics.counts,
-            Clipping.of(model, statistics.sample),
-        )
-        score = choice.tried.get((choice.shrinkage, choice.floor), -math.inf)
+        model, tried = choose(plan, statistics, self.scaling, *given)
+        sample, clipping = statistics.sample, Clipping(model.floor, 0.0, 0.0, 0)
+        if len(sample.codes):
+            scores = model.scored(sample.codes)
+            clipping = Clipping.of(model.floor, scores, sample.weights, sample.codes.shape[1])
+        report = SpectralReport.of(model.fit, statistics.rows, model.shrinkage, tried, statistics.counts, clipping)
+        score = tried.get((model.shrinkage, model.floor), -math.inf)
         return _Learned(model, statistics, report, score)
 
     def _published(self, learned: _Learned, **more: Any) -> Self:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.data.sequences.sequence_forms import SequenceForm
+from eigentree.data.stored_columns import columns_content, columns_of
 from eigentree.em.stored_learning import outcome_content, read_outcome
 from eigentree.errors import DataError, FileError
 from eigentree.inference.stored_chain import chain_content, read_chain
 from eigentree.io.documents import Section, plain
-from eigentree.io.stores import columns_content, columns_of
 from eigentree.spectral.learn.stored_windows import (
     read_sequence_model,
     read_sequence_statistics,
@@ -21,7 +21,6 @@ from eigentree.spectral.learn.stored_windows import (
     sequence_statistics_content,
 )
 from eigentree.spectral.sequences.window_report import SequenceReport
-from eigentree.spectral.sequences.window_shrinkage import WindowChoice
 
 if TYPE_CHECKING:
     from eigentree.estimators.em_hmm import EMHMM
@@ -149,5 +148,5 @@ def read_spectral_hmm(reader: Reader, content: Any) -> dict[str, Any]:
         "form_": read_form(entry["form"]),
         "statistics_": statistics,
         "model_": model,
-        "report_": SequenceReport.of(statistics, WindowChoice(model, tried)),
+        "report_": SequenceReport.of(statistics, model, tried),
     }

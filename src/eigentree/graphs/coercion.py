@@ -117,8 +117,8 @@ def _from_networkx(graph: Any, states: Sequence[int] | None, names: Sequence[str
     told = {**_columns_of(observed, states, names, to_hide), **told}
     for name in graph.nodes:
         if name not in told:
-            why = "it is hidden, so no data tell" if name in hidden else "no data are there to tell"
-            raise GraphError(f"{name!r} has no number of states, and {why} it; {to_size}")
+            why = "it is hidden, so no data show it" if name in hidden else "there are no data that show it"
+            raise GraphError(f"{name!r} has no number of states, and {why}; {to_size}")
     return LatentGraph.from_networkx(graph, sorted(hidden, key=str), told)
 
 

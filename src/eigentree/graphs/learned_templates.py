@@ -94,7 +94,7 @@ class HiddenChowLiu(LearnedTemplate):
     most_states: int = 32
 
     def __post_init__(self) -> None:
-        one_of("method", self.method, get_args(Method), GraphError)
+        one_of("method", self.method, get_args(Method))
         self._settle(
             hidden_states=_number_or_auto("hidden_states", self.hidden_states),
             trees=_number_or_auto("trees", self.trees),

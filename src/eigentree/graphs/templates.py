@@ -14,7 +14,7 @@ from eigentree import validation as checks
 from eigentree.errors import GraphError, ParameterError, did_you_mean, quoted
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.memo import Derived
-from eigentree.messages import renamed, renamed_arguments
+from eigentree.messages import refuse_foreign_names, renamed, renamed_arguments
 
 __all__ = [
     "HMM",
@@ -40,6 +40,11 @@ class Template(Derived, ABC):
     show them among their parameters, such as ``structure__hidden_states``, and set one by taking another template.
     """
 
+    def __new__(cls, *_: Any, **named: Any) -> Self:
+        """Return a new template, unless a size is called as in another library."""
+        refuse_foreign_names(named, cls.__annotations__)
+        return super().__new__(cls)
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the sizes by name; `deep` is there for scikit-learn, since no size has parameters of its own."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
@@ -53,6 +58,7 @@ class Template(Derived, ABC):
         HMM(order=2, hidden_states=4)
         """
         known = self.get_params()
+        refuse_foreign_names(sizes, known)
         for name in sizes:
             if name not in known:
                 hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"

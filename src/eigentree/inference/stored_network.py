@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from eigentree.data.stored_columns import checked_columns, columns_content
 from eigentree.graphs.elimination import check_families
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.stored_tree import read_tree, tree_content
 from eigentree.inference.tensors.named_tables import table_axes
-from eigentree.io.documents import Section
-from eigentree.io.stores import Writer, checked_columns, columns_content
+from eigentree.io.documents import Section, plain
+from eigentree.io.stores import Writer
 
 if TYPE_CHECKING:
     import os
@@ -32,11 +33,14 @@ def network_content(writer: Writer, network: LatentNetwork) -> dict[str, Any]:
     tables = {(key,) if isinstance(key, str) else key: table for key, table in network.tables.items()}
     tree = network.given_tree
     writer.flat("tables", [tables[key] for key in table_axes(network.graph, tree)])
-    return {
+    content = {
         "graph": writer.graph(network.graph),
         "columns": columns_content(network.columns),
         "tree": None if tree is None else tree_content(tree),
     }
+    # Files without it stay readable by older versions.
+    labels = {"hidden_labels": plain(dict(network.hidden_labels), "hidden labels")} if network.hidden_labels else {}
+    return content | labels
 
 
 def read_network(reader: Reader, content: Any) -> LatentNetwork:
@@ -47,7 +51,7 @@ def read_network(reader: Reader, content: Any) -> LatentNetwork:
     FileError, NetworkError
         When it is none.
     """
-    entry = Section(content, "a network", ("graph", "columns", "tree"))
+    entry = Section(content, "a network", ("graph", "columns", "tree"), ("hidden_labels",))
     graph = reader.graph(entry["graph"])
     columns = checked_columns(entry["columns"], graph)
     check_families(graph)
@@ -55,4 +59,6 @@ def read_network(reader: Reader, content: Any) -> LatentNetwork:
     tree = read_tree(entry["tree"], graph) if entry.has("tree") else None
     axes = table_axes(graph, tree)
     shapes = [tuple(graph.states[name] for name in names) for names in axes.values()]
-    return LatentNetwork(graph, dict(zip(axes, reader.flat("tables", shapes), strict=True)), tree, columns)
+    labels = entry.value("hidden_labels") if entry.has("hidden_labels") else None
+    tables = dict(zip(axes, reader.flat("tables", shapes), strict=True))
+    return LatentNetwork(graph, tables, tree, columns, labels)

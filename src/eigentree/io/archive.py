@@ -21,8 +21,8 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eigentree.data.streams.atomic_write import opened, write_whole
 from eigentree.errors import FileError
+from eigentree.io.atomic_write import opened, write_whole
 from eigentree.io.documents import Section, parsed, written
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Figures described once, as immutable values: marks in the units of the data, axes, and the numbers behind them.
 
-Two renderers draw them, `eigentree.markup.svg` on pages and `eigentree.viz.matplotlib_renderer` on axes.
+Two renderers draw them, `eigentree.markup.figures` on pages and `eigentree.viz.matplotlib_renderer` on axes.
 """
 
 from __future__ import annotations
@@ -62,18 +62,9 @@ class NumberTable(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """An axis: where it begins and ends (low may be the larger), its ticks, and its scale.
+    """An axis from `low` to `high` (low may be the larger), with a grid at its ticks.
 
-    Attributes
-    ----------
-    label : str
-    low, high : float
-    ticks : tuple of (float, str)
-    scale : {"linear", "log", "asinh"}
-    near : float
-        Up to which an asinh scale is about linear.
-    grid : bool
-        Whether lines stand at its ticks.
+    An asinh scale is about linear up to `near`.
     """
 
     label: str
@@ -137,18 +128,7 @@ Mark: TypeAlias = Line | Dots | Label | CellGrid
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """A figure with axes.
-
-    Attributes
-    ----------
-    title, description : str
-        What it is called, and what it says to those who do not see it.
-    x, y : Axis
-    marks : tuple of Mark
-    size : (float, float)
-        How wide and high the area between the axes is, in pixels.
-    numbers : NumberTable or None
-    """
+    """A figure with axes; `description` is for those who do not see it, `size` is that of the area (pixels)."""
 
     title: str
     description: str
@@ -171,19 +151,7 @@ class TextBox(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """Cubic curves, one after another, and a text on them.
-
-    Attributes
-    ----------
-    key : str
-    points : tuple of (float, float)
-        Where it begins; then two points that pull and one that is reached, again and again.
-    width : float
-    dashed, arrow : bool
-    text : str
-    at : (float, float)
-        The middle of the text.
-    """
+    """Bezier curves of third degree, one after another, and a text whose middle is `at`."""
 
     key: str
     points: tuple[XY, ...]
@@ -203,18 +171,9 @@ class Scene(NamedTuple):
 
 
 class Spectrum(NamedTuple):
-    """The singular values of one separator.
+    """The singular values of one separator, largest first; the one after the rank, if any, comes last.
 
-    Attributes
-    ----------
-    name : str
-    values : tuple of float
-        Largest first; the one after the rank, if any, comes last.
-    rank : int
-    noise : float
-        What the singular values of pure noise would reach.
-    states : int or None
-        How many joint states the separator has, where that is known.
+    `noise` is the largest that pure noise would have, `states` how many joint states the separator has, if known.
     """
 
     name: str
@@ -258,9 +217,7 @@ def spectra_chart(spectra: Iterable[Spectrum], most: int = MOST_SPECTRA) -> Char
         marks.append(Label(largest * 1.8, row, f"rank {one.rank}{of}"))
     marks += [Dots((), name="kept"), Dots((), name="first not kept", filled=False)]
     weak = sum(one.weak for one in ranked)
-    left = (
-        "" if len(shown) == len(ranked) else f"; the {len(shown)} nearest to the noise of {len(ranked)} are shown"
-    )
+    rest = left_out(len(shown), len(ranked), "separator", "nearest to the noise")
     rows = [
         (one.name, one.rank, "–" if one.states is None else one.states, number(one.smallest), number(one.noise))
         for one in ranked
@@ -273,14 +230,13 @@ def spectra_chart(spectra: Iterable[Spectrum], most: int = MOST_SPECTRA) -> Char
             for one in shown
         ),
         x=Axis(
-            "singular value" + f"; {left}" * bool(left), least * 0.7, largest * 1.6, _decades(least, largest), "log"
+            "; ".join(filter(None, ["singular value", rest])),
+            least * 0.7,
+            largest * 1.6,
+            _decades(least, largest),
+            "log",
         ),
-        y=Axis(
-            "",
-            len(shown) - 0.4,
-            -0.6,
-            tuple((row, shown_name(one.name)) for row, one in enumerate(shown)),
-        ),
+        y=Axis("", len(shown) - 0.4, -0.6, tuple((row, shown_name(one.name)) for row, one in enumerate(shown))),
         marks=tuple(marks),
         size=(360.0, 24.0 * len(shown) + 12),
         numbers=NumberTable("Separators, those nearest to the noise first", header, tuple(rows)),
@@ -288,16 +244,7 @@ def spectra_chart(spectra: Iterable[Spectrum], most: int = MOST_SPECTRA) -> Char
 
 
 def learning_charts(history: Sequence[float], validation: Sequence[float], unit: str, step: str) -> list[Chart]:
-    """Return the objective of EM after each iteration and, where there are some, that of validation rows.
-
-    Parameters
-    ----------
-    history, validation : sequence of float
-    unit : str
-        What was learned from: row, or step.
-    step : str
-        What the objective was taken after: iteration, or pass.
-    """
+    """Return the objective after each iteration (or pass) and, where there are some, that of validation rows."""
     charts: list[Chart] = []
     for values, what, role in (
         (history, f"log-likelihood of all {unit}s", "accent"),
@@ -337,7 +284,7 @@ def linear_axis(label: str, values: Iterable[float], about: int = 4, grid: bool 
     """Return an axis that reaches from one round number to another, around all values."""
     known = list(values)
     low, high = min(known), max(known)
-    # What only rounding tells apart is one number.
+    # What differs by rounding is one number.
     if not high - low > 1e-9 * max(abs(low), 1.0):
         high = low + (abs(low) * 0.01 or 1.0)
     raw = (high - low) / about

@@ -120,17 +120,7 @@ def percent(share: float) -> str:
 def table(
     caption: str, header: Sequence[str], rows: Iterable[Sequence[object]], words: Sequence[int] = (0,)
 ) -> Html:
-    """Return a table with a caption; the first cell of each row names it.
-
-    Parameters
-    ----------
-    caption : str
-    header : sequence of str
-    rows : iterable of sequences
-        Cells: numbers, texts or elements.
-    words : sequence of int
-        The columns that hold no numbers.
-    """
+    """Return a table with a caption; the first cell of a row names it, and `words` are columns without numbers."""
 
     def cells(row: Sequence[object]) -> list[Html]:
         return [
@@ -162,7 +152,7 @@ def scrolling(inner: Html, label: str) -> Html:
 
 
 def behind(summary: str, *inner: object) -> Html:
-    """Return what is shown when it is asked for."""
+    """Return what is shown after a click on its summary."""
     return element("details", element("summary", summary), *inner)
 
 

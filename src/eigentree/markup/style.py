@@ -115,7 +115,7 @@ background:linear-gradient(90deg,var(--tint) var(--p),transparent var(--p))}
 .eigentree .profile tbody::before{content:"";display:block;height:.45rem}
 .eigentree .profile .name{font-weight:600;padding-top:.3rem;white-space:normal}
 .eigentree .profile .name small{font-weight:400;color:var(--muted);font-size:.8125rem}
-.eigentree .profile .label{max-width:11rem;padding-left:.9rem}
+.eigentree .profile .label{min-width:5.5rem;max-width:11rem;padding-left:.9rem}
 .eigentree details{margin:.5rem 0 1rem}
 .eigentree summary{cursor:pointer;color:var(--accent);font-size:.875rem;padding:.3rem 0;width:fit-content}
 .eigentree .notes{padding:0;list-style:none;margin:1rem 0}

@@ -1,8 +1,8 @@
 """Channels that are taken together: the cells of a step as one symbol for each block of channels.
 
 A channel with fewer states than the hidden chain sees too little of it alone, and channels that depend on each
-other given the state would have to tell each other within a step. Where their joint states are few, they are one
-symbol.
+other given the state would need operators of their own within a step. Where their joint states are few, they are
+one symbol.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Booleans, Codes, Floats, Integers
 
-__all__ = ["MOST_JOINT", "Blocks"]
+__all__ = ["MOST_JOINT", "ChannelBlocks"]
 
 MOST_JOINT = 36
 """Most joint states of channels that are taken together."""
 
 
 @dataclass(frozen=True)
-class Blocks:
+class ChannelBlocks:
     """Which channels are taken together.
 
     A *pattern* of a block is what its cells hold, missing ones included: a number whose digits are the codes of
@@ -47,14 +47,16 @@ class Blocks:
     sizes: tuple[int, ...]
 
     @classmethod
-    def of(cls, states: Sequence[int], hidden_states: int, dependent: bool, most_joint: int = MOST_JOINT) -> Blocks:
+    def of(
+        cls, states: Sequence[int], hidden_states: int, dependent: bool, most_joint: int = MOST_JOINT
+    ) -> ChannelBlocks:
         """Return the blocks of some channels, of at most so many joint states each if of several.
 
         Examples
         --------
-        >>> Blocks.of([2, 2, 3, 6], hidden_states=3, dependent=False).sizes
+        >>> ChannelBlocks.of([2, 2, 3, 6], hidden_states=3, dependent=False).sizes
         (2, 1, 1)
-        >>> Blocks.of([2, 2, 3, 6], hidden_states=3, dependent=True).sizes
+        >>> ChannelBlocks.of([2, 2, 3, 6], hidden_states=3, dependent=True).sizes
         (3, 1)
         """
         blocks: list[list[int]] = []

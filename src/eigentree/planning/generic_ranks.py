@@ -10,24 +10,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg.lapack import dgeqp3, dorgqr
 
-from eigentree.inference.tensors.calibration import Factor, without_pruned
-from eigentree.inference.tensors.message_schedule import downward, upward
+from eigentree.inference.tensors.calibration import Factor, downward, upward, without_pruned
 from eigentree.inference.tensors.named_tables import aligned, homes, table_axes
-from eigentree.planning.cost import Work
-from eigentree.planning.node_products import Layout, Passage
+from eigentree.planning.node_products import CliqueLayout, CliqueTable, Work
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from eigentree.arrays import Floats
     from eigentree.graphs.junction_tree import JunctionTree
 
-__all__ = ["Dimensions", "Spans", "orthonormal", "reaches", "view_rank"]
+__all__ = ["Spans", "most_dimensions", "orthonormal", "reaches", "view_rank"]
 
 TOLERANCE = 1e-7
 """Singular values of spans below this part of the largest count as zero: spans carry errors of about 1e-9."""
@@ -39,45 +37,40 @@ PEAK = 0.7
 """How much of each row of a random instance stands on one state, so that singular values stay clear of rounding."""
 
 
-class Dimensions(NamedTuple):
-    """How many dimensions the spans at each edge can have at most, whatever the instance."""
+def most_dimensions(tree: JunctionTree, most: int | None = None) -> tuple[list[int], list[int]]:
+    """Return how many dimensions the spans inside and outside of each edge can have at most, whatever the instance.
 
-    inside: list[int]
-    outside: list[int]
+    That is what the numbers of states allow, and at most `most`.
 
-    @classmethod
-    def allowed(cls, tree: JunctionTree, most: int | None = None) -> Dimensions:
-        """Return what the numbers of states allow, and `most`, if it takes no more work than may be done.
+    Raises
+    ------
+    OverworkError
+        When spans of that many dimensions would take too long.
+    """
+    nodes, children = tree.nodes, [node.children for node in tree.nodes]
+    states = [math.prod(tree.states_of(node.separator)) for node in nodes]
+    cells = [math.prod(tree.states_of(node.clique)) for node in nodes]
+    # Spans are less than half of the work: views are sought at each edge, and maybe on other instances.
+    work = Work(len(nodes), share=0.5)
 
-        Raises
-        ------
-        OverworkError
-            When spans of that many dimensions would take too long.
-        """
-        nodes, children = tree.nodes, [node.children for node in tree.nodes]
-        states = [math.prod(tree.states_of(node.separator)) for node in nodes]
-        cells = [math.prod(tree.states_of(node.clique)) for node in nodes]
-        # Spans are less than half of the work: views are looked for at each edge, and maybe on other instances.
-        work = Work(len(nodes), share=0.5)
+    def through(i: int, parts: list[int], onto: int) -> int:
+        count = _count_products(parts, states[onto], most)
+        rows = count or _enough(states[onto], most)
+        work.products(i, rows * (states[onto] if count else cells[i]))
+        work.decomposition(i, min(rows, most or rows), states[onto])
+        return min(math.prod(parts), states[onto], most or states[onto])
 
-        def through(i: int, parts: list[int], onto: int) -> int:
-            count = _count_products(parts, states[onto], most)
-            rows = count or _enough(states[onto], most)
-            work.products(i, rows * (states[onto] if count else cells[i]))
-            work.decomposition(i, min(rows, most or rows), states[onto])
-            return min(math.prod(parts), states[onto], most or states[onto])
+    def collect(i: int, below: list[int]) -> int:
+        # A leaf has one message per state of its variable.
+        observed = nodes[i].observed
+        return through(i, below if observed is None else [tree.graph.states[observed]], i)
 
-        def collect(i: int, below: list[int]) -> int:
-            # A leaf has one message per state of its variable.
-            observed = nodes[i].observed
-            return through(i, below if observed is None else [tree.graph.states[observed]], i)
+    def distribute(i: int, above: int, below: list[int]) -> Iterator[int]:
+        for k, child in enumerate(nodes[i].children):
+            yield through(i, [*below[:k], *below[k + 1 :], above], child)
 
-        def distribute(i: int, above: int, below: list[int]) -> Iterator[int]:
-            for k, child in enumerate(nodes[i].children):
-                yield through(i, [*below[:k], *below[k + 1 :], above], child)
-
-        inside = upward(children, collect)
-        return cls(inside, downward(children, inside, distribute, 1))
+    inside = upward(children, collect)
+    return inside, downward(children, inside, distribute, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,22 +79,22 @@ class Spans:
 
     Attributes
     ----------
-    passages : list of Passage
+    tables : list of CliqueTable
         One per node of the junction tree.
     inside, outside : list of array, shape (dimensions, states of the separator)
-        Orthonormal rows: all that can be said of the separator above each node from below, and from above.
+        Orthonormal rows: all that can be known of the separator above each node from below, and from above.
     ranks : list of int
         The rank of inside × outside at each edge.
     """
 
-    passages: list[Passage]
+    tables: list[CliqueTable]
     inside: list[Floats]
     outside: list[Floats]
     ranks: list[int]
 
     @classmethod
-    def draw(cls, tree: JunctionTree, seed: int, work: Work, most: int | None = None) -> Spans:
-        """Return the spans of the instance that a seed gives.
+    def sampled(cls, tree: JunctionTree, seed: int, work: Work, most: int | None = None) -> Spans:
+        """Return the spans of the random instance of a seed.
 
         Parameters
         ----------
@@ -113,23 +106,23 @@ class Spans:
             How many dimensions of a span to keep, a random part of it where it has more. Ranks up to this are
             right, and higher ones are found to be this.
         """
-        passages = _passages(tree, seed, work)
+        tables = _clique_tables(tree, seed, work)
         random = np.random.default_rng(0)
         children = [node.children for node in tree.nodes]
 
         def collect(i: int, below: list[Floats]) -> Floats:
             if tree.nodes[i].observed is not None:
-                return _basis(passages[i], passages[i].leaf(), most, random)
-            return _sent(passages[i], list(enumerate(below)), -1, most, random)
+                return _basis(tables[i], tables[i].leaf(), most, random)
+            return _sent(tables[i], list(enumerate(below)), -1, most, random)
 
         def distribute(i: int, above: Floats, below: list[Floats]) -> Iterator[Floats]:
             for k in range(len(below)):
                 siblings = [(j, span) for j, span in enumerate(below) if j != k]
-                yield _sent(passages[i], [*siblings, (-1, above)], k, most, random)
+                yield _sent(tables[i], [*siblings, (-1, above)], k, most, random)
 
         inside = upward(children, collect)
         outside = downward(children, inside, distribute, np.ones((1, 1)))
-        return cls(passages, inside, outside, list(map(_overlap, inside, outside)))
+        return cls(tables, inside, outside, list(map(_overlap, inside, outside)))
 
 
 def _count_products(parts: Sequence[int], states: int, most: int | None) -> int | None:
@@ -144,47 +137,43 @@ def _enough(states: int, most: int | None) -> int:
 
 
 def _sent(
-    passage: Passage, parts: list[tuple[int, Floats]], onto: int, most: int | None, random: np.random.Generator
+    table: CliqueTable, parts: list[tuple[int, Floats]], onto: int, most: int | None, random: np.random.Generator
 ) -> Floats:
     """Return the span of all products of what comes in through some edges, at another edge.
 
     Where there are many more products than dimensions, random products of random combinations span the same, though
     less evenly.
     """
-    states = passage.layout.states[onto]
+    states = table.layout.states[onto]
     if _count_products([len(span) for _, span in parts], states, most):
-        messages = passage.send(sorted(parts, key=lambda part: len(part[1])), onto)
+        messages = table.send(sorted(parts, key=lambda part: len(part[1])), onto)
     else:
-        mixed = [(edge, _mixed(span, _enough(states, most), random)) for edge, span in parts]
-        messages = passage.send_in_step(mixed, onto)
-    return _basis(passage, messages, most, random)
+        mixed = []
+        for edge, span in parts:
+            weights = random.standard_normal((_enough(states, most), len(span)))
+            # Where the span is all there is, its basis is the identity.
+            mixed.append((edge, weights if len(span) == span.shape[1] else weights @ span))
+        messages = table.send_in_step(mixed, onto)
+    return _basis(table, messages, most, random)
 
 
-def _mixed(span: Floats, count: int, random: np.random.Generator) -> Floats:
-    """Return random vectors of a span."""
-    weights = random.standard_normal((count, len(span)))
-    # All there is: the basis is the identity.
-    return weights if len(span) == span.shape[1] else weights @ span
-
-
-def _passages(tree: JunctionTree, seed: int, work: Work) -> list[Passage]:
-    """Return the nodes of a random instance."""
-    layouts: dict[tuple[tuple[int, ...], tuple[tuple[int, ...], ...]], Layout] = {}
-    passages = []
+def _clique_tables(tree: JunctionTree, seed: int, work: Work) -> list[CliqueTable]:
+    """Return the tables of a random instance; nodes of the same form share a layout."""
+    layouts: dict[tuple[tuple[int, ...], tuple[tuple[int, ...], ...]], CliqueLayout] = {}
+    found = []
     for i, (node, table) in enumerate(zip(tree.nodes, _random_tables(tree, seed), strict=True)):
         place = {name: axis for axis, name in enumerate(node.clique)}
         separators = [*(tree.nodes[child].separator for child in node.children), node.separator]
-        ports = tuple([tuple([place[name] for name in separator]) for separator in separators])
-        if (table.shape, ports) not in layouts:
-            layouts[table.shape, ports] = Layout(table.shape, ports)
-        passages.append(Passage(i, table.reshape(-1), layouts[table.shape, ports], work))
-    return passages
+        axes = tuple([tuple([place[name] for name in separator]) for separator in separators])
+        if (table.shape, axes) not in layouts:
+            layouts[table.shape, axes] = CliqueLayout(table.shape, axes)
+        found.append(CliqueTable(i, table.reshape(-1), layouts[table.shape, axes], work))
+    return found
 
 
 def _random_tables(tree: JunctionTree, seed: int) -> list[Floats]:
     """Return a table for each node, axes in the order of its clique, that multiply to a random distribution."""
-    axes = table_axes(tree.graph, tree)
-    factors = _peaked_factors(tree, axes, np.random.default_rng(seed))
+    factors = _random_factors(tree, np.random.default_rng(seed))
     # On an undirected graph, what was cut off has no table.
     if tree.graph.directed:
         factors = without_pruned(tree, factors)
@@ -199,12 +188,10 @@ def _random_tables(tree: JunctionTree, seed: int) -> list[Floats]:
     return tables
 
 
-def _peaked_factors(
-    tree: JunctionTree, axes: Mapping[tuple[str, ...], tuple[str, ...]], random: np.random.Generator
-) -> list[Factor]:
+def _random_factors(tree: JunctionTree, random: np.random.Generator) -> list[Factor]:
     """Return random tables in which different rows lean to different states."""
     alike: dict[tuple[int, int], list[tuple[str, ...]]] = {}
-    for key, names in axes.items():
+    for key, names in table_axes(tree.graph, tree).items():
         states = math.prod(tree.states_of(key))
         alike.setdefault((math.prod(tree.states_of(names)) // states, states), []).append(names)
     factors = []
@@ -226,16 +213,16 @@ def _pivoted(vectors: Floats) -> tuple[Floats, Floats]:
     return packed, scales
 
 
-def _basis(passage: Passage, messages: Floats, most: int | None, random: np.random.Generator) -> Floats:
+def _basis(table: CliqueTable, messages: Floats, most: int | None, random: np.random.Generator) -> Floats:
     """Return orthonormal rows with the span of some messages through a node, or with a random part of it."""
     if most is not None and len(messages) > most:
-        passage.work.products(passage.node, most * messages.shape[1], len(messages))
+        table.work.products(table.node, most * messages.shape[1], len(messages))
         messages = random.standard_normal((most, len(messages))) @ messages
-    passage.work.decomposition(passage.node, *messages.shape)
+    table.work.decomposition(table.node, *messages.shape)
     basis = orthonormal(messages)
     if len(basis) < messages.shape[1]:
         # To form the basis takes as long again; all there is has none to form.
-        passage.work.decomposition(passage.node, *basis.shape)
+        table.work.decomposition(table.node, *basis.shape)
     return basis
 
 
@@ -265,13 +252,13 @@ def view_rank(messages: Floats) -> int:
 
 
 def reaches(messages: Floats, need: int) -> bool:
-    """Return whether the messages of a view have a rank, and do not look further."""
+    """Return whether the messages of a view have at least some rank."""
     packed, _ = _pivoted(messages)
     return min(packed.shape) >= need and bool(abs(packed[need - 1, need - 1]) > VIEW_TOLERANCE * abs(packed[0, 0]))
 
 
 def _overlap(below: Floats, above: Floats) -> int:
-    """Return the rank of what two spans of orthonormal rows say of each other."""
+    """Return the rank of the products of two spans of orthonormal rows."""
     states = below.shape[1]
     if max(len(below), len(above)) == states:
         return min(len(below), len(above))

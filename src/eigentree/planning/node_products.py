@@ -1,4 +1,4 @@
-"""How messages pass through a node of a junction tree, many at a time.
+"""Messages through a node of a junction tree, many at a time, and how much work they may take.
 
 What comes in through several edges is multiplied with the node's table and summed down to the separator of another
 edge. The part with most messages comes last: for each state of what its separator shares with the new one, that is
@@ -11,109 +11,154 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from eigentree.errors import EigentreeError
 from eigentree.inference.tensors.named_tables import flat_index
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eigentree.arrays import Floats, Integers
-    from eigentree.planning.cost import Work
 
-__all__ = ["Layout", "Passage"]
+__all__ = ["MOST_AT_ONCE", "CliqueLayout", "CliqueTable", "OverworkError", "Work"]
+
+MOST, MOST_PER_NODE = 1.2e9, 5e6
+"""Work that planning may take, in about nanoseconds of one processor, and how much more per node of the tree."""
+
+MOST_AT_ONCE = 2**26
+"""Most products that may be made at once: half a gigabyte."""
+
+PRODUCT, STEP_OF_PRODUCT = 5.0, 0.05
+"""Work of making a product and keeping it in memory, and of each step of it that a product of matrices does."""
+
+STEP_OF_QR = 0.15
+"""Work of a step of a QR decomposition."""
 
 Axes = tuple[int, ...]
 
 
-class _Route(NamedTuple):
-    """The way from one separator of a clique to another, as a product of matrices per state of what they share.
+class OverworkError(EigentreeError):
+    """Planning would take too long, most of all at one `node` of the junction tree."""
+
+    def __init__(self, node: int) -> None:
+        super().__init__(f"planning would take too long, most of all at node {node} of the junction tree")
+        self.node = node
+
+
+class Work:
+    """What planning may still do: too much is refused before it is done, not waited for.
+
+    Parameters
+    ----------
+    nodes : int
+        How many nodes the junction tree has.
+    share : float
+        For which part of the planning.
+    most, most_per_node : float
+        How much all of it may take.
 
     Attributes
     ----------
-    shared, free, summed, gone : int
-        Numbers of joint states of the variables that both have, only the end, only the start, and neither.
-    cells : array
-        The cells of the clique by gone, shared, free and summed states.
-    incoming : array or None
-        The states of the start by shared and summed states, unless they are in this order.
-    outgoing : array or None
-        For each state of the end, its place among the shared and free states, unless they are in its order.
+    left : float
     """
 
+    def __init__(
+        self, nodes: int, share: float = 1.0, most: float = MOST, most_per_node: float = MOST_PER_NODE
+    ) -> None:
+        self.left = share * (most + most_per_node * nodes)
+        self._largest, self._node = 0.0, 0
+
+    def products(self, node: int, count: int, steps: int = 1) -> None:
+        """Note that so many products are about to be made at once at a node, each a sum of some steps."""
+        if count > MOST_AT_ONCE:
+            raise OverworkError(node)
+        self.note(node, count * (PRODUCT + STEP_OF_PRODUCT * steps))
+
+    def decomposition(self, node: int, rows: int, columns: int) -> None:
+        """Note a QR decomposition."""
+        self.note(node, STEP_OF_QR * rows * columns * min(rows, columns))
+
+    def note(self, node: int, amount: float) -> None:
+        """Note work that is about to be done at a node, or raise `OverworkError`."""
+        self.left -= amount
+        if amount > self._largest:
+            self._largest, self._node = amount, node
+        if self.left < 0:
+            raise OverworkError(self._node)
+
+
+class _Route(NamedTuple):
+    """From one separator of a clique to another: a product of matrices per state of what they share.
+
+    `shared`, `free`, `summed` and `gone` are the numbers of joint states of the variables that both have, only the
+    end, only the start, and neither.
+    """
+
+    cells: Integers  # those of the clique by gone, shared, free and summed states
+    incoming: Integers | None  # the states of the start by shared and summed states, unless in this order
+    outgoing: Integers | None  # the place of each state of the end among shared and free ones, unless in its order
     shared: int
     free: int
     summed: int
     gone: int
-    cells: Integers
-    incoming: Integers | None
-    outgoing: Integers | None
-
-    @classmethod
-    def of(cls, shape: tuple[int, ...], start: Axes, end: Axes) -> _Route:
-        """Return the way between separators that are some axes of a clique."""
-        every = tuple(range(len(shape)))
-        shared = tuple(axis for axis in end if axis in start)
-        free = tuple(axis for axis in end if axis not in start)
-        summed = tuple(axis for axis in start if axis not in end)
-        gone = tuple(axis for axis in every if axis not in start and axis not in end)
-        return cls(
-            shared=math.prod(shape[axis] for axis in shared),
-            free=math.prod(shape[axis] for axis in free),
-            summed=math.prod(shape[axis] for axis in summed),
-            gone=math.prod(shape[axis] for axis in gone),
-            cells=_reordered(shape, every, (*gone, *shared, *free, *summed)),
-            incoming=_reordered(shape, start, (*shared, *summed)) if start != (*shared, *summed) else None,
-            outgoing=_reordered(shape, (*shared, *free), end) if end != (*shared, *free) else None,
-        )
 
 
-def _reordered(shape: tuple[int, ...], old: Axes, new: Axes) -> Integers:
-    """Return, for each cell of a table whose axes have a new order, its position in the flat table with the old."""
-    return flat_index(tuple(shape[axis] for axis in new), new, old)
-
-
-class Layout:
-    """The shape of a clique and the axes of its separators: all that nodes which look alike share.
+class CliqueLayout:
+    """The shape of a clique and the axes of its separators: all that nodes of the same form share.
 
     Parameters
     ----------
     shape : tuple of int
         Numbers of states, one per variable of the clique.
-    ports : sequence of tuple of int
+    separators : sequence of tuple of int
         The axes of the separator of each child and, last, of that of the parent.
     """
 
-    def __init__(self, shape: tuple[int, ...], ports: Sequence[Axes]) -> None:
-        self.states = [math.prod(shape[axis] for axis in axes) for axes in ports]
+    def __init__(self, shape: tuple[int, ...], separators: Sequence[Axes]) -> None:
+        self.states = [self._size(shape, axes) for axes in separators]
         self._shape = shape
         self._every = tuple(range(len(shape)))
-        self._ports = ports
+        self._separators = separators
         self._routes: dict[tuple[int, int], _Route] = {}
         self._agreeing: dict[int, Integers] = {}
-        self._grouped: dict[int, Integers] = {}
+
+    @staticmethod
+    def _size(shape: tuple[int, ...], axes: Axes) -> int:
+        return math.prod([shape[axis] for axis in axes])
+
+    def _reordered(self, old: Axes, new: Axes) -> Integers:
+        """Return, for each cell of a table whose axes have a new order, its position in the flat table before."""
+        return flat_index(tuple([self._shape[axis] for axis in new]), new, old)
 
     def route(self, start: int, end: int) -> _Route:
-        """Return the way from one edge to another."""
+        """Return how messages go from one edge to another."""
         if (start, end) not in self._routes:
-            self._routes[start, end] = _Route.of(self._shape, self._ports[start], self._ports[end])
+            ours, theirs = self._separators[start], self._separators[end]
+            shared = tuple([axis for axis in theirs if axis in ours])
+            free = tuple([axis for axis in theirs if axis not in ours])
+            summed = tuple([axis for axis in ours if axis not in theirs])
+            gone = tuple([axis for axis in self._every if axis not in ours and axis not in theirs])
+            sizes = [self._size(self._shape, axes) for axes in (shared, free, summed, gone)]
+            cells = self._reordered(self._every, gone + shared + free + summed)
+            incoming = self._reordered(ours, shared + summed) if ours != shared + summed else None
+            outgoing = self._reordered(shared + free, theirs) if theirs != shared + free else None
+            self._routes[start, end] = _Route(cells, incoming, outgoing, *sizes)
         return self._routes[start, end]
 
     def agreeing(self, edge: int) -> Integers:
         """Return the state of an edge's separator that each cell of the clique agrees with."""
         if edge not in self._agreeing:
-            self._agreeing[edge] = flat_index(self._shape, self._every, self._ports[edge])
+            self._agreeing[edge] = flat_index(self._shape, self._every, self._separators[edge])
         return self._agreeing[edge]
 
     def grouped(self, edge: int) -> Integers:
         """Return the cells of the clique by the state of an edge's separator that they agree with."""
-        if edge not in self._grouped:
-            others = tuple(axis for axis in self._every if axis not in self._ports[edge])
-            self._grouped[edge] = _reordered(self._shape, self._every, (*self._ports[edge], *others))
-        return self._grouped[edge]
+        own = self._separators[edge]
+        return self._reordered(self._every, own + tuple([axis for axis in self._every if axis not in own]))
 
 
 @dataclass(frozen=True, eq=False)
-class Passage:
-    """A node through which messages pass from some of its edges to another.
+class CliqueTable:
+    """The table of a node, through which messages pass from some of its edges to another.
 
     Edges go by their places among the node's children; the parent's is -1.
 
@@ -122,14 +167,14 @@ class Passage:
     node : int
         Its place in the junction tree.
     table : array, shape (cells of the clique,)
-    layout : Layout
+    layout : CliqueLayout
     work : Work
         Where its work is noted.
     """
 
     node: int
     table: Floats
-    layout: Layout
+    layout: CliqueLayout
     work: Work
 
     def leaf(self) -> Floats:
@@ -149,7 +194,7 @@ class Passage:
         Returns
         -------
         array, shape (products, states of the separator)
-            Products with different messages of the last part stand side by side.
+            Products with different messages of the last part are adjacent.
         """
         *others, (edge, messages) = parts
         product: Floats = self.table[:, None]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from eigentree.errors import RankError
 from eigentree.graphs.graph import check_graph
@@ -12,22 +13,23 @@ from eigentree.graphs.junction_tree import JunctionTree
 from eigentree.graphs.memo import Derived
 from eigentree.inference.threads import one_thread
 from eigentree.messages import notice
-from eigentree.planning.cost import OverworkError, Work
-from eigentree.planning.generic_ranks import Dimensions, Spans
-from eigentree.planning.hub_plan import Ends, find_hubs
-from eigentree.planning.view_search import PlannedEdges, Wishes, plan_edges
+from eigentree.planning.generic_ranks import Spans, most_dimensions
+from eigentree.planning.hub_plan import find_hubs
+from eigentree.planning.node_products import OverworkError, Work
+from eigentree.planning.view_search import PlanOptions, plan_edges
 from eigentree.validation import our_arithmetic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Sequence
 
     from eigentree.graphs.graph import LatentGraph
     from eigentree.planning.hub_plan import Hub
+    from eigentree.planning.view_search import EdgeViews
 
 __all__ = ["PlanNode", "ViewPlan", "best_plan"]
 
-MOST_DRAWS = 3
-"""On how many random instances views are looked for before one calls an edge short of them."""
+MOST_INSTANCES = 3
+"""On how many random instances views are sought before one calls an edge short of them."""
 
 FEWEST_DIMENSIONS = 32
 """How many dimensions of a span are kept at least where not all are."""
@@ -136,7 +138,7 @@ class ViewPlan(Derived):
         check_graph(graph)
         if root is not None:
             graph.require(root)
-        plan = graph.derived(_planned, Wishes.checked(views, max_rank, when_short), root)
+        plan = graph.derived(_planned, PlanOptions.checked(views, max_rank, when_short), root)
         for message in plan.short:
             notice(message)
         return plan
@@ -168,37 +170,37 @@ def _groups(plan: ViewPlan) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(names[column] for column in group) for group in sorted(wanted))
 
 
-def _planned(graph: LatentGraph, wishes: Wishes, root: str | None) -> ViewPlan:
+def _planned(graph: LatentGraph, options: PlanOptions, root: str | None) -> ViewPlan:
     """Return the plan; with a cap, at ranks that are found only as far as they matter where all takes too long."""
     tree = JunctionTree.of(graph) if root is None else JunctionTree.build(graph, root=root)
     try:
         try:
-            return best_plan(tree, wishes)
+            return best_plan(tree, options)
         except OverworkError:
-            if wishes.max_rank is None:
+            if options.max_rank is None:
                 raise
-            return best_plan(tree, wishes, max(FEWEST_DIMENSIONS, 2 * wishes.max_rank))
+            return best_plan(tree, options, max(FEWEST_DIMENSIONS, 2 * options.max_rank))
     except OverworkError as error:
-        raise RankError(_refusal(tree, error.node, wishes.max_rank)) from None
+        raise RankError(_refusal(tree, error.node, options.max_rank)) from None
 
 
 def best_plan(
     tree: JunctionTree,
-    wishes: Wishes,
+    options: PlanOptions,
     most: int | None = None,
-    draw: Callable[[JunctionTree, int, Work, int | None], Spans] = Spans.draw,
-    search: Callable[[JunctionTree, Spans, list[int], Wishes, Work], PlannedEdges] = plan_edges,
+    sample: Callable[[JunctionTree, int, Work, int | None], Spans] = Spans.sampled,
+    search: Callable[..., tuple[Sequence[EdgeViews], tuple[str, ...]]] = plan_edges,
 ) -> ViewPlan:
     """Return the plan that is short at the fewest edges, of a few random instances.
 
     Parameters
     ----------
     tree : JunctionTree
-    wishes : Wishes
+    options : PlanOptions
     most : int, optional
         How many dimensions of a span to keep.
-    draw, search : callable
-        What draws an instance, and what looks for views on it.
+    sample, search : callable
+        What samples an instance, and what finds views on it.
 
     Raises
     ------
@@ -206,37 +208,33 @@ def best_plan(
         When it would take too long.
     """
     with one_thread():
-        allowed = [min(pair) for pair in zip(*Dimensions.allowed(tree, most), strict=True)]
+        allowed = [min(pair) for pair in zip(*most_dimensions(tree, most), strict=True)]
         work = Work(len(tree.nodes))
-        drawn = [draw(tree, 1, work, most)]
+        sampled = [sample(tree, 1, work, most)]
         # No instance can have higher ranks than the numbers of states allow.
-        if drawn[0].ranks != allowed:
-            drawn.append(draw(tree, 2, work, most))
-        ranks = [max(found) for found in zip(*(spans.ranks for spans in drawn), strict=True)]
+        if sampled[0].ranks != allowed:
+            sampled.append(sample(tree, 2, work, most))
+        ranks = [max(found) for found in zip(*(spans.ranks for spans in sampled), strict=True)]
+        places = _places(tree)
         plans: list[ViewPlan] = []
         # A view that has a rank on one instance has it on almost all, but rounding can hide it on some.
-        for number in range(MOST_DRAWS):
-            spans = drawn[number] if number < len(drawn) else draw(tree, number + 1, work, most)
+        for number in range(MOST_INSTANCES):
+            spans = sampled[number] if number < len(sampled) else sample(tree, number + 1, work, most)
             try:
-                found = search(tree, spans, ranks, wishes, work)
+                edges, short = search(tree, spans, ranks, options, work)
             except RankError:
-                if number + 1 == MOST_DRAWS and not plans:
+                if number + 1 == MOST_INSTANCES and not plans:
                     raise
                 continue
-            nodes = _contracted(tree, spans, ranks, found, most)
-            hubs = _hubs(tree, spans, nodes) if wishes.views > 1 else ()
-            plans.append(ViewPlan(tree.graph, nodes, found.short, hubs))
-            if not found.short:
+            nodes = _contracted(tree, places, spans, ranks, edges, most)
+            hubs: tuple[Hub, ...] = ()
+            # Without hubs, where finding them takes too long, their nodes are learned one by one.
+            with suppress(OverworkError):
+                hubs = find_hubs(tree, spans, nodes, places) if options.views > 1 else ()
+            plans.append(ViewPlan(tree.graph, nodes, short, hubs))
+            if not short:
                 break
     return min(plans, key=lambda plan: len(plan.short))
-
-
-def _hubs(tree: JunctionTree, spans: Spans, nodes: tuple[PlanNode, ...]) -> tuple[Hub, ...]:
-    """Return the hubs; none where looking for them takes too long, since their nodes can be learned one by one."""
-    try:
-        return find_hubs(tree, spans, nodes, [Ends(place.edge, place.bottom) for place in _places(tree)])
-    except OverworkError:
-        return ()
 
 
 def _refusal(tree: JunctionTree, node: int, max_rank: int | None) -> str:
@@ -252,84 +250,66 @@ def _refusal(tree: JunctionTree, node: int, max_rank: int | None) -> str:
     )
 
 
-class _Place(NamedTuple):
-    """Where a node of the plan stands in the junction tree.
-
-    Attributes
-    ----------
-    edge : int
-        The node below the edge to its parent.
-    bottom : int
-        The first node at or below that one that is a leaf or branches.
-    parent : int
-        The number of its parent in the plan, -1 at the root.
-    """
-
-    edge: int
-    bottom: int
-    parent: int
-
-
 def _contracted(
-    tree: JunctionTree, spans: Spans, ranks: list[int], planned: PlannedEdges, most: int | None
+    tree: JunctionTree,
+    places: Sequence[tuple[int, int, int]],
+    spans: Spans,
+    ranks: Sequence[int],
+    edges: Sequence[EdgeViews],
+    most: int | None,
 ) -> tuple[PlanNode, ...]:
     """Return the nodes of the plan: the leaves of the junction tree and its nodes that branch."""
-    places = _places(tree)
     children: list[list[int]] = [[] for _ in places]
-    for number, place in enumerate(places[1:], start=1):
-        children[place.parent].append(number)
+    for number, (_, _, parent) in enumerate(places[1:], start=1):
+        children[parent].append(number)
     nodes = []
-    for place, below in zip(places, children, strict=True):
-        separator = tree.nodes[place.edge].separator
-        found = planned.edges[place.edge]
+    for (top, bottom, parent), below in zip(places, children, strict=True):
+        separator, found = tree.nodes[top].separator, edges[top]
+        passed, edge = [separator], top
+        while edge != bottom:
+            (edge,) = tree.nodes[edge].children
+            passed.append(tree.nodes[edge].separator)
         nodes.append(
             PlanNode(
-                parent=place.parent,
+                parent=parent,
                 children=tuple(below),
-                observed=tree.nodes[place.bottom].observed,
+                observed=tree.nodes[bottom].observed,
                 separator=separator,
-                passed=tuple(_passed(tree, place)),
+                passed=tuple(passed),
                 states=math.prod(tree.states_of(separator)),
-                generic_rank=ranks[place.edge],
+                generic_rank=ranks[top],
                 rank=found.rank,
                 inside=found.inside,
                 outside=found.outside,
-                bound=_bound(place, spans, ranks[place.edge], found.rank, most),
+                bound=_bound(spans, top, ranks[top], found.rank, most) if top else "the root has no edge above it",
             )
         )
     return tuple(nodes)
 
 
-def _places(tree: JunctionTree) -> list[_Place]:
-    """Return the places of the plan's nodes in preorder."""
+def _places(tree: JunctionTree) -> list[tuple[int, int, int]]:
+    """Return, for each node of the plan in preorder: its edge, its bottom and its parent in the plan.
+
+    The edge goes by the node of the junction tree below it; the bottom is the first node from there on that is a
+    leaf or branches.
+    """
     nodes = tree.nodes
     bottom = list(range(len(nodes)))
     for i in reversed(range(len(nodes))):
         if len(nodes[i].children) == 1:
             bottom[i] = bottom[nodes[i].children[0]]
-    places: list[_Place] = []
-    stack = [_Place(0, bottom[0], -1)]
+    places: list[tuple[int, int, int]] = []
+    stack = [(0, -1)]
     while stack:
-        place = stack.pop()
-        stack.extend(_Place(child, bottom[child], len(places)) for child in reversed(nodes[place.bottom].children))
-        places.append(place)
+        edge, parent = stack.pop()
+        stack.extend((child, len(places)) for child in reversed(nodes[bottom[edge]].children))
+        places.append((edge, bottom[edge], parent))
     return places
 
 
-def _passed(tree: JunctionTree, place: _Place) -> Iterator[tuple[str, ...]]:
-    """Yield the separators from the edge of a node of the plan down to its bottom."""
-    i = place.edge
-    yield tree.nodes[i].separator
-    while i != place.bottom:
-        (i,) = tree.nodes[i].children
-        yield tree.nodes[i].separator
-
-
-def _bound(place: _Place, spans: Spans, rank: int, learned: int, most: int | None) -> str:
+def _bound(spans: Spans, edge: int, rank: int, learned: int, most: int | None) -> str:
     """Return what bounds the rank of an edge, in words."""
-    if place.parent < 0:
-        return "the root has no edge above it"
-    below, above = spans.inside[place.edge], spans.outside[place.edge]
+    below, above = spans.inside[edge], spans.outside[edge]
     states = below.shape[1]
     if learned < rank:
         return f"capped: the generic rank is {'at least ' if rank == most else ''}{rank}"

@@ -1,11 +1,11 @@
-r"""Which cells around a step are looked at together, so that one step of a sequence can be learned.
+r"""Which cells around a step are counted together, so that one step of a sequence can be learned.
 
 A sequence of several channels is read symbol by symbol: the blocks of channels of a step one after the other, then
-the next step. Before each block of a step there is a *bond*, across which the past speaks of the future. In a
-homogeneous chain it is the same at every step, so there are as many bonds as blocks. A hidden Markov model of order
-m with k states is a chain of :math:`k^m` composite states, which bound the rank of every bond where channels are
-independent given the state. Where they are not, a bond within a step also carries what the blocks before it say of
-those after it. Below, a *cell* is the symbol of one block at one step.
+the next step. Before each block of a step there is a *bond* between past and future. In a homogeneous chain it is
+the same at every step, so there are as many bonds as blocks. A hidden Markov model of order m with k states is a
+chain of :math:`k^m` composite states, which bound the rank of every bond where channels are independent given the
+state. Where they are not, a bond within a step also carries how the blocks after it depend on those before it.
+Below, a *cell* is the symbol of one block at one step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 from eigentree.errors import ParameterError, in_short
 from eigentree.graphs.memo import Derived
-from eigentree.planning.channel_blocks import MOST_JOINT, Blocks
+from eigentree.planning.channel_blocks import MOST_JOINT, ChannelBlocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,13 +33,13 @@ MOST_RANK = 256
 """Largest rank of a bond: operators of one symbol have its square as their size."""
 
 INSIDE, OUTSIDE = 2, 6
-"""How many steps' groups a bond looks at on either side, at least; more of them steady its noise."""
+"""How many steps' groups a bond has on either side, at least; more of them reduce its noise."""
 
 MOST_GROUPS = 8
-"""Most groups on one side of a bond beyond those that its rank asks for."""
+"""Most groups on one side of a bond beyond those that its rank needs."""
 
 MOST_TABLE = 2**22
-"""Cells of all tables together, above which groups that the rank does not ask for are left out."""
+"""Cells of all tables together, above which groups that the rank does not need are left out."""
 
 MOST_TOGETHER = 4
 """Most cells of one group."""
@@ -48,7 +48,7 @@ NEAREST = 10
 """Among how many cells next to a bond groups of several are sought."""
 
 EARLIEST = 12
-"""How many steps before the bond the random instance starts: before any group that a rank asks for."""
+"""How many steps before the bond the random instance starts: before any group that a rank needs."""
 
 NO_RANK = 1e-9
 """Singular values below this part of the largest are none."""
@@ -58,15 +58,7 @@ ChannelRule: TypeAlias = Literal["independent", "dependent"]
 
 
 class Cell(NamedTuple):
-    """A cell of a window.
-
-    Attributes
-    ----------
-    lag : int
-        How many steps after the one that the window is about.
-    channel : int
-        Its block of channels.
-    """
+    """A cell of a window: how many steps after the window's own, and of which block of channels."""
 
     lag: int
     channel: int
@@ -77,12 +69,12 @@ class Cell(NamedTuple):
 
 
 Group: TypeAlias = tuple[Cell, ...]
-"""Cells that are looked at together."""
+"""Cells that are counted together."""
 
 
 @dataclass(frozen=True)
 class WindowBond:
-    """What is looked at on either side of the bond before one channel of a step.
+    """The views on either side of the bond before one channel of a step.
 
     Attributes
     ----------
@@ -104,15 +96,15 @@ class WindowPlan(Derived):
 
     Attributes
     ----------
-    blocks : Blocks
+    blocks : ChannelBlocks
         Which channels are taken together.
     leaf_ranks : tuple of int
-        How many features of each block speak of the other cells.
+        How many features of each block are informative about the other cells.
     bonds : tuple of WindowBond
         That before each block.
     """
 
-    blocks: Blocks
+    blocks: ChannelBlocks
     leaf_ranks: tuple[int, ...]
     bonds: tuple[WindowBond, ...]
 
@@ -142,13 +134,15 @@ class WindowPlan(Derived):
         (4, (Cell(lag=0, channel=0), Cell(lag=1, channel=0)))
         """
         composite = hidden_states**order
-        blocks = Blocks.of(states, hidden_states, channels == "dependent", most_joint)
+        blocks = ChannelBlocks.of(states, hidden_states, channels == "dependent", most_joint)
         states = blocks.symbols
         if len(states) == 1:
             # Channels of one block may depend on each other: the block as a whole sees no more than the state.
             channels = "independent"
-        sizes = _instance_sizes(states, hidden_states, channels)
-        within = [math.prod(sizes[:c]) if channels == "dependent" else 1 for c in range(len(states))]
+        # In a random instance, no channel has more states than can make a difference.
+        dependent = channels == "dependent"
+        sizes = list(states) if dependent else [min(count, max(hidden_states, 2)) for count in states]
+        within = [math.prod(sizes[:c]) if dependent else 1 for c in range(len(states))]
         widest = composite * max(within)
         if composite > MOST_RANK or widest > MOST_RANK * 4:
             raise ParameterError(
@@ -156,16 +150,18 @@ class WindowPlan(Derived):
                 f"channels has {in_short(widest)} composite states (the limit is {MOST_RANK}, and "
                 f"{4 * MOST_RANK} within a step); lower hidden_states or order, or take channels='independent'"
             )
-        chain = _RandomChain(sizes, hidden_states, order, channels)
-        most = max_rank or MOST_RANK
-        bonds, needed = [], []
+        chain = _RandomChain(sizes, hidden_states, order, dependent)
+        bonds, fewer = [], []
         for channel in range(len(states)):
-            rank = min(chain.rank(channel), most)
-            after, before = _chosen(chain, channel, 1, rank), _chosen(chain, channel, -1, rank)
-            bonds.append(WindowBond(min(rank, after.rank, before.rank), after.groups, before.groups))
-            needed.append((after.needed, before.needed))
-        seen = [min(count, hidden_states) if channels == "independent" else count for count in states]
-        return cls(blocks, tuple(max(1, rank) for rank in seen), _affordable(bonds, needed, states))
+            rank = min(chain.rank(channel), max_rank or MOST_RANK)
+            inside, outside = (_chosen(chain, channel, direction, rank) for direction in (1, -1))
+            bonds.append(WindowBond(min(rank, inside[2], outside[2]), inside[0], outside[0]))
+            fewer.append(WindowBond(bonds[-1].rank, inside[0][: inside[1]], outside[0][: outside[1]]))
+        tables = {group for c in range(len(bonds)) for group in _tables(tuple(bonds), c)}
+        size = sum(math.prod(states[cell.channel] for cell in group) for group in tables)
+        seen = states if dependent else [min(count, hidden_states) for count in states]
+        leaf_ranks = tuple(max(1, rank) for rank in seen)
+        return cls(blocks, leaf_ranks, tuple(bonds if size <= MOST_TABLE else fewer))
 
     @property
     def states(self) -> tuple[int, ...]:
@@ -178,12 +174,12 @@ class WindowPlan(Derived):
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """All cells that are looked at, in their order."""
+        """All cells that are counted, in their order."""
         return tuple(sorted({cell for group in self.groups for cell in group}))
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """All groups that are counted: a cell, what is seen after it and what is seen before it."""
+        """All groups that are counted: a cell, a view after it and a view before it."""
         return tuple(dict.fromkeys(group for c in range(len(self.bonds)) for group in _tables(self.bonds, c)))
 
     @cached_property
@@ -198,7 +194,7 @@ class WindowPlan(Derived):
 
     @property
     def history(self) -> int:
-        """How many steps before its own a window looks at, at most."""
+        """How many steps before its own a window goes, at most."""
         return max(0, -min(cell.lag for cell in self.cells))
 
     def neighbours(self, channel: int) -> tuple[Cell, ...]:
@@ -225,42 +221,11 @@ def _tables(bonds: tuple[WindowBond, ...], channel: int) -> Iterator[Group]:
             yield (*after, *before)
 
 
-def _affordable(
-    bonds: Sequence[WindowBond], needed: Sequence[tuple[int, int]], states: Sequence[int]
-) -> tuple[WindowBond, ...]:
-    """Return the bonds, with none but the needed groups where all tables together would be too large."""
-    if _size(tuple(bonds), states) <= MOST_TABLE:
-        return tuple(bonds)
-    return tuple(
-        WindowBond(bond.rank, bond.inside[:inside], bond.outside[:outside])
-        for bond, (inside, outside) in zip(bonds, needed, strict=True)
-    )
-
-
-def _size(bonds: tuple[WindowBond, ...], states: Sequence[int]) -> int:
-    groups = {group for c in range(len(bonds)) for group in _tables(bonds, c)}
-    return sum(math.prod(states[cell.channel] for cell in group) for group in groups)
-
-
-def _instance_sizes(states: Sequence[int], hidden_states: int, channels: ChannelRule) -> list[int]:
-    """Return how many states channels have in a random instance: no more than can make a difference."""
-    if channels == "dependent":
-        return list(states)
-    return [min(count, max(hidden_states, 2)) for count in states]
-
-
-class _Chosen(NamedTuple):
-    """Groups on one side of a bond, of which the first few are needed to reach a rank, and that rank."""
-
-    groups: tuple[Group, ...]
-    needed: int
-    rank: int
-
-
-def _chosen(chain: _RandomChain, channel: int, direction: int, rank: int) -> _Chosen:
+def _chosen(chain: _RandomChain, channel: int, direction: int, rank: int) -> tuple[tuple[Group, ...], int, int]:
     """Return groups of the smallest size whose stacked features reach a rank, or else come closest to it.
 
-    Some more like them, further away, follow: they say the same once again.
+    Some more like them, further away, follow, which repeat what they show. The groups, how many of them the rank
+    needs, and the rank reached.
     """
     width = len(chain.sizes)
     chosen: list[Group] = []
@@ -290,24 +255,19 @@ def _chosen(chain: _RandomChain, channel: int, direction: int, rank: int) -> _Ch
     # Cells that stand for several steps together have seen enough of what follows.
     steps = OUTSIDE if direction < 0 else INSIDE if single else 1
     further = [tuple(cell.later(direction * s) for cell in group) for s in range(1, steps) for group in chosen]
-    # What the rank asks for stays, however much it is.
+    # What the rank needs stays, however much it is.
     most = max(len(chosen), min(MOST_GROUPS, steps * width))
-    return _Chosen(tuple(dict.fromkeys(chosen + further))[:most], needed, reached)
+    return tuple(dict.fromkeys(chosen + further))[:most], needed, reached
 
 
 class _RandomChain:
     """A random hidden Markov model of the same sizes: what groups of cells see of it, they nearly always do.
 
-    Attributes
-    ----------
-    sizes : list of int
-        States of each channel.
-    steps : list of array, shape (states before, channel's states, states after)
-        The operator of each channel of a step, the last with the transition to the next step.
-    start : array, shape (states before a step,)
+    `sizes` are the states of each channel, and `steps` the operators of each channel of a step, shape (states
+    before, channel's states, states after), the last with the transition to the next step.
     """
 
-    def __init__(self, sizes: list[int], hidden_states: int, order: int, channels: ChannelRule) -> None:
+    def __init__(self, sizes: list[int], hidden_states: int, order: int, dependent: bool) -> None:
         random = np.random.default_rng(0)
         self.sizes = sizes
         self.order = order
@@ -322,7 +282,6 @@ class _RandomChain:
         self.steps: list[Floats] = []
         seen = 1
         for channel, size in enumerate(sizes):
-            dependent = channels == "dependent"
             shape = (hidden_states, seen) if dependent else (hidden_states, 1)
             emission = random.dirichlet(np.ones(size), shape)[emitting]
             emission = np.broadcast_to(emission, (composite, seen, size))
@@ -338,7 +297,6 @@ class _RandomChain:
                 inner = operator[:, 0]
                 self.steps.append(inner @ transition if last else inner)
         self.start = random.dirichlet(np.ones(composite))
-        self.emitted = hidden_states
 
     def rank(self, channel: int) -> int:
         """Return the largest rank that the bond before a channel can have."""
@@ -351,7 +309,7 @@ class _RandomChain:
             yield self._moved(Cell(0, channel), k if direction > 0 else -1 - k)
 
     def sees(self, channel: int, direction: int, group: Group) -> Floats:
-        """Return what a group tells of the states at the bond, shape (states, configurations of the group)."""
+        """Return the distributions of a group and of the states at the bond, shape (states, configurations)."""
         return self._future(channel, group) if direction > 0 else self._past(channel, group)
 
     def _moved(self, cell: Cell, cells: int) -> Cell:

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from eigentree.graphs.graph import LatentGraph
     from eigentree.graphs.junction_tree import JunctionTree
     from eigentree.markup.charts import XY
+    from eigentree.spectral.learn.diagnostics import SeparatorReport
 
 __all__ = [
     "ROW",
     "Diagram",
     "Edge",
-    "EdgeRank",
     "edge_ranks",
     "graph_diagram",
     "laid_out_diagram",
@@ -45,7 +45,7 @@ ROW, PADDING, BEND = 2.1, 0.45, 3.2
 SMALL = 0.875
 """Letters on edges are smaller than those in boxes."""
 
-BOW = 0.14
+BOW = 0.18
 """How far an edge that is no branch of a tree bends aside, as a share of its length."""
 
 THIN, THICK = 0.075, 0.6
@@ -68,32 +68,11 @@ class Edge(NamedTuple):
     dashed: bool = False
 
 
-class EdgeRank(NamedTuple):
-    """What a spectral model has learned of an edge: its rank, and whether noise alone reaches as far."""
-
-    rank: int
-    weak: bool
-
-
 @dataclass(frozen=True)
 class Diagram:
-    """Boxes, and edges between them.
+    """Boxes with texts, by key, and edges between them; boxes that are no `columns` are hidden variables.
 
-    Attributes
-    ----------
-    title, description : str
-    texts : mapping of str to str
-        What stands in each box, by its key.
-    columns : frozenset of str
-        The boxes that are columns; the others are hidden.
-    edges : tuple of Edge
-    numbers : NumberTable
-    arrows : bool
-        Whether edges have a direction that matters.
-    ring : bool
-        Whether boxes stand in a ring, else as a tree from its middle.
-    legend : tuple of (str, str or float)
-        Names of roles of boxes, and of widths of edges.
+    They stand in a ring, or as a tree from its middle. The legend names roles of boxes and widths of edges.
     """
 
     title: str
@@ -108,15 +87,9 @@ class Diagram:
 
 
 def graph_diagram(graph: LatentGraph, strengths: Mapping[tuple[str, str], float], mixed: str = "") -> Diagram:
-    """Return the graph of a model, edges the wider the more their ends share of each other.
+    """Return the graph of a model, edges the wider the larger the mutual information of their ends (`strengths`).
 
-    Parameters
-    ----------
-    graph : LatentGraph
-    strengths : mapping of (str, str) to float
-        Mutual information of both ends of each edge; empty where it is not known.
-    mixed : str
-        What the title says of a mixture of such graphs.
+    Strengths are empty where they are not known; `mixed` is added to the title of a mixture of such graphs.
     """
     largest = max(strengths.values(), default=0.0)
     ranked = sorted(graph.edges, key=lambda edge: -strengths.get(edge, 0.0))
@@ -137,15 +110,8 @@ def graph_diagram(graph: LatentGraph, strengths: Mapping[tuple[str, str], float]
     )
 
 
-def tree_diagram(tree: JunctionTree, bonds: Mapping[frozenset[str], EdgeRank]) -> Diagram:
-    """Return a junction tree: cliques, columns at the ends, and separators on the edges.
-
-    Parameters
-    ----------
-    tree : JunctionTree
-    bonds : mapping of frozenset of str to EdgeRank
-        What was learned of edges, by the columns beyond each.
-    """
+def tree_diagram(tree: JunctionTree, bonds: Mapping[frozenset[str], SeparatorReport]) -> Diagram:
+    """Return a junction tree: cliques, columns at the ends, and separators on the edges with their ranks."""
     nodes, states = tree.nodes, tree.graph.states
     of = list(range(len(nodes)))
     for place, node in enumerate(nodes):
@@ -167,9 +133,11 @@ def tree_diagram(tree: JunctionTree, bonds: Mapping[frozenset[str], EdgeRank]) -
             size = math.prod(states[name] for name in node.separator)
             ranks.setdefault(node.separator, []).append(size if bond is None else bond.rank)
             names = shown_name(", ".join(node.separator), 36) if node.separator else "independent"
-            told = f": {counted(size, 'state')}" if bond is None else f": rank {bond.rank} of {size}"
+            size_text = f": {counted(size, 'state')}" if bond is None else f": rank {bond.rank} of {size}"
             weak = bond is not None and bond.weak
-            edges.append(Edge(f"clique {of[node.parent]}", key, 0.12, names + told * bool(node.separator), weak))
+            edges.append(
+                Edge(f"clique {of[node.parent]}", key, 0.12, names + size_text * bool(node.separator), weak)
+            )
     cliques = len(texts) - len(columns)
     largest = max(math.prod(states[name] for name in node.clique) for node in nodes)
     rows = [
@@ -194,7 +162,7 @@ def tree_diagram(tree: JunctionTree, bonds: Mapping[frozenset[str], EdgeRank]) -
     )
 
 
-def edge_ranks(model: object) -> dict[frozenset[str], EdgeRank]:
+def edge_ranks(model: object) -> dict[frozenset[str], SeparatorReport]:
     """Return what a spectral model has learned of each edge, by the columns beyond it; of others nothing."""
     if not isinstance(model, SpectralJunctionTree):
         return {}
@@ -206,20 +174,12 @@ def edge_ranks(model: object) -> dict[frozenset[str], EdgeRank]:
         if nodes[place].parent >= 0:
             beyond[nodes[place].parent] |= beyond[place]
     edges = [place for place, node in enumerate(nodes) if node.parent >= 0]
-    return {
-        frozenset(beyond[place]): EdgeRank(report.rank, report.weak)
-        for place, report in zip(edges, model.report_.separators, strict=True)
-    }
+    reports = zip(edges, model.report_.separators, strict=True)
+    return {frozenset(beyond[place]): report for place, report in reports}
 
 
 def transition_diagram(profile: Profile) -> Diagram:
-    """Return where the states of a chain of order 1 lead.
-
-    Raises
-    ------
-    ParameterError
-        When the order is higher, or there are too many states.
-    """
+    """Return the transitions of a chain of order 1; raise `ParameterError` where they cannot be drawn."""
     assert profile.transitions is not None
     moves = profile.transitions.array
     count = len(moves)
@@ -241,7 +201,7 @@ def transition_diagram(profile: Profile) -> Diagram:
         texts={f"state {k}": f"state {k}\nstays {moves[k, k]:.2f}" for k in range(count)},
         columns=frozenset(),
         edges=tuple(
-            Edge(f"state {one}", f"state {other}", float(moves[one, other] / largest), _told(moves[one, other]))
+            Edge(f"state {one}", f"state {other}", float(moves[one, other] / largest), _digits(moves[one, other]))
             for one, other in kept
         ),
         numbers=NumberTable("Transition probabilities", ("", *(f"to {k}" for k in range(count))), tuple(rows)),
@@ -256,7 +216,7 @@ def laid_out_diagram(diagram: Diagram, width: Callable[[str], float]) -> Layout:
     if not diagram.ring:
         gap = BEND + max((width(edge.text) * SMALL + 1.0 for edge in diagram.edges if edge.text), default=0.0)
         return laid_out(((edge.one, edge.other) for edge in diagram.edges), widths, gap)
-    radius = max(3.0, 0.9 * len(widths)) if len(widths) > 1 else 0.0
+    radius = max(3.4, 0.9 * len(widths)) if len(widths) > 1 else 0.0
     boxes = {}
     for place, (key, wide) in enumerate(widths.items()):
         angle = math.pi / 2 - 2 * math.pi * place / len(widths)
@@ -270,16 +230,7 @@ def placed_scene(
 ) -> Scene:
     """Return the boxes and curves of a diagram as they are drawn.
 
-    Parameters
-    ----------
-    diagram : Diagram
-    layout : Layout
-    width : callable
-        How wide texts are (em).
-    scale : (float, float)
-        How large an em is between boxes, across and down.
-    font : float
-        How large it is in texts.
+    `width` is how wide texts are (em), `scale` how large an em is between boxes, across and down, `font` in texts.
     """
     roles = "hidden", "column"
     boxes = {
@@ -305,7 +256,7 @@ def placed_scene(
 
 
 def _placed(box: TextBox, scale: tuple[float, float], font: float) -> TextBox:
-    """Return a box moved apart from others, and just as large as its text asks for."""
+    """Return a box moved apart from others, and just as large as its text needs."""
     wide = (box.right - box.left) * font
     # The end that is nearer to the middle of the picture stays where it is.
     start = box.left * scale[0] if box.left >= 0 else box.right * scale[0] - wide
@@ -331,36 +282,22 @@ def _branch(inner: TextBox, outer: TextBox, bend: float, tail: float) -> tuple[l
 def _arc(one: TextBox, other: TextBox, font: float) -> tuple[list[XY], XY]:
     """Return a curve from box to box that bends aside, so that an edge and its return stand apart."""
     start, end = (np.array([(box.left + box.right) / 2, box.y]) for box in (one, other))
-    along = end - start
-    aside = BOW * np.array([along[1], -along[0]])
-    pull = np.array([start, start + along / 3 + 4 / 3 * aside, end - along / 3 + 4 / 3 * aside, end])
-
-    def at(*t: float) -> np.ndarray:
-        """Return a point of the curve (three equal numbers), or one that pulls a part of it (its blossom)."""
-        points = pull
-        for share in t:
-            points = (1 - share) * points[:-1] + share * points[1:]
-        return np.asarray(points[0])
-
-    steps = np.linspace(0, 1, 81)
-    way = np.array([at(t, t, t) for t in steps])
-    inside = [_inside(box, way, font) for box in (one, other)]
-    first = steps[np.flatnonzero(inside[0]).max(initial=0)]
-    last = steps[np.flatnonzero(np.append(inside[1], True)).min(initial=80)] if inside[1].any() else 1.0
-    first, last = (first, last) if first < last else (0.0, 1.0)
-    parts = [(first, first, first), (first, first, last), (first, last, last), (last, last, last)]
-    middle = (first + last) / 2
-    points = [at(*part) for part in (*parts, (middle, middle, middle))]
-    *curve, label = [(float(x), float(y)) for x, y in points]
-    return curve, label
+    aside = BOW * np.array([1.0, -1.0]) * (end - start)[::-1]
+    pull = (start + end) / 2 + aside
+    start, end = _border(one, pull, font), _border(other, pull, font)
+    points = [start, (start + 2 * pull) / 3, (end + 2 * pull) / 3, end]
+    middle = (start + 2 * pull + end) / 4
+    return [(float(x), float(y)) for x, y in points], (float(middle[0]), float(middle[1]))
 
 
-def _inside(box: TextBox, points: np.ndarray, font: float) -> np.ndarray:
-    """Return which points are in a box, or just beside it."""
-    high = (ROW * 0.42 + 0.62 * box.text.count("\n")) * font
-    beside = 0.25 * font
-    across = (points[:, 0] > box.left - beside) & (points[:, 0] < box.right + beside)
-    return np.asarray(across & (abs(points[:, 1] - box.y) < high + beside))
+def _border(box: TextBox, toward: np.ndarray, font: float) -> np.ndarray:
+    """Return where a line from the middle of a box toward a point leaves it, with a little room."""
+    middle = np.array([(box.left + box.right) / 2, box.y])
+    high = (ROW * 0.42 + 0.62 * box.text.count("\n") + 0.25) * font
+    half = np.array([(box.right - box.left) / 2 + 0.25 * font, high])
+    way = toward - middle
+    share = float((half / np.maximum(abs(way), 1e-9)).min())
+    return np.asarray(middle + min(share, 1.0) * way)
 
 
 def _between(ranks: Sequence[int]) -> str:
@@ -368,5 +305,5 @@ def _between(ranks: Sequence[int]) -> str:
     return f"{low:,}" if low == high else f"{low:,}–{high:,}"
 
 
-def _told(share: float) -> str:
+def _digits(share: float) -> str:
     return f"{share:.2g}" if share >= 0.01 else f"{share:.1g}"

@@ -16,15 +16,7 @@ __all__ = ["Box", "Layout", "laid_out"]
 
 
 class Box(NamedTuple):
-    """Where a variable stands.
-
-    Attributes
-    ----------
-    left, right : float
-        Where its box begins and ends; 0 is the middle of the picture.
-    row : float
-        From the top, which is row 0.
-    """
+    """Where the box of a variable stands: 0 is the middle of the picture, and its top is row 0."""
 
     left: float
     right: float
@@ -32,16 +24,7 @@ class Box(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Where all variables stand.
-
-    Attributes
-    ----------
-    boxes : dict of str to Box
-    branches : list of (str, str)
-        The edges of the trees, away from their middles; other edges of a graph are none of these.
-    rows : float
-        How many rows the picture has.
-    """
+    """Where all variables stand, the edges of the trees away from their middles, and how many rows there are."""
 
     boxes: dict[str, Box]
     branches: list[tuple[str, str]]
@@ -51,13 +34,7 @@ class Layout(NamedTuple):
 def laid_out(edges: Iterable[tuple[str, str]], widths: Mapping[str, float], gap: float) -> Layout:
     """Return where the variables of a graph stand; one that is no tree is laid out along one that spans it.
 
-    Parameters
-    ----------
-    edges : iterable of (str, str)
-    widths : mapping of str to float
-        Of the box of each variable.
-    gap : float
-        Room for edges between the boxes of one depth and those of the next.
+    `widths` are those of the boxes, `gap` is for edges between the boxes of one depth and those of the next.
 
     Examples
     --------

@@ -123,7 +123,7 @@ def _set_axis(ax: Any, which: str, axis: Axis) -> None:
 
 
 def draw_diagram(diagram: Diagram, ax: Any = None) -> Any:
-    """Return axes with a diagram; letters are made as small as their room asks for."""
+    """Return axes with a diagram; letters are made as small as their room needs."""
     checked_axes(ax)
     layout = laid_out_diagram(diagram, _text_width)
     left, right, rows = _extent(layout)

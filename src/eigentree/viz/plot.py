@@ -10,9 +10,9 @@ from eigentree.errors import ParameterError, quoted
 from eigentree.estimators.dependencies import edge_strengths
 from eigentree.estimators.em_hmm import EMHMM
 from eigentree.estimators.em_junction_tree import EMJunctionTree
-from eigentree.estimators.mixins.density_mixin import Face
-from eigentree.estimators.mixins.latent_mixin import TablesFace
-from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceFace, telling_columns
+from eigentree.estimators.mixins.density_mixin import DensityMixin
+from eigentree.estimators.mixins.latent_mixin import LatentMixin
+from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceMixin, sequence_and_time
 from eigentree.estimators.online_em import OnlineEMJunctionTree
 from eigentree.estimators.profiles import Profile
 from eigentree.estimators.profiles import profiles as profiles_of
@@ -26,10 +26,8 @@ from eigentree.markup.charts import MOST_SPECTRA, learning_charts, spectra_chart
 from eigentree.messages import renamed
 from eigentree.validation import whole_number
 from eigentree.viz.diagrams import edge_ranks, graph_diagram, transition_diagram, tree_diagram
-from eigentree.viz.matplotlib_renderer import FONT, checked_axes, draw_chart, draw_diagram
-from eigentree.viz.multistart_chart import multistart_chart
-from eigentree.viz.profile_grids import profile_chart
-from eigentree.viz.state_sequences import state_sequence_chart
+from eigentree.viz.matplotlib_renderer import FONT, draw_chart, draw_diagram
+from eigentree.viz.model_charts import multistart_chart, profile_chart, state_sequence_chart
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -52,7 +50,7 @@ MOST_SEQUENCES = 2_000
 """Sequences that are drawn, evenly taken from all."""
 
 
-def graph(model: LatentGraph | LatentNetwork | Face, ax: Any = None) -> Any:
+def graph(model: LatentGraph | LatentNetwork | DensityMixin, ax: Any = None) -> Any:
     """Return matplotlib's axes with the graph of a model: hidden variables in round boxes, columns in square ones.
 
     A tree grows from its middle to both sides. Where tables are known, edges are the wider the larger the mutual
@@ -64,7 +62,7 @@ def graph(model: LatentGraph | LatentNetwork | Face, ax: Any = None) -> Any:
     ----------
     model : LatentGraph, LatentNetwork, or a fitted estimator
     ax : matplotlib Axes, optional
-        Where to draw; names are made as small as its room asks for. By default a figure of its own, as large as the
+        Where to draw; names are made as small as its room needs. By default a figure of its own, as large as the
         graph needs.
 
     Raises
@@ -72,13 +70,12 @@ def graph(model: LatentGraph | LatentNetwork | Face, ax: Any = None) -> Any:
     ParameterError
         When there is no graph to draw, or nothing to draw on.
     """
-    checked_axes(ax)
     if isinstance(model, LatentGraph):
         whole, network = model, None
     elif isinstance(model, LatentNetwork):
         whole, network = model.graph, model
-    elif isinstance(model, Face):
-        whole, network = model.graph_, model.network_ if isinstance(model, TablesFace) else None
+    elif isinstance(model, DensityMixin):
+        whole, network = model.graph_, model.network_ if isinstance(model, LatentMixin) else None
     else:
         raise ParameterError(
             f"a LatentGraph, a LatentNetwork or a fitted estimator has a graph to draw, not {quoted(model)}"
@@ -90,7 +87,7 @@ def graph(model: LatentGraph | LatentNetwork | Face, ax: Any = None) -> Any:
     return draw_diagram(graph_diagram(shown, {} if network is None else edge_strengths(network), mixed), ax)
 
 
-def tree(model: LatentGraph | JunctionTree | LatentNetwork | Face, ax: Any = None) -> Any:
+def tree(model: LatentGraph | JunctionTree | LatentNetwork | DensityMixin, ax: Any = None) -> Any:
     """Return matplotlib's axes with the junction tree of a model: cliques, separators, and where the columns hang.
 
     Cliques are round boxes with the names of their variables, columns square ones at the ends. On each edge stands
@@ -102,7 +99,7 @@ def tree(model: LatentGraph | JunctionTree | LatentNetwork | Face, ax: Any = Non
     ----------
     model : LatentGraph, JunctionTree, LatentNetwork, or a fitted estimator
     ax : matplotlib Axes, optional
-        Where to draw; names are made as small as its room asks for. By default a figure of its own, as large as the
+        Where to draw; names are made as small as its room needs. By default a figure of its own, as large as the
         tree needs.
 
     Raises
@@ -110,12 +107,11 @@ def tree(model: LatentGraph | JunctionTree | LatentNetwork | Face, ax: Any = Non
     ParameterError
         When there is no junction tree to draw, or nothing to draw on.
     """
-    checked_axes(ax)
     if isinstance(model, JunctionTree):
         found = model
     elif isinstance(model, LatentNetwork):
         found = model.tree
-    elif isinstance(model, LatentGraph | Face):
+    elif isinstance(model, LatentGraph | DensityMixin):
         found = JunctionTree.of(model if isinstance(model, LatentGraph) else model.graph_)
     else:
         raise ParameterError(
@@ -130,7 +126,7 @@ def spectra(model: SpectralJunctionTree | SpectralHMM, most: int = MOST_SPECTRA,
 
     One row for each separator, those first whose rank is nearest to the noise. Dots are the singular values that
     were kept, a ring is the first that was not, a bar is how large singular values of pure noise would be. A dot
-    left of the bar cannot be told from noise.
+    left of the bar does not differ from noise.
 
     Parameters
     ----------
@@ -145,7 +141,6 @@ def spectra(model: SpectralJunctionTree | SpectralHMM, most: int = MOST_SPECTRA,
     ParameterError
         When there are no singular values to draw, or nothing to draw on.
     """
-    checked_axes(ax)
     if not isinstance(model, SpectralJunctionTree | SpectralHMM):
         raise ParameterError(
             f"a fitted SpectralJunctionTree or SpectralHMM has singular values to draw, not {quoted(model)}"
@@ -156,7 +151,7 @@ def spectra(model: SpectralJunctionTree | SpectralHMM, most: int = MOST_SPECTRA,
 
 
 def profiles(
-    model: LatentNetwork | TablesFace | HiddenSequenceFace | Profile,
+    model: LatentNetwork | LatentMixin | HiddenSequenceMixin | Profile,
     hidden: str | None = None,
     most: int = MOST_COLUMNS,
     ax: Any = None,
@@ -181,7 +176,6 @@ def profiles(
     ParameterError
         When a model has no tables, no hidden variables, or there is nothing to draw on.
     """
-    checked_axes(ax)
     if isinstance(model, Profile):
         found = [model]
     else:
@@ -209,7 +203,6 @@ def learning_curve(model: EMJunctionTree | OnlineEMJunctionTree | EMHMM, ax: Any
     ParameterError
         When there is nothing to draw, or nothing to draw on.
     """
-    checked_axes(ax)
     fitted = _fitted_by_em(model)
     step = "pass" if isinstance(model, OnlineEMJunctionTree) else "iteration"
     unit = "step" if isinstance(model, EMHMM) else "row"
@@ -243,7 +236,6 @@ def multistart(model: EMJunctionTree | EMHMM, ax: Any = None) -> Any:
     ParameterError
         When there were no candidates to choose from, or there is nothing to draw on.
     """
-    checked_axes(ax)
     start = getattr(_fitted_by_em(model), "start_", None)
     if start is None or not start.rungs:
         raise ParameterError(
@@ -258,7 +250,7 @@ def race(model: EMJunctionTree | EMHMM, ax: Any = None) -> Any:
     return multistart(model, ax)
 
 
-def transitions(model: HiddenSequenceFace, chain: str | None = None, ax: Any = None) -> Any:
+def transitions(model: HiddenSequenceMixin, chain: str | None = None, ax: Any = None) -> Any:
     """Return matplotlib's axes with where the hidden states of a model of sequences lead.
 
     In each state stands how probable it is to stay; arrows are the wider the more probable the transition. Those
@@ -277,15 +269,14 @@ def transitions(model: HiddenSequenceFace, chain: str | None = None, ax: Any = N
     ParameterError
         When there are no transitions to draw, or nothing to draw on.
     """
-    checked_axes(ax)
-    if not isinstance(model, HiddenSequenceFace):
+    if not isinstance(model, HiddenSequenceMixin):
         raise ParameterError(f"a fitted EMHMM has transitions to draw, not {quoted(model)}")
     profile = next(iter(profiles_of(model, None if chain is None else [chain]).values()))
     return draw_diagram(transition_diagram(profile), ax)
 
 
 def decoded(
-    model: HiddenSequenceFace,
+    model: HiddenSequenceMixin,
     X: ArrayLike | Any,
     lengths: ArrayLike | None = None,
     chain: str | None = None,
@@ -312,12 +303,11 @@ def decoded(
     DataError
         When the sequences cannot be read.
     """
-    checked_axes(ax)
-    if not isinstance(model, HiddenSequenceFace):
+    if not isinstance(model, HiddenSequenceMixin):
         raise ParameterError(f"a fitted EMHMM decodes states to draw, not {quoted(model)}")
     # Where it was not fitted, this says so.
     assert model.tables_
-    sequences = Sequences.of(X, model.columns_.reading(model.handle_unknown), lengths, *telling_columns(model, X))
+    sequences = Sequences.of(X, model.columns_.reading(model.handle_unknown), lengths, *sequence_and_time(model, X))
     return draw_chart(state_sequence_chart(model.model_, sequences, chain, MOST_SEQUENCES), ax)
 
 

@@ -1,4 +1,4 @@
-"""``eigentree classify``: learn to tell classes apart, and tell them."""
+"""``eigentree classify``: train a classifier, and apply it."""
 
 import time
 from dataclasses import dataclass
@@ -6,25 +6,26 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from eigentree.cli.arguments import Data, Json, Output, Reading, RowsOutput, Seed, Shape, Target
-from eigentree.cli.model_arguments import Unknown
-from eigentree.cli.row_output import check_rows_output, hand_saved, require_file
+from eigentree.cli.arguments import Data, Json, Output, Reading, RowOptions, Seed, Shape, Target, UsageError
+from eigentree.cli.row_output import RowSink, report_saved, require_file
+from eigentree.cli.terminal_output import number_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from eigentree.cli.table_io import Given
+    from eigentree.data.tables.text_cells import FileTable
 
 __all__ = ["app"]
 
 app = App(
     name="classify",
-    help="Learn to tell classes apart by what is likely in each (train), and tell the classes of rows (apply).",
+    group_commands="Commands",
+    help="Learn a classifier by the probability of rows in each class (train), and classify rows (apply).",
     help_epilogue="""\
 Examples
 
   eigentree classify train mushrooms.csv --target class -o classes.eigentree
-  eigentree classify apply classes.eigentree mushrooms.csv -o told.csv""",
+  eigentree classify apply classes.eigentree mushrooms.csv -o classified.csv""",
 )
 
 
@@ -47,138 +48,100 @@ def train(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Learn a classifier from rows whose class is a column; its structure is mixture unless another is named."""
+    """Train a classifier on rows whose class is a column; its structure is mixture unless another is named."""
     require_file(output)
     import numpy as np
 
-    from eigentree.cli.block_io import hint_at_marks
-    from eigentree.cli.model_arguments import estimator_of
-    from eigentree.cli.structure_arguments import structure_of
-    from eigentree.cli.table_io import read_table, required
-    from eigentree.cli.terminal_output import told_rows
+    from eigentree.cli.model_arguments import estimator_of, read_training, saved, unit_of
+    from eigentree.cli.rows_read import hint_at_marks
+    from eigentree.data.tables.text_cells import require_names
     from eigentree.errors import DataError
     from eigentree.estimators.classification.classifier import JunctionTreeClassifier
 
     begin = time.perf_counter()
-    if reading.sequence is not None:
-        _train_sequences(data, target, output, class_as, shape, reading, seed, json)
-        return
-    shape = shape.or_else("mixture")
-    if not shape.is_file:
-        structure_of(shape)
-    table = read_table(data, reading)
-    required(target, table.names, table.shown)
+    if reading.sequence is None:
+        shape = shape.or_else("mixture")
+    elif class_as == "column":
+        raise UsageError("sequences have one model per class; leave --class-as out")
+    rows = read_training(data, shape, reading)
+    table: FileTable = rows.whole if unit_of(rows) == "sequence" else rows
+    require_names([target], table.names, table.source)
     classes = _class_labels(table, target)
-    if class_as == "models":
-        known = np.array([label is not None for label in classes])
-        if not known.any():
-            raise DataError(f"no row of {table.shown} has a class in {target!r}")
-        table, classes = table.take(np.flatnonzero(known)), classes[known]
-    rows = table.without([target])
+    if unit_of(rows) == "sequence":
+        classes = np.array(rows.labels(target, classes), object)
+        rows = rows.without([target])
+    else:
+        if class_as == "models":
+            known = np.array([label is not None for label in classes])
+            if not known.any():
+                raise DataError(f"no row of {table.source} has a class in {target!r}")
+            rows, classes = rows.take(np.flatnonzero(known)), classes[known]
+        rows = rows.dropping([target])
     hint_at_marks(table, reading)
     classifier = JunctionTreeClassifier(estimator_of(shape, seed, rows), class_as=class_as)
-    classifier.fit(rows, _Called(target, classes))
+    classifier.fit(rows, _Named(target, classes))
     seconds = time.perf_counter() - begin
-    classifier.save(output)
+    if reading.sequence is not None:
+        classifier.estimator.set_params(sequence=reading.sequence)
+    saved(classifier, output)
     labels = classifier.classes_.tolist()
-    facts = {"rows": table.count, "classes": labels, "seconds": round(seconds, 3)}
-    told = ", ".join(map(str, labels[:6])) + (", …" if len(labels) > 6 else "")
-    hand_saved(output, json, facts, f"classes {told} from {told_rows(table.count)}, {seconds:.1f} s")
+    facts = {f"{unit_of(rows)}s": rows.count, "classes": labels, "seconds": round(seconds, 3)}
+    shown = ", ".join(map(str, labels[:6])) + (", …" if len(labels) > 6 else "")
+    sentence = f"classes {shown} from {number_of(rows.count, unit_of(rows))}, {seconds:.1f} s"
+    report_saved(output, json, facts, sentence)
 
 
 @app.command
 def apply(
-    classifier: Annotated[str, Parameter(help="What eigentree classify train wrote.")],
+    classifier: Annotated[str, Parameter(help="A file that eigentree classify train wrote.")],
     data: Data,
     /,
     *,
-    output: RowsOutput = "-",
-    unknown: Annotated[
-        Unknown, Parameter(help="What a label is that the model has not seen: a mistake, or a missing cell.")
-    ] = "error",
+    target: Annotated[
+        str | None,
+        Parameter(
+            name=["--target", "-t"],
+            metavar="COLUMN",
+            help="The column of true classes, for the accuracy (by default the one of the training data).",
+        ),
+    ] = None,
+    rows: RowOptions = RowOptions(),
     reading: Reading = Reading(),
-    json: Json = False,
 ) -> None:
-    """Tell the class of each row, and how probable each class is."""
-    check_rows_output(output, reading.format)
+    """Classify rows: the most probable class of each, and the probability of each class."""
+    sink = RowSink(rows.output, reading.format, rows.json)
     import numpy as np
 
-    from eigentree.cli.model_arguments import loaded, of_sequences, rows_for
-    from eigentree.cli.row_output import hand_rows
-    from eigentree.cli.table_io import read_table
-    from eigentree.cli.terminal_output import told_rows
-
-    asked = loaded(classifier, ("JunctionTreeClassifier",), "a classifier; eigentree predict asks a model")
-    asked.estimator.handle_unknown = unknown
-    if of_sequences(asked.estimator, reading):
-        _apply_sequences(asked, data, reading, output, json)
-        return
-    table = read_table(data, reading)
-    proba = np.asarray(asked.predict_proba(rows_for(asked, table)))
-    labels = asked.classes_.tolist()
-    names = ["class", *(f"class={label}" for label in labels)]
-    columns = [[labels[place] for place in proba.argmax(axis=1)], *proba.T]
-    sentence = f"classes of {told_rows(table.count)}"
-    hand_rows(output, reading.format, json, names, columns, {"rows": table.count, "classes": labels}, sentence)
-
-
-def _train_sequences(
-    data: str, target: str, output: str, class_as: str, shape: Shape, reading: Reading, seed: int, as_json: bool
-) -> None:
-    """Learn a classifier of sequences, whose class stands in each of their rows."""
-    from eigentree.cli.arguments import UsageError
-    from eigentree.cli.block_io import hint_at_marks
-    from eigentree.cli.sequence_arguments import classes_of, long_table, sequence_estimator
-    from eigentree.cli.table_io import read_table, required
-    from eigentree.cli.terminal_output import told_sequences
+    from eigentree.cli.model_arguments import identified, loaded, read_for, rows_for, unit_of
+    from eigentree.cli.predictions import Predictions
     from eigentree.data.sequences.sequence_codes import Sequences
-    from eigentree.estimators.classification.classifier import JunctionTreeClassifier
+    from eigentree.data.tables.text_cells import require_names
 
-    if class_as == "column":
-        raise UsageError("sequences have one model per class; leave --class-as out")
-    begin = time.perf_counter()
-    estimator = sequence_estimator(shape, seed)
-    table = read_table(data, reading)
-    required(target, table.names, table.shown)
-    long = long_table(table.without([target]), str(reading.sequence), numeric=shape.numeric)
-    labels = _class_labels(table, target)[long.order]
-    classes = classes_of(long, labels, target)
-    hint_at_marks(table, reading)
-    sequences = Sequences.learned(long.table, long.lengths, numeric=shape.numeric)
-    classifier = JunctionTreeClassifier(estimator).fit(sequences, classes)
-    seconds = time.perf_counter() - begin
-    estimator.set_params(sequence=reading.sequence)
-    classifier.save(output)
-    names = classifier.classes_.tolist()
-    told = ", ".join(map(str, names[:6])) + (", …" if len(names) > 6 else "")
-    facts = {"sequences": long.count, "classes": names, "seconds": round(seconds, 3)}
-    hand_saved(output, as_json, facts, f"classes {told} from {told_sequences(long.count)}, {seconds:.1f} s")
-
-
-def _apply_sequences(asked: Any, data: str, reading: Reading, output: str, as_json: bool) -> None:
-    """Tell the class of each sequence."""
-    import numpy as np
-
-    from eigentree.cli.row_output import hand_rows
-    from eigentree.cli.sequence_arguments import long_table
-    from eigentree.cli.table_io import read_table
-    from eigentree.cli.terminal_output import told_sequences
-    from eigentree.data.sequences.sequence_codes import Sequences
-
-    column = reading.sequence or asked.estimator.sequence
-    long = long_table(read_table(data, reading), column, asked.columns_)
-    sequences = Sequences.of(long.table, asked.columns_.reading(asked.estimator.handle_unknown), long.lengths)
-    proba = np.asarray(asked.predict_proba(sequences))
-    labels = asked.classes_.tolist()
-    names = [column, "class", *(f"class={label}" for label in labels)]
-    cells = [long.ids, [labels[place] for place in proba.argmax(axis=1)], *proba.T]
-    facts = {"sequences": long.count, "classes": labels}
-    hand_rows(output, reading.format, as_json, names, cells, facts, f"classes of {told_sequences(long.count)}")
+    asked = loaded(classifier, ("JunctionTreeClassifier",), "a classifier; eigentree predict uses a model")
+    asked.estimator.handle_unknown = rows.unknown
+    given = read_for(asked, data, reading)
+    table = given.whole if unit_of(given) == "sequence" else given
+    if target is not None:
+        require_names([target], table.names, table.source)
+    name = target or asked.target_ or "class"
+    found = Predictions(name, asked.classes_.tolist())
+    own: Any = rows_for(asked, given)
+    if unit_of(given) == "sequence":
+        own = Sequences.of(given, asked.columns_.reading(rows.unknown))
+    proba = asked.predict_proba(own)
+    truth: Any = [None] * given.count
+    if name in table.names:
+        truth = _class_labels(table, name)
+        truth = given.labels(name, truth) if unit_of(given) == "sequence" else truth
+    codes = {str(label): code for code, label in enumerate(found.labels)}
+    found.compare(proba, np.array([codes.get(str(label), -1) for label in truth]))
+    sink.write(identified(given, rows.id), found.columns(proba))
+    sink.report(*found.report(unit_of(given)))
 
 
 @dataclass(frozen=True, eq=False)
-class _Called:
-    """Labels with the name of the column that they are from, as the series of a frame have."""
+class _Named:
+    """Labels with the name of their column, as the series of a frame have."""
 
     name: str
     labels: "NDArray[Any]"
@@ -187,7 +150,7 @@ class _Called:
         return self.labels.astype(dtype or self.labels.dtype, copy=bool(copy))
 
 
-def _class_labels(table: "Given", target: str) -> Any:
+def _class_labels(table: "FileTable", target: str) -> Any:
     """Return the class of each row as its label, a number where all are; None where it is not known."""
     import numpy as np
 

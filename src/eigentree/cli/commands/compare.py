@@ -1,22 +1,23 @@
 """``eigentree compare``: EM, spectral and simpler models side by side on held-out rows."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from cyclopts import App
 
-from eigentree.cli.arguments import Data, Json, Reading, Seed, Shape, command_line, fraction
+from eigentree.cli.arguments import Data, HeldOut, Json, Reading, Seed, Shape, Structure
+from eigentree.cli.terminal_output import note, number_of, show_json
 
 if TYPE_CHECKING:
-    from eigentree.cli.model_comparison import Entry, Trial
-    from eigentree.cli.table_io import Given
+    from collections.abc import Callable, Iterator
 
 __all__ = ["app"]
 
 app = App(
     name="compare",
-    help="Fit the same structure by EM, by online EM and spectrally, beside independent columns and a Chow-Liu "
-    "tree of the columns, and tell how likely each finds rows that were held out. All add up to 1 over all rows. "
-    "Online EM, which searches for no size, has 8 states with --structure auto.",
+    help="Fit one structure by EM, by stepwise (online) EM and spectrally, beside the independence model and the "
+    "Chow-Liu tree of the columns, and compare their held-out log-likelihoods. Stepwise EM, which searches for no "
+    "size, has 8 states with --structure auto.",
     help_epilogue="""\
 Examples
 
@@ -30,92 +31,53 @@ def compare(
     data: Data,
     /,
     *,
-    held_out: Annotated[float, command_line(fraction, "SHARE", "The share of the rows that is held out.")] = 0.2,
-    shape: Shape = Shape(),
+    held_out: HeldOut = 0.2,
+    structure: Structure = Structure(),
     reading: Reading = Reading(),
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
     """Compare models on held-out rows."""
-    from eigentree.cli.arguments import UsageError
-    from eigentree.cli.structure_arguments import told_structure
-    from eigentree.cli.terminal_output import note, show_json, told_rows, told_sequences
+    from eigentree.cli.model_arguments import read_training, unit_of
+    from eigentree.cli.model_comparison import show_trials, split, tried
+    from eigentree.cli.rows_read import hint_at_marks
+    from eigentree.cli.structure_arguments import structure_words
 
-    if shape.method is not None:
-        raise UsageError("compare fits by all methods; leave --method out")
-    if reading.sequence is not None:
-        training, test, trials = _compared_sequences(data, shape, reading, held_out, seed)
-        told = told_sequences
-        shape = shape.or_else("hmm")
-    else:
-        shape = shape.or_else("auto")
-        training, test, trials = _compared(data, shape, reading, held_out, seed)
-        told = told_rows
+    given = structure.or_else("auto" if reading.sequence is None else "hmm")
+    shape = Shape(**vars(given))
+    rows = read_training(data, shape, reading)
+    unit = unit_of(rows)
+    training, test = split(rows, held_out, seed)
+    fits = list(_row_fits(shape, rows, seed) if unit == "row" else _sequence_fits(shape, rows, seed))
+    hint_at_marks(rows, reading)
+    trials = [tried(name, fit, training, test) for name, fit in fits]
     if json:
-        show_json(
-            {
-                "rows" if reading.sequence is None else "sequences": training.count,
-                "held_out_rows" if reading.sequence is None else "held_out_sequences": test.count,
-                "structure": told_structure(shape),
-                "methods": [vars(trial) for trial in trials],
-            }
-        )
+        sizes = {f"{unit}s": training.count, f"held_out_{unit}s": test.count}
+        show_json({**sizes, "structure": structure_words(shape), "methods": [vars(trial) for trial in trials]})
         return
-    _show(trials)
+    able = [place for place, trial in enumerate(trials) if not trial.failure]
+    best = max(able, key=lambda place: trials[place].held_out) if able else None
+    more = {"training": lambda trial: "" if trial.failure else f"{trial.training:.4f}"}
+    show_trials("method", trials, best, more)
     note(
-        f"{told_structure(shape)}: learned from {told(training.count)}, mean log probability of "
-        f"{told(test.count)} held out; processor seconds of each fit"
+        f"{structure_words(shape)}: fitted to {number_of(training.count, unit)}, mean log-likelihood of "
+        f"{number_of(test.count, unit)} held out; processor seconds of each fit"
     )
 
 
-def _compared(data: str, shape: Shape, reading: Reading, held_out: float, seed: int) -> Any:
-    """Return the rows to learn from, those that are held out, and how each model did."""
-    from eigentree.cli.block_io import hint_at_marks
-    from eigentree.cli.model_comparison import split, tried
-    from eigentree.cli.structure_arguments import structure_of
-    from eigentree.cli.table_io import read_table
-    from eigentree.cli.terminal_output import note
+def _sequence_fits(shape: Shape, sequences: Any, seed: int) -> "Iterator[tuple[str, Callable[[Any], Any]]]":
+    from eigentree.cli.model_arguments import estimator_of
 
-    if not shape.is_file:
-        structure_of(shape)
-    table = read_table(data, reading)
-    entries = _entries(shape, table, seed)
-    training, test = split(table, held_out, seed)
-    hint_at_marks(table, reading)
-    trials = []
-    for entry in entries:
-        note(f"{entry[0]} …")
-        trials.append(tried(entry, training, test))
-    return training, test, trials
+    for name, own in (
+        ("independent", replace(shape, hidden=1, order=1)),
+        ("spectral", replace(shape, method="spectral")),
+        ("EM", shape),
+    ):
+        yield name, estimator_of(own, seed, sequences).fit
 
 
-def _compared_sequences(data: str, shape: Shape, reading: Reading, held_out: float, seed: int) -> Any:
-    """Return the same of sequences."""
-    from dataclasses import replace
-
-    from eigentree.cli.block_io import hint_at_marks
-    from eigentree.cli.model_comparison import split_sequences, tried_on_sequences
-    from eigentree.cli.sequence_arguments import long_table, sequence_estimator
-    from eigentree.cli.table_io import read_table
-    from eigentree.cli.terminal_output import note
-
-    shape = shape.or_else("hmm")
-    entries = [
-        ("independent", sequence_estimator(replace(shape, hidden=1, order=1), seed)),
-        ("spectral", sequence_estimator(replace(shape, method="spectral"), seed)),
-        ("EM", sequence_estimator(shape, seed)),
-    ]
-    long = long_table(read_table(data, reading), str(reading.sequence), numeric=shape.numeric)
-    training, test = split_sequences(long, held_out, seed)
-    hint_at_marks(long.table, reading)
-    trials = []
-    for name, estimator in entries:
-        note(f"{name} …")
-        trials.append(tried_on_sequences(name, estimator, training, test))
-    return training, test, trials
-
-
-def _entries(shape: Shape, table: "Given", seed: int) -> "list[Entry]":
+def _row_fits(shape: Shape, rows: Any, seed: int) -> "Iterator[tuple[str, Callable[[Any], Any]]]":
+    """Yield the name of each method, and a function that fits it to rows."""
     from eigentree.cli.model_arguments import categories_of
     from eigentree.cli.structure_arguments import structure_of
     from eigentree.counting.learn_structure import learn_structure
@@ -125,36 +87,24 @@ def _entries(shape: Shape, table: "Given", seed: int) -> "list[Entry]":
     from eigentree.graphs import zoo
     from eigentree.graphs.graph import LatentGraph
 
-    structure = structure_of(shape, table)
+    structure = structure_of(shape, rows)
     numeric: Any = {"numeric": shape.numeric}
-    labels: Any = {"categories": categories_of(structure, table, shape), **numeric}
-    own = isinstance(structure, LatentGraph)
-    columns = structure.observed if own else table.names
+    labels: Any = {"categories": categories_of(structure, rows, shape), **numeric}
+    columns = structure.observed if isinstance(structure, LatentGraph) else rows.names
     fixed = zoo.HiddenChowLiu(shape.hidden or 8) if shape.structure == "auto" else structure
-    one_tree = zoo.HiddenChowLiu(shape.hidden) if shape.structure == "auto" and shape.hidden else structure
+    one_tree = fixed if shape.hidden else structure
 
-    def chow_liu(rows: "Given") -> Any:
-        graph = learn_structure(rows.only(columns), hidden_states=None, **numeric)
-        known: Any = {"categories": categories_of(graph, rows, shape), **numeric}
-        return EMJunctionTree(graph, random_state=seed, **known).fit(rows.only(columns))
+    def chow_liu(training: Any) -> Any:
+        own = training.only(columns)
+        graph = learn_structure(own, hidden_states=None, **numeric)
+        known: Any = {"categories": categories_of(graph, own, shape), **numeric}
+        return EMJunctionTree(graph, random_state=seed, **known).fit(own)
 
     def by(estimator: Any) -> Any:
-        return lambda rows: estimator.fit(rows.only(columns))
+        return lambda training: estimator.fit(training.only(columns))
 
-    return [
-        ("independent", by(EMJunctionTree(zoo.Mixture(1), random_state=seed, **numeric))),
-        ("Chow-Liu tree", chow_liu),
-        ("spectral", by(SpectralJunctionTree(one_tree, **labels))),
-        ("online EM", by(OnlineEMJunctionTree(fixed, random_state=seed, pseudo_counts=0.1, **labels))),
-        ("EM", by(EMJunctionTree(structure, random_state=seed, verbose=1, **labels))),
-    ]
-
-
-def _show(trials: "list[Trial]") -> None:
-    from eigentree.cli.model_comparison import show_trials
-
-    able = [place for place, trial in enumerate(trials) if not trial.failure]
-    best = max(able, key=lambda place: trials[place].held_out) if able else None
-    show_trials(
-        "method", trials, best, {"training": lambda trial: "" if trial.failure else f"{trial.training:.4f}"}
-    )
+    yield "independent", by(EMJunctionTree(zoo.Mixture(1), random_state=seed, **numeric))
+    yield "Chow-Liu tree", chow_liu
+    yield "spectral", by(SpectralJunctionTree(one_tree, **labels))
+    yield "online EM", by(OnlineEMJunctionTree(fixed, random_state=seed, pseudo_counts=0.1, **labels))
+    yield "EM", by(EMJunctionTree(structure, random_state=seed, verbose=1, **labels))

@@ -1,4 +1,4 @@
-"""``eigentree completion``: completion of commands and options for a shell."""
+"""``eigentree completion``: shell completion of commands and options."""
 
 from typing import Annotated, Literal
 
@@ -10,7 +10,7 @@ __all__ = ["app"]
 
 app = App(
     name="completion",
-    help="Print the script that makes a shell complete commands and options.",
+    help="Print the completion script of a shell, for commands and options.",
     help_epilogue="""\
 Examples
 
@@ -25,7 +25,7 @@ In bash, source the file in ~/.bashrc; in zsh, put it into a folder of $fpath; i
 
 @app.default
 def completion(shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="Which shell.")], /) -> None:
-    """Print a script of completion."""
+    """Print a completion script."""
     from eigentree.cli.main import application
 
     show(application().generate_completion(prog_name="eigentree", shell=shell))

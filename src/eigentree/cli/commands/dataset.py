@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from eigentree.cli.arguments import Format, Json, RowsOutput
-from eigentree.cli.row_output import check_rows_output, hand_rows
+from eigentree.cli.row_output import RowSink
+from eigentree.cli.terminal_output import number_of
 
 __all__ = ["app"]
 
@@ -29,15 +30,14 @@ def dataset(
     output: RowsOutput = "-",
     missing: Annotated[
         str | None,
-        Parameter(metavar="MARK", allow_leading_hyphen=True, help="What a missing cell is written as (nothing)."),
+        Parameter(metavar="MARK", allow_leading_hyphen=True, help="The marker of missing cells (nothing)."),
     ] = None,
     format: Annotated[Format | None, Parameter(help="The format of standard output (csv).")] = None,
     json: Json = False,
 ) -> None:
     """Write a table of the package."""
-    check_rows_output(output, format)
+    sink = RowSink(output, format, json)
     import eigentree
-    from eigentree.cli.terminal_output import told_rows
 
     loaders: dict[str, Any] = {
         "mushrooms": eigentree.datasets.load_mushrooms,
@@ -45,8 +45,11 @@ def dataset(
         "splice": eigentree.datasets.load_splice,
     }
     found = loaders[name]()
-    cells = [[missing if cell is None else cell for cell in column] for column in found.data.T.tolist()]
-    columns = [*cells, found.target.tolist()]
-    names = [*found.feature_names, "class"]
-    facts = {"rows": len(columns[0]), "columns": names}
-    hand_rows(output, format, json, names, columns, facts, f"{name}: {told_rows(len(columns[0]))}")
+    part: dict[str, Any] = {
+        column: [missing if cell is None else cell for cell in cells]
+        for column, cells in zip(found.feature_names, found.data.T.tolist(), strict=True)
+    }
+    part["class"] = found.target.tolist()
+    facts = {"rows": len(found.target), "columns": list(part)}
+    sink.write(part)
+    sink.report(facts, f"{name}: {number_of(len(found.target), 'row')}")

@@ -1,19 +1,17 @@
-"""``eigentree decode``: the likeliest hidden states of each row."""
+"""``eigentree decode``: the most probable hidden states of each row."""
 
-from typing import Annotated
+from cyclopts import App
 
-from cyclopts import App, Parameter
-
-from eigentree.cli.arguments import Data, Json, ModelFile, Reading, RowsOutput
-from eigentree.cli.model_arguments import Unknown
-from eigentree.cli.row_output import check_rows_output, hand_rows
+from eigentree.cli.arguments import Data, ModelFile, Reading, RowOptions
+from eigentree.cli.row_output import RowSink
+from eigentree.cli.terminal_output import number_of
 
 __all__ = ["app"]
 
 app = App(
     name="decode",
-    help="The jointly likeliest states of all hidden variables given each row: latent classes, or the path of a "
-    "chain. States are numbered from 0, the largest first.",
+    help="The jointly most probable states of all hidden variables given each row: latent classes, or the state "
+    "sequence of an HMM. States are numbered from 0, the largest first.",
     help_epilogue="""\
 Examples
 
@@ -24,42 +22,31 @@ Examples
 
 @app.default
 def decode(
-    model: ModelFile,
-    data: Data,
-    /,
-    *,
-    output: RowsOutput = "-",
-    unknown: Annotated[
-        Unknown, Parameter(help="What a label is that the model has not seen: a mistake, or a missing cell.")
-    ] = "error",
-    reading: Reading = Reading(),
-    json: Json = False,
+    model: ModelFile, data: Data, /, *, rows: RowOptions = RowOptions(), reading: Reading = Reading()
 ) -> None:
     """Decode rows."""
-    check_rows_output(output, reading.format)
+    sink = RowSink(rows.output, reading.format, rows.json)
     import numpy as np
 
-    from eigentree.cli.model_arguments import kind_of, loaded_model, of_sequences, rows_for
-    from eigentree.cli.table_io import read_table
-    from eigentree.cli.terminal_output import told_rows
+    from eigentree.cli.model_arguments import identified, loaded_model, read_for, require_tables, rows_for, unit_of
     from eigentree.errors import GraphError
 
-    asked = loaded_model(model, unknown)
-    if of_sequences(asked, reading):
-        from eigentree.cli.sequence_arguments import decode_sequences
-
-        decode_sequences(asked, data, reading, output, json)
+    asked = loaded_model(model, rows.unknown)
+    require_tables(asked, model)
+    given = read_for(asked, data, reading)
+    if unit_of(given) == "sequence":
+        found = asked.decode(given).states
+        states = found if isinstance(found, dict) else {"state": found}
+        facts = {"sequences": given.count, "rows": given.table.count}
+        sentence = f"hidden states of {number_of(given.table.count, 'row')} in {number_of(given.count, 'sequence')}"
+        sink.write({given.name: given.column}, states)
+        sink.report(facts, sentence)
         return
-    if kind_of(asked) == "SpectralJunctionTree":
-        raise GraphError(
-            f"{model!r} is a spectral model, which has no tables of hidden states; fit with --method em"
-        )
-    graph = asked.graph if kind_of(asked) == "LatentNetwork" else asked.graph_
+    graph = asked.graph_
     if not graph.hidden:
         raise GraphError(f"{model!r} has no hidden variables")
-    rows = rows_for(asked, read_table(data, reading))
-    found = asked.decode(rows)
-    columns = [*np.asarray(found.states).T, found.log_prob]
-    facts = {"rows": rows.count, "hidden_variables": list(graph.hidden)}
-    sentence = f"hidden states of {told_rows(rows.count)}"
-    hand_rows(output, reading.format, json, [*graph.hidden, "log_probability"], columns, facts, sentence)
+    decoded = asked.decode(rows_for(asked, given))
+    states = dict(zip(graph.hidden, np.asarray(decoded.states).T, strict=True))
+    about = {"rows": given.count, "hidden_variables": list(graph.hidden)}
+    sink.write(identified(given, rows.id), states, {"log_probability": decoded.log_prob})
+    sink.report(about, f"hidden states of {number_of(given.count, 'row')}")

@@ -1,17 +1,29 @@
-"""``eigentree sample``: draw new rows."""
+"""``eigentree sample``: new rows."""
 
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from eigentree.cli.arguments import Format, Json, ModelFile, RowsOutput, Seed, command_line, count, each, named
-from eigentree.cli.row_output import check_rows_output, hand_rows
+from eigentree.cli.arguments import (
+    Format,
+    Json,
+    ModelFile,
+    RowsOutput,
+    Seed,
+    UsageError,
+    count,
+    each,
+    named,
+    option,
+)
+from eigentree.cli.row_output import RowSink
+from eigentree.cli.terminal_output import number_of
 
 __all__ = ["app"]
 
 app = App(
     name="sample",
-    help="Draw new rows from a model, or the other cells of rows in which some are given.",
+    help="Sample new rows from a model, or the other cells of rows in which some are given.",
     help_epilogue="""\
 Examples
 
@@ -26,53 +38,62 @@ def sample(
     model: ModelFile,
     /,
     *,
-    n: Annotated[int, command_line(count, "ROWS", "How many rows."), Parameter(name=["-n", "--rows"])] = 1,
+    n: Annotated[int, option(count, "ROWS", "How many rows."), Parameter(name=["-n", "--rows"])] = 1,
     given: Annotated[
         list[str] | None,
         Parameter(
             converter=each(named),
             negative="",
             metavar="COLUMN=LABEL",
-            help="What is known of every row; may be repeated.",
+            help="A known cell of every row; may be repeated.",
         ),
     ] = None,
     length: Annotated[
-        int | None, command_line(count, "STEPS", "Of a model of sequences, how long each is (10).")
+        int | None, option(count, "STEPS", "Of a model of sequences, the length of each (10).")
     ] = None,
     output: RowsOutput = "-",
     format: Annotated[Format | None, Parameter(help="The format of standard output (csv).")] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Draw rows."""
-    check_rows_output(output, format)
-    from eigentree.cli.arguments import UsageError
-    from eigentree.cli.model_arguments import SEQUENCE_MODELS, fitted_columns, kind_of, label_of, loaded_model
-    from eigentree.cli.table_io import required
-    from eigentree.cli.terminal_output import told_rows
+    """Sample rows."""
+    sink = RowSink(output, format, json)
+    from eigentree.cli.model_arguments import SEQUENCE_MODELS, fitted_columns, kind_of, loaded_model
     from eigentree.data.tables.table import table_of
+    from eigentree.data.tables.text_cells import require_names
 
     asked = loaded_model(model)
+    columns = fitted_columns(asked)
     if kind_of(asked) in SEQUENCE_MODELS:
-        from eigentree.cli.sequence_arguments import sample_sequences
-        from eigentree.cli.terminal_output import told_sequences
-
         if given:
             raise UsageError("--given is for models of rows, and this is one of sequences; leave it out")
-        names, steps = sample_sequences(asked, n, length or 10, seed)
+        part = _sampled_sequences(asked, columns.names, n, length or 10, seed)
         facts: dict[str, Any] = {"sequences": n, "length": length or 10, "seed": seed}
-        hand_rows(output, format, json, names, steps, facts, f"{told_sequences(n)} drawn")
+        sink.write(part)
+        sink.report(facts, f"{number_of(n, 'sequence')} sampled")
         return
     if length is not None:
         raise UsageError("--length is for models of sequences, and this is one of rows; leave it out")
-    columns = fitted_columns(asked)
     pairs: dict[str, str] = dict(given or ())  # type: ignore[arg-type]
+    require_names(list(pairs), columns.names, repr(model))
+    # A label is the text itself, or the number that it stands for.
     known = {
-        required(name, columns.names, repr(model)): label_of(columns, name, text) for name, text in pairs.items()
+        name: next((label for label in columns.labels(name) if str(label) == text), text)
+        for name, text in pairs.items()
     }
-    drawn = asked.sample(n, random_state=seed, given=known or None)
-    # Rows come as those did that were learned from, which may have been a frame, or words.
-    table = table_of(drawn)
-    cells = [table.cells(place) for place in range(table.width)]
+    # Sampled rows come in the form of the training data, which may have been a frame, or words.
+    table = table_of(asked.sample(n, random_state=seed, given=known or None))
+    part = {name: table.cells(place) for place, name in enumerate(columns.names)}
     facts = {"rows": n, "given": known, "seed": seed}
-    hand_rows(output, format, json, columns.names, cells, facts, f"{told_rows(n)} drawn")
+    sink.write(part)
+    sink.report(facts, f"{number_of(n, 'row')} sampled")
+
+
+def _sampled_sequences(asked: Any, names: tuple[str, ...], count: int, length: int, seed: int) -> dict[str, Any]:
+    """Return new sequences as columns, one step per row."""
+    import numpy as np
+
+    found = asked.sample(count, length=length, random_state=seed)
+    steps = np.concatenate([np.asarray(one, object).reshape(length, -1) for one in found])
+    numbers = np.repeat(np.arange(count), length)
+    return {asked.sequence or "sequence": numbers, **dict(zip(names, steps.T, strict=True))}

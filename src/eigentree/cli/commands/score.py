@@ -1,27 +1,26 @@
-"""``eigentree score``: how likely rows are."""
+"""``eigentree score``: the log probability of each row."""
 
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from eigentree.cli.arguments import Data, Json, ModelFile, Reading
-from eigentree.cli.model_arguments import Unknown
-from eigentree.cli.row_output import check_rows_output, hand_parts
+from eigentree.cli.arguments import Data, ModelFile, Reading, RowOptions
+from eigentree.cli.row_output import RowSink
+from eigentree.cli.terminal_output import number_of, show, show_json
 
 __all__ = ["app"]
 
 app = App(
     name="score",
-    help="How likely rows are: the mean of their log probabilities, or with -o that of each row. Missing cells are "
-    "summed out.",
+    help="The log probability of each row, or of each sequence; missing cells are marginalised out. The rows with "
+    "the lowest are anomalies. The mean is reported beside them, or alone with --summary.",
     help_epilogue="""\
 Examples
 
-  eigentree score model.eigentree mushrooms.csv
-  eigentree score model.eigentree mushrooms.csv --json
-  eigentree score model.eigentree mushrooms.csv -o scores.csv
-  eigentree score model.eigentree mushrooms.csv -o - | sort -g | head -5""",
+  eigentree score model.eigentree mushrooms.csv | head -3
+  eigentree score model.eigentree mushrooms.csv --summary
+  eigentree score model.eigentree mushrooms.csv -o scores.parquet
+  eigentree score model.eigentree mushrooms.csv | sort -t, -k2 -g | head -5""",
 )
 
 
@@ -31,57 +30,46 @@ def score(
     data: Data,
     /,
     *,
-    output: Annotated[
-        str | None,
-        Parameter(
-            name=["--output", "-o"],
-            metavar="FILE",
-            allow_leading_hyphen=True,
-            help="Where the log probability of each row goes: a file, or - for standard output.",
-        ),
-    ] = None,
-    unknown: Annotated[
-        Unknown, Parameter(help="What a label is that the model has not seen: a mistake, or a missing cell.")
-    ] = "error",
+    summary: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Print the mean alone, not the rows.")
+    ] = False,
+    rows: RowOptions = RowOptions(),
     reading: Reading = Reading(),
-    json: Json = False,
 ) -> None:
     """Score rows."""
-    if output is not None:
-        check_rows_output(output, reading.format)
-    from eigentree.cli.block_io import given_blocks
-    from eigentree.cli.model_arguments import loaded_model, of_sequences, rows_for
-    from eigentree.cli.terminal_output import show, show_json, told_rows
+    sink = RowSink(rows.output, reading.format, rows.json)
+    import numpy as np
 
-    asked = loaded_model(model, unknown)
-    if of_sequences(asked, reading):
-        from eigentree.cli.sequence_arguments import score_sequences
+    from eigentree.cli.model_arguments import loaded_model, read_for, rows_for, unit_of
 
-        score_sequences(asked, data, reading, output, json)
-        return
-    count, total, least, most = 0, 0.0, float("inf"), float("-inf")
-
-    def scored() -> Iterator[list[Any]]:
-        nonlocal count, total, least, most
-        for block in given_blocks(data, reading):
-            rows = rows_for(asked, block)
-            scores = asked.log_prob(rows) if hasattr(asked, "log_prob") else asked.score_samples(rows)
-            count, total = count + rows.count, total + float(scores.sum())
-            least, most = min(least, float(scores.min())), max(most, float(scores.max()))
-            yield [scores]
-
-    def told() -> tuple[dict[str, Any], str]:
-        mean = total / count
-        facts = {"rows": count, "mean_log_probability": mean, "least": least, "most": most}
-        return facts, f"mean log probability {mean:.4f} of {told_rows(count)}"
-
-    if output is not None:
-        hand_parts(output, reading.format, json, ["log_probability"], scored(), told)
-        return
-    for _ in scored():
-        pass
-    facts, sentence = told()
-    if json:
+    asked = loaded_model(model, rows.unknown)
+    given = read_for(asked, data, reading, stream=True)
+    scores: list[Any] = []
+    if unit_of(given) == "sequence" or summary:
+        scores = [asked.score_samples(rows_for(asked, given))]
+    if not summary:
+        if unit_of(given) == "sequence":
+            sink.write({given.name: given.ids}, {"log_probability": scores[0]})
+        else:
+            sink.write_by(
+                asked.score_samples_to, given, id=rows.id or "row", each=lambda table, own: scores.append(own)
+            )
+    facts, sentence = _summary(np.concatenate(scores), given, unit_of(given))
+    if not summary:
+        sink.report(facts, sentence)
+    elif rows.json:
         show_json(facts)
     else:
-        show(f"{sentence} (from {least:.4f} to {most:.4f})")
+        show(sentence)
+
+
+def _summary(scores: Any, given: Any, unit: str) -> tuple[dict[str, Any], str]:
+    """Return facts for programs and a sentence for people."""
+    least, mean, most = scores.min(), scores.mean(), scores.max()
+    facts = {f"{unit}s": len(scores), "mean_log_probability": mean, "minimum": least, "maximum": most}
+    sentence = f"mean log-likelihood {mean:.4f} of {number_of(len(scores), unit)}"
+    if unit == "sequence":
+        steps = given.table.count
+        facts |= {"steps": steps, "per_step": scores.sum() / steps}
+        sentence += f", {scores.sum() / steps:.4f} per step"
+    return facts, f"{sentence} (from {least:.4f} to {most:.4f})"

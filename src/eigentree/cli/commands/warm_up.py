@@ -1,4 +1,4 @@
-"""``eigentree warm-up``: compile all kernels now, so that no later call has to wait for it."""
+"""``eigentree warm-up``: compile all kernels now, so that no later call waits for it."""
 
 import sys
 import time
@@ -11,7 +11,7 @@ __all__ = ["app"]
 
 app = App(
     name="warm-up",
-    help="Compile all kernels now and keep them on disk, so that no later call has to wait for it.",
+    help="Compile all kernels now and keep them on disk, so that no later call waits for it.",
     help_epilogue="""\
 Examples
 
@@ -30,5 +30,5 @@ def warm_up() -> None:
     # Else each kernel would be announced for itself.
     with announced, progress("compiling", STEPS, visible=sys.stderr.isatty()) as show_progress:
         for done, step in enumerate(warm_up(), 1):
-            show_progress(done, step)
+            show_progress(done, f"{done}/{STEPS} {step}")
     show(f"all kernels are compiled, {time.perf_counter() - start:.0f} s")

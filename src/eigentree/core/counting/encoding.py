@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from eigentree.core.compiling import compiled, helper, inlined
+from eigentree.core.compiling import compiled
 
 __all__ = ["copy_codes", "encode_column", "encode_rows", "hash_rows", "largest_codes"]
 
@@ -28,43 +28,6 @@ def encode_column(cells: Any, states: int, codes: Any) -> int:
     return -1
 
 
-@inlined
-def _swapped(one: Any, other: Any, shift: Any, low: Any) -> Any:
-    """Return two words whose high part in one and low part in the other have changed places."""
-    moved = ((one >> shift) ^ other) & low
-    return one ^ (moved << shift), other ^ moved
-
-
-@helper
-def _turn_bytes(tile: Any, turned: Any) -> None:
-    """Write a tile of bytes turned: eight rows of eight bytes at a time, in eight words that stay in registers.
-
-    Parameters
-    ----------
-    tile : (rows, words)
-        Eight bytes to a word; rows are a multiple of 8.
-    turned : (8 words, rows / 8)
-    """
-    one, two, four = np.uint64(8), np.uint64(16), np.uint64(32)
-    ones, twos = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
-    fours = np.uint64(0x00000000FFFFFFFF)
-    for place in range(tile.shape[0] // 8):
-        r = 8 * place
-        for c in range(tile.shape[1]):
-            a, e = _swapped(tile[r, c], tile[r + 4, c], four, fours)
-            b, f = _swapped(tile[r + 1, c], tile[r + 5, c], four, fours)
-            g, i = _swapped(tile[r + 2, c], tile[r + 6, c], four, fours)
-            h, j = _swapped(tile[r + 3, c], tile[r + 7, c], four, fours)
-            a, g = _swapped(a, g, two, twos)
-            b, h = _swapped(b, h, two, twos)
-            e, i = _swapped(e, i, two, twos)
-            f, j = _swapped(f, j, two, twos)
-            turned[8 * c, place], turned[8 * c + 1, place] = _swapped(a, b, one, ones)
-            turned[8 * c + 2, place], turned[8 * c + 3, place] = _swapped(g, h, one, ones)
-            turned[8 * c + 4, place], turned[8 * c + 5, place] = _swapped(e, f, one, ones)
-            turned[8 * c + 6, place], turned[8 * c + 7, place] = _swapped(i, j, one, ones)
-
-
 @compiled
 def encode_rows(cells: Any, start: int, states: Any, codes: Any, wrong: Any) -> None:
     """Write the codes of some rows, and for each column whether a cell is neither a code nor -1.
@@ -78,13 +41,10 @@ def encode_rows(cells: Any, start: int, states: Any, codes: Any, wrong: Any) -> 
     states, wrong : (columns,)
         The loop is fastest where states are of the type of the cells.
     codes : (columns, rows)
-        They are turned by the tile, so that both sides are read and written line by line of the cache.
+        They are transposed by the tile, so that both sides are read and written line by line of the cache.
     """
     columns, tile_rows = codes.shape[0], 64
-    words = (columns + 7) // 8
-    tile = np.zeros((tile_rows, 8 * words), codes.dtype)
-    turned = np.empty((8 * words, tile_rows), codes.dtype)
-    by_words = codes.itemsize == 1
+    tile = np.zeros((tile_rows, columns), codes.dtype)
     for j in range(columns):
         wrong[j] = False
     for first in range(0, codes.shape[1], tile_rows):
@@ -96,17 +56,10 @@ def encode_rows(cells: Any, start: int, states: Any, codes: Any, wrong: Any) -> 
                 missing = cell == -1
                 wrong[j] |= not missing and (cell < 0 or cell >= size)
                 out[j] = size if missing else cell
-        if by_words:
-            _turn_bytes(tile.view(np.uint64), turned.view(np.uint64))
         for j in range(columns):
             column = codes[j, first : first + count]
-            if by_words:
-                done = turned[j]
-                for r in range(count):
-                    column[r] = done[r]
-            else:
-                for r in range(count):
-                    column[r] = tile[r, j]
+            for r in range(count):
+                column[r] = tile[r, j]
 
 
 @compiled

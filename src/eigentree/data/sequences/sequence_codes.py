@@ -13,6 +13,9 @@ from eigentree.data.sequences.steps import Steps, steps_of
 from eigentree.data.tables.cells import Factored
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.labels import MISSING, UNKNOWN
+from eigentree.data.tables.state_rules import DEFAULT_OPTIONS, ReadOptions
+from eigentree.data.tables.table import warn_of_extra
+from eigentree.data.tables.text_cells import read_as
 from eigentree.errors import DataError
 
 if TYPE_CHECKING:
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Codes, Integers
     from eigentree.data.tables.cells import Cells
     from eigentree.data.tables.labels import Meaning
-    from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
 
 __all__ = ["Sequences"]
 
@@ -102,9 +104,7 @@ class Sequences:
         lengths: ArrayLike | None = None,
         sequence: str | None = None,
         time: str | None = None,
-        categories: Categories | None = None,
-        numeric: NumericRule = "error",
-        unknown: UnknownRule = "error",
+        options: ReadOptions = DEFAULT_OPTIONS,
     ) -> Sequences:
         """Return what users bring, with the columns that it has; `Sequences` stay as they are.
 
@@ -123,9 +123,7 @@ class Sequences:
             The column of a frame that tells the sequence of each row.
         time : str, optional
             The column of such a frame by which the steps of a sequence are ordered; else as they stand.
-        categories : mapping of str to sequence of labels, or one sequence, optional
-        numeric : {"error", "quantiles"}
-        unknown : {"error", "missing"}
+        options : ReadOptions
         """
         if isinstance(X, Sequences):
             return X
@@ -133,7 +131,7 @@ class Sequences:
         if steps.starts is not None and not steps.starts[-1]:
             what, least = ("words", "letter") if steps.form.kind == "words" else ("sequences", "step")
             raise DataError(f"all {what} are empty; give at least one {least}")
-        return cls._read(steps, Columns.learned(steps.table, categories, numeric, unknown))
+        return cls._read(steps, Columns.learned(steps.table, options))
 
     @classmethod
     def _read(cls, steps: Steps, columns: Columns) -> Sequences:
@@ -142,8 +140,9 @@ class Sequences:
             # Nothing tells how many channels there would be.
             codes = np.empty((0, len(columns.names)), columns.code_type, order="F")
             return cls(columns, codes, steps.starts, steps.form)
+        warn_of_extra(table, columns.names)
         marked = [
-            _Channel(name, count, meaning, table.column(place, name))
+            _Channel(name, count, meaning, read_as(table.column(place, name), meaning))
             for place, name, count, meaning in zip(
                 table.places(columns.names, None, columns.named),
                 columns.names,

@@ -69,6 +69,8 @@ def steps_of(
     DataError
         When it is no sequences, or has no steps.
     """
+    if isinstance(X, Steps):
+        return X
     if sequence is not None and lengths is not None:
         raise DataError("lengths are for arrays of steps, sequence= for frames; give one of them")
     if time is not None and sequence is None:
@@ -380,7 +382,7 @@ class _Cells(Table):
         self.container = container
         self.names = tuple(channels) if named else None
 
-    def column(self, place: int, name: str) -> Cells:
+    def read_column(self, place: int, name: str) -> Cells:
         return self._channels[place]
 
     def cells(self, place: int) -> list[Any]:

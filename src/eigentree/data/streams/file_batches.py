@@ -1,48 +1,123 @@
-"""Files of rows, CSV and Parquet, read batch by batch: only the columns that are needed, never a whole file."""
+"""Files of rows: CSV, TSV, JSON lines and Parquet, small ones as a table, large ones batch by batch."""
 
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from contextlib import contextmanager
+from copy import copy
+from dataclasses import replace
 from glob import glob, has_magic
 from typing import TYPE_CHECKING, Any
 
-from eigentree.data.streams.atomic_write import checked_path
+import numpy as np
+
 from eigentree.data.streams.row_batches import (
     USUAL_SIZE,
     Batch,
     BatchSize,
     Stream,
     check_names,
-    check_separated,
+    has_arrow,
     needs_arrow,
-    require_names,
     without_index,
 )
+from eigentree.data.tables.cells import Factored, arrow_dictionary, object_array
 from eigentree.data.tables.column_summary import Look
-from eigentree.data.tables.text_cells import MISSING_MARKS, TextTable, WrittenTable
+from eigentree.data.tables.table import ARRAY
+from eigentree.data.tables.text_cells import FileTable, Written, require_names
 from eigentree.errors import DataError, FileError
+from eigentree.io.atomic_write import checked_path
+from eigentree.io.byte_files import ENDINGS, PIPE, named_format, read_bytes, require_there, shown_path
+from eigentree.io.text_files import TextFile, TextOptions, check_header, json_columns, text_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["FileStream", "file_kind", "found_files"]
+__all__ = ["FileStream", "found_files", "open_table", "read_table"]
 
-PACKED = ("", ".gz", ".bz2", ".zst")
-KINDS = {
-    **{f".csv{packed}": "," for packed in PACKED},
-    **{f"{end}{packed}": "\t" for end in (".tsv", ".tab") for packed in PACKED},
-    ".parquet": "parquet",
-    ".pq": "parquet",
-}
-"""What files are by the end of their names: Parquet, or text with this between cells."""
+PLAIN_TEXT = TextOptions()
+
+LARGE_BYTES = 2**23
+"""From this size on, a file is read batch by batch."""
 
 
-def file_kind(path: str) -> str | None:
-    """Return what a file is by its name: "parquet", what stands between the cells of its text, or None."""
-    name = os.path.basename(path).lower()
-    return next((kind for end, kind in KINDS.items() if name.endswith(end) and name != end), None)
+def read_table(
+    path: Any, form: str | None = None, text: TextOptions = PLAIN_TEXT, drop: Sequence[str] = ()
+) -> FileTable:
+    """Return the rows of a file, or of standard input, in memory.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        A file of CSV, TSV, JSON lines or Parquet, compressed or not; "-" for standard input.
+    form : {"csv", "tsv", "jsonl", "parquet"}, optional
+        Where the name of the file does not show it; of standard input CSV by default.
+    text : TextOptions
+        How text is read: delimiter, encoding, marks of missing cells, …
+    drop : sequence of str
+        Columns that are left out.
+
+    Raises
+    ------
+    FileError, DataError
+        When there is no such file, or it is no table; the message names the line.
+    """
+    path = checked_path(path)
+    form, source = _form(path, form), shown_path(path)
+    table: FileTable | None = None
+    with read_bytes(path) as file:
+        if form == "parquet":
+            needs_arrow("reading Parquet")
+            with _reading(path):
+                import pyarrow
+                from pyarrow import parquet
+
+                whole = parquet.read_table(pyarrow.BufferReader(file.read()))
+                table = _arrow_table(whole.select(without_index(whole.schema).names), (), source, ARRAY, text)
+        elif form == "jsonl":
+            columns, count = json_columns(file, source, text.missing)
+            table = FileTable(tuple(columns), [object_array(cells) for cells in columns.values()], count, source)
+        else:
+            for block in text_blocks(file, source, text, "\t" if form == "tsv" else ","):
+                table = _text_table(block, source, ARRAY)
+    if table is None or not table.count:
+        raise DataError(f"{source} has no rows; give at least one")
+    return table.dropping(drop) if drop else table
+
+
+def open_table(
+    path: Any,
+    form: str | None = None,
+    text: TextOptions = PLAIN_TEXT,
+    drop: Sequence[str] = (),
+    large: int = LARGE_BYTES,
+    size: BatchSize = USUAL_SIZE,
+) -> FileTable | FileStream:
+    """Return the rows of a file: in memory, or of a large one as a stream; arguments as those of `read_table`.
+
+    Standard input, JSON lines, and Parquet within another compression are read as a whole.
+    """
+    path = checked_path(path)
+    form = _form(path, form)
+    streamed = form in ("csv", "tsv") or (form == "parquet" and _is_parquet(path))
+    if path == PIPE or not os.path.isfile(path) or os.path.getsize(path) < large or not streamed:
+        return read_table(path, form, text, drop)
+    stream = FileStream([path], size, text, form, ARRAY)
+    if not drop:
+        return stream
+    require_names(drop, stream.names, repr(path))
+    return stream.only([name for name in stream.names if name not in drop])
+
+
+def _form(path: str, given: str | None) -> str:
+    """Return the format of a table: as the name of its file shows, as was given, or CSV of standard input."""
+    form = ("csv" if path == PIPE else named_format(path)) if given is None or path != PIPE else given
+    if form is None and given is None:
+        raise FileError(
+            f"the name {path!r} does not show its format: it ends with none of {ENDINGS}; rename it, or give the "
+            f"format"
+        )
+    return form or str(given)
 
 
 def found_files(path: Any) -> list[str]:
@@ -56,27 +131,24 @@ def found_files(path: Any) -> list[str]:
     given = checked_path(path)
     if os.path.isdir(given):
         return _in_folder(given)
-    if os.path.exists(given):
+    if not has_magic(given) or os.path.exists(given):
+        require_there(given)
         return [given]
-    if has_magic(given):
-        found = sorted(name for name in glob(given, recursive=True) if not os.path.isdir(name))
-        if not found:
-            raise FileError(f"no file fits the pattern {given!r}")
-        _check_told(given, found)
-        return found
-    raise FileError(f"there is no file {given!r}")
+    found = sorted(name for name in glob(given, recursive=True) if not os.path.isdir(name))
+    if not found:
+        raise FileError(f"no file fits the pattern {given!r}")
+    written = set(given.split(os.sep))
+    for name in (part for each in found for part in os.path.dirname(each).split(os.sep)):
+        if "=" in name and name not in written:
+            raise _partitioned(f"the files of the pattern {given!r} are", name, "folder")
+    return found
 
 
-def _check_told(pattern: str, found: Sequence[str]) -> None:
-    """Raise `DataError` where a pattern stands for folders that tell a column which their files do not hold."""
-    written = set(pattern.split(os.sep))
-    for path in found:
-        for name in os.path.dirname(path).split(os.sep):
-            if "=" in name and name not in written:
-                raise DataError(
-                    f"the files of the pattern {pattern!r} are partitioned: the folder {name!r} tells a column "
-                    f"that they do not hold; give pyarrow.dataset.dataset(folder, partitioning='hive')"
-                )
+def _partitioned(what: str, name: str, folder: str) -> DataError:
+    return DataError(
+        f"{what} partitioned: the folder {name!r} holds a column that the files do not; give "
+        f"pyarrow.dataset.dataset({folder}, partitioning='hive')"
+    )
 
 
 def _in_folder(folder: str) -> list[str]:
@@ -85,16 +157,12 @@ def _in_folder(folder: str) -> list[str]:
         folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
         for name in folders:
             if "=" in name:
-                raise DataError(
-                    f"the folder {folder!r} is partitioned: {name!r} tells a column that its files do not hold; "
-                    f"give pyarrow.dataset.dataset({folder!r}, partitioning='hive')"
-                )
+                raise _partitioned(f"the folder {folder!r} is", name, repr(folder))
         found += [os.path.join(inside, name) for name in sorted(names) if not name.startswith((".", "_"))]
-    found = [path for path in found if file_kind(path)]
+    found = [path for path in found if named_format(path)]
     if not found:
-        raise FileError(f"the folder {folder!r} holds no file that ends with {', '.join(KINDS)}")
-    kinds = {"Parquet" if file_kind(path) == "parquet" else "text" for path in found}
-    if len(kinds) > 1:
+        raise FileError(f"the folder {folder!r} holds no file that ends with {ENDINGS}")
+    if len({named_format(path) == "parquet" for path in found}) > 1:
         raise DataError(
             f"the folder {folder!r} holds Parquet and text, maybe the same rows twice; say which, as in "
             f"{os.path.join(folder, '*.parquet')!r}"
@@ -105,194 +173,228 @@ def _in_folder(folder: str) -> list[str]:
 class FileStream(Stream):
     """The rows of files, one file after the other.
 
-    All files are opened once when the stream is made, so one that is damaged is told before anything is counted.
+    All files are opened once when the stream is made, so one that is damaged is known before anything is counted.
 
     Parameters
     ----------
     paths : sequence of str
     size : BatchSize
+    text : TextOptions
+    form : str, optional
+        The format where names do not show it.
+    container : str, optional
+        What sampled rows of a model of these come in; by default Arrow tables where Arrow is there.
     """
 
-    def __init__(self, paths: Sequence[str], size: BatchSize = USUAL_SIZE) -> None:
-        needs_arrow("reading files")
-        self.files = tuple(_opened(path, size) for path in paths)
+    names: tuple[str, ...]
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        size: BatchSize = USUAL_SIZE,
+        text: TextOptions = PLAIN_TEXT,
+        form: str | None = None,
+        container: str | None = None,
+    ) -> None:
+        container = container or ("pyarrow" if has_arrow() else ARRAY)
+        self.files = tuple(_opened(path, _form(path, form), size, text, container) for path in paths)
         self.names = self.files[0].names
         counts = [file.rows for file in self.files]
         self.rows = None if None in counts else sum(count for count in counts if count is not None)
+        self.told = Look.unknown(self.names, container)
+        types = [file.types for file in self.files]
         # Types that differ between files say nothing.
-        types = self.files[0].types
-        self.told = Look.unknown(self.names, "pyarrow")
-        if types is not None and all(file.types is not None and file.types.equals(types) for file in self.files):
-            self.told = Look.of_types(types.empty_table())
-        self.types = _unified([file.types for file in self.files])
+        if types[0] is not None and all(each is not None and each.equals(types[0]) for each in types):
+            self.told = replace(Look.of_types(types[0].empty_table()), container=container)
+        self.types = _unified(types)
+        self._chosen = False
+
+    @property
+    def count(self) -> int:
+        """How many rows there are, once all were read."""
+        assert self.rows is not None
+        return self.rows
+
+    @property
+    def source(self) -> str:
+        """The name of the first file, for messages."""
+        return repr(self.files[0].path)
+
+    def only(self, names: Sequence[str]) -> FileStream:
+        """Return the same rows with some of the columns; raise `DataError` where one is not there."""
+        require_names(names, self.names, self.source)
+        made = copy(self)
+        made.names, made.told, made._chosen = tuple(names), self.told.only(names), True
+        return made
 
     def whole_names(self) -> tuple[str, ...]:
         """Return the names of all columns, once they are the same in all files."""
+        if self._chosen:
+            return self.names
         first = self.files[0]
         for file in self.files:
             require_names(first.names, file.names, f"{file.path!r}, unlike {first.path!r},")
             require_names(file.names, first.names, f"{first.path!r}, unlike {file.path!r},")
         return first.names
 
-    def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
         """Yield the batches of each file in turn."""
         wanted = tuple(self.whole_names() if columns is None else columns)
         for file in self.files:
             require_names(wanted, file.names, repr(file.path))
+        rows = 0
         for file in self.files:
+            first = 0
             with _reading(file.path):
-                for data, first in file.read(wanted, skip):
-                    # What is not there was skipped, and counts.
-                    if skip:
-                        skip -= 1
-                    if data is not None:
-                        yield Batch(data, repr(file.path), first)
-
-    def mark(self) -> list[Any]:
-        """Return the names, sizes and times of the files."""
-        found = []
-        for file in self.files:
-            with _reading(file.path):
-                status = os.stat(file.path)
-            found.append([os.path.abspath(file.path), status.st_size, status.st_mtime_ns])
-        return found
+                for table in file.read(wanted):
+                    yield Batch(table, repr(file.path), first)
+                    first += table.count
+            rows += first
+        self.rows = rows
 
 
-class _File(ABC):
-    """One file.
+class _ParquetFile:
+    """A file of Parquet, which knows the types of its columns and the number of its rows."""
 
-    Attributes
-    ----------
-    path : str
-    names : tuple of str
-    types : pyarrow.Schema or None
-        The types of the columns, where the file tells them.
-    rows : int or None
-        How many there are, where the file tells.
-    """
-
-    path: str
-    names: tuple[str, ...]
-    types: Any = None
-    rows: int | None = None
-
-    @abstractmethod
-    def read(self, columns: tuple[str, ...], skip: int) -> Iterator[tuple[Any, int]]:
-        """Yield batches and where each begins; None in place of those that are skipped."""
-
-
-class _Parquet(_File):
-    def __init__(self, path: str, size: BatchSize) -> None:
+    def __init__(self, path: str, size: BatchSize, container: str) -> None:
+        needs_arrow("reading Parquet")
         from pyarrow import parquet
 
-        self.path, self._size = path, size
+        self.path, self._size, self._container = path, size, container
         with parquet.ParquetFile(path) as file:
-            self.types, self.rows = file.schema_arrow, file.metadata.num_rows
-        self.types = without_index(self.types)
+            self.types, self.rows = without_index(file.schema_arrow), file.metadata.num_rows
         self.names = tuple(self.types.names)
 
-    def read(self, columns: tuple[str, ...], skip: int) -> Iterator[tuple[Any, int]]:
+    def read(self, columns: tuple[str, ...]) -> Iterator[FileTable]:
+        """Yield batches."""
         import pyarrow
         from pyarrow import parquet
 
-        size, first = self._size.rows_of(len(columns)), 0
         # As they are stored, most often: each different text is made once.
-        kinds = (pyarrow.string(), pyarrow.large_string())
-        texts = frozenset(name for name in columns if self.types.field(name).type in kinds)
+        forms = (pyarrow.string(), pyarrow.large_string())
+        texts = [name for name in columns if self.types.field(name).type in forms]
         # Buffered, so that no column of a group of rows need be in memory as a whole.
-        with parquet.ParquetFile(
-            self.path, buffer_size=2**20, pre_buffer=False, read_dictionary=list(texts)
-        ) as file:
+        with parquet.ParquetFile(self.path, buffer_size=2**20, pre_buffer=False, read_dictionary=texts) as file:
             for group in range(file.metadata.num_row_groups):
-                rows = file.metadata.row_group(group).num_rows
-                if skip >= (there := -(-rows // size)):
-                    yield from ((None, first) for _ in range(there))
-                    skip, first = skip - there, first + rows
-                    continue
-                for batch in file.iter_batches(size, [group], list(columns)):
-                    yield (None if skip else TextTable(pyarrow.Table.from_batches([batch]), texts)), first
-                    skip, first = max(skip - 1, 0), first + batch.num_rows
+                for batch in file.iter_batches(self._size.rows_of(len(columns)), [group], list(columns)):
+                    yield _arrow_table(batch, texts, repr(self.path), self._container)
 
 
-class _Text(_File):
-    def __init__(self, path: str, size: BatchSize, delimiter: str) -> None:
-        self.path, self._size, self._delimiter = path, size, delimiter
-        self.names = self._header()
+class _DelimitedFile:
+    """A file of CSV or TSV, which has no types."""
 
-    def _header(self) -> tuple[str, ...]:
-        """Return the names in the first line; little of the file is read, unless that is long."""
-        import pyarrow
+    types = rows = None
 
-        try:
-            with self._open(None, self._size.header_bytes) as reader:
-                return tuple(reader.schema.names)
-        except pyarrow.ArrowInvalid:
-            with self._open(None, self._size.text_bytes) as reader:
-                return tuple(reader.schema.names)
+    def __init__(self, path: str, size: BatchSize, text: TextOptions, form: str, container: str) -> None:
+        self.path, self._size, self._container = path, size, container
+        self._file = TextFile(path, text, "\t" if form == "tsv" else ",")
+        self.names = self._file.names
 
-    def read(self, columns: tuple[str, ...], skip: int) -> Iterator[tuple[Any, int]]:
-        import pyarrow
+    def read(self, columns: tuple[str, ...]) -> Iterator[FileTable]:
+        """Yield batches."""
+        for block in self._file.blocks(columns, self._size.rows_of(len(columns)), self._size.text_bytes):
+            yield _text_table(block, repr(self.path), self._container)
 
-        first = 0
-        with self._open(columns, self._size.text_bytes) as reader:
-            for batch in reader:
-                if batch.num_rows:
-                    yield (None if skip else WrittenTable(pyarrow.Table.from_batches([batch]))), first
-                    skip, first = max(skip - 1, 0), first + batch.num_rows
 
-    def _open(self, columns: tuple[str, ...] | None, block: int) -> Any:
-        import pyarrow
-        from pyarrow import csv
+class _JsonFile:
+    """A file of JSON lines, whose columns are known once all was read: it stays in memory."""
 
-        text = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
-        return csv.open_csv(
-            self.path,
-            read_options=csv.ReadOptions(block_size=block),
-            parse_options=csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
-            convert_options=csv.ConvertOptions(
-                column_types=dict.fromkeys(columns or (), text),
-                include_columns=list(columns or ()),
-                null_values=list(MISSING_MARKS),
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=True,
-            ),
-        )
+    types = None
+
+    def __init__(self, path: str, text: TextOptions, container: str) -> None:
+        self.path, self._table = path, read_table(path, "jsonl", text)
+        self._table.container = container
+        self.names, self.rows = self._table.names, self._table.count
+
+    def read(self, columns: tuple[str, ...]) -> Iterator[FileTable]:
+        """Yield all rows as one batch."""
+        yield self._table.only(columns)
+
+
+def _text_table(block: Any, source: str, container: str) -> FileTable:
+    held = [Written(places, texts) for places, texts in block.columns]
+    return FileTable(block.names, held, block.rows, source, container)
+
+
+def _arrow_table(
+    table: Any, texts: Sequence[str], source: str, container: str, text: TextOptions = PLAIN_TEXT
+) -> FileTable:
+    """Return rows of Arrow; text that was read as dictionaries has the labels that occur."""
+    import pyarrow
+    from pyarrow import compute
+
+    names = table.schema.names
+    check_header(names, source)
+    held: list[Any] = []
+    for name in names:
+        column = table.column(name)
+        if isinstance(column, pyarrow.Array):
+            column = pyarrow.chunked_array([column])
+        if name in texts:
+            places, labels = arrow_dictionary(column)
+            held.append(_occurring(places, labels))
+            continue
+        if text.missing and pyarrow.types.is_string(column.type):
+            absent = compute.is_in(column, pyarrow.array(text.missing, column.type))
+            column = compute.if_else(absent, pyarrow.scalar(None, column.type), column)
+        held.append(column)
+    return FileTable(names, held, table.num_rows, source, container)
+
+
+def _occurring(places: Any, labels: Sequence[str]) -> Factored:
+    came = np.bincount(places + 1, minlength=len(labels) + 1)[1:] > 0
+    if came.all():
+        return Factored(places, tuple(labels))
+    moved = np.append(np.cumsum(came) - 1, -1)
+    return Factored(moved[places], tuple(label for label, there in zip(labels, came, strict=True) if there))
 
 
 def _unified(types: Sequence[Any]) -> Any:
     """Return the types of the columns of all files, if they are the same where a column holds anything; or None."""
-    import pyarrow
-
     if any(each is None for each in types):
         return None
+    import pyarrow
+
     try:
         return pyarrow.unify_schemas(types)
     except pyarrow.ArrowException:
         return None
 
 
-def _opened(path: str, size: BatchSize) -> _File:
-    kind = file_kind(path)
-    if kind is None:
-        raise FileError(f"{path!r} does not end with {', '.join(KINDS)}; rename it, or read it yourself")
+def _opened(
+    path: str, form: str, size: BatchSize, text: TextOptions, container: str
+) -> _ParquetFile | _DelimitedFile | _JsonFile:
     with _reading(path):
-        file = _Parquet(path, size) if kind == "parquet" else _Text(path, size, kind)
+        if form == "parquet":
+            file: _ParquetFile | _DelimitedFile | _JsonFile = _ParquetFile(path, size, container)
+        elif form == "jsonl":
+            file = _JsonFile(path, text, container)
+        else:
+            file = _DelimitedFile(path, size, text, form, container)
     check_names(file.names, repr(path))
-    if kind != "parquet":
-        check_separated(file.names, kind, repr(path))
     return file
+
+
+def _is_parquet(path: str) -> bool:
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return file.read(4) == b"PAR1"
 
 
 @contextmanager
 def _reading(path: str) -> Iterator[None]:
     """Raise `FileError` that names the file for what is wrong with it."""
-    import pyarrow
+    errors: tuple[type[Exception], ...] = (OSError,)
+    if has_arrow():
+        import pyarrow
 
+        errors = (OSError, pyarrow.ArrowException)
     try:
         yield
     except FileNotFoundError:
         raise FileError(f"there is no file {path!r}") from None
-    except (OSError, pyarrow.ArrowException) as error:
+    except errors as error:
         # What Arrow says goes on over several lines.
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise FileError(f"{path!r} cannot be read; it may have been cut short or damaged: {reason}") from None

@@ -1,98 +1,23 @@
-"""Answers about rows of a stream, written batch by batch into one Parquet file: whole, or not at all."""
+"""Rows of a stream as Arrow tables, with the types of the columns of a model."""
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.streams.atomic_write import write_whole
-from eigentree.data.streams.row_batches import needs_arrow
 from eigentree.data.tables.cells import Factored
 from eigentree.data.tables.labels import Bins
 from eigentree.data.tables.restore import as_frame
 from eigentree.data.tables.table import frame_of
-from eigentree.data.tables.text_cells import TextTable, Written, WrittenTable, read_as
-from eigentree.errors import DataError
+from eigentree.data.tables.text_cells import FileTable, Written, read_as
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator
-
     from eigentree.data.streams.row_batches import Batch
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.labels import Meaning
 
-__all__ = ["arrow_rows", "write_parts"]
-
-
-def write_parts(path: str | os.PathLike[str], parts: Iterator[tuple[Batch, Any]], types: Any = None) -> int:
-    """Return how many rows were written: those of Arrow tables, one per batch, all of the types of the first.
-
-    Parameters
-    ----------
-    path : str or PathLike
-    parts : iterator of (Batch, pyarrow.Table)
-    types : pyarrow.Schema, optional
-        Of columns of which the first table holds nothing, and so tells none.
-
-    Raises
-    ------
-    FileError
-        When the file cannot be written; one that was there is as it was.
-    DataError
-        When a batch has columns of another type. What `parts` raise passes through.
-    """
-    needs_arrow("writing Parquet")
-    from pyarrow import parquet
-
-    rows = 0
-
-    def write(file: IO[bytes]) -> None:
-        nonlocal rows
-        writer = None
-        try:
-            for batch, table in parts:
-                if writer is None:
-                    schema = _completed(table.schema.remove_metadata(), types)
-                    writer = parquet.ParquetWriter(file, schema)
-                writer.write_table(_cast(table, schema, batch))
-                rows += table.num_rows
-        finally:
-            if writer is not None:
-                writer.close()
-
-    write_whole(path, write)
-    return rows
-
-
-def _completed(schema: Any, types: Any) -> Any:
-    """Return a schema in which columns that hold nothing have the types that others tell of them."""
-    import pyarrow
-
-    for place, field in enumerate(schema):
-        if types is not None and pyarrow.types.is_null(field.type) and field.name in types.names:
-            known = types.field(field.name).type
-            plain = known.value_type if pyarrow.types.is_dictionary(known) else known
-            schema = schema.set(place, field.with_type(plain))
-    return schema
-
-
-def _cast(table: Any, schema: Any, batch: Batch) -> Any:
-    """Return a table with the types of the first one."""
-    import pyarrow
-
-    made = []
-    for field in schema:
-        column = table.column(field.name)
-        try:
-            made.append(column if column.type == field.type else column.cast(field.type))
-        except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
-            raise DataError(
-                f"{batch.source}: column {field.name!r} is of the type {column.type} here, and was {field.type} "
-                f"before; a Parquet file has one type per column"
-            ) from None
-    return pyarrow.table(made, schema=schema)
+__all__ = ["arrow_rows"]
 
 
 def arrow_rows(batch: Batch, columns: Columns) -> Any:
@@ -100,10 +25,8 @@ def arrow_rows(batch: Batch, columns: Columns) -> Any:
 
     Text of a file is turned into what the columns of a model hold: text, numbers, or truth values.
     """
-    if isinstance(batch.data, WrittenTable):
+    if isinstance(batch.data, FileTable):
         return _typed(batch.data, columns)
-    if isinstance(batch.data, TextTable):
-        return batch.data.plain()
     with batch.named():
         frame = frame_of(batch.data)
         if frame is None:
@@ -112,17 +35,16 @@ def arrow_rows(batch: Batch, columns: Columns) -> Any:
         return frame.to_arrow()
 
 
-def _typed(table: WrittenTable, columns: Columns) -> Any:
+def _typed(table: FileTable, columns: Columns) -> Any:
     import pyarrow
 
     made = {}
-    for place, name in enumerate(table.names or ()):
-        if name not in columns.names:
-            made[name] = table.arrow.column(place).cast(pyarrow.string())
+    for place, name in enumerate(table.names):
+        cells = table.held[place]
+        if not isinstance(cells, Written) or name not in columns.names:
+            made[name] = pyarrow.array(table.cells(place)) if isinstance(cells, Factored | np.ndarray) else cells
             continue
         meaning = columns.meanings[columns.position(name)]
-        cells = table.column(place, name)
-        assert isinstance(cells, Written)
         read = read_as(cells, meaning)
         kind = _kind(meaning)
         if isinstance(read, Factored):

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from eigentree.data.streams.file_batches import FileStream, found_files
-from eigentree.data.streams.row_batches import Batch, Stream, check_names, require_names
+from eigentree.data.streams.row_batches import Batch, Stream, check_names
 from eigentree.data.tables.column_summary import Look
+from eigentree.data.tables.text_cells import require_names
 from eigentree.errors import DataError, EigentreeError, quoted
 
 if TYPE_CHECKING:
@@ -119,14 +120,10 @@ class Partitions(Stream):
     def __repr__(self) -> str:
         return f"<Partitions: {len(self.parts)} of {len(self.names)} columns>"
 
-    def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
         """Yield the batches of one partition after the other, which come here for it."""
         for part in self.parts:
-            for batch in self._computed(part).batches(columns):
-                if skip:
-                    skip -= 1
-                else:
-                    yield batch
+            yield from self._computed(part).batches(columns)
 
     def kept(self, function: Callable[..., Any], *shared: Any) -> Partitions:
         """Return what a function makes of each part, worked out and kept where the part lies.
@@ -227,11 +224,11 @@ class _Held(Stream):
         self._frame, self._place = frame, place
         self.names, self.rows, self.told = tuple(frame.columns), len(frame), Look.of_types(frame[:0])
 
-    def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
         """Yield the partition, as one batch."""
         wanted = list(self.names or () if columns is None else columns)
         require_names(wanted, self.names or (), self._place)
-        if not skip and self.rows:
+        if self.rows:
             yield Batch(self._frame[wanted], self._place, 0)
 
 

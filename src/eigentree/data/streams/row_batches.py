@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from eigentree.data.tables.table import table_of
-from eigentree.errors import DataError, FileError, quoted, what_there_is
+from eigentree.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,9 +23,8 @@ __all__ = [
     "BatchSize",
     "Stream",
     "check_names",
-    "check_separated",
+    "has_arrow",
     "needs_arrow",
-    "require_names",
     "without_index",
 ]
 
@@ -42,14 +41,11 @@ class BatchSize:
         Most cells of it, which bounds memory however many columns there are.
     text_bytes : int
         How much of a file of text is read at a time.
-    header_bytes : int
-        How much of such a file is read for the names of its columns, at first.
     """
 
     rows: int = 2**16
     cells: int = 2**24
     text_bytes: int = 2**22
-    header_bytes: int = 2**14
 
     def rows_of(self, columns: int) -> int:
         """Return how many rows a batch of so many columns has at most."""
@@ -116,15 +112,13 @@ class Stream(ABC):
     types: Any = None
 
     @abstractmethod
-    def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
         """Yield the batches, which are the same each time.
 
         Parameters
         ----------
         columns : sequence of str, optional
             The columns that are needed; others are not read. By default all. Columns without names are all needed.
-        skip : int
-            How many of these batches to leave out at the beginning.
 
         Raises
         ------
@@ -138,10 +132,6 @@ class Stream(ABC):
         """Return the names of all columns; raise `DataError` where they differ between files."""
         return self.names or ()
 
-    def mark(self) -> list[Any] | None:
-        """Return what tells these rows from others without reading them, for JSON; None where nothing does."""
-        return None
-
 
 def check_names(names: Sequence[str], source: str) -> None:
     """Raise `DataError` unless columns have different names, and there is one at all."""
@@ -154,23 +144,6 @@ def check_names(names: Sequence[str], source: str) -> None:
         seen.add(name)
 
 
-def check_separated(names: Sequence[str], delimiter: str, source: str) -> None:
-    """Raise `FileError` where the first line of a text file is one name that another delimiter makes several."""
-    # A name with the delimiter itself in it stood in quotes.
-    if len(names) == 1 and any(mark in names[0] for mark in ",;\t" if mark != delimiter):
-        raise FileError(
-            f"the first line of {source} is one name, {quoted(names[0])}; cells are separated by commas in CSV and "
-            f"by tabs in TSV: write the file so, or rename its column"
-        )
-
-
-def require_names(wanted: Sequence[str], names: Sequence[str], source: str) -> None:
-    """Raise `DataError` unless all columns that are wanted are among those that there are."""
-    for name in wanted:
-        if name not in names:
-            raise DataError(f"{source} has no column {name!r}{what_there_is(name, names)}")
-
-
 def without_index(schema: Any) -> Any:
     """Return an Arrow schema without the index of the pandas frame that was written, which is no column there."""
     import pyarrow
@@ -179,10 +152,19 @@ def without_index(schema: Any) -> Any:
     return pyarrow.schema([field for field in schema if field.name not in index])
 
 
+def has_arrow() -> bool:
+    """Return whether pyarrow is installed."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
 def needs_arrow(what: str) -> Any:
     """Return pyarrow; raise `DataError` where it is not installed."""
-    try:
-        import pyarrow
-    except ImportError:
-        raise DataError(f"{what} needs pyarrow; pip install 'eigentree[streams]'") from None
+    if not has_arrow():
+        raise DataError(f"{what} needs pyarrow; pip install 'eigentree[streams]'")
+    import pyarrow
+
     return pyarrow

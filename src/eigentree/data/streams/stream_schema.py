@@ -13,17 +13,16 @@ from eigentree.data.streams.spool import Spool, SpoolWriter
 from eigentree.data.tables.column_summary import Look
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
-from eigentree.data.tables.state_rules import check_rules, given_labels, learned_meaning
+from eigentree.data.tables.state_rules import DEFAULT_OPTIONS, ReadOptions, given_labels, learned_meaning
+from eigentree.data.tables.table import table_of
 from eigentree.errors import DataError
 from eigentree.progress import shown_batches
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from numpy.typing import ArrayLike
-
     from eigentree.data.streams.row_batches import Stream
-    from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
+    from eigentree.data.tables.state_rules import NumericRule
     from eigentree.graphs.graph import LatentGraph
 
 __all__ = ["Looked", "any_rows_and_columns"]
@@ -54,37 +53,30 @@ class Looked:
 
     @classmethod
     def at(
-        cls,
-        X: Any,
-        categories: Categories | None = None,
-        numeric: NumericRule = "error",
-        unknown: UnknownRule = "error",
-        sample_weight: Any = None,
-        graph: LatentGraph | None = None,
-        often: bool = False,
+        cls, X: Any, options: ReadOptions = DEFAULT_OPTIONS, graph: LatentGraph | None = None, often: bool = False
     ) -> Looked:
         """Return the look at a stream; no row is read where the types of its columns tell all states.
 
         Parameters
         ----------
         X : whatever is a stream
-        categories, numeric, unknown, sample_weight
-            As those of `Columns.learned`, but for weights: the name of a column.
+        options : ReadOptions
+            Weights are the name of a column.
         graph : LatentGraph, optional
             The columns are its observed variables, and numbers are codes; by default all columns are looked at.
         often : bool
             Whether the rows are to be read more than once.
         """
-        check_rules(unknown, numeric)
+        numeric = options.numeric
         stream = stream_of(X)
-        weight = weight_column(stream, sample_weight)
+        weight = weight_column(stream, options.sample_weight)
         told = stream.told
         if stream.names is not None:
             every = [name for name in stream.whole_names() if name != weight] if graph is None else graph.observed
             told = told.only(_among(every, stream))
         names = told.names or tuple(f"x{place}" for place in range(len(told.columns)))
         observed = names if graph is None else graph.observed
-        given = set(given_labels(categories, observed)) if told.names or graph is None else set()
+        given = set(given_labels(options.categories, observed)) if told.names or graph is None else set()
         if told.settles(given, codes=graph is not None and numeric == "error"):
             return cls(told, stream, weight, often=often)
         kept = None if stream.again else SpoolWriter(names)
@@ -145,19 +137,14 @@ def _stop_early(look: Look, given: Collection[str], numeric: NumericRule) -> Non
             learned_meaning(seen, name, numeric)
 
 
-def any_rows_and_columns(
-    X: Any,
-    categories: Categories | None = None,
-    numeric: NumericRule = "error",
-    unknown: UnknownRule = "error",
-    sample_weight: ArrayLike | str | None = None,
-) -> tuple[Rows | Encoded, Columns]:
+def any_rows_and_columns(X: Any, options: ReadOptions = DEFAULT_OPTIONS) -> tuple[Rows | Encoded, Columns]:
     """Return the rows of a table or a stream, and what was learned of their columns; those read know theirs."""
     if isinstance(X, Rows | Encoded):
         return X, X.columns
     if not is_stream(X):
-        columns = Columns.learned(X, categories, numeric, unknown, sample_weight)
-        return Rows.of(X, columns), columns
-    looked = Looked.at(X, categories, numeric, unknown, sample_weight, often=True)
-    columns = Columns.learned(looked.look, categories, numeric, unknown)
+        table = table_of(X)
+        columns = Columns.learned(table, options)
+        return Rows.of(table, columns), columns
+    looked = Looked.at(X, options, often=True)
+    columns = Columns.learned(looked.look, options)
     return looked.rows(columns), columns

@@ -14,16 +14,19 @@ import numpy as np
 from eigentree.data.tables.column_summary import Look, Seen
 from eigentree.data.tables.labels import UNKNOWN, Bins, Labels
 from eigentree.data.tables.state_rules import (
+    DEFAULT_OPTIONS,
     UNKNOWN_RULES,
-    check_rules,
+    ReadOptions,
     checked_labels,
+    each_column,
     given_labels,
     learned_meaning,
+    report_frequencies,
+    report_names,
     stands_for_itself,
-    tell_of_names,
     without_codes,
 )
-from eigentree.data.tables.table import ARRAY, Table, table_of
+from eigentree.data.tables.table import ARRAY, Table, extra_columns, shown_columns, table_of
 from eigentree.data.tables.weights import checked_weights
 from eigentree.errors import DataError, quoted, what_there_is
 from eigentree.validation import one_of
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Codes
     from eigentree.data.tables.cells import Label
     from eigentree.data.tables.labels import Meaning
-    from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
+    from eigentree.data.tables.state_rules import UnknownRule
     from eigentree.graphs.graph import LatentGraph
 
 __all__ = ["Columns"]
@@ -89,14 +92,7 @@ class Columns:
         return cls(graph.observed, tuple(graph.states[name] for name in graph.observed))
 
     @classmethod
-    def learned(
-        cls,
-        X: ArrayLike | Any,
-        categories: Categories | None = None,
-        numeric: NumericRule = "error",
-        unknown: UnknownRule = "error",
-        sample_weight: ArrayLike | None = None,
-    ) -> Columns:
+    def learned(cls, X: ArrayLike | Any, options: ReadOptions = DEFAULT_OPTIONS) -> Columns:
         """Return the columns of some data.
 
         The columns of a frame keep their names; those of anything else are called x0, x1, …. The labels of a column
@@ -107,46 +103,38 @@ class Columns:
         Parameters
         ----------
         X : array-like of shape (rows, columns), a data frame, rows of letters, or a Look at such
-        categories : mapping of str to sequence of labels, or one sequence, optional
-            The labels of some columns, or those of all.
-        numeric : {"error", "quantiles"}
-        unknown : {"error", "missing"}
-        sample_weight : array-like of shape (rows,), optional
-            How often each row counts where numbers are cut into bins.
+        options : ReadOptions
 
         Raises
         ------
         DataError
-            When a column has no known cell, or looks like measurements and `numeric` does not say what to do.
+            When a column has no known cell, or looks continuous and `numeric` does not say what to do; the message
+            names all such columns.
         """
         table = X if isinstance(X, Look) else table_of(X)
-        width = len(table.columns) if isinstance(table, Look) else table.width
+        rows, width = (table.rows, len(table.columns)) if isinstance(table, Look) else (table.count, table.width)
         names = table.names or tuple(f"x{column}" for column in range(width))
         if "" in names:
             raise DataError(f"column {names.index('')} has no name, counted from 0; rename or drop it")
-        given = given_labels(categories, names)
-        check_rules(unknown, numeric)
-        weights = None if isinstance(table, Look) else checked_weights(sample_weight, table.count)
-        found: list[tuple[int, Meaning | None]] = []
-        for place, name in enumerate(names):
+        given = given_labels(options.categories, names)
+        weights = None if isinstance(table, Look) else checked_weights(options.sample_weight, table.count)
+
+        def found(place: int, name: str) -> tuple[int, Meaning | None]:
             labels: Meaning | None = given.get(name)
             if labels is None:
                 seen = _seen(table, place, name, weights)
-                labels = learned_meaning(seen, name, numeric)
-                rows = table.rows if isinstance(table, Look) else table.count
-                tell_of_names(name, labels, rows - seen.missing)
-            found.append(without_codes(labels) if isinstance(labels, Labels) else (len(labels.labels), labels))
-        states, meanings = zip(*found, strict=True)
-        return cls(names, states, meanings, unknown, table.container, table.names is not None)
+                labels = learned_meaning(seen, name, options.numeric)
+                report_names(name, labels, rows - seen.missing)
+            return without_codes(labels) if isinstance(labels, Labels) else (len(labels.labels), labels)
 
-    def fitted_to(
-        self,
-        X: ArrayLike | Any,
-        categories: Categories | None = None,
-        numeric: NumericRule = "error",
-        unknown: UnknownRule = "error",
-        sample_weight: ArrayLike | None = None,
-    ) -> Columns:
+        states, meanings = zip(*each_column(names, found), strict=True)
+        made = cls(names, states, meanings, options.handle_unknown, table.container, table.names is not None)
+        for name in names:
+            if name not in given:
+                report_frequencies(name, made.labels(name), states, rows)
+        return made
+
+    def fitted_to(self, X: ArrayLike | Any, options: ReadOptions = DEFAULT_OPTIONS) -> Columns:
         """Return these columns, of a graph, with the labels that some data give to their states.
 
         Numbers are codes already; text and categories are as many labels as the column has states.
@@ -154,16 +142,22 @@ class Columns:
         Raises
         ------
         DataError
-            When they are not.
+            When they are not; the message names all such columns.
         """
         table = X if isinstance(X, Look) else table_of(X)
-        given = given_labels(categories, self.names)
-        check_rules(unknown, numeric)
-        weights = None if isinstance(table, Look) else checked_weights(sample_weight, table.count)
-        meanings: list[Meaning | None] = []
-        for place, name, states in zip(table.places(self.names), self.names, self.states, strict=True):
+        given, numeric = given_labels(options.categories, self.names), options.numeric
+        weights = None if isinstance(table, Look) else checked_weights(options.sample_weight, table.count)
+        places = table.places(self.names)
+        if extra := extra_columns(table.names, self.names):
+            raise DataError(
+                f"the graph has no observed variable for {shown_columns(extra)} of the frame; select its columns, "
+                f"as with X[list(graph.observed)]"
+            )
+
+        def found(at: int, name: str) -> Meaning | None:
+            place, states = places[at], self.states[at]
             labels: Meaning | None = given.get(name)
-            # Numbers that are codes need no look, which takes a pass over them.
+            # Numbers that are codes need no summary, which takes a pass over them.
             codes = isinstance(table, Table) and numeric == "error" and table.holds_numbers(place)
             if labels is None and not codes:
                 seen = _seen(table, place, name, weights)
@@ -173,9 +167,13 @@ class Columns:
                     f"column {name!r} has {len(labels.labels)} states ({labels.told()}), but {states} in the "
                     f"graph; give all of them as categories={{{name!r}: [...]}}"
                 )
-            meanings.append(without_codes(labels)[1] if isinstance(labels, Labels) else labels)
+            return without_codes(labels)[1] if isinstance(labels, Labels) else labels
+
+        meanings = tuple(each_column(self.names, found))
         named = table.names is not None
-        return replace(self, meanings=tuple(meanings), unknown=unknown, container=table.container, named=named)
+        return replace(
+            self, meanings=meanings, unknown=options.handle_unknown, container=table.container, named=named
+        )
 
     def reading(self, unknown: UnknownRule) -> Columns:
         """Return the columns with another rule for labels that they do not have."""

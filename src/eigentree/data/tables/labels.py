@@ -187,7 +187,7 @@ class Bins:
 
     def told(self) -> str:
         """Return what cells can be, for a message."""
-        return "numbers"
+        return f"numbers from {self.least:.6g} to {self.most:.6g}"
 
     def drawn(self, codes: NDArray[Any], random: np.random.Generator) -> Floats:
         """Return a number inside the bin of each code, any as likely as another."""

@@ -8,8 +8,8 @@ import numpy as np
 
 from eigentree.data.tables.cells import Factored, is_missing, object_array
 from eigentree.data.tables.labels import Bins, Labels
-from eigentree.data.tables.table import ARRAY, TEXT, Table, frame_of, table_of
-from eigentree.errors import DataError
+from eigentree.data.tables.table import ARRAY, TEXT, Table, frame_of, table_of, warn_of_extra
+from eigentree.errors import DataError, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,8 +58,12 @@ def filled_rows(
     return _side_by_side(cells)
 
 
-def drawn_rows(columns: Columns, codes: Integers, random: np.random.Generator) -> Any:
+def drawn_rows(
+    columns: Columns, codes: Integers, random: np.random.Generator, given: Mapping[str, Any] | None = None
+) -> Any:
     """Return codes as rows of labels, in what the columns were learned from.
+
+    Numbers of a bin are sampled within it, unless they are given.
 
     Raises
     ------
@@ -69,6 +73,16 @@ def drawn_rows(columns: Columns, codes: Integers, random: np.random.Generator) -
     if columns.container == ARRAY and columns.plain:
         return codes
     cells = [_decoded(meaning, codes[:, place], random) for place, meaning in enumerate(columns.meanings)]
+    for name, value in (given or {}).items():
+        place = columns.position(name)
+        if isinstance(meaning := columns.meanings[place], Bins) and not isinstance(value, str):
+            if not meaning.least <= value <= meaning.most:
+                raise DataError(
+                    f"{name!r} is given as {quoted(value)}, but has {meaning.told()}; give one of these"
+                )
+            cells[place] = (
+                np.full_like(cells[place], value) if float(value).is_integer() else np.full(len(codes), value)
+            )
     if columns.container == TEXT and _are_letters(cells):
         return ["".join(letters) for letters in zip(*cells, strict=True)]
     if columns.container in (ARRAY, TEXT):
@@ -99,12 +113,14 @@ def row_labels(X: Any, count: int) -> Sequence[Any]:
 
 
 def arranged(X: Any, columns: Columns) -> Any:
-    """Return a frame with its columns in the order of a model's; anything else as it is."""
+    """Return a frame with the columns of a model, in their order; anything else as it is."""
     frame = frame_of(X)
     if frame is None:
         return X
-    places = list(table_of(X).places(columns.names))
-    return X if places == sorted(places) else frame[:, places].to_native()
+    table = table_of(X)
+    places = list(table.places(columns.names))
+    warn_of_extra(table, columns.names)
+    return X if places == list(range(table.width)) else frame[:, places].to_native()
 
 
 def as_frame(X: Any, names: Sequence[str], library: str) -> Any:

@@ -10,7 +10,8 @@ import numpy as np
 from eigentree.core.counting.encoding import copy_codes, encode_column, encode_rows
 from eigentree.data.tables.cells import Factored
 from eigentree.data.tables.labels import MISSING, UNKNOWN
-from eigentree.data.tables.table import table_of
+from eigentree.data.tables.state_rules import each_column
+from eigentree.data.tables.table import table_of, warn_of_extra
 from eigentree.data.tables.text_cells import Written, read_as
 from eigentree.errors import DataError
 
@@ -73,33 +74,34 @@ class Rows:
         Raises
         ------
         DataError
-            When there are no rows, columns are missing or too many, or a cell is no label of its column and
+            When there are no rows, columns are missing, or a cell is no label of its column and
             ``columns.unknown`` does not call it missing.
+
+        Warns
+        -----
+        UserWarning
+            When a frame has other columns too.
         """
         if isinstance(X, Rows):
             return X
         table = table_of(X)
         lenient = columns.unknown == "missing"
-        cells = []
-        for place, name, meaning, states in zip(
-            table.places(columns.names, absent, columns.named),
-            columns.names,
-            columns.meanings,
-            columns.states,
-            strict=True,
-        ):
-            if place < 0:
-                cells.append(np.full(table.count, MISSING, np.int8))
-                continue
-            column = table.column(place, name)
+        places = table.places(columns.names, absent, columns.named)
+        warn_of_extra(table, columns.names)
+
+        def cells(at: int, name: str) -> NDArray[Any]:
+            if places[at] < 0:
+                return np.full(table.count, MISSING, np.int8)
+            column, meaning = table.column(places[at], name), columns.meanings[at]
             if isinstance(column, Written):
                 column = read_as(column, meaning)
             if meaning is None:
-                cells.append(_numbers(column, states, name, lenient, first))
-            else:
-                cells.append(_coded(column, meaning, name, lenient, first))
-        whole = X if type(X) is np.ndarray and columns.plain and not lenient else None
-        return cls(columns, tuple(cells), whole if _in_one_piece(whole, columns) else None, first)
+                return _numbers(column, columns.states[at], name, lenient, first)
+            return _coded(column, meaning, name, lenient, first)
+
+        read = tuple(each_column(columns.names, cells))
+        whole = table.array if type(table.array) is np.ndarray and columns.plain and not lenient else None
+        return cls(columns, read, whole if _in_one_piece(whole, columns) else None, first)
 
     @classmethod
     def of_codes(cls, codes: Codes, columns: Columns) -> Rows:

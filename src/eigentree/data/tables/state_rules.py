@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
@@ -16,29 +19,44 @@ from eigentree.messages import notice
 from eigentree.validation import one_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from eigentree.data.tables.cells import Label
     from eigentree.data.tables.column_summary import Seen
     from eigentree.data.tables.labels import Meaning
 
 __all__ = [
+    "DEFAULT_OPTIONS",
     "UNKNOWN_RULES",
     "Categories",
     "NumericRule",
+    "ReadOptions",
     "UnknownRule",
     "check_rules",
     "checked_labels",
+    "each_column",
     "given_labels",
     "known_numbers",
     "learned_meaning",
+    "report_frequencies",
+    "report_names",
     "stands_for_itself",
-    "tell_of_names",
     "without_codes",
 ]
 
+T = TypeVar("T")
+
 MOST_LABELS = 2**20
 """Of a column."""
+
+MOST_ERRORS = 8
+"""Columns whose errors are all shown."""
+
+FREQUENCIES = ("freq", "frequency", "frequencies", "count", "counts", "n", "weight", "weights")
+"""Names of columns that may say how often each row came."""
+
+_WITH_COMMAS = re.compile(r"\s*[+-]?[0-9]+(,[0-9]+)*(\.[0-9]*)?\s*")
+_THOUSANDS = re.compile(r"\s*[+-]?[0-9]{1,3}(,[0-9]{3})*(\.[0-9]*)?\s*")
 
 UnknownRule: TypeAlias = Literal["error", "missing"]
 """What a label is that a column does not have: a mistake, or a missing cell."""
@@ -52,10 +70,71 @@ Categories: TypeAlias = "Mapping[str, Iterable[Label]] | Iterable[Label]"
 """The labels of some columns by name, or those of every column."""
 
 
-def check_rules(unknown: Any, numeric: Any = "error") -> None:
+@dataclass(frozen=True, eq=False)
+class ReadOptions:
+    """How the cells of a table become states.
+
+    Attributes
+    ----------
+    categories : mapping of str to sequence of labels, or one sequence, optional
+        The labels of some columns, or those of all.
+    numeric : {"error", "quantiles"}
+    handle_unknown : {"error", "missing"}
+    sample_weight : array-like of shape (rows,), or the name of a column of a stream, optional
+        How often each row counts, also where numbers are cut into bins.
+
+    Raises
+    ------
+    ParameterError
+        When a rule is not known.
+    """
+
+    categories: Categories | None = None
+    numeric: NumericRule = "error"
+    handle_unknown: UnknownRule = "error"
+    sample_weight: Any = None
+
+    def __post_init__(self) -> None:
+        check_rules(self.handle_unknown, self.numeric)
+
+    @classmethod
+    def of(cls, estimator: Any, sample_weight: Any = None) -> ReadOptions:
+        """Return the options that an estimator has as parameters."""
+        return cls(estimator.categories, estimator.numeric, estimator.handle_unknown, sample_weight)
+
+
+def check_rules(handle_unknown: Any, numeric: Any = "error") -> None:
     """Raise `ParameterError` unless these are rules by which cells are read."""
-    one_of("handle_unknown", unknown, UNKNOWN_RULES)
+    one_of("handle_unknown", handle_unknown, UNKNOWN_RULES)
     one_of("numeric", numeric, NUMERIC_RULES)
+
+
+DEFAULT_OPTIONS = ReadOptions()
+"""All labels are known from the data, and a continuous column is an error."""
+
+
+def each_column(names: Sequence[str], read: Callable[[int, str], T]) -> list[T]:
+    """Return what a function makes of the place and name of each column.
+
+    Raises
+    ------
+    DataError
+        When columns cannot be read; the message has a line for each, or for the first of many.
+    """
+    made: list[T] = []
+    errors: dict[str, str] = {}
+    for place, name in enumerate(names):
+        try:
+            made.append(read(place, name))
+        except DataError as error:
+            errors[name] = str(error)
+    if len(errors) == 1:
+        raise DataError(*errors.values())
+    if errors:
+        more = ", ".join(map(repr, list(errors)[MOST_ERRORS:]))
+        lines = [*list(errors.values())[:MOST_ERRORS], *([f"and columns {more}"] if more else [])]
+        raise DataError(f"{len(errors)} columns cannot be read:\n- " + "\n- ".join(lines))
+    return made
 
 
 def given_labels(categories: Categories | None, names: Sequence[str]) -> dict[str, Labels]:
@@ -106,6 +185,7 @@ def learned_meaning(seen: Seen, name: str, numeric: NumericRule) -> Meaning:
     if found is None:
         raise _without_cells(name)
     if not isinstance(found, Numbers):
+        _report_commas(name, [label for label in found if isinstance(label, str)])
         declared = seen.declared and found == seen.labels
         return Labels(tuple(plain_label(label, name) for label in found), declared, declared and seen.ordered)
     known = known_numbers(found)
@@ -116,15 +196,61 @@ def learned_meaning(seen: Seen, name: str, numeric: NumericRule) -> Meaning:
         raise DataError(f"column {name!r} holds {odd}, which is no state; mark missing cells as NaN")
     if looks_continuous(known.values, int(known.counts.sum())):
         if numeric == "quantiles":
+            if is_identifier(known, consecutive=True):
+                notice(f"column {name!r} numbers the rows; it is cut into bins, but is better dropped")
             weighed = found.weights is not None and found.weights.any()
             return Bins.of(found.values, found.weights if weighed else found.counts)
-        example = next((cell for cell in known.values.tolist() if cell % 1), known.values.tolist()[0])
-        raise DataError(
-            f"column {name!r} looks continuous: {len(known.values)} different numbers in {known.counts.sum()} "
-            f"rows, such as {example!r}; cut it into bins with numeric='quantiles', or yourself as with "
-            f"pandas.qcut, or give its values as categories={{{name!r}: [...]}} if they are labels"
-        )
+        raise _continuous(name, known)
     return Labels(tuple(plain_label(number, name) for number in known.values.tolist()))
+
+
+def is_identifier(known: Numbers, consecutive: bool = False) -> bool:
+    """Return whether all known cells are different whole numbers, as identifiers are; maybe one after the other."""
+    whole = bool((known.counts == 1).all() and (known.values == np.rint(known.values)).all())
+    return whole and (not consecutive or known.values[-1] - known.values[0] == len(known.values) - 1)
+
+
+def _continuous(name: str, known: Numbers) -> DataError:
+    rows = known.counts.sum()
+    bins = "cut it into bins with numeric='quantiles', or yourself as with pandas.qcut"
+    if is_identifier(known):
+        return DataError(
+            f"column {name!r} holds {rows} different whole numbers in {rows} rows, such as "
+            f"{known.values[0].item()!r}, as an identifier does; drop the column, or, of a measurement, {bins}"
+        )
+    example = next((cell for cell in known.values.tolist() if cell % 1), known.values.tolist()[0])
+    weight = "; or give it as sample_weight if it says how often each row came" if _is_frequency(name) else ""
+    return DataError(
+        f"column {name!r} looks continuous: {len(known.values)} different numbers in {rows} "
+        f"rows, such as {example!r}; {bins}, or give its values as categories={{{name!r}: [...]}} if they are "
+        f"labels{weight}"
+    )
+
+
+def _is_frequency(name: str) -> bool:
+    return name.casefold() in FREQUENCIES
+
+
+def report_frequencies(name: str, labels: Sequence[Label], states: Sequence[int], rows: int) -> None:
+    """Warn where a column of whole numbers is named as frequencies are, beside rows that may all differ."""
+    if not _is_frequency(name) or len(states) == 1 or rows > math.prod(states) // len(labels):
+        return
+    if all(type(label) is int and label >= 0 for label in labels):
+        notice(
+            f"column {name!r} holds whole numbers, which are read as labels; if they say how often each row came, "
+            f"drop the column and give it as sample_weight"
+        )
+
+
+def _report_commas(name: str, labels: Sequence[str]) -> None:
+    """Warn where text holds numbers, which commas kept from being read as such."""
+    commas = [label for label in labels if "," in label]
+    if commas and all(map(_WITH_COMMAS.fullmatch, labels)):
+        option = "thousands=','" if all(map(_THOUSANDS.fullmatch, labels)) else "decimal=','"
+        notice(
+            f"column {name!r} holds numbers with commas, such as {commas[0]!r}, and is read as text; read its file "
+            f"with {option}, or make numbers of them first"
+        )
 
 
 def _without_cells(name: str) -> DataError:
@@ -134,7 +260,7 @@ def _without_cells(name: str) -> DataError:
     )
 
 
-def tell_of_names(name: str, meaning: Meaning, cells: int) -> None:
+def report_names(name: str, meaning: Meaning, cells: int) -> None:
     """Warn where a column with so many known cells names its rows: each label goes with what is beside it."""
     if isinstance(meaning, Labels) and looks_like_names(len(meaning.values), cells):
         notice(

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sized
 from dataclasses import dataclass
+from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from eigentree.data.tables.cells import Cells, Factored, array_cells, frame_cells
 from eigentree.errors import DataError, did_you_mean, quoted, what_there_is
+from eigentree.messages import notice
 from eigentree.validation import check_cells
 
 if TYPE_CHECKING:
@@ -20,7 +22,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["ARRAY", "TEXT", "Table", "frame_of", "placed", "table_of"]
+__all__ = [
+    "ARRAY",
+    "TEXT",
+    "Table",
+    "extra_columns",
+    "frame_of",
+    "placed",
+    "shown_columns",
+    "table_of",
+    "warn_of_extra",
+]
 
 ARRAY = "array"
 """The container of arrays and lists of rows."""
@@ -38,6 +50,8 @@ class Table(ABC):
         Number of rows.
     names : tuple of str, or None
         The names of the columns, where they have some and do not count by position.
+    array : array, shape (rows, columns), or None
+        All cells in one array, where they stand in one.
     container : str
         What holds them: `ARRAY`, `TEXT`, or the name of a library of frames.
     """
@@ -46,10 +60,24 @@ class Table(ABC):
     count: int
     width: int
     names: tuple[str, ...] | None = None
+    array: NDArray[Any] | None = None
+
+    def column(self, place: int, name: str) -> Cells:
+        """Return the cells of a column; its name is for messages. Labels are factorised once."""
+        if (found := self._factorised.get(place)) is None:
+            cells = self.read_column(place, name)
+            if not isinstance(cells, Factored):
+                return cells
+            found = self._factorised[place] = cells
+        return found
+
+    @cached_property
+    def _factorised(self) -> dict[int, Factored]:
+        return {}
 
     @abstractmethod
-    def column(self, place: int, name: str) -> Cells:
-        """Return the cells of a column; its name is for messages."""
+    def read_column(self, place: int, name: str) -> Cells:
+        """Return the cells of a column, read anew."""
 
     @abstractmethod
     def cells(self, place: int) -> list[Any]:
@@ -69,7 +97,7 @@ class Table(ABC):
         Raises
         ------
         DataError
-            When columns are missing or too many.
+            When columns are missing, or without names and too many.
         """
         return placed(self.names, self.width, names, absent, named)
 
@@ -90,7 +118,7 @@ class _Array(Table):
         self.container = ARRAY
         self.count, self.width = self.array.shape
 
-    def column(self, place: int, name: str) -> Cells:
+    def read_column(self, place: int, name: str) -> Cells:
         return array_cells(self.array[:, place], name)
 
     def holds_numbers(self, place: int) -> bool:
@@ -123,7 +151,7 @@ class _Text(Table):
         self.alphabet = tuple(map(chr, alphabet))
         self.letters = places.reshape(self.count, self.width)
 
-    def column(self, place: int, name: str) -> Cells:
+    def read_column(self, place: int, name: str) -> Cells:
         return Factored(self.letters[:, place], self.alphabet)
 
     def cells(self, place: int) -> list[Any]:
@@ -144,7 +172,7 @@ class _Frame(Table):
         if not all(type(name) is int and name == place for place, name in enumerate(given)):
             self.names = tuple(map(str, given))
 
-    def column(self, place: int, name: str) -> Cells:
+    def read_column(self, place: int, name: str) -> Cells:
         return frame_cells(self.frame[:, place], name)
 
     def holds_numbers(self, place: int) -> bool:
@@ -166,7 +194,7 @@ class _Without(Table):
         self.container, self.count, self.width = self.table.container, self.table.count, self.table.width - 1
         self.names = tuple(name for at, name in enumerate(self.table.names or ()) if at != self.gone)
 
-    def column(self, place: int, name: str) -> Cells:
+    def read_column(self, place: int, name: str) -> Cells:
         return self.table.column(place + (place >= self.gone), name)
 
     def cells(self, place: int) -> list[Any]:
@@ -177,7 +205,11 @@ class _Without(Table):
 
 
 def placed(
-    own: tuple[str, ...] | None, width: int, names: Sequence[str], absent: str | None = None, named: bool = True
+    own: tuple[str, ...] | None,
+    width: int,
+    names: Sequence[str],
+    absent: str | None = None,
+    named: bool = True,
 ) -> Sequence[int]:
     """Return where the columns of some names stand among those of a table, as `Table.places` does."""
     if own is None:
@@ -191,17 +223,32 @@ def placed(
     place = {name: at for at, name in enumerate(own)}
     if absent is not None and absent in names:
         place.setdefault(absent, -1)
-    for name in names:
-        if name not in place:
-            hint = what_there_is(name, own) if named else did_you_mean(name, own)
-            if not named and not hint:
-                hint = "; the model was fitted on columns without names, so give X.to_numpy()"
-            raise DataError(f"the frame has no column {name!r}{hint}")
-    if len(place) > len(names):
-        wanted = set(names)
-        extra = next(name for name in own if name not in wanted)
-        raise DataError(f"the frame has a column {extra!r} that is not an observed variable; drop it")
+    if lacking := [name for name in names if name not in place]:
+        hint = what_there_is(lacking[0], own) if named else did_you_mean(lacking[0], own)
+        if not named and not hint:
+            hint = "; the model was fitted on columns without names, so give X.to_numpy()"
+        raise DataError(f"the frame has no {shown_columns(lacking)}{hint}")
     return [place[name] for name in names]
+
+
+def extra_columns(own: tuple[str, ...] | None, names: Sequence[str]) -> list[str]:
+    """Return the columns of a table that are none of some names."""
+    wanted = set(names)
+    return [name for name in own or () if name not in wanted]
+
+
+def warn_of_extra(table: Table, names: Sequence[str]) -> None:
+    """Warn of the columns that a frame has beside those of a model."""
+    if extra := extra_columns(table.names, names):
+        notice(f"the model ignores {shown_columns(extra)} of the frame, which it was not fitted on", UserWarning)
+
+
+def shown_columns(names: Sequence[str]) -> str:
+    """Return some columns for a message."""
+    if len(names) == 1:
+        return f"column {names[0]!r}"
+    more = f" and {len(names) - 6} more" if len(names) > 6 else ""
+    return f"columns {', '.join(map(repr, names[:6]))}{more}"
 
 
 def table_of(X: ArrayLike | Any, least: int = 1) -> Table:
@@ -253,6 +300,8 @@ def _unnamed(X: Any) -> Table:
             array = np.array(X, object)
     except (ValueError, TypeError, OverflowError):
         raise DataError("the rows have different lengths; every row needs one cell per column") from None
+    except Exception as error:  # what an object's own __array__ raises
+        raise DataError(f"the data cannot be read as an array: {type(error).__name__}: {error}") from None
     if array.dtype.kind == "V":
         raise DataError("the data are an array of records; make a frame of it, as with pandas.DataFrame(X)")
     if array.ndim == 1 and len(array) and (words := _words(array)):

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.tables.cells import Factored, Label, arrow_dictionary
+from eigentree.data.tables.cells import Factored, Label, array_cells, object_array
 from eigentree.data.tables.labels import Labels
-from eigentree.data.tables.table import Table, table_of
+from eigentree.data.tables.table import ARRAY, Table, shown_columns, table_of
+from eigentree.errors import DataError, what_there_is
 from eigentree.validation import MOST_WHOLE
 
 if TYPE_CHECKING:
@@ -28,13 +28,7 @@ if TYPE_CHECKING:
     from eigentree.data.tables.cells import Cells
     from eigentree.data.tables.labels import Meaning
 
-__all__ = ["MISSING_MARKS", "TextTable", "Written", "WrittenTable", "read_as", "typed_texts"]
-
-MISSING_MARKS = (
-    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A"),
-    *("NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
-)
-"""What a missing cell is written as: those that pandas takes for it."""
+__all__ = ["FileTable", "Written", "read_as", "require_names", "typed_texts"]
 
 _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
 _NUMBER = re.compile(
@@ -47,73 +41,82 @@ class Written(Factored):
     """A column of a file of text: its labels are what is written there."""
 
 
-@dataclass(eq=False)
-class WrittenTable(Table):
-    """Rows of a file of text, in an Arrow table of dictionaries of strings."""
+class FileTable(Table):
+    """Rows of a file.
 
-    arrow: Any
+    Attributes
+    ----------
+    names : tuple of str
+    held : list of Written, Factored, array or Arrow column
+        The cells of each column, as its file has them.
+    source : str
+        The name of the file, for messages.
+    """
 
-    def __post_init__(self) -> None:
-        self.container = "pyarrow"
-        self.count, self.width = self.arrow.shape
-        self.names = tuple(self.arrow.column_names)
+    names: tuple[str, ...]
 
-    def column(self, place: int, name: str) -> Cells:
-        """Return the cells of a column, as they are written."""
-        places, texts = arrow_dictionary(self.arrow.column(place))
-        return Written(places, tuple(texts))
+    def __init__(
+        self, names: Sequence[str], held: Sequence[Any], count: int, source: str, container: str = ARRAY
+    ) -> None:
+        self.names, self.held, self.count, self.source = tuple(names), list(held), count, source
+        self.container, self.width = container, len(self.held)
 
-    def cells(self, place: int) -> list[Any]:
-        """Return the cells of a column as they are written, None for a missing one."""
-        found: list[Any] = self.arrow.column(place).to_pylist()
-        return found
-
-
-@dataclass(eq=False)
-class TextTable(Table):
-    """Rows in an Arrow table, some columns of which are text that was read as dictionaries, for speed alone."""
-
-    arrow: Any
-    texts: frozenset[str]
-
-    def __post_init__(self) -> None:
-        self.container = "pyarrow"
-        self.count, self.width = self.arrow.shape
-        self.names = tuple(self.arrow.column_names)
-
-    def column(self, place: int, name: str) -> Cells:
-        """Return the cells of a column; text has the labels that occur."""
-        if self.arrow.column_names[place] not in self.texts:
-            return self._frame.column(place, name)
-        places, texts = arrow_dictionary(self.arrow.column(place))
-        came = np.bincount(places + 1, minlength=len(texts) + 1)[1:] > 0
-        if came.all():
-            return Factored(places, tuple(texts))
-        moved = np.append(np.cumsum(came) - 1, -1)
-        return Factored(moved[places], tuple(text for text, there in zip(texts, came, strict=True) if there))
+    def read_column(self, place: int, name: str) -> Cells:
+        """Return the cells of a column."""
+        held = self.held[place]
+        if isinstance(held, Factored):
+            return held
+        return array_cells(held, name) if isinstance(held, np.ndarray) else self._frame(place).column(0, name)
 
     def cells(self, place: int) -> list[Any]:
-        """Return the cells of a column, None for a missing one."""
-        found: list[Any] = self.arrow.column(place).to_pylist()
-        return found
+        """Return the cells of a column as they were written, None for a missing one."""
+        held = self.held[place]
+        if isinstance(held, Factored):
+            found: list[Any] = object_array([*held.labels, None])[held.places].tolist()
+            return found
+        if isinstance(held, np.ndarray):
+            return [None if cell is None or cell != cell else cell for cell in held.tolist()]
+        return self._frame(place).cells(0)
 
     def holds_numbers(self, place: int) -> bool:
         """Return whether a column is one of numbers by its type."""
-        return self._frame.holds_numbers(place)
+        return not isinstance(self.held[place], Factored | np.ndarray) and self._frame(place).holds_numbers(0)
 
-    @cached_property
-    def _frame(self) -> Table:
-        return table_of(self.arrow, least=0)
-
-    def plain(self) -> Any:
-        """Return the rows as an Arrow table in which text is text."""
+    def _frame(self, place: int) -> Table:
         import pyarrow
 
-        types = [
-            pyarrow.field(field.name, field.type.value_type) if field.name in self.texts else field
-            for field in self.arrow.schema
+        return table_of(pyarrow.table([self.held[place]], names=[self.names[place]]), least=0)
+
+    def take(self, rows: NDArray[Any]) -> FileTable:
+        """Return some of the rows, by their numbers."""
+        held = [
+            replace(each, places=each.places[rows])
+            if isinstance(each, Factored)
+            else each[rows]
+            if isinstance(each, np.ndarray)
+            else each.take(rows)
+            for each in self.held
         ]
-        return self.arrow.cast(pyarrow.schema(types))
+        return FileTable(self.names, held, len(rows), self.source, self.container)
+
+    def only(self, names: Sequence[str]) -> FileTable:
+        """Return some of the columns, in this order; raise `DataError` where one is not there."""
+        require_names(names, self.names, self.source)
+        held = [self.held[self.names.index(name)] for name in names]
+        return FileTable(names, held, self.count, self.source, self.container)
+
+    def dropping(self, names: Sequence[str]) -> FileTable:
+        """Return all columns but some; raise `DataError` where one of these is not there, or none is left."""
+        require_names(names, self.names, self.source)
+        if len(set(names)) == self.width:
+            raise DataError(f"{self.source} has no columns left")
+        return self.only([name for name in self.names if name not in names])
+
+
+def require_names(wanted: Sequence[str], names: Sequence[str], source: str) -> None:
+    """Raise `DataError` unless all columns that are wanted are among those that there are."""
+    if lacking := [name for name in wanted if name not in names]:
+        raise DataError(f"{source} has no {shown_columns(lacking)}{what_there_is(lacking[0], names)}")
 
 
 def typed_texts(texts: Sequence[str]) -> NDArray[Any] | None:
@@ -142,8 +145,10 @@ def _read(text: str) -> Label:
     return _TRUTHS.get(text, text)
 
 
-def read_as(cells: Written, meaning: Meaning | None) -> Cells:
-    """Return written cells as cells of a column whose states have a meaning: its labels, numbers, or codes."""
+def read_as(cells: Cells, meaning: Meaning | None) -> Cells:
+    """Return cells, those of text as those of a column whose states have a meaning: labels, numbers, or codes."""
+    if not isinstance(cells, Written):
+        return cells
     labels: list[Label] = list(cells.labels)
     if isinstance(meaning, Labels) and any(isinstance(value, str) for value in meaning.values):
         known = set(meaning.values)

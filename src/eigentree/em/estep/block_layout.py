@@ -12,7 +12,7 @@ from eigentree.core.trees.block_tree import EDGE, NODE, SECTION, BlockTree
 from eigentree.core.trees.leaves import MANY_STATES
 from eigentree.core.trees.matrix_tiles import MANY
 from eigentree.em.estep.cliques import Clique
-from eigentree.inference.operators.line_pool import LinePool
+from eigentree.inference.operators.operator_layout import LinePool
 from eigentree.inference.tensors.named_tables import flat_index
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.em.chains import ChainObjective
-    from eigentree.inference.sequences.symbols import Symbols
+    from eigentree.inference.sequences.sequence_passes import Symbols
 
 __all__ = ["KINDS", "ChainKind", "start_of"]
 

@@ -19,10 +19,10 @@ from eigentree.em.parameters import ParameterLayout
 from eigentree.em.tree_objective import TreeObjective
 from eigentree.errors import RankError
 from eigentree.planning.view_plan import ViewPlan
-from eigentree.spectral.learn.column_marginals import pseudo_rows
-from eigentree.spectral.learn.heldout_search import USUAL
 from eigentree.spectral.learn.moments import CountedTables
 from eigentree.spectral.learn.operator_learning import learn
+from eigentree.spectral.learn.shrinkage import USUAL
+from eigentree.spectral.learn.spectral_fit import pseudo_rows
 from eigentree.spectral.recover.recovery import recovered
 
 if TYPE_CHECKING:

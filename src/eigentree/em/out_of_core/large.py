@@ -8,7 +8,7 @@ on a larger sample.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from eigentree.em.estep.expectation import Expectation
 from eigentree.em.multistart import MIXED, Candidate, Sample, run_each
 from eigentree.em.out_of_core.parted import PartedObjective
+from eigentree.em.smoothing import smoothed
 from eigentree.em.tree_fit import fit_tree
 from eigentree.inference.networks.network import LatentNetwork
 
@@ -37,7 +38,7 @@ __all__ = [
     "FarRows",
     "Finish",
     "finish_rows_for",
-    "fit_large",
+    "fit_rows",
     "race_rows_for",
     "sampled_numbers",
 ]
@@ -146,37 +147,49 @@ class Finish:
         return PartedObjective.of(expectation, parts, self.rows.margins, fit.pseudo_counts, self.numbers)
 
 
-def fit_large(
+def fit_rows(
     fit: TreeFit,
     finish: Finish | None,
     init: LatentNetwork | Literal["multistart"] | Kind,
     n_init: int,
     random: np.random.Generator,
-) -> Iterator[tuple[Objective, Multistart]]:
-    """Yield the objective that a fit is on, and its state; its last run may be on rows that are not in memory.
+    has_choice: bool = False,
+) -> Iterator[tuple[TreeFit, Objective, Multistart]]:
+    """Yield a fit, the objective that it is on, and its state, until its last run has converged.
+
+    The last run goes on from the best start where pseudo-counts are chosen, or rows are not in memory.
 
     Parameters
     ----------
     fit : TreeFit
-        Over a sample in memory.
+        Over all rows, or a sample in memory.
     finish : Finish, optional
         Where it ends, if that is not in memory.
     init, n_init, random
-        As `fit_tree` takes them. From a network the last run starts at once.
+        As `fit_tree` takes them.
+    has_choice : bool
+        Whether pseudo-counts are chosen.
     """
     state: Multistart | None = None
-    if finish is None or not isinstance(init, LatentNetwork):
+    if finish is None or has_choice or not isinstance(init, LatentNetwork):
         for state in fit_tree(fit, init, n_init, random):
-            yield fit.whole, state
-    if finish is None:
-        return
-    whole = finish.objective(fit)
-    if isinstance(init, LatentNetwork):
-        name, start = "given", whole.layout.vector(init)
+            yield fit, fit.whole, state
+    if state is None:
+        assert isinstance(init, LatentNetwork)
+        name, start = "given", fit.whole.layout.vector(init)
     else:
-        assert state is not None
-        name, start = state.best[0], whole.layout.mixed(state.best[1].parameters, MIXED)
-    sample = Sample(whole, finish.count, whole.layout.free_count / 2.0)
-    how = (finish.stopping, fit.max_iter, fit.accelerate, fit.validation)
-    for last in run_each(sample, [Candidate(name, lambda: start)], *how, before=state):
-        yield whole, last
+        name, start = state.best[0], state.best[1].parameters
+    if has_choice:
+        chosen, start = smoothed(fit, start, finish.rows.weight if finish else fit.whole.weight)
+        if finish is None and chosen == fit.pseudo_counts:
+            return
+        fit = replace(fit, pseudo_counts=chosen)
+    elif finish is None:
+        return
+    last = Sample(finish.objective(fit), finish.count, fit.sample.chance) if finish else fit.sample
+    if finish is not None and state is not None:
+        # More rows may show what the sample lacks.
+        start = fit.whole.layout.mixed(start, MIXED)
+    how = (finish.stopping if finish else fit.stopping, fit.max_iter, fit.accelerate, fit.validation)
+    for following in run_each(last, [Candidate(name, lambda: start)], *how, before=state):
+        yield fit, last.objective, following

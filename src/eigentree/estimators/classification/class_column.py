@@ -12,7 +12,7 @@ from eigentree.data.tables.cells import plain_label
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.labels import Labels
 from eigentree.data.tables.rows import Rows
-from eigentree.data.tables.state_rules import without_codes
+from eigentree.data.tables.state_rules import ReadOptions, without_codes
 from eigentree.data.tables.table import table_of
 from eigentree.errors import DataError, GraphError
 from eigentree.graphs.coercion import as_structure, require_structure
@@ -98,11 +98,11 @@ def column_of_class(
         column of the data is.
     """
     classes, called = targets.classes, targets.name
-    reading = (settings.categories, settings.numeric, settings.handle_unknown, sample_weight)
+    options = ReadOptions.of(settings, sample_weight)
     structure = open_template(settings.structure) or settings.structure
     require_structure(structure)
     if not isinstance(structure, LatentGraph | Template):
-        structure = _graph_of_others(structure, X, Columns.learned(X, *reading), targets)
+        structure = _graph_of_others(structure, X, Columns.learned(X, options), targets)
     if isinstance(structure, LatentGraph):
         name = _class_variable(structure, X, called)
         if structure.states[name] != len(classes):
@@ -112,9 +112,9 @@ def column_of_class(
             )
         place = structure.observed.index(name)
         every = Columns.of(structure)
-        own = Columns(_without(every.names, place), _without(every.states, place)).fitted_to(X, *reading)
+        own = Columns(_without(every.names, place), _without(every.states, place)).fitted_to(X, options)
     else:
-        own = Columns.learned(X, *reading)
+        own = Columns.learned(X, options)
         place, name = len(own.names), called or CLASS
         if name == called and own.named and name in own.names:
             raise DataError(

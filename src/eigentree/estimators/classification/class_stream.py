@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.counting.structure_and_schema import resolved
+from eigentree.counting.structure_and_schema import graph_and_columns
 from eigentree.data.streams.sources import stream_of
 from eigentree.data.streams.spool import Spool
 from eigentree.data.streams.stream_schema import Looked
 from eigentree.data.tables.columns import Columns
+from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import NO_WEIGHT
 from eigentree.errors import DataError, did_you_mean, quoted
-from eigentree.estimators.classification.class_targets import shown_label
+from eigentree.estimators.classification.class_targets import class_shares, shown_label
 from eigentree.graphs.graph import LatentGraph
 
 if TYPE_CHECKING:
@@ -68,11 +69,11 @@ class ClassStream:
         if y not in names:
             hint = did_you_mean(y, names) or ("" if names else "; the columns have no names")
             raise DataError(f"y names {y!r}, which is no column{hint}")
-        reading = (estimator.categories, estimator.numeric, estimator.handle_unknown)
-        looked = Looked.at(stream, *reading, sample_weight)
+        options = ReadOptions.of(estimator, sample_weight)
+        looked = Looked.at(stream, options)
         own = estimator.structure
         others = own.observed if isinstance(own, LatentGraph) else _without(y, looked.look.names or ())
-        graph, columns = resolved(own, looked.look.only(others), *reading)
+        graph, columns = graph_and_columns(own, looked.look.only(others), options)
         told = Columns.learned(looked.look.only([y]))
         joint = replace(
             columns,
@@ -115,9 +116,4 @@ def _prior(rows: Spool, y: str, classes: NDArray[Any], order: Integers) -> Float
         first += len(own)
     if not totals.any():
         raise DataError(NO_WEIGHT)
-    if not totals.all():
-        raise DataError(
-            f"the weight of all rows of the class {shown_label(classes[totals == 0][0])} is zero; leave them out "
-            f"or give one of them a weight"
-        )
-    return np.asarray(totals / totals.sum())
+    return class_shares(classes, totals)

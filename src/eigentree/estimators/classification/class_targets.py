@@ -17,9 +17,9 @@ from eigentree.validation import MOST_WHOLE, check_cells
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from eigentree.arrays import Integers
+    from eigentree.arrays import Floats, Integers
 
-__all__ = ["Targets", "label_array", "shown_label"]
+__all__ = ["Targets", "class_shares", "label_array", "shown_label"]
 
 
 class Targets(NamedTuple):
@@ -59,7 +59,7 @@ class Targets(NamedTuple):
             )
         try:
             classes, found = np.unique(_as_numbers(given[~absent]) if absent.any() else given, return_inverse=True)
-        except TypeError:
+        except Exception:  # what comparisons of labels raise, those of arrays among them
             kinds = sorted({type(label).__name__ for label in given.tolist()})
             raise DataError(f"y mixes labels that have no common order: {', '.join(kinds)}; use one type") from None
         if classes.dtype.kind == "f" and (classes % 1 != 0).any() and FEW_ROWS_EACH * len(classes) > len(found):
@@ -73,6 +73,22 @@ class Targets(NamedTuple):
         codes = np.full(rows, -1)
         codes[~absent] = found
         return cls(classes, codes, _name_of(y))
+
+    def fitted(self, weights: NDArray[Any] | None) -> dict[str, Any]:
+        """Return the classes and their shares of the rows whose class is known, by weight, as fitted attributes."""
+        known = self.codes >= 0
+        totals = np.bincount(self.codes[known], None if weights is None else weights[known], len(self.classes))
+        return {"classes_": self.classes, "class_prior_": class_shares(self.classes, totals), "target_": self.name}
+
+
+def class_shares(classes: NDArray[Any], totals: NDArray[Any]) -> Floats:
+    """Return the shares of classes, once each has a weight."""
+    if not totals.all():
+        raise DataError(
+            f"the weight of all rows of the class {shown_label(classes[totals == 0][0])} is zero; leave them out "
+            f"or give one of them a weight"
+        )
+    return np.asarray(totals / totals.sum())
 
 
 def label_array(y: Any, rows: int) -> NDArray[Any]:
@@ -89,6 +105,8 @@ def label_array(y: Any, rows: int) -> NDArray[Any]:
         given = np.asarray(y)
     except ValueError:
         raise DataError(f"y needs one label per row, shape ({rows},), not lists of different lengths") from None
+    except Exception as error:  # what an object's own __array__ raises
+        raise DataError(f"y cannot be read as labels: {type(error).__name__}: {error}") from None
     given = _unmerged(y, given)
     if given.shape == (rows, 1):
         from sklearn.exceptions import DataConversionWarning
@@ -139,8 +157,16 @@ def _as_numbers(labels: NDArray[Any]) -> NDArray[Any]:
     return labels
 
 
+def _differs_from_itself(label: Any) -> bool:
+    """Return whether a label is NaN or the like; labels that cannot be compared are none of these."""
+    try:
+        return bool(label != label)
+    except Exception:  # what an object's own comparison raises
+        return False
+
+
 def _absent(labels: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which labels stand for a class that is not known."""
     if labels.dtype.kind == "O":
-        return np.array([label is None or bool(label != label) for label in labels], np.bool_)
+        return np.array([label is None or _differs_from_itself(label) for label in labels], np.bool_)
     return np.asarray(labels != labels)

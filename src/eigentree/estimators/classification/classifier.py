@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
+from eigentree.counting.counts import weighted_chunks
 from eigentree.counting.statistics import Statistics
-from eigentree.counting.structure_and_schema import resolved, rows_and_columns
+from eigentree.counting.structure_and_schema import resolved
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.streams.sources import is_stream
+from eigentree.data.streams.stream_schema import any_rows_and_columns
 from eigentree.data.tables.rows import Rows
-from eigentree.data.tables.state_rules import check_rules
+from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.table import table_of
 from eigentree.data.tables.weights import LIGHT, checked_weights, positive_weights, warn_of_few
 from eigentree.errors import DataError
 from eigentree.estimators.classification.class_column import ClassColumn, column_of_class
 from eigentree.estimators.classification.class_stream import ClassStream
 from eigentree.estimators.classification.class_targets import Targets, label_array, shown_label
+from eigentree.estimators.imputer import default_estimator
 from eigentree.estimators.latent_class import LatentClassModel
-from eigentree.estimators.mixins.constructor_parameters import cloned, learns
-from eigentree.estimators.mixins.density_mixin import require_face
-from eigentree.estimators.mixins.feature_names import Features
-from eigentree.estimators.mixins.sequence_mixin import SequenceFace
+from eigentree.estimators.mixins.constructor_parameters import Parameters, cloned, learns
+from eigentree.estimators.mixins.density_mixin import require_estimator
+from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.learned_templates import open_template
@@ -32,35 +34,39 @@ from eigentree.spectral.learn.shrinkage import choose_class_shrinkage
 from eigentree.validation import one_of, our_arithmetic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
-    from eigentree.arrays import Codes, Floats
+    from eigentree.arrays import Floats
     from eigentree.data.tables.columns import Columns
     from eigentree.estimators.em_junction_tree import EMJunctionTree
     from eigentree.estimators.online_em import OnlineEMJunctionTree
     from eigentree.graphs.learned_templates import HiddenChowLiu
+    from eigentree.validation import Seed
 
     Estimator: TypeAlias = SpectralJunctionTree | EMJunctionTree | OnlineEMJunctionTree | Any
 
 __all__ = ["JunctionTreeClassifier"]
 
 
-class JunctionTreeClassifier(Features):
+class JunctionTreeClassifier(Parameters):
     """A classifier by latent junction trees: the class of highest joint probability with the row.
 
     Parameters
     ----------
-    estimator : SpectralJunctionTree, EMJunctionTree, OnlineEMJunctionTree, or a model of sequences such as EMHMM
+    estimator : SpectralJunctionTree, EMJunctionTree, OnlineEMJunctionTree, EMHMM or SpectralHMM, optional
         What is fitted to the rows; it stays unfitted itself. A template as its structure is built once, from the
-        columns of all rows, so that all classes have the same states.
+        columns of all rows, so that all classes have the same states. By default a mixture of 16 latent classes,
+        as `JunctionTreeImputer` has it.
     class_as : {"models", "column"}
         "models" fits one model to the rows of each class. "column" fits one model to all rows, with the class as
         one more column: a template has it as its last column (a leaf of a mixture or a tree, the last step of a
         chain), called as y is where that is a series with a name, and else "class"; in a graph it is the one
         observed variable that is no column of the data, which for data without names is the one called so, or else
         the last. Rows whose class is not known (None, NaN) are then learned from too.
+    random_state : int, Generator or None
+        For the default estimator.
 
     Attributes
     ----------
@@ -78,6 +84,8 @@ class JunctionTreeClassifier(Features):
         With "column": the fitted model of the columns and the class.
     class_column_ : ClassColumn
         What the class is called there, and among which columns it stands.
+    target_ : str or None
+        The name of y, where it has one.
     columns_ : Columns
         The columns: their names, and what their states are called.
     n_features_in_ : int
@@ -118,23 +126,32 @@ class JunctionTreeClassifier(Features):
     tried_: dict[float, float]
     estimator_: Estimator
     class_column_: ClassColumn
+    target_: str | None = None
 
-    def __init__(self, estimator: Estimator, class_as: Literal["models", "column"] = "models") -> None:
+    def __init__(
+        self,
+        estimator: Estimator = None,
+        class_as: Literal["models", "column"] = "models",
+        random_state: Seed = None,
+    ) -> None:
         self.estimator = estimator
         self.class_as = class_as
+        self.random_state = random_state
 
     @property
     def _columns(self) -> Columns:
         self._require_fit()
-        if not isinstance(self.estimator, SequenceFace):
-            require_face(self.estimator)
-        check_rules(self.estimator.handle_unknown)
-        return self.columns_.reading(self.estimator.handle_unknown)
+        rule = self._pattern.handle_unknown
+        check_rules(rule)
+        return self.columns_.reading(rule)
 
     @property
     def _pattern(self) -> Estimator:
-        """What is cloned for each class, with a structure of its own."""
-        return self.estimator.as_tree() if isinstance(self.estimator, LatentClassModel) else self.estimator
+        """The unfitted estimator that is cloned, with a structure of its own."""
+        pattern = default_estimator(self.random_state) if self.estimator is None else self.estimator
+        if not isinstance(pattern, SequenceMixin):
+            require_estimator(pattern)
+        return pattern.as_tree() if isinstance(pattern, LatentClassModel) else pattern
 
     @learns
     def fit(self, X: ArrayLike | Any, y: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -142,7 +159,7 @@ class JunctionTreeClassifier(Features):
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), a data frame, rows of letters, or a stream
+        X : array-like of shape (rows, columns), a data frame, rows of letters, a stream, or sequences
             Labels or codes; None, NaN, null or -1 for a missing cell. Streams, such as paths of Parquet files, are
             learned from by one `SpectralJunctionTree` per class.
         y : array-like of shape (rows,), or the name of a column of a stream
@@ -150,88 +167,79 @@ class JunctionTreeClassifier(Features):
             where it is not known.
         sample_weight : array-like of shape (rows,), or the name of a column of a stream, optional
             How often each row counts, for models and for the prior.
+
+        Warns
+        -----
+        UserWarning
+            When some rows have no class: learning from them too can make predictions worse.
         """
-        if isinstance(self.estimator, SequenceFace):
-            return self._fit_sequences(X, y, sample_weight)
-        require_face(self.estimator)
-        one_of("class_as", self.class_as, ("models", "column"))
-        if is_stream(X):
-            return self._fit_stream(X, y, sample_weight)
+        pattern = self._pattern
+        of_sequences = isinstance(pattern, SequenceMixin)
+        one_of("class_as", self.class_as, ("models",) if of_sequences else ("models", "column"))
+        if is_stream(X) and not of_sequences:
+            return self._fit_stream(pattern, X, y, sample_weight)
         if self.class_as == "column":
-            return self._fit_column(X, y, sample_weight)
-        settings = self.estimator
-        reading = (settings.categories, settings.numeric, settings.handle_unknown, sample_weight)
-        structure: LatentGraph | HiddenChowLiu | None = open_template(settings.structure)
-        if structure is None:
-            structure, columns = resolved(settings.structure, X, *reading)
-            rows = Rows.of(X, columns)
-        else:
-            rows, columns = rows_and_columns(X, *reading)
-        weights = checked_weights(sample_weight, rows.count)
+            return self._fit_column(pattern, X, y, sample_weight)
+        structure, data = _structure_and_data(pattern, X, sample_weight)
+        weights = checked_weights(sample_weight, data.count)
         warn_of_few(weights)
-        targets = Targets.of(y, rows.count)
-        fitted = _told(targets, weights) | {"columns_": columns}
-        parts = _by_class(rows, targets, weights)
-        if isinstance(self.estimator, SpectralJunctionTree):
+        targets = Targets.of(y, data.count)
+        fitted = targets.fitted(weights) | {"columns_": data.columns}
+        parts: dict[str, tuple[Any, NDArray[Any] | None]] = {}
+        take = data.chosen if isinstance(data, Sequences) else data.taken
+        for code, label in enumerate(targets.classes.tolist()):
+            own = np.flatnonzero(targets.codes == code)
+            parts[shown_label(label)] = take(own), None if weights is None else weights[own]
+        if isinstance(pattern, SpectralJunctionTree):
             if not isinstance(structure, LatentGraph):
                 # One shrinkage for all classes wants one graph: that of all rows.
                 with kept_notices():
-                    structure = cloned(self.estimator).fit(rows, sample_weight=weights).graph_
-            plan = self.estimator.plan(structure)
-            statistics = [
-                Statistics.empty(plan, columns).count(iter([(part.codes, part.weights)])) for part in parts
-            ]
-            labels = [part.label for part in parts]
-            return self._become(fitted | _spectral_models(self.estimator, structure, labels, statistics))
-        return self._become(fitted | {"estimators_": _other_models(self._pattern, structure, columns, parts)})
+                    structure = cloned(pattern).fit(data, sample_weight=weights).graph_
+            empty = Statistics.empty(pattern.plan(structure), data.columns)
+            statistics = {label: empty.count(weighted_chunks(*part)) for label, part in parts.items()}
+            return self._become(fitted | _spectral_models(pattern, structure, statistics))
+        models = []
+        for label, (part, own_weights) in parts.items():
+            models.append(cloned(pattern) if of_sequences else cloned(pattern, structure=structure))
+            with _named(label):
+                models[-1].fit(part, sample_weight=own_weights)
+        return self._become(fitted | {"estimators_": models})
 
-    def _fit_stream(self, X: Any, y: Any, sample_weight: Any) -> Self:
+    def _fit_stream(self, pattern: Estimator, X: Any, y: Any, sample_weight: Any) -> Self:
         """Return the classifier after counting the rows of each class of a stream."""
-        if not isinstance(self.estimator, SpectralJunctionTree) or self.class_as != "models":
+        if not isinstance(pattern, SpectralJunctionTree) or self.class_as != "models":
             raise DataError(
                 "classes of rows that come in batches are learned by one SpectralJunctionTree each; "
                 "read the rows first, as with pandas.read_csv, for another estimator or class_as='column'"
             )
-        if open_template(self.estimator.structure) is not None:
+        if open_template(pattern.structure) is not None:
             raise DataError(
                 "a structure that is learned wants all rows at once; learn it first, as with "
                 "et.learn_structure(X), and give the graph"
             )
-        rows = ClassStream.of(self.estimator, X, y, sample_weight)
-        empty = Statistics.empty(self.estimator.plan(rows.graph), rows.columns)
-        statistics = [empty.count(rows.chunks(label)) for label in range(len(rows.classes))]
-        fitted = {"columns_": rows.columns, "classes_": rows.classes, "class_prior_": rows.prior}
-        labels = [shown_label(label) for label in rows.classes.tolist()]
-        return self._become(fitted | _spectral_models(self.estimator, rows.graph, labels, statistics))
+        rows = ClassStream.of(pattern, X, y, sample_weight)
+        empty = Statistics.empty(pattern.plan(rows.graph), rows.columns)
+        statistics = {
+            shown_label(label): empty.count(rows.chunks(code)) for code, label in enumerate(rows.classes.tolist())
+        }
+        fitted = {"columns_": rows.columns, "classes_": rows.classes, "class_prior_": rows.prior, "target_": y}
+        return self._become(fitted | _spectral_models(pattern, rows.graph, statistics))
 
-    def _fit_sequences(self, X: ArrayLike | Any, y: ArrayLike | Any, sample_weight: ArrayLike | None) -> Self:
-        """Return the classifier after fitting a model of sequences to those of each class."""
-        one_of("class_as", self.class_as, ("models",))
-        settings: Any = self.estimator
-        reading = (settings.categories, settings.numeric, settings.handle_unknown)
-        sequences = Sequences.learned(X, None, settings.sequence, settings.time, *reading)
-        weights = checked_weights(sample_weight, sequences.count)
-        warn_of_few(weights)
-        targets = Targets.of(y, sequences.count)
-        fitted = _told(targets, weights) | {"columns_": sequences.columns}
-        models = []
-        for code, label in enumerate(targets.classes.tolist()):
-            own = np.flatnonzero(targets.codes == code)
-            model = cloned(settings)
-            with _named(shown_label(label)):
-                model.fit(sequences.chosen(own), sample_weight=None if weights is None else weights[own])
-            models.append(model)
-        return self._become(fitted | {"estimators_": models})
-
-    def _fit_column(self, X: ArrayLike | Any, y: ArrayLike | Any, sample_weight: ArrayLike | None) -> Self:
+    def _fit_column(self, pattern: Estimator, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
         """Return the classifier after fitting one model to the columns and the class."""
         count = table_of(X).count
         weights = checked_weights(sample_weight, count)
         targets = Targets.of(y, count, partly=True)
-        fitted = _told(targets, weights)
-        structure, column = column_of_class(self.estimator, X, targets, weights)
+        fitted = targets.fitted(weights)
+        if unlabelled := int((targets.codes < 0).sum()):
+            notice(
+                f"{unlabelled} of {count} rows have no class; learning from them too can make predictions better "
+                f"or worse: compare the score on held-out rows with that of a fit without them",
+                UserWarning,
+            )
+        structure, column = column_of_class(pattern, X, targets, weights)
         rows = column.rows(Rows.of(X, column.others), targets.codes)
-        estimator = cloned(self._pattern, structure=structure).fit(rows, sample_weight=weights)
+        estimator = cloned(pattern, structure=structure).fit(rows, sample_weight=weights)
         return self._become(fitted | {"columns_": column.others, "estimator_": estimator, "class_column_": column})
 
     @our_arithmetic
@@ -241,7 +249,7 @@ class JunctionTreeClassifier(Features):
         A model learned by EM without pseudo-counts, or spectral without a floor, can call a row impossible: -inf.
         """
         columns = self._columns
-        if isinstance(self.estimator, SequenceFace):
+        if isinstance(self._pattern, SequenceMixin):
             each = [model.score_samples(X) for model in self.estimators_]
             return np.asarray(np.stack(each, axis=1) + np.log(self.class_prior_))
         rows = Rows.of(X, columns)
@@ -295,74 +303,49 @@ class JunctionTreeClassifier(Features):
         return float(np.average(predicted == given, weights=positive_weights(sample_weight, len(predicted))))
 
 
-def _told(targets: Targets, weights: NDArray[Any] | None) -> dict[str, Any]:
-    """Return the classes and their shares of the rows, by weight, as fitted attributes."""
-    known = targets.codes >= 0
-    own = None if weights is None else weights[known]
-    totals = np.bincount(targets.codes[known], own, len(targets.classes))
-    if not totals.all():
-        raise DataError(
-            f"the weight of all rows of the class {shown_label(targets.classes[totals == 0][0])} is zero; leave "
-            f"them out or give one of them a weight"
-        )
-    return {"classes_": targets.classes, "class_prior_": totals / totals.sum()}
-
-
-class _ClassRows(NamedTuple):
-    """The rows of one class, and its label as it stands in a message."""
-
-    label: str
-    codes: Codes
-    weights: NDArray[Any] | None
-
-
-def _by_class(rows: Rows, targets: Targets, weights: NDArray[Any] | None) -> list[_ClassRows]:
-    codes = rows.encode()
-    chosen = [targets.codes == label for label in range(len(targets.classes))]
-    return [
-        _ClassRows(shown_label(label), np.asfortranarray(codes[own]), None if weights is None else weights[own])
-        for label, own in zip(targets.classes.tolist(), chosen, strict=True)
-    ]
+def _structure_and_data(
+    pattern: Estimator, X: Any, sample_weight: ArrayLike | None
+) -> tuple[LatentGraph | HiddenChowLiu | None, Rows | Sequences]:
+    """Return the structure of the models of all classes (open where each learns its own) and the data, read."""
+    options = ReadOptions.of(pattern, sample_weight)
+    if isinstance(pattern, SequenceMixin):
+        return None, Sequences.learned(X, None, pattern.sequence, pattern.time, options)
+    if (template := open_template(pattern.structure)) is not None:
+        structure: LatentGraph | HiddenChowLiu = template
+        rows, _ = any_rows_and_columns(X, options)
+    else:
+        structure, _, rows = resolved(pattern.structure, X, options)
+    assert isinstance(rows, Rows)
+    return structure, rows
 
 
 def _spectral_models(
-    estimator: SpectralJunctionTree, graph: LatentGraph, labels: Sequence[str], statistics: Sequence[Statistics]
+    estimator: SpectralJunctionTree, graph: LatentGraph, statistics: dict[str, Statistics]
 ) -> dict[str, Any]:
     """Return the fitted model of each class, with one shrinkage for all, and what was tried to find it."""
-    plan = estimator.plan(graph)
     shrinkage: float | str = estimator.shrinkage
     tried: dict[float, float] = {}
     if shrinkage == "auto":
-        shrinkage, tried = choose_class_shrinkage(
-            plan, statistics, estimator.scaling, None if estimator.floor == "auto" else float(estimator.floor)
-        )
-    models = [cloned(estimator, structure=graph, shrinkage=shrinkage) for _ in labels]
-    for model, own, label in zip(models, statistics, labels, strict=True):
+        floor = None if estimator.floor == "auto" else float(estimator.floor)
+        counted = list(statistics.values())
+        shrinkage, tried = choose_class_shrinkage(estimator.plan(graph), counted, estimator.scaling, floor)
+    models = []
+    for label, own in statistics.items():
+        models.append(cloned(estimator, structure=graph, shrinkage=shrinkage))
         with _named(label):
-            model.fit_statistics(own)
+            models[-1].fit_statistics(own)
     return {"estimators_": models, "shrinkage_": float(shrinkage), "tried_": tried}
-
-
-def _other_models(
-    estimator: Estimator, structure: LatentGraph | HiddenChowLiu, columns: Columns, parts: Sequence[_ClassRows]
-) -> list[Estimator]:
-    """Return the fitted model of each class; a structure that is open is learned for each."""
-    models = [cloned(estimator, structure=structure) for _ in parts]
-    for model, part in zip(models, parts, strict=True):
-        with _named(part.label):
-            model.fit(Rows.of_codes(part.codes, columns), sample_weight=part.weights)
-    return models
 
 
 @contextmanager
 def _named(label: str) -> Iterator[None]:
-    """Put the class before whatever is said of its rows, be it a warning or an error."""
+    """Put the class before warnings and errors about its rows."""
     with kept_notices() as kept:
         try:
             yield
         except DataError as error:
             raise DataError(f"class {label}: {error}") from None
     for message, category in kept:
-        # Of light weights was said of all rows.
+        # All rows together were checked for light weights.
         if not message.startswith(LIGHT):
             notice(f"class {label}: {message}", category)

@@ -1,8 +1,6 @@
-"""Parameters in scikit-learn's manners, without importing scikit-learn: that alone takes a second.
+"""The base of all estimators: parameters, fits that are all or nothing, and what scikit-learn needs to know.
 
-An estimator here is cloned, searched over and put into pipelines as any other; scikit-learn asks it through
-methods, not through its base class. What scikit-learn itself must give (tags, the error of an unfitted estimator)
-is imported when it is asked for, and then scikit-learn is there already or the answer is an error.
+scikit-learn itself is imported where it is used: that alone takes a second.
 """
 
 from __future__ import annotations
@@ -15,22 +13,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, T
 import numpy as np
 
 from eigentree.core.compiling import announced
+from eigentree.data.tables.state_rules import check_rules
 from eigentree.errors import ParameterError, did_you_mean, quoted
 from eigentree.graphs.templates import Template
-from eigentree.messages import renamed, renamed_arguments, signs_of_life
-from eigentree.validation import flag, our_arithmetic
+from eigentree.messages import refuse_foreign_names, renamed, renamed_arguments, signs_of_life
+from eigentree.validation import ARITHMETIC, flag
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
 
+    from numpy.typing import NDArray
+
+    from eigentree.data.tables.columns import Columns
+    from eigentree.data.tables.state_rules import UnknownRule
+
 __all__ = ["Parameters", "cloned", "current_names", "learns"]
 
 RENAMED = {"restarts": "n_init", "unknown": "handle_unknown"}
 """Arguments of estimators that were called otherwise up to 0.2.0, wherever a constructor has the new name."""
-
-FOREIGN = ("n_components", "n_clusters", "n_states", "nclass")
-"""What other libraries call the number of hidden states or classes."""
 
 Arguments = ParamSpec("Arguments")
 P = TypeVar("P", bound="Parameters")
@@ -38,9 +39,31 @@ T = TypeVar("T")
 
 
 class Parameters:
-    """An object whose constructor's arguments are its parameters, and whose attributes with a ``_`` are fitted."""
+    """An estimator: constructor arguments are parameters, and attributes that end with ``_`` are fitted."""
 
     _estimator_type: ClassVar[str | None] = "density_estimator"
+
+    columns_: Columns
+    handle_unknown: UnknownRule
+
+    @property
+    def _columns(self) -> Columns:
+        """The columns that were fitted, with the rule for unknown labels, which may have been set since."""
+        self._require_fit()
+        check_rules(self.handle_unknown)
+        return self.columns_.reading(self.handle_unknown)
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many columns the data have."""
+        return len(self._columns.names)
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """The names of the columns, if the estimator was fitted on a frame that names them."""
+        if not self._columns.named:
+            raise AttributeError("feature_names_in_: the estimator was fitted on columns without names")
+        return np.array(self._columns.names, object)
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -50,8 +73,7 @@ class Parameters:
         old_names = {old: new for old, new in RENAMED.items() if new in known}
         for old, new in old_names.items():
             setattr(cls, old, _renamed_attribute(old, new))
-        word = next((name for name in ("n_classes", "hidden_states") if name in known), None)
-        cls.__init__ = _refusing(word, renamed_arguments(**old_names)(cls.__init__))  # type: ignore[method-assign]
+        cls.__init__ = renamed_arguments(**old_names)(cls.__init__)  # type: ignore[method-assign]
 
     @classmethod
     def _signature(cls) -> dict[str, Parameter]:
@@ -79,41 +101,34 @@ class Parameters:
             When there is no such parameter; nothing is set then.
         """
         known = self._signature()
-        parameters = current_names(type(self), parameters, warn=True)
+        refuse_foreign_names(parameters, known)
+        plain: dict[str, Any] = {}
         nested: dict[str, dict[str, Any]] = {}
-        for key in parameters:
+        for key, value in current_names(type(self), parameters, warn=True).items():
             name, _, inner = key.partition("__")
             if name not in known:
                 hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
                 raise ParameterError(f"{type(self).__name__} has no parameter {name!r}{hint}")
             if inner:
-                nested.setdefault(name, {})[inner] = parameters[key]
-        plain = {key: value for key, value in parameters.items() if "__" not in key}
-        owners = {name: plain.get(name, getattr(self, name)) for name in nested}
+                nested.setdefault(name, {})[inner] = value
+            else:
+                plain[name] = value
         for name, settings in nested.items():
-            known_inside = _own_parameters(owners[name])
-            for inner in settings:
-                # What stands deeper is for the owner to know, once it has been given what is new.
-                if inner.partition("__")[0] not in known_inside:
-                    hint = did_you_mean(inner, known_inside)
-                    raise ParameterError(f"{name}={quoted(owners[name])} has no parameter {inner!r}{hint}")
-        # Parameters of parameters first: what they refuse is found out before anything is set here.
-        for name, settings in nested.items():
-            if isinstance(owners[name], Template):
-                plain[name] = owners[name].changed(**settings)
-        for name, settings in nested.items():
-            if not isinstance(owners[name], Template):
-                owners[name].set_params(**settings)
+            owner = plain.get(name, getattr(self, name))
+            if isinstance(owner, Template):
+                plain[name] = owner.changed(**settings)
+            elif hasattr(owner, "set_params") and not isinstance(owner, type):
+                owner.set_params(**settings)
+            else:
+                raise ParameterError(f"{name}={quoted(owner)} has no parameter {next(iter(settings))!r}")
         for name, value in plain.items():
             setattr(self, name, value)
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the estimator into a file (safetensors), fitted or not, whole or not at all.
+        """Write the estimator, fitted or not, into a file (safetensors), which `eigentree.load` reads.
 
-        `eigentree.load` gives it back, with the same answers to the last bit. A `random_state` that is a Generator
-        is saved as None: where it stands is no part of the estimator. A graph of another library is saved as the
-        `LatentGraph` that was made of it.
+        A `random_state` that is a Generator is saved as None, and a graph of another library as a `LatentGraph`.
 
         Parameters
         ----------
@@ -123,8 +138,7 @@ class Parameters:
         Raises
         ------
         FileError
-            When the file cannot be written, or a parameter is of a kind that a file cannot hold; one that was
-            there is as it was.
+            When the file cannot be written, or cannot hold a parameter.
         """
         from eigentree.estimators.model_files import save_estimator
 
@@ -197,20 +211,6 @@ def _renamed_attribute(old: str, new: str) -> property:
     return property(get, put)
 
 
-def _refusing(word: str | None, constructor: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """Return a constructor that names the right word where it is given another library's."""
-
-    @functools.wraps(constructor)
-    def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
-        for name in FOREIGN:
-            if name in kwargs:
-                what = f"{word}=" if word else "hidden_states= of the structure, as in zoo.Mixture(hidden_states=3)"
-                raise ParameterError(f"there is no argument {name}; the number of hidden states is {what}")
-        constructor(*args, **kwargs)
-
-    return checked
-
-
 def cloned(estimator: P, **settings: Any) -> P:
     """Return an unfitted estimator with the same parameters, but for some."""
     return type(estimator)(**(estimator.get_params(deep=False) | settings))
@@ -224,29 +224,28 @@ def _own_parameters(value: Any) -> Mapping[str, Any]:
 
 
 def learns(method: Callable[Concatenate[P, Arguments], T]) -> Callable[Concatenate[P, Arguments], T]:
-    """Return a method that learns all or nothing: where it ends early, the estimator is what it was before.
-
-    Whatever ends it, be it an error, a warning that is one, or Ctrl-C, even after all was put in place.
-    """
-    announcing: Callable[Concatenate[P, Arguments], T] = announced(our_arithmetic(method))
+    """Return a method that fits all or nothing: where it ends early, by whatever, the estimator is as before."""
 
     @functools.wraps(method)
-    def whole(self: P, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> T:
+    def fit(self: P, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> T:
         # `_become` puts another dictionary in place, and leaves this one as it is.
         before = self.__dict__
-        verbose = vars(self).get("verbose")
+        verbose = before.get("verbose")
         hint = "; verbose=1 shows how far it is" if isinstance(verbose, int) else ""
-        # What shows its progress needs no other sign.
-        shows = isinstance(verbose, int) and verbose > 0
-        alive = nullcontext() if shows else signs_of_life(f"{type(self).__name__}.{method.__name__}", hint)
+        shows_progress = isinstance(verbose, int) and verbose > 0
+        title = f"{type(self).__name__}.{method.__name__}"
         try:
-            with alive:
-                return announcing(self, *args, **kwargs)
+            with (
+                nullcontext() if shows_progress else signs_of_life(title, hint),
+                announced,
+                np.errstate(**ARITHMETIC),
+            ):
+                return method(self, *args, **kwargs)
         except BaseException:
             self.__dict__ = before
             raise
 
-    return whole
+    return fit
 
 
 def _same(value: Any, default: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The face that every estimator shows: one set of methods, with the same arguments on each."""
+"""Queries that every estimator of tables of data has."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import numpy as np
 
 from eigentree.data.streams.partitions import is_dask_frame
 from eigentree.data.streams.sources import is_stream
-from eigentree.data.tables.state_rules import check_rules
 from eigentree.errors import ParameterError, quoted
 from eigentree.estimators.mixins.batch_output import Writing, scored_batches
-from eigentree.estimators.mixins.feature_names import Features
+from eigentree.estimators.mixins.constructor_parameters import Parameters
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.templates import Template
 from eigentree.inference.dask_queries import scored_lazily
@@ -21,39 +20,20 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Floats
-    from eigentree.data.tables.columns import Columns
-    from eigentree.data.tables.state_rules import UnknownRule
     from eigentree.inference.model import Model
 
-__all__ = ["Face", "require_face"]
+__all__ = ["DensityMixin", "require_estimator"]
 
 
-class Face(Features, Writing):
-    """What users ask of a fitted estimator; `fit` leaves a model, and the model answers.
-
-    Attributes
-    ----------
-    model_ : Model
-    columns_ : Columns
-        The columns: their names, and what their states are called.
-    handle_unknown : {"error", "missing"}
-    """
+class DensityMixin(Parameters, Writing):
+    """Queries of a fitted estimator, which its `model_` answers."""
 
     model_: Model
-    columns_: Columns
-    handle_unknown: UnknownRule
 
     @property
     def _model(self) -> Model:
         self._require_fit()
         return self.model_
-
-    @property
-    def _columns(self) -> Columns:
-        self._require_fit()
-        # It may have been set since the fit.
-        check_rules(self.handle_unknown)
-        return self.columns_.reading(self.handle_unknown)
 
     @property
     def graph_(self) -> LatentGraph:
@@ -65,9 +45,9 @@ class Face(Features, Writing):
         return np.array(self._columns.names, object)
 
     def score_samples(self, X: ArrayLike | Any) -> Floats:
-        """Return the log probability of each row, hidden variables and missing cells summed out.
+        """Return the log probability of each row, hidden variables and missing cells marginalised out.
 
-        A warning says for how many rows the model had to help itself.
+        A warning says how many scores were renormalised, or of impossible rows.
 
         Parameters
         ----------
@@ -79,7 +59,7 @@ class Face(Features, Writing):
             lazy: Floats = scored_lazily(self, X)
             return lazy
         if is_stream(X):
-            scored = [(part, count) for _, part, count in scored_batches(self._model, self._columns, X)]
+            scored = list(scored_batches(self._model, self._columns, X))
             log_prob, replaced = np.concatenate([part for part, _ in scored]), sum(count for _, count in scored)
         else:
             log_prob, replaced = self._model.log_prob(self._rows(X))
@@ -92,9 +72,9 @@ class Face(Features, Writing):
         return float(mean.compute() if is_dask_frame(X) else mean)
 
 
-def require_face(estimator: object) -> None:
+def require_estimator(estimator: object) -> None:
     """Raise `ParameterError` unless this is an estimator that another one can fit to rows of its own."""
-    if not isinstance(estimator, Face):
+    if not isinstance(estimator, DensityMixin):
         structure = isinstance(estimator, str | LatentGraph | Template)
         hint = f"; a structure is wrapped, as in EMJunctionTree({quoted(estimator)})" if structure else ""
         raise ParameterError(

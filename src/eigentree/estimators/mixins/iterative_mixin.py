@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from eigentree.counting.structure_and_schema import resolved
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import check_rules
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.report import EMReport
 from eigentree.errors import NetworkError
-from eigentree.estimators.mixins.latent_mixin import TablesFace
+from eigentree.estimators.mixins.latent_mixin import LatentMixin
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.messages import notice, renamed
 from eigentree.validation import MOST_THREADS, finite_number, whole_number
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from eigentree.graphs.graph import LatentGraph
 
 __all__ = [
-    "StepsFace",
+    "IterativeMixin",
     "checked_init",
     "encoded",
     "present_init",
@@ -32,7 +31,7 @@ __all__ = [
 ]
 
 
-class StepsFace(TablesFace):
+class IterativeMixin(LatentMixin):
     """The face of an estimator whose fit leaves tables, step by step."""
 
     structure: Any
@@ -47,23 +46,9 @@ class StepsFace(TablesFace):
 
     @property
     def report_(self) -> EMReport:
-        """What the fit tells of itself, which notebooks show with its learning curve."""
+        """The report of the fit, which notebooks show with its learning curve."""
         self._require_fit()
-        known = vars(self)
-        return EMReport(
-            parameters=self.n_parameters_,
-            steps=self.n_iter_,
-            converged=self.converged_,
-            history=tuple(map(float, self.history_)),
-            validation_history=tuple(map(float, known.get("validation_history_", ()))),
-            start=known.get("start_"),
-            search=known.get("search_"),
-            pseudo_counts=known.get("pseudo_counts_"),
-            rows=known.get("finish_rows_"),
-        )
-
-    def _resolved(self, X: ArrayLike | Any, sample_weight: ArrayLike | None) -> tuple[LatentGraph, Columns]:
-        return resolved(self.structure, X, self.categories, self.numeric, self.handle_unknown, sample_weight)
+        return EMReport.of(self)
 
     def _check_shared(self) -> None:
         whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
@@ -90,13 +75,13 @@ def present_init(init: Any) -> Any:
     return init
 
 
-def warn_not_converged(converged: bool, max_iter: int) -> None:
-    """Warn, as scikit-learn does, when a fit ended before it had converged."""
+def warn_not_converged(converged: bool, most: int, argument: str = "max_iter") -> None:
+    """Warn, as scikit-learn does, when a fit ended by its most iterations before it had converged."""
     if not converged:
         from sklearn.exceptions import ConvergenceWarning
 
         notice(
-            f"EM ended at max_iter={max_iter} before it converged; raise max_iter, or tol if less will do",
+            f"EM ended at {argument}={most} before it converged; raise {argument}, or tol if less will do",
             ConvergenceWarning,
         )
 

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from eigentree.data.tables.weights import positive_weights
 from eigentree.em.estep.expected_tables import expected_counts
-from eigentree.estimators.mixins.density_mixin import Face
+from eigentree.estimators.mixins.density_mixin import DensityMixin
+from eigentree.estimators.mixins.information_criteria import Criteria
 from eigentree.inference.networks.hidden_variables import HiddenAnswers
 from eigentree.inference.networks.network import LatentNetwork
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from numpy.typing import ArrayLike
 
+    from eigentree.arrays import Floats
     from eigentree.data.tables.labeled_table import LabeledTable
+    from eigentree.data.tables.rows import Rows
 
-__all__ = ["TablesFace"]
+__all__ = ["LatentMixin"]
 
 
-class TablesFace(HiddenAnswers, Face):
+class LatentMixin(HiddenAnswers, DensityMixin):
     """What users ask of an estimator whose fit leaves tables.
 
     Attributes
@@ -28,11 +32,13 @@ class TablesFace(HiddenAnswers, Face):
     init : object
         Where the fit started, if the user gave a network.
     n_jobs : int
+    pseudo_counts : float or str
     """
 
     network_: LatentNetwork
     init: Any
     n_jobs: int
+    pseudo_counts: Any
 
     @property
     def _tables(self) -> LatentNetwork:
@@ -49,18 +55,29 @@ class TablesFace(HiddenAnswers, Face):
         """How many free parameters were learned."""
         return self._tables.n_parameters
 
+    def _prediction(self, target: str) -> tuple[Sequence[Any], Callable[[Rows], tuple[Floats, int]]]:
+        """Return the same of a hidden variable, whose labels are the numbers of its states."""
+        if target not in self._model.graph.hidden:
+            return super()._prediction(target)
+
+        def posterior(rows: Rows) -> tuple[Floats, int]:
+            found, lost = self._marginals(rows, (target,))
+            return found[target], lost
+
+        return range(self._model.graph.states[target]), posterior
+
     def bic(self, X: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the Bayesian information criterion on rows: the lower, the better.
 
-        It is -2 · log-likelihood + `n_parameters_` · log(number of rows); missing cells are summed out, and
-        weighted rows are as many as their weights add up to.
+        It is -2 · log-likelihood + `n_parameters_` · log(number of rows); missing cells are marginalised out, and
+        weighted rows are as many as their weights add up to. It compares fits of maximum likelihood: a fit with
+        pseudo-counts is warned of.
         """
-        deviance, rows = self._deviance(X, sample_weight)
-        return deviance + self.n_parameters_ * math.log(rows)
+        return self._criteria(X, sample_weight).bic
 
     def aic(self, X: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> float:
         """Return Akaike's information criterion on rows, -2 · log-likelihood + 2 · `n_parameters_`."""
-        return self._deviance(X, sample_weight)[0] + 2 * self.n_parameters_
+        return self._criteria(X, sample_weight).aic
 
     def expected_counts(
         self, X: ArrayLike | Any, sample_weight: ArrayLike | None = None
@@ -71,13 +88,11 @@ class TablesFace(HiddenAnswers, Face):
         """
         return expected_counts(self._tables, X, sample_weight, self.n_jobs)
 
-    def _deviance(self, X: ArrayLike | Any, sample_weight: ArrayLike | None) -> tuple[float, float]:
-        """Return -2 · log-likelihood, and how many rows there are."""
+    def _criteria(self, X: ArrayLike | Any, sample_weight: ArrayLike | None) -> Criteria:
         log_prob = self.score_samples(X)
         weights = positive_weights(sample_weight, len(log_prob))
-        # An impossible row of weight 0 is no row.
-        used = weights > 0
-        return -2 * float(weights[used] @ log_prob[used]), float(weights.sum())
+        prior = float(vars(self).get("pseudo_counts_", self.pseudo_counts))
+        return Criteria.of_rows(log_prob, weights, self.n_parameters_, float(weights.sum()), prior)
 
     def _in_order(self, network: LatentNetwork) -> LatentNetwork:
         """Return learned tables with hidden states in canonical order, unless the user's start has named them."""

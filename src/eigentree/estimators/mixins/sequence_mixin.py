@@ -1,19 +1,18 @@
-"""The face of models of sequences: one set of methods, whatever was learned from them."""
+"""Queries that models of sequences have."""
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.sequences.sequence_restore import drawn_sequences, filled_sequences, per_step
 from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
-from eigentree.data.tables.state_rules import check_rules
 from eigentree.data.tables.weights import positive_weights
 from eigentree.errors import DataError, ParameterError, quoted
-from eigentree.estimators.mixins.feature_names import Features
+from eigentree.estimators.mixins.constructor_parameters import Parameters
+from eigentree.estimators.mixins.information_criteria import Criteria
 from eigentree.inference.queries import warn_helped
 from eigentree.messages import renamed_arguments
 from eigentree.validation import check_cells, flag, generator, one_of, our_arithmetic, whole_number
@@ -23,45 +22,26 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.arrays import Floats
     from eigentree.data.sequences.sequence_forms import SequenceForm
-    from eigentree.data.tables.columns import Columns
-    from eigentree.data.tables.state_rules import UnknownRule
     from eigentree.inference.networks.network import LatentNetwork
     from eigentree.inference.sequences.hmm_chain import Chain
+    from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
     from eigentree.validation import Seed
 
-__all__ = ["DecodedSequences", "HiddenSequenceFace", "SequenceFace", "SequenceModel", "telling_columns"]
+__all__ = ["DecodedSequences", "HiddenSequenceMixin", "SequenceMixin", "sequence_and_time"]
 
 IMPOSSIBLE = "sequences are impossible under this model"
 
 
-class SequenceModel(Protocol):
-    """What is asked of a model of sequences; it knows codes only."""
-
-    def log_prob(self, sequences: Sequences, threads: int = 1) -> Floats:
-        """Return the log probability of each sequence; -inf if it is impossible."""
-
-    def ahead(self, sequences: Sequences, steps: int) -> list[Floats]:
-        """Return P(cell so many steps after the end | sequence) of each channel; zeros if it is impossible."""
-
-    def filled(
-        self, sequences: Sequences, method: Literal["mode", "sample"], random: np.random.Generator
-    ) -> tuple[Codes, int]:
-        """Return the codes of all cells, missing ones filled, and how many sequences were impossible."""
-
-    def drawn(self, starts: Integers, random: np.random.Generator) -> Codes:
-        """Return the codes of new sequences, shape (steps, channels)."""
-
-
 class DecodedSequences(NamedTuple):
-    """The likeliest hidden states of all steps of each sequence together.
+    """The most probable hidden states of each sequence, jointly over its steps.
 
     Attributes
     ----------
     states : list of array, array, or dict of these
-        In the form in which the sequences came; -1 in one that is impossible. Of several chains side by side, a
-        dict of these, "chain 0", "chain 1", ….
+        In the form in which the sequences came; -1 in one that is impossible. Of a factorial HMM, a dict of these:
+        "chain 0", "chain 1", ….
     log_prob : array, shape (sequences,)
         Log P(these states, the known cells of the sequence); -inf for one that is impossible.
     """
@@ -70,43 +50,32 @@ class DecodedSequences(NamedTuple):
     log_prob: Floats
 
 
-class SequenceFace(Features):
-    """What users ask of a fitted model of sequences.
+class SequenceMixin(Parameters):
+    """Queries of a fitted model of sequences.
 
     Attributes
     ----------
-    model_ : SequenceModel
-    columns_ : Columns
-        The channels: their names, and what their states are called.
     form_ : SequenceForm
-        The form of the sequences that were learned from; those that are drawn come in the same.
+        The form of the training sequences, in which sampled ones come too.
     """
 
     model_: Any
-    columns_: Columns
     form_: SequenceForm
     sequence: str | None
     time: str | None
-    handle_unknown: UnknownRule
     n_jobs: int
 
     @property
-    def _columns(self) -> Columns:
+    def _sequence_model(self) -> Chain | SpectralSequenceModel:
         self._require_fit()
-        check_rules(self.handle_unknown)
-        return self.columns_.reading(self.handle_unknown)
-
-    @property
-    def _sequence_model(self) -> SequenceModel:
-        self._require_fit()
-        model: SequenceModel = self.model_
+        model: Chain | SpectralSequenceModel = self.model_
         return model
 
     def _sequences(self, X: ArrayLike | Any, lengths: ArrayLike | None) -> Sequences:
-        return Sequences.of(X, self._columns, lengths, *telling_columns(self, X))
+        return Sequences.of(X, self._columns, lengths, *sequence_and_time(self, X))
 
     def _ignore(self, y: object, lengths: object, sequences: Sequences) -> None:
-        """Raise `DataError` where what stands in the place of y are lengths, which are second for hmmlearn."""
+        """Raise `DataError` where lengths are given in the place of y, as hmmlearn has it."""
         if lengths is not None or not isinstance(y, list | tuple | np.ndarray) or len(y) == sequences.count:
             return
         counts = [int(each) for each in y if isinstance(each, int | np.integer)]
@@ -117,7 +86,7 @@ class SequenceFace(Features):
             )
 
     def _channel(self, target: str | None) -> int:
-        """Return the place of a channel, which may be left out where there is one only."""
+        """Return the place of a channel; None stands for the only one."""
         names = self._columns.names
         if target is None and len(names) > 1:
             raise DataError(f"there are several channels; give one of {', '.join(names)} as target=")
@@ -127,7 +96,7 @@ class SequenceFace(Features):
     def score_samples(
         self, X: ArrayLike | Any, lengths: ArrayLike | None = None, per_symbol: bool = False
     ) -> Floats:
-        """Return the log probability of each sequence, missing cells summed out.
+        """Return the log probability of each sequence, missing cells marginalised out.
 
         Parameters
         ----------
@@ -162,7 +131,7 @@ class SequenceFace(Features):
         target: str | None = None,
         steps: int = 1,
     ) -> LabeledTable:
-        """Return P(the cell that comes next | sequence) of each sequence, shape (sequences, states).
+        """Return P(the next cell | sequence) of each sequence, shape (sequences, states).
 
         Parameters
         ----------
@@ -172,14 +141,14 @@ class SequenceFace(Features):
         target : str, optional
             The channel; needed where there are several.
         steps : int
-            How many steps ahead; what is shown between is summed out.
+            How many steps ahead; cells between are marginalised out.
         """
         columns = self._columns
         place = self._channel(target)
         name = columns.names[place]
         whole_number("steps", steps)
         proba = self._sequence_model.ahead(self._sequences(X, lengths), steps)[place]
-        proba = _distributions(proba, "their next cell is taken as evenly likely")
+        proba = _distributions(proba, "their next cell is taken as uniform")
         axis = "sequence" if name != "sequence" else "of sequence"
         return LabeledTable.answer(proba, (axis, name), (range(len(proba)), columns.labels(name)))
 
@@ -192,31 +161,31 @@ class SequenceFace(Features):
         method: Literal["mode", "sample"] = "mode",
         random_state: Seed = None,
     ) -> Any:
-        """Return the sequences with their missing cells filled, in the form in which they came.
+        """Return the sequences with their missing cells imputed, in the form in which they came.
 
-        What is missing at the end of a row of a wide frame is beyond the sequence, and stays missing.
+        Missing cells at the end of a row of a wide frame are beyond the sequence, and stay missing.
 
         Parameters
         ----------
         X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
         lengths : array-like of int, shape (sequences,), optional
         method : {"mode", "sample"}
-            "mode" puts the likeliest state of each missing cell given the known cells of its sequence; "sample"
-            draws all missing cells of a sequence together.
+            "mode" takes the most probable state of each missing cell given the known cells of its sequence;
+            "sample" samples all missing cells of a sequence jointly.
         random_state : int, Generator or None
             For "sample".
         """
-        one_of("method", method, ("mode", "sample"), DataError)
+        one_of("method", method, ("mode", "sample"))
         random = generator(random_state)
         sequences = self._sequences(X, lengths)
         codes, lost = self._sequence_model.filled(sequences, method, random)
-        warn_helped(lost, f"{IMPOSSIBLE}; their missing cells are filled as if nothing were known")
+        warn_helped(lost, f"{IMPOSSIBLE}; their missing cells are imputed as if no cell were known")
         return filled_sequences(X, lengths, sequences, codes, random if method == "sample" else None)
 
     @renamed_arguments(False, seed="random_state")
     @our_arithmetic
     def sample(self, n: int = 1, length: int = 10, random_state: Seed = None) -> Any:
-        """Return sequences drawn from the model, in the form of those that were learned from.
+        """Return sequences sampled from the model, in the form of the training sequences.
 
         Parameters
         ----------
@@ -234,17 +203,12 @@ class SequenceFace(Features):
         return drawn_sequences(columns, self.form_, codes.astype(np.int64), count, steps, random)
 
 
-class HiddenSequenceFace(SequenceFace):
-    """What users ask of a model of sequences whose tables are known.
-
-    Attributes
-    ----------
-    model_ : Chain
-    n_parameters_ : int
-        How many free parameters were learned.
-    """
+class HiddenSequenceMixin(SequenceMixin):
+    """Queries of a hidden Markov model whose conditional probability tables are known."""
 
     n_parameters_: int
+    pseudo_counts: float
+    sticky: float
 
     @property
     def _chain(self) -> Chain:
@@ -254,18 +218,16 @@ class HiddenSequenceFace(SequenceFace):
 
     @property
     def tables_(self) -> dict[str, Any]:
-        """The learned tables, axes and states named.
+        """The learned tables by name: "start", "transitions" and "emissions", axes and states named.
 
-        "start" is the distribution of the first state, of the first states together where the order is more than 1;
-        "transitions" that of a state given as many before it; "emissions" that of the channel given the state, or a
-        dict of one table per channel where there are several. Of several chains side by side, "start" and
-        "transitions" are dicts of one table per chain, "chain 0", "chain 1", …, and what is shown depends on all.
+        "start" is the joint distribution of as many first states as the order, "transitions" P(state | as many
+        before it), "emissions" P(cell | state), a dict where there are several channels. Of a factorial HMM,
+        "start" and "transitions" are dicts of one table per chain, and emissions depend on the states of all.
         """
         chain, columns = self._chain, self._columns
-        starts, moves = {}, {}
-        for name, links in zip(self._chain_names, chain.chains, strict=True):
-            starts[name], moves[name] = _start_table(links), _moves_table(links)
         hidden = self._chain_names
+        starts = {name: _start_table(links) for name, links in zip(hidden, chain.chains, strict=True)}
+        moves = {name: _moves_table(links) for name, links in zip(hidden, chain.chains, strict=True)}
         shown = {
             name: LabeledTable(
                 table.reshape(*chain.sizes, -1),
@@ -309,7 +271,7 @@ class HiddenSequenceFace(SequenceFace):
 
         A list of arrays of shape (steps, states) for words and lists; for sequences that came in one array or
         frame, one array: a row for each of its rows, or for sequences in rows, axes (sequences, steps, states).
-        Of several chains side by side, a dict of these, "chain 0", "chain 1", ….
+        Of a factorial HMM, a dict of these: "chain 0", "chain 1", ….
         """
         sequences = self._sequences(X, lengths)
         return self._of_chains(sequences, self._chain.of_each(self._of_steps(self._chain.filtered(sequences)[0])))
@@ -323,15 +285,14 @@ class HiddenSequenceFace(SequenceFace):
         X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
         lengths : array-like of int, shape (sequences,), optional
         target : {"state"}
-            What is asked for.
         """
-        one_of("target", target, ("state",), DataError)
+        one_of("target", target, ("state",))
         sequences = self._sequences(X, lengths)
         return self._of_chains(sequences, self._chain.of_each(self._of_steps(self._chain.smoothed(sequences))))
 
     @our_arithmetic
     def decode(self, X: ArrayLike | Any, lengths: ArrayLike | None = None) -> DecodedSequences:
-        """Return the likeliest hidden states of all steps of each sequence together (Viterbi), and how likely."""
+        """Return the jointly most probable hidden states of each sequence (Viterbi), and their log probability."""
         sequences = self._sequences(X, lengths)
         states, log_prob = self._chain.decoded(sequences)
         warn_helped(int(np.isneginf(log_prob).sum()), f"{IMPOSSIBLE}; their hidden states are -1")
@@ -347,36 +308,34 @@ class HiddenSequenceFace(SequenceFace):
         """Return the Bayesian information criterion: the lower, the better.
 
         It is -2 · log-likelihood + `n_parameters_` · log(number of steps), as other programs for hidden Markov
-        models have it; weighted steps are as many as their weights add up to.
+        models have it; weighted steps are as many as their weights add up to. It compares fits of maximum
+        likelihood: a fit with pseudo-counts is warned of.
         """
-        deviance, steps = self._deviance(X, lengths, sample_weight)
-        return deviance + self.n_parameters_ * math.log(steps)
+        return self._criteria(X, lengths, sample_weight).bic
 
     def aic(
         self, X: ArrayLike | Any, lengths: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> float:
         """Return Akaike's information criterion, -2 · log-likelihood + 2 · `n_parameters_`."""
-        return self._deviance(X, lengths, sample_weight)[0] + 2 * self.n_parameters_
+        return self._criteria(X, lengths, sample_weight).aic
 
     def to_network(self, length: int) -> LatentNetwork:
         """Return the `LatentNetwork` of sequences of one length, with the same tables at every step.
 
-        Hidden states are h0, h1, …; a channel c of step t is called ``c_t``, or xt where it has no name. Hidden
-        states of several chains side by side are h0_t, h1_t, …, as those of `zoo.factorial_hmm`.
+        Hidden states are h0, h1, …; a channel c of step t is called ``c_t``, or xt where it has no name. Those of a
+        factorial HMM are h0_t, h1_t, …, as those of `zoo.factorial_hmm`.
         """
         return self._chain.network(whole_number("length", length))
 
-    def _deviance(
-        self, X: ArrayLike | Any, lengths: ArrayLike | None, sample_weight: ArrayLike | None
-    ) -> tuple[float, float]:
-        """Return -2 · log-likelihood, and how many steps there are."""
+    def _criteria(self, X: ArrayLike | Any, lengths: ArrayLike | None, sample_weight: ArrayLike | None) -> Criteria:
         sequences = self._sequences(X, lengths)
         log_prob = self.score_samples(sequences)
         weights = positive_weights(sample_weight, len(log_prob))
-        used = weights > 0
-        if not weights @ sequences.lengths > 0:
+        steps = float(weights @ sequences.lengths)
+        if not steps > 0:
             raise DataError("no sequence that counts has a step; there is nothing to judge the model by")
-        return -2 * float(weights[used] @ log_prob[used]), float(weights @ sequences.lengths)
+        prior = max(float(self.pseudo_counts), float(self.sticky))
+        return Criteria.of_rows(log_prob, weights, self.n_parameters_, steps, prior)
 
     def _of_chains(self, sequences: Sequences, each: Sequence[NDArray[Any]]) -> Any:
         """Return what was found for each step and chain, in the form of the sequences."""
@@ -384,7 +343,7 @@ class HiddenSequenceFace(SequenceFace):
         return _one_or_all(found)
 
     def _of_steps(self, proba: Floats) -> Floats:
-        return _distributions(proba, "the hidden states of their steps are taken as evenly likely", "steps of ")
+        return _distributions(proba, "the hidden states of their steps are taken as uniform", "steps of ")
 
 
 def _one_or_all(found: dict[str, Any]) -> Any:
@@ -408,7 +367,7 @@ def _moves_table(links: tuple[Floats, ...]) -> LabeledTable:
 
 
 def _distributions(proba: Floats, then: str, what: str = "") -> Floats:
-    """Return distributions, even ones where nothing is possible; a warning says how often."""
+    """Return distributions, uniform ones where nothing is possible; a warning says how often."""
     totals = proba.sum(axis=1, keepdims=True)
     warn_helped(int((totals == 0).sum()), f"{what}{IMPOSSIBLE}; {then}")
     even = np.full_like(proba, 1.0 / proba.shape[1])
@@ -416,16 +375,10 @@ def _distributions(proba: Floats, then: str, what: str = "") -> Floats:
     return known
 
 
-def telling_columns(model: SequenceFace, X: Any) -> tuple[str | None, str | None]:
-    """Return the columns of sequences that tell the sequence and the time of each row, if they do."""
-    # New sequences may come in another form than those that were learned from.
-    return (model.sequence, model.time) if _is_long(X, model.sequence) else (None, None)
-
-
-def _is_long(X: Any, sequence: str | None) -> bool:
-    """Return whether a frame tells the sequence of each row, as the estimator expects it to."""
-    if sequence is None:
-        return False
-    if not isinstance(sequence, str):
-        raise ParameterError(f"sequence is the name of a column, not {quoted(sequence)}")
-    return hasattr(X, "columns") and not isinstance(X, Sequences)
+def sequence_and_time(model: SequenceMixin, X: Any) -> tuple[str | None, str | None]:
+    """Return the names of the columns that hold the sequence and the time of each row of a long frame, or None."""
+    if model.sequence is not None and not isinstance(model.sequence, str):
+        raise ParameterError(f"sequence is the name of a column, not {quoted(model.sequence)}")
+    # New sequences may come in another form than the training sequences.
+    is_long = model.sequence is not None and hasattr(X, "columns") and not isinstance(X, Sequences)
+    return (model.sequence, model.time) if is_long else (None, None)

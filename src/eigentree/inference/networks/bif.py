@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats
 
-__all__ = ["BifNetwork", "BifTable", "bif_text", "parsed_bif"]
+__all__ = ["BifNetwork", "bif_text"]
 
 TOKEN = re.compile(
     r"""\s+ | //[^\n]* | /\*.*?\*/ | "(?P<quoted>[^"\n]*)" | (?P<sign>[{}()\[\];,|])
@@ -31,10 +30,10 @@ BARE = re.compile(r"""(?:(?!//|/\*)[^\s{}()\[\];,|"])+""")
 """Names that need no quotes."""
 
 ROUNDED = 0.01
-"""How far from 1 the numbers of a text may add up to: they are often rounded, and are then divided by their sum."""
+"""How far from 1 the sum of a distribution may be: numbers are often rounded, and are then divided by it."""
 
 EXACT = 1e-7
-"""How far from 1 they may add up to and be left as they are."""
+"""How far from 1 it may be and the numbers are left as they are."""
 
 
 class Token(NamedTuple):
@@ -45,50 +44,57 @@ class Token(NamedTuple):
     line: int
 
 
-@dataclass(frozen=True)
-class BifTable:
-    """The table of one variable, as far as a text gives it.
-
-    Attributes
-    ----------
-    parents : tuple of str
-    line : int
-    rows : dict of tuple of str to (int, list of float)
-        The line and the distribution for each combination of the parents' states that is given.
-    whole : (int, list of float) or None
-        All numbers at once, the variable's own states slowest.
-    default : (int, list of float) or None
-        The distribution for all other combinations.
-    """
-
-    parents: tuple[str, ...]
-    line: int
-    rows: dict[tuple[str, ...], tuple[int, list[float]]] = field(default_factory=dict)
-    whole: tuple[int, list[float]] | None = None
-    default: tuple[int, list[float]] | None = None
-
-
-@dataclass(frozen=True)
 class BifNetwork:
     """A network as a text gives it.
+
+    Parameters
+    ----------
+    text : str
 
     Attributes
     ----------
     states : dict of str to tuple of str
         The names of the states of each variable.
-    lines : dict of str to int
-        Where each variable is declared.
-    tables : dict of str to BifTable
+    parents : dict of str to tuple of str
+
+    Raises
+    ------
+    FileError
+        When the text describes none; names the line.
     """
 
-    states: dict[str, tuple[str, ...]]
-    lines: dict[str, int]
-    tables: dict[str, BifTable]
+    def __init__(self, text: str) -> None:
+        self.states: dict[str, tuple[str, ...]] = {}
+        self.parents: dict[str, tuple[str, ...]] = {}
+        # Where each variable is declared, and where each table begins.
+        self._lines: dict[str, int] = {}
+        self._table_lines: dict[str, int] = {}
+        # Line and numbers of each part of a table: of some states of the parents, of "table", all at once with the
+        # variable's own states slowest, or of "default", all other states of the parents.
+        self._entries: dict[str, dict[tuple[str, ...] | str, tuple[int, list[float]]]] = {}
+        self._tokens = _tokens(text)
+        self._next = 0
+        while self._token.text:
+            token = self._take()
+            if token.text == "network":
+                self._words()
+                self._block_of_properties()
+            elif token.text == "variable":
+                self._read_variable(token.line)
+            elif token.text == "probability":
+                self._read_probability(token.line)
+            else:
+                _refuse(token.line, f"network, variable or probability is expected, not {_short(token.text)}")
+        if not self.states:
+            _refuse(self._token.line, "there is no variable; this is no BIF text")
+        for name, line in self._lines.items():
+            if name not in self.parents:
+                _refuse(line, f"{name!r} has no probabilities")
 
     @property
     def edges(self) -> list[tuple[str, str]]:
         """The edges, those of one child in the order of its parents."""
-        return [(parent, name) for name in self.states for parent in self.tables[name].parents]
+        return [(parent, name) for name in self.states for parent in self.parents[name]]
 
     def array(self, name: str) -> Floats:
         """Return the table of a variable, axes (parents…, name).
@@ -96,38 +102,189 @@ class BifNetwork:
         Raises
         ------
         FileError
-            When numbers are missing, too many, or do not add up to 1; names the line.
+            When numbers are missing, too many, or not normalised; names the line.
         """
-        table = self.tables[name]
-        shape = [len(self.states[each]) for each in (*table.parents, name)]
-        if table.whole is not None:
-            line, numbers = table.whole
+        parents, entries = self.parents[name], dict(self._entries[name])
+        shape = [len(self.states[each]) for each in (*parents, name)]
+        if "table" in entries:
+            line, numbers = entries["table"]
             if len(numbers) != math.prod(shape):
                 _refuse(line, f"the table of {name!r} has {math.prod(shape)} numbers, but {len(numbers)} are given")
             array = np.moveaxis(np.array(numbers).reshape([shape[-1], *shape[:-1]]), 0, -1)
             return _divided(array, line, name)
-        places = [{state: k for k, state in enumerate(self.states[parent])} for parent in table.parents]
+        places = [{state: k for k, state in enumerate(self.states[parent])} for parent in parents]
         array = np.full(shape, np.nan)
-        if table.default is not None:
-            array[...] = self._row(name, *table.default)
-        for states, (line, numbers) in table.rows.items():
+        if "default" in entries:
+            array[...] = self._row(name, *entries.pop("default"))
+        for states, (line, numbers) in entries.items():
             if len(states) != len(places):
                 _refuse(line, f"{name!r} has {len(places)} parents, but {len(states)} states are given")
-            for state, place, parent in zip(states, places, table.parents, strict=True):
+            for state, place, parent in zip(states, places, parents, strict=True):
                 if state not in place:
                     _refuse(line, f"{parent!r} has no state {state!r}{did_you_mean(state, place)}")
-            array[tuple(place[state] for state, place in zip(states, places, strict=True))] = self._row(
-                name, line, numbers
-            )
+            where = tuple(place[state] for state, place in zip(states, places, strict=True))
+            array[where] = self._row(name, line, numbers)
         if np.isnan(array).any():
-            _refuse(table.line, f"the table of {name!r} lacks a row for some states of its parents")
-        return _divided(array, table.line, name)
+            _refuse(self._table_lines[name], f"the table of {name!r} lacks a row for some states of its parents")
+        return _divided(array, self._table_lines[name], name)
 
     def _row(self, name: str, line: int, numbers: list[float]) -> list[float]:
-        if len(numbers) != len(self.states[name]):
-            count = len(self.states[name])
+        count = len(self.states[name])
+        if len(numbers) != count:
             _refuse(line, f"{name!r} has {count} states, but {len(numbers)} numbers are given")
         return numbers
+
+    @property
+    def _token(self) -> Token:
+        """The token that comes next."""
+        return self._tokens[self._next]
+
+    def _take(self) -> Token:
+        """Return the next token and go on."""
+        token = self._token
+        if not token.text:
+            _refuse(token.line, "the text ends in the middle of a block")
+        self._next += 1
+        return token
+
+    def _expect(self, sign: str) -> None:
+        """Go past a sign; refuse anything else."""
+        token = self._take()
+        if not token.sign or token.text != sign:
+            _refuse(token.line, f"{sign!r} is expected, not {_short(token.text)}")
+
+    def _at(self, sign: str) -> bool:
+        """Return whether a sign comes next."""
+        return self._token.sign and self._token.text == sign
+
+    def _words(self) -> list[Token]:
+        """Return the words that come next."""
+        start = self._next
+        while self._token.text and not self._token.sign:
+            self._next += 1
+        return self._tokens[start : self._next]
+
+    def _name(self) -> Token:
+        """Return the words that come next as one name."""
+        words = self._words()
+        if not words:
+            _refuse(self._token.line, f"a name is expected, not {_short(self._token.text)}")
+        return Token(" ".join(word.text for word in words), False, words[0].line)
+
+    def _names(self, end: str) -> list[Token]:
+        """Return names up to a sign, between commas; without any comma, each word is one."""
+        found = [self._words()]
+        while self._at(","):
+            self._next += 1
+            found.append(self._words())
+        line = self._token.line
+        self._expect(end)
+        if len(found) == 1:
+            return found[0]
+        if not all(found):
+            _refuse(line, "a name is missing between commas")
+        return [Token(" ".join(word.text for word in words), False, words[0].line) for words in found]
+
+    def _property(self) -> None:
+        """Go past what a property says, to its end."""
+        while not self._at(";"):
+            self._take()
+        self._expect(";")
+
+    def _block_of_properties(self) -> None:
+        self._expect("{")
+        while not self._at("}"):
+            token = self._take()
+            if token.text != "property":
+                _refuse(token.line, f"a property is expected, not {_short(token.text)}")
+            self._property()
+        self._expect("}")
+
+    def _read_variable(self, line: int) -> None:
+        name = self._name().text
+        if name in self.states:
+            _refuse(line, f"the variable {_short(name)} is declared twice")
+        self._expect("{")
+        while not self._at("}"):
+            token = self._take()
+            if token.text == "property":
+                self._property()
+            elif token.text == "type" and name not in self.states:
+                self.states[name] = self._state_names(name)
+                self._lines[name] = line
+            else:
+                _refuse(token.line, f"one type, or a property, is expected, not {_short(token.text)}")
+        self._expect("}")
+        if name not in self.states:
+            _refuse(line, f"the variable {_short(name)} has no type")
+
+    def _state_names(self, name: str) -> tuple[str, ...]:
+        form = self._take()
+        if form.text != "discrete":
+            _refuse(form.line, f"variables are discrete, but {_short(name)} is {_short(form.text)}")
+        self._expect("[")
+        count = self._take()
+        self._expect("]")
+        self._expect("{")
+        states = tuple(state.text for state in self._names("}"))
+        if not re.fullmatch(r"[0-9]{1,9}", count.text) or int(count.text) != len(states):
+            _refuse(count.line, f"{_short(name)} has {len(states)} states, not {_short(count.text)}")
+        if len(set(states)) != len(states) or not states:
+            _refuse(count.line, f"{_short(name)} has no state, or two of one name")
+        self._expect(";")
+        return states
+
+    def _read_probability(self, line: int) -> None:
+        self._expect("(")
+        own = self._name()
+        parents: list[Token] = []
+        if self._at("|"):
+            self._next += 1
+            parents = self._names(")")
+        else:
+            self._expect(")")
+        for name in (own, *parents):
+            if name.text not in self.states:
+                hint = did_you_mean(name.text, self.states)
+                _refuse(name.line, f"there is no variable {_short(name.text)} before this line{hint}")
+        listed = tuple(parent.text for parent in parents)
+        if own.text in self.parents or len({own.text, *listed}) != len(listed) + 1:
+            _refuse(line, f"{_short(own.text)} has two tables, or a parent twice")
+        self.parents[own.text], self._table_lines[own.text] = listed, line
+        self._entries[own.text] = self._read_table(line)
+
+    def _read_table(self, line: int) -> dict[tuple[str, ...] | str, tuple[int, list[float]]]:
+        self._expect("{")
+        entries: dict[tuple[str, ...] | str, tuple[int, list[float]]] = {}
+        while not self._at("}"):
+            token = self._take()
+            if token.sign and token.text == "(":
+                states = tuple(state.text for state in self._names(")"))
+                if states in entries:
+                    _refuse(token.line, "these states of the parents are given twice")
+                entries[states] = token.line, self._numbers()
+            elif token.text in ("table", "default") and token.text not in entries:
+                entries[token.text] = token.line, self._numbers()
+            elif token.text == "property":
+                self._property()
+            else:
+                _refuse(token.line, f"one table, one default or states are expected, not {_short(token.text)}")
+        self._expect("}")
+        if "table" in entries and len(entries) > 1:
+            _refuse(line, "a table is given whole, or row by row, not both")
+        return entries
+
+    def _numbers(self) -> list[float]:
+        found: list[float] = []
+        while not self._at(";"):
+            token = self._take()
+            if token.sign and token.text == ",":
+                continue
+            if token.sign or not NUMBER.fullmatch(token.text) or not 0 <= float(token.text) < math.inf:
+                _refuse(token.line, f"a probability is expected, not {_short(token.text)}")
+            found.append(float(token.text))
+        self._expect(";")
+        return found
 
 
 def _divided(array: Floats, line: int, name: str) -> Floats:
@@ -145,7 +302,7 @@ def _refuse(line: int, message: str) -> NoReturn:
 def bif_text(
     states: Mapping[str, Sequence[str]], parents: Mapping[str, Sequence[str]], tables: Mapping[str, Floats]
 ) -> str:
-    """Return a network as text; numbers are written so that they are read back to the last bit.
+    """Return a network as text; numbers are written so that they are read back bit-identical.
 
     Raises
     ------
@@ -174,199 +331,6 @@ def _written(name: str) -> str:
     if not name or '"' in name or "\n" in name or "\r" in name:
         raise NetworkError(f"the name {name!r} has quotes or ends of lines in it, which a BIF text cannot hold")
     return f'"{name}"'
-
-
-def parsed_bif(text: str) -> BifNetwork:
-    """Return the network that a text describes.
-
-    Raises
-    ------
-    FileError
-        When it is none; names the line.
-    """
-    return _Parser(text).network()
-
-
-class _Parser:
-    """A text on its way to a network: the token that comes next, and what was found so far."""
-
-    def __init__(self, text: str) -> None:
-        self.tokens = _tokens(text)
-        self.next = 0
-
-    @property
-    def token(self) -> Token:
-        return self.tokens[self.next]
-
-    def take(self) -> Token:
-        """Return the next token and go on."""
-        token = self.token
-        if not token.text:
-            _refuse(token.line, "the text ends in the middle of a block")
-        self.next += 1
-        return token
-
-    def expect(self, sign: str) -> None:
-        """Go past a sign; refuse anything else."""
-        token = self.take()
-        if not token.sign or token.text != sign:
-            _refuse(token.line, f"{sign!r} is expected, not {_short(token.text)}")
-
-    def at(self, sign: str) -> bool:
-        """Return whether a sign comes next."""
-        return self.token.sign and self.token.text == sign
-
-    def network(self) -> BifNetwork:
-        found = BifNetwork({}, {}, {})
-        while self.token.text:
-            token = self.take()
-            if token.text == "network":
-                self.words()
-                self.block_of_properties()
-            elif token.text == "variable":
-                self.variable(found, token.line)
-            elif token.text == "probability":
-                self.probability(found, token.line)
-            else:
-                _refuse(token.line, f"network, variable or probability is expected, not {_short(token.text)}")
-        if not found.states:
-            _refuse(self.token.line, "there is no variable; this is no BIF text")
-        for name, line in found.lines.items():
-            if name not in found.tables:
-                _refuse(line, f"{name!r} has no probabilities")
-        return found
-
-    def words(self) -> list[Token]:
-        """Return the words that come next."""
-        start = self.next
-        while self.token.text and not self.token.sign:
-            self.next += 1
-        return self.tokens[start : self.next]
-
-    def name(self) -> Token:
-        """Return the words that come next as one name."""
-        words = self.words()
-        if not words:
-            _refuse(self.token.line, f"a name is expected, not {_short(self.token.text)}")
-        return Token(" ".join(word.text for word in words), False, words[0].line)
-
-    def names(self, end: str) -> list[Token]:
-        """Return names up to a sign, between commas; without any comma, each word is one."""
-        found = [self.words()]
-        while self.at(","):
-            self.next += 1
-            found.append(self.words())
-        line = self.token.line
-        self.expect(end)
-        if len(found) == 1:
-            return found[0]
-        if not all(found):
-            _refuse(line, "a name is missing between commas")
-        return [Token(" ".join(word.text for word in words), False, words[0].line) for words in found]
-
-    def property(self) -> None:
-        """Go past what a property says, to its end."""
-        while not self.at(";"):
-            self.take()
-        self.expect(";")
-
-    def block_of_properties(self) -> None:
-        self.expect("{")
-        while not self.at("}"):
-            token = self.take()
-            if token.text != "property":
-                _refuse(token.line, f"a property is expected, not {_short(token.text)}")
-            self.property()
-        self.expect("}")
-
-    def variable(self, found: BifNetwork, line: int) -> None:
-        name = self.name().text
-        if name in found.states:
-            _refuse(line, f"the variable {_short(name)} is declared twice")
-        self.expect("{")
-        while not self.at("}"):
-            token = self.take()
-            if token.text == "property":
-                self.property()
-            elif token.text == "type" and name not in found.states:
-                found.states[name] = self.states(name)
-                found.lines[name] = line
-            else:
-                _refuse(token.line, f"one type, or a property, is expected, not {_short(token.text)}")
-        self.expect("}")
-        if name not in found.states:
-            _refuse(line, f"the variable {_short(name)} has no type")
-
-    def states(self, name: str) -> tuple[str, ...]:
-        kind = self.take()
-        if kind.text != "discrete":
-            _refuse(kind.line, f"variables are discrete, but {_short(name)} is {_short(kind.text)}")
-        self.expect("[")
-        count = self.take()
-        self.expect("]")
-        self.expect("{")
-        states = tuple(state.text for state in self.names("}"))
-        if not re.fullmatch(r"[0-9]{1,9}", count.text) or int(count.text) != len(states):
-            _refuse(count.line, f"{_short(name)} has {len(states)} states, not {_short(count.text)}")
-        if len(set(states)) != len(states) or not states:
-            _refuse(count.line, f"{_short(name)} has no state, or two of one name")
-        self.expect(";")
-        return states
-
-    def probability(self, found: BifNetwork, line: int) -> None:
-        self.expect("(")
-        own = self.name()
-        parents: list[Token] = []
-        if self.at("|"):
-            self.next += 1
-            parents = self.names(")")
-        else:
-            self.expect(")")
-        for name in (own, *parents):
-            if name.text not in found.states:
-                hint = did_you_mean(name.text, found.states)
-                _refuse(name.line, f"there is no variable {_short(name.text)} before this line{hint}")
-        listed = tuple(parent.text for parent in parents)
-        if own.text in found.tables or len({own.text, *listed}) != len(listed) + 1:
-            _refuse(line, f"{_short(own.text)} has two tables, or a parent twice")
-        found.tables[own.text] = self.table(listed, line)
-
-    def table(self, parents: tuple[str, ...], line: int) -> BifTable:
-        self.expect("{")
-        table = BifTable(parents, line)
-        whole: tuple[int, list[float]] | None = None
-        default: tuple[int, list[float]] | None = None
-        while not self.at("}"):
-            token = self.take()
-            if token.sign and token.text == "(":
-                states = tuple(state.text for state in self.names(")"))
-                if states in table.rows:
-                    _refuse(token.line, "these states of the parents are given twice")
-                table.rows[states] = token.line, self.numbers()
-            elif token.text == "table" and whole is None:
-                whole = token.line, self.numbers()
-            elif token.text == "default" and default is None:
-                default = token.line, self.numbers()
-            elif token.text == "property":
-                self.property()
-            else:
-                _refuse(token.line, f"one table, one default or states are expected, not {_short(token.text)}")
-        self.expect("}")
-        if whole is not None and (table.rows or default is not None):
-            _refuse(line, "a table is given whole, or row by row, not both")
-        return BifTable(parents, line, table.rows, whole, default)
-
-    def numbers(self) -> list[float]:
-        found: list[float] = []
-        while not self.at(";"):
-            token = self.take()
-            if token.sign and token.text == ",":
-                continue
-            if token.sign or not NUMBER.fullmatch(token.text) or not 0 <= float(token.text) < math.inf:
-                _refuse(token.line, f"a probability is expected, not {_short(token.text)}")
-            found.append(float(token.text))
-        self.expect(";")
-        return found
 
 
 def _tokens(text: str) -> list[Token]:

@@ -1,7 +1,6 @@
-"""Hidden variables speak: their posteriors, their likeliest states and draws of them, given rows.
+"""Posteriors, most probable states and samples of hidden variables given rows.
 
-A hidden variable that is asked for becomes a column whose cells are all missing; the same engine then answers for
-it.
+A hidden variable that is wanted becomes a column whose cells are all missing, and then inference is as for columns.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from eigentree.data.tables.restore import frame_like
 from eigentree.data.tables.rows import rows_at_a_time
 from eigentree.errors import DataError, GraphError
 from eigentree.inference.dask_queries import predicted_lazily
-from eigentree.inference.networks.decoding import Decoded
+from eigentree.inference.networks.network_model import Decoded
 from eigentree.inference.queries import Answers, by_row, warn_helped
 from eigentree.messages import renamed_arguments
 from eigentree.validation import Seed, different_names, generator, our_arithmetic
@@ -32,12 +31,12 @@ if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.labeled_table import LabeledTable
     from eigentree.inference.model import Model
-    from eigentree.inference.networks.decoding import Decoder
+    from eigentree.inference.networks.network import LatentNetwork
 
-__all__ = ["HiddenAnswers", "Revealed", "Tables"]
+__all__ = ["HiddenAnswers", "Revealed"]
 
 MOST_POSTERIOR_STATES = 4096
-"""Largest number of joint states that a posterior is asked for."""
+"""Largest number of joint states of a joint posterior."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,29 +69,18 @@ class Revealed:
         return wide
 
 
-class Tables(Protocol):
-    """What is asked of a network on behalf of its hidden variables."""
-
-    @property
-    def decoder(self) -> Decoder:
-        """What finds the likeliest hidden states."""
-
-    def reveal(self, names: tuple[str, ...]) -> Revealed:
-        """Return the model with some hidden variables as columns."""
-
-
 class HiddenAnswers(Answers):
-    """What users ask about hidden variables, wherever tables are known."""
+    """Queries of hidden variables, wherever tables are known."""
 
     @property
     @abstractmethod
-    def _tables(self) -> Tables:
+    def _tables(self) -> LatentNetwork:
         """The network whose tables are known."""
 
     def predict_proba(self, X: ArrayLike | Any, target: str | None = None) -> LabeledTable:
         """Return P(target | the other cells) of each row, shape (rows, states of the target).
 
-        The target's own cell is not looked at. A hidden target gets its posterior given all cells of the row. It is
+        The target's own cell is not read. A hidden target gets its posterior given all cells of the row. It is
         always a distribution: where a row is impossible, it is the target's marginal, and a warning says how often.
 
         Parameters
@@ -159,9 +147,9 @@ class HiddenAnswers(Answers):
 
     @our_arithmetic
     def decode(self, X: ArrayLike | Any) -> Decoded:
-        """Return the jointly likeliest states of all hidden variables given each row, and their log probability.
+        """Return the jointly most probable hidden states given each row, and their log probability.
 
-        A missing cell is summed out; but where other variables depend on its column, its likeliest state is found
+        A missing cell is marginalised out; but where others depend on its column, its most probable state is found
         together with the hidden ones. For a frame the states are a frame of the same library, one column per hidden
         variable.
 
@@ -186,22 +174,22 @@ class HiddenAnswers(Answers):
     @renamed_arguments(False, seed="random_state")
     @our_arithmetic
     def sample_hidden(self, X: ArrayLike | Any, random_state: Seed = None) -> Any:
-        """Return one joint draw of all hidden variables given each row, shape (rows, hidden variables).
+        """Return one joint sample of all hidden variables given each row, shape (rows, hidden variables).
 
         For a frame it is a frame of the same library.
         """
         revealed = self._tables.reveal(self._hidden_names(self._model.graph.hidden))
         rows = self._rows(X)
         random = generator(random_state)
-        drawn = np.empty((rows.count, len(revealed.names)), np.int64)
+        sampled = np.empty((rows.count, len(revealed.names)), np.int64)
         undefined = 0
         for start, codes in rows.chunks(rows_at_a_time(len(revealed.model.columns.names))):
             wide = revealed.extended(codes)
             undefined += revealed.model.operators.draw(wide, random)
-            drawn[start : start + len(codes)] = wide[:, revealed.places]
-        warn_helped(undefined, f"cells {self._model.undefined}; they were drawn from their own distribution")
-        framed = frame_like(X, dict(zip(revealed.names, drawn.T, strict=True)))
-        return drawn if framed is None else framed
+            sampled[start : start + len(codes)] = wide[:, revealed.places]
+        warn_helped(undefined, f"cells {self._model.undefined}; they were sampled from their marginal")
+        framed = frame_like(X, dict(zip(revealed.names, sampled.T, strict=True)))
+        return sampled if framed is None else framed
 
     @our_arithmetic
     def _marginals(self, X: ArrayLike | Any, names: tuple[str, ...]) -> tuple[dict[str, Floats], int]:

@@ -8,30 +8,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.streams.atomic_write import write_whole
 from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.errors import NetworkError, did_you_mean, quoted
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.junction_tree import JunctionTree, TreeNode
-from eigentree.inference.networks.decoding import Decoder
 from eigentree.inference.networks.hidden_variables import HiddenAnswers, Revealed
 from eigentree.inference.networks.network_interop import as_bif, as_pgmpy, as_pyagrum, bif_parts
-from eigentree.inference.networks.network_model import NetworkModel
+from eigentree.inference.networks.network_model import Decoder, NetworkModel, clique_operator
 from eigentree.inference.networks.state_order import canonical_orders
 from eigentree.inference.networks.table_checks import (
     check_own_tree,
     checked_columns,
     checked_keys,
+    checked_labels,
     checked_order,
     checked_table,
     checked_tree,
     dirichlet,
     shown,
 )
-from eigentree.inference.operators.tree_operators import NodeOperator, TreeOperators
+from eigentree.inference.operators.tree_operators import TreeOperators
 from eigentree.inference.tensors.calibration import Factor, calibrated
-from eigentree.inference.tensors.named_tables import flat_index, homes, learnable_tables, marginal, table_axes
+from eigentree.inference.tensors.named_tables import homes, learnable_tables, marginal, table_axes
 from eigentree.inference.tensors.tensor import LabeledTensor
+from eigentree.io.atomic_write import write_whole
 from eigentree.messages import renamed_arguments
 from eigentree.validation import Seed, a_mapping, as_float, generator, our_arithmetic
 
@@ -59,10 +59,12 @@ class LatentNetwork(HiddenAnswers):
         each node of the tree with a remainder: the tuple of remainder names to an array with
         axes (separator…, remainder…). Rows that sum to 1 up to rounding are divided by their sum.
     tree : JunctionTree, optional
-        The tree that questions are answered on, made from the same graph, for example with another limit on the
+        The tree for inference, made from the same graph, for example with another limit on the
         size of its cliques; by default ``JunctionTree.build(graph)``.
     columns : Columns, optional
         What the states of the observed variables are called; by default codes stand for themselves.
+    hidden_labels : mapping of str to sequence of str or int, optional
+        What the states of some hidden variables are called in tables and files; by default 0, 1, ….
 
     Raises
     ------
@@ -87,9 +89,11 @@ class LatentNetwork(HiddenAnswers):
         tables: Mapping[Any, ArrayLike],
         tree: JunctionTree | None = None,
         columns: Columns | None = None,
+        hidden_labels: Mapping[str, Sequence[Hashable]] | None = None,
     ) -> None:
         self._graph = graph
         self._known_columns = checked_columns(graph, columns)
+        self.hidden_labels = checked_labels({} if hidden_labels is None else hidden_labels, graph)
         self._given_tree = checked_tree(graph, tree)
         self._axes = table_axes(graph, self._given_tree)
         given = checked_keys(tables, graph)
@@ -105,7 +109,13 @@ class LatentNetwork(HiddenAnswers):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, because a copied or unpickled array would be writeable.
-        return type(self), (self._graph, self.tables, self._given_tree, self._known_columns)
+        return type(self), (
+            self._graph,
+            self.tables,
+            self._given_tree,
+            self._known_columns,
+            self.hidden_labels,
+        )
 
     @property
     def graph(self) -> LatentGraph:
@@ -135,12 +145,14 @@ class LatentNetwork(HiddenAnswers):
 
     def with_columns(self, columns: Columns) -> LatentNetwork:
         """Return the same network with other names for the states of its observed variables."""
-        return type(self)(self._graph, self.tables, self._given_tree, columns)
+        return type(self)(self._graph, self.tables, self._given_tree, columns, self.hidden_labels)
 
     def labels(self, name: str) -> Sequence[Hashable]:
-        """Return what the states of a variable are called; those of a hidden one are 0, 1, …."""
+        """Return what the states of a variable are called; those of a hidden one are 0, 1, … unless named."""
         self._graph.require(name)
-        return range(self._graph.states[name]) if name in self._graph.hidden else self.columns.labels(name)
+        if name in self._graph.hidden:
+            return self.hidden_labels.get(name, range(self._graph.states[name]))
+        return self.columns.labels(name)
 
     @property
     def labeled_tables(self) -> dict[Any, LabeledTable]:
@@ -157,7 +169,7 @@ class LatentNetwork(HiddenAnswers):
         free = 0
         for key in learnable_tables(self._graph, self._axes):
             shape = self._factors[key].shape
-            # Each distribution adds up to 1.
+            # Each distribution is normalised.
             free += math.prod(shape) - math.prod(shape[: len(shape) - len(key)])
         return free
 
@@ -171,7 +183,7 @@ class LatentNetwork(HiddenAnswers):
         Parameters
         ----------
         orders : mapping of str to sequence of int
-            The old states of a hidden variable in their new order, each once. Data look the same.
+            The old states of a hidden variable in their new order, each once. The distribution of rows is the same.
         """
         given = a_mapping("orders", orders, "{'h': [1, 0]}", NetworkError)
         checked = {name: checked_order(name, order, self._graph) for name, order in given.items()}
@@ -181,7 +193,11 @@ class LatentNetwork(HiddenAnswers):
                 if name in checked:
                     table = table.take(checked[name], axis)
             tables[key] = table
-        return type(self)(self._graph, tables, self._given_tree, self._known_columns)
+        labels = {
+            name: tuple(own[state] for state in checked.get(name, range(len(own))))
+            for name, own in self.hidden_labels.items()
+        }
+        return type(self)(self._graph, tables, self._given_tree, self._known_columns, labels)
 
     @our_arithmetic
     def ordered(self) -> LatentNetwork:
@@ -211,13 +227,13 @@ class LatentNetwork(HiddenAnswers):
         random_state: Seed = None,
         tree: JunctionTree | None = None,
     ) -> LatentNetwork:
-        """Return a network whose conditional distributions are drawn from a symmetric Dirichlet.
+        """Return a network whose conditional distributions are sampled from a symmetric Dirichlet.
 
         Parameters
         ----------
         graph : LatentGraph
         concentration : float
-            1 draws uniformly over distributions, smaller values draw peaked ones.
+            1 samples uniformly over distributions, smaller values nearly deterministic ones.
         random_state : int, Generator or None
         tree : JunctionTree, optional
             As in the constructor.
@@ -277,8 +293,8 @@ class LatentNetwork(HiddenAnswers):
         Parameters
         ----------
         source : str or PathLike
-            The path of a file, or the text itself. The names of the states of observed variables become labels,
-            whole numbers where all names of a variable are such.
+            The path of a file, or the text itself. The names of states become labels, whole numbers where all
+            names of a variable are such.
         hidden : sequence of str
 
         Raises
@@ -286,13 +302,12 @@ class LatentNetwork(HiddenAnswers):
         FileError
             When there is no such file, or the text is malformed; names the line.
         """
-        graph, tables, columns = bif_parts(source, hidden)
-        return cls(graph, tables, columns=columns)
+        return cls(*bif_parts(source, hidden))
 
     def to_bif(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the network as a text in the Interchange Format (BIF), and write it to a file if a path is given.
 
-        Numbers are written to the last bit, and states by their labels. The format does not say which variables are
+        Numbers are read back bit-identical, and states by their labels. The format does not say which variables are
         hidden. Names with spaces or signs in them stand in quotes, which some other programs do not read.
 
         Raises
@@ -327,7 +342,7 @@ class LatentNetwork(HiddenAnswers):
 
     @cached_property
     def tree(self) -> JunctionTree:
-        """The junction tree that questions are answered on."""
+        """The junction tree for inference."""
         return self._given_tree or JunctionTree.of(self._graph)
 
     @cached_property
@@ -354,7 +369,7 @@ class LatentNetwork(HiddenAnswers):
 
     @cached_property
     def model(self) -> NetworkModel:
-        """The model that answers: columns and operators."""
+        """The model in codes: columns and operators."""
         return NetworkModel(self._graph, self.operators, self.tree, self._conditional)
 
     @property
@@ -363,7 +378,7 @@ class LatentNetwork(HiddenAnswers):
 
     @cached_property
     def decoder(self) -> Decoder:
-        """What finds the jointly likeliest hidden states."""
+        """Max-product for the jointly most probable hidden states."""
         held = {name for node in self.tree.nodes for name in node.clique}
         apart = tuple(name for name in self._graph.hidden if name not in held)
         tree = JunctionTree.of(self._graph.derived(_with_columns, apart)) if apart else self.tree
@@ -428,29 +443,11 @@ class LatentNetwork(HiddenAnswers):
 
     def _embedded(self, tree: JunctionTree) -> TreeOperators:
         """Return the operators of a tree of this graph, in which hidden variables may be columns."""
-        return TreeOperators(
-            tuple(self._operator(tree, node) for node in tree.nodes),
-            tree.states_of(tree.graph.observed),
-        )
-
-    def _operator(self, tree: JunctionTree, node: TreeNode) -> NodeOperator:
-        if node.observed is not None:
-            column = tree.graph.column(node.observed)
-            if not node.remainder:
-                return NodeOperator.from_dense(np.eye(self._graph.states[node.observed]), columns=(column,))
-            table = self._conditional(node)
-            return NodeOperator.from_dense(table.reshape(-1, table.shape[-1]).T, columns=(column,))
-        table = self._conditional(node)
-        shape = table.shape
-        index = np.empty((table.size, len(node.children) + 1), np.int64)
-        for k, child in enumerate(node.children):
-            index[:, k] = flat_index(shape, node.clique, tree.nodes[child].separator)
-        index[:, -1] = flat_index(shape, node.clique, node.separator)
-        bond = math.prod(shape[: len(node.separator)])
-        return NodeOperator.from_entries(index, table.reshape(-1, 1), bond, children=node.children)
+        operators = tuple(clique_operator(tree, node, self._conditional) for node in tree.nodes)
+        return TreeOperators(operators, tree.states_of(tree.graph.observed))
 
     def log_prob(self, X: ArrayLike | Any) -> Floats:
-        """Return the log probability of each row, hidden variables and missing cells summed out.
+        """Return the log probability of each row, hidden variables and missing cells marginalised out.
 
         An impossible row has -inf.
 

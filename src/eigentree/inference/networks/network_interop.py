@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eigentree.data.streams.atomic_write import checked_path, opened
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.labels import Labels
 from eigentree.data.tables.state_rules import without_codes
 from eigentree.errors import FileError, NetworkError
 from eigentree.graphs.elimination import check_families
 from eigentree.graphs.graph import LatentGraph
-from eigentree.inference.networks.bif import bif_text, parsed_bif
+from eigentree.inference.networks.bif import BifNetwork, bif_text
+from eigentree.io.atomic_write import checked_path, opened
 
 if TYPE_CHECKING:
     import os
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.inference.networks.network import LatentNetwork
 
-__all__ = ["BifParts", "as_bif", "as_pgmpy", "as_pyagrum", "bif_parts"]
+__all__ = ["as_bif", "as_pgmpy", "as_pyagrum", "bif_parts"]
 
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
@@ -39,11 +39,13 @@ def as_bif(network: LatentNetwork) -> str:
 
 
 class BifParts(NamedTuple):
-    """What a network of a BIF text is made of."""
+    """The arguments of a `LatentNetwork`, in their order."""
 
     graph: LatentGraph
     tables: dict[str, Floats]
+    tree: None
     columns: Columns
+    hidden_labels: dict[str, tuple[Any, ...]]
 
 
 def bif_parts(source: str | os.PathLike[str], hidden: Sequence[str]) -> BifParts:
@@ -62,17 +64,19 @@ def bif_parts(source: str | os.PathLike[str], hidden: Sequence[str]) -> BifParts
 
 
 def _parts(text: str, hidden: Sequence[str]) -> BifParts:
-    found = parsed_bif(text)
+    found = BifNetwork(text)
     graph = LatentGraph({name: len(states) for name, states in found.states.items()}, found.edges, hidden)
     # Before tables are made: a few lines of text can ask for very large ones.
     check_families(graph)
     meanings = [without_codes(_labels(found.states[name]))[1] for name in graph.observed]
     columns = replace(Columns.of(graph), meanings=tuple(meanings))
-    return BifParts(graph, {name: found.array(name) for name in graph.names}, columns)
+    labels = {name: _labels(found.states[name]).values for name in graph.hidden}
+    hidden_labels = {name: own for name, own in labels.items() if own != tuple(range(len(own)))}
+    return BifParts(graph, {name: found.array(name) for name in graph.names}, None, columns, hidden_labels)
 
 
 def _labels(states: tuple[str, ...]) -> Labels:
-    """Return the names of states as labels: whole numbers where all are, since a text cannot tell 1 from "1"."""
+    """Return the names of states as labels: whole numbers where all are, since a text has 1 for "1" too."""
     whole = all(WHOLE.fullmatch(state) for state in states)
     return Labels(tuple(int(state) for state in states) if whole else states)
 
@@ -123,9 +127,9 @@ def _state_names(network: LatentNetwork) -> dict[str, tuple[str, ...]]:
     names = {}
     for name in network.graph.names:
         labels = network.labels(name)
-        told = tuple(map(str, labels))
+        spelled = tuple(map(str, labels))
         # The label 1 and the label "1" of one column.
-        names[name] = told if len(set(told)) == len(told) else tuple(map(repr, labels))
+        names[name] = spelled if len(set(spelled)) == len(spelled) else tuple(map(repr, labels))
     return names
 
 

@@ -1,27 +1,54 @@
-"""The model of a network: exact answers, and rows drawn from the root down."""
+"""The model of a network: exact inference, rows sampled from the root down, and the most probable hidden states."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
 from eigentree.core.trees.categorical_sampling import choose
+from eigentree.core.trees.max_product import DecodingWorkspace, decode
+from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import rows_at_a_time
 from eigentree.errors import DataError
 from eigentree.inference.model import Model, check_count
+from eigentree.inference.operators.operator_layout import all_kept
+from eigentree.inference.operators.tree_operators import NodeOperator, TreeOperators
+from eigentree.inference.tensors.named_tables import flat_index
 from eigentree.validation import Seed, generator, our_arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.core.trees.flat_tree import FlatTree
+    from eigentree.graphs.graph import LatentGraph
     from eigentree.graphs.junction_tree import JunctionTree, TreeNode
 
-__all__ = ["NetworkModel"]
+__all__ = ["Decoded", "Decoder", "NetworkModel", "clique_operator"]
+
+
+def clique_operator(
+    tree: JunctionTree, node: TreeNode, conditional_of: Callable[[TreeNode], Floats], every: bool = False
+) -> NodeOperator:
+    """Return the operator of a node: P(R_i | S_i), the modes of its separators duplicated (Eq. 10), kept sparse.
+
+    With `every`, an inner node has one entry for each cell of its clique, in their order; else none that are zero.
+    """
+    if node.observed is not None:
+        table = conditional_of(node) if node.remainder else np.eye(tree.graph.states[node.observed])
+        leaf = table.reshape(-1, table.shape[-1]).T
+        return NodeOperator.from_dense(leaf, columns=(tree.graph.column(node.observed),))
+    table = conditional_of(node)
+    separators = [*(tree.nodes[child].separator for child in node.children), node.separator]
+    index = np.stack([flat_index(table.shape, node.clique, separator) for separator in separators], axis=1)
+    bond = math.prod(table.shape[: len(node.separator)])
+    if every:
+        return NodeOperator((), node.children, bond, index, table.reshape(-1, 1))
+    return NodeOperator.from_entries(index, table.reshape(-1, 1), bond, children=node.children)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +77,8 @@ class NetworkModel(Model):
         return log_prob, int(np.isneginf(log_prob).sum())
 
     @our_arithmetic
-    def draw(
-        self,
-        n: int,
-        seed: Seed = None,
-        given: Mapping[str, int] | None = None,
-    ) -> tuple[Integers, int]:
-        """Return rows drawn from the network, given the values of some observed variables if any.
+    def draw(self, n: int, seed: Seed = None, given: Mapping[str, int] | None = None) -> tuple[Integers, int]:
+        """Return rows sampled from the network, given the values of some observed variables if any.
 
         Raises
         ------
@@ -64,17 +86,17 @@ class NetworkModel(Model):
             When what is given has probability zero.
         """
         if given is not None:
-            drawn, undefined = super().draw(n, seed, given)
+            sampled, undefined = super().draw(n, seed, given)
             if undefined:
                 raise DataError(f"the evidence {dict(given)} has probability zero under this model")
-            return drawn, 0
-        # Without evidence no message need be passed: each node is drawn given its separator alone.
+            return sampled, 0
+        # Without evidence no message need be passed: each node is sampled given its separator alone.
         check_count(n, len(self.columns.names))
         random = generator(seed)
         rows = np.empty((n, len(self.columns.names)), np.int64)
         step = rows_at_a_time(len(self.tree.nodes))
         for start in range(0, n, step):
-            self._draw_into(rows[start : start + step], random)
+            self._sample_into(rows[start : start + step], random)
         return rows, 0
 
     @cached_property
@@ -86,18 +108,92 @@ class NetworkModel(Model):
             for node, table in conditionals
         ]
 
-    def _draw_into(self, rows: Integers, random: np.random.Generator) -> None:
-        """Draw each node's remainder given its separator, for all rows at once, and keep what is observed."""
+    def _sample_into(self, rows: Integers, random: np.random.Generator) -> None:
+        """Sample each node's remainder given its separator, for all rows at once, and keep what is observed."""
         states = self.graph.states
-        drawn: dict[str, Integers] = {}
+        sampled: dict[str, Integers] = {}
         for node, cumulative in self._cumulative:
             given = np.zeros(len(rows), np.int64)
             for name in node.separator:
-                given = given * states[name] + drawn[name]
+                given = given * states[name] + sampled[name]
             chosen = np.empty(len(rows), np.int64)
             choose(cumulative, given, random.random(len(rows)), chosen)
-            drawn.update(
-                zip(node.remainder, np.unravel_index(chosen, self.tree.states_of(node.remainder)), strict=True)
-            )
+            cells = np.unravel_index(chosen, self.tree.states_of(node.remainder))
+            sampled.update(zip(node.remainder, cells, strict=True))
         for column, name in enumerate(self.graph.observed):
-            rows[:, column] = drawn[name]
+            rows[:, column] = sampled[name]
+
+
+class Decoded(NamedTuple):
+    """The jointly most probable hidden states of each row.
+
+    Attributes
+    ----------
+    states : array, shape (rows, hidden variables)
+        In the order of ``graph.hidden``; -1 in a row that is impossible.
+    log_prob : array, shape (rows,)
+        Log P(these hidden states, the known cells of the row); -inf for a row that is impossible.
+    """
+
+    states: Integers
+    log_prob: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Decoder:
+    """Max-product on a tree whose entries are the cells of its cliques, so that an entry gives the hidden states.
+
+    Attributes
+    ----------
+    graph : LatentGraph
+        The graph whose hidden variables are decoded.
+    tree : JunctionTree
+        Of the same graph, in which hidden variables that no observed one depends on are columns: else its tree
+        would lack them, and they bear on which states are jointly most probable.
+    conditional_of : callable
+        P(R_i | S_i) of a node of the tree, axes (separator…, remainder…).
+    """
+
+    graph: LatentGraph
+    tree: JunctionTree
+    conditional_of: Callable[[TreeNode], Floats]
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The columns of the tree."""
+        return Columns.of(self.tree.graph)
+
+    @cached_property
+    def _logarithms(self) -> FlatTree:
+        operators = tuple(clique_operator(self.tree, node, self.conditional_of, True) for node in self.tree.nodes)
+        # Every message is kept: the way back down reads how each came about.
+        flat = all_kept(TreeOperators(operators, self.columns.states).flat)
+        with np.errstate(divide="ignore"):
+            return flat._replace(values=np.log(flat.values))
+
+    def decode(self, codes: Codes) -> Decoded:
+        """Return the jointly most probable hidden states of rows of codes of the graph's own columns."""
+        flat = self._logarithms
+        wide = self.columns.missing(len(codes))
+        wide[:, [self.columns.position(name) for name in self.graph.observed]] = codes
+        lines = int(flat.nodes.bond.sum())
+        space = DecodingWorkspace(
+            np.empty(lines),
+            np.empty(lines, np.int64),
+            np.empty(lines, np.int64),
+            np.empty(len(flat.nodes), np.int64),
+            np.array([name in self.graph.hidden for name in self.columns.names]),
+        )
+        entries = np.zeros((len(flat.nodes), len(codes)), np.int64)
+        log_prob = np.empty(len(codes))
+        decode(flat, wide.T, space, entries, log_prob)
+        found = {name: wide[:, column] for column, name in enumerate(self.columns.names)}
+        for node, chosen in zip(self.tree.nodes, entries, strict=True):
+            if node.observed is None and node.remainder:
+                cells = np.unravel_index(chosen, self.tree.states_of(node.clique))
+                found |= {n: cell for n, cell in zip(node.clique, cells, strict=True) if n in node.remainder}
+        states = np.empty((len(codes), len(self.graph.hidden)), np.int64)
+        for place, name in enumerate(self.graph.hidden):
+            states[:, place] = found[name]
+        states[np.isneginf(log_prob)] = -1
+        return Decoded(states, log_prob)

@@ -1,4 +1,4 @@
-"""The joint tables of every variable with every column, by one pass up and one down the cliques of a network."""
+"""The joint tables of every variable with every column, by passes up and down the cliques of a network."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Stack(NamedTuple):
 
 
 class PairTables:
-    """What the columns of a network have to do with every variable, hidden or not.
+    """The joint tables of the columns of a network with every variable, hidden or not.
 
     Parameters
     ----------
@@ -81,13 +81,13 @@ class PairTables:
         Parameters
         ----------
         names : collection of str, optional
-            The variables to tell about; by default all.
+            The variables wanted; by default all.
         """
         below = self._upward()
-        asked = self._asked(self._states if names is None else names)
+        wanted_in = self._wanted(self._states if names is None else names)
         above: dict[int, _Stack] = {}
         for clique, children in enumerate(self._children):
-            if not asked[clique]:
+            if not wanted_in[clique]:
                 continue
             around = [(self._shared[child], below[child]) for child in children]
             if clique in above:
@@ -96,20 +96,20 @@ class PairTables:
                 if name not in self._beside and (names is None or name in names):
                     wanted = (name, *self._beside)
                     yield name, self._spread(self._gathered(clique, around, wanted), wanted)
-            on = [child for child in children if asked[child]]
+            on = [child for child in children if wanted_in[child]]
             sent = {shared: self._gathered(clique, around, shared) for shared in {self._shared[c] for c in on}}
             for child in on:
                 stack = sent[self._shared[child]]
                 other = ~np.isin(stack.rows, below[child].rows)
                 above[child] = _Stack(stack.rows[other], stack.table[other])
 
-    def _asked(self, names: Collection[str]) -> list[bool]:
+    def _wanted(self, names: Collection[str]) -> list[bool]:
         """Return of each clique whether some of the names are new in it or below it."""
-        asked = [any(name in names for name in new) for new in self._new]
-        for clique in reversed(range(len(asked))):
-            if asked[clique] and self._parents[clique] >= 0:
-                asked[self._parents[clique]] = True
-        return asked
+        wanted_in = [any(name in names for name in new) for new in self._new]
+        for clique in reversed(range(len(wanted_in))):
+            if wanted_in[clique] and self._parents[clique] >= 0:
+                wanted_in[self._parents[clique]] = True
+        return wanted_in
 
     def _upward(self) -> list[_Stack]:
         """Return the columns that are new in a clique or below it, with what it shares with its parent."""
@@ -128,20 +128,20 @@ class PairTables:
         for name in self._new[clique]:
             if name in self._places:
                 rows.append(self._places[name] + np.arange(self._states[name]))
-                tables.append(self._passage(clique, (name,), wanted, joint=True).toarray())
+                tables.append(self._conditional(clique, (name,), wanted, joint=True).toarray())
         groups: dict[tuple[str, ...], list[_Stack]] = {}
         for known, stack in around:
             groups.setdefault(known, []).append(stack)
         for known, stacks in groups.items():
             together = np.concatenate([stack.table for stack in stacks])
             rows += [stack.rows for stack in stacks]
-            tables.append(together if known == wanted else together @ self._passage(clique, known, wanted))
+            tables.append(together if known == wanted else together @ self._conditional(clique, known, wanted))
         size = math.prod(self._states[name] for name in wanted)
         return _Stack(
             np.concatenate([np.zeros(0, np.int64), *rows]), np.concatenate([np.zeros((0, size)), *tables])
         )
 
-    def _passage(
+    def _conditional(
         self, clique: int, known: tuple[str, ...], wanted: tuple[str, ...], joint: bool = False
     ) -> sparse.csr_array:
         """Return P(wanted | known), or P(known, wanted), of names in one clique, some of them in both."""

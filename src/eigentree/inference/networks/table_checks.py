@@ -1,4 +1,4 @@
-"""Tables as users give them, checked: one per distribution of a graph, each with rows that add up to 1."""
+"""Tables as users give them, checked: one per distribution of a graph, each normalised."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from eigentree.errors import NetworkError, quoted
 from eigentree.graphs.elimination import check_families
 from eigentree.graphs.graph import check_graph
 from eigentree.graphs.junction_tree import JunctionTree
-from eigentree.validation import an_array
+from eigentree.validation import a_mapping, an_array
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Floats, Integers
@@ -24,6 +26,7 @@ __all__ = [
     "check_own_tree",
     "checked_columns",
     "checked_keys",
+    "checked_labels",
     "checked_order",
     "checked_table",
     "checked_tree",
@@ -131,14 +134,30 @@ def checked_order(name: str, order: ArrayLike, graph: LatentGraph) -> Integers:
     return found.astype(np.int64)
 
 
+def checked_labels(labels: Any, graph: LatentGraph) -> dict[str, tuple[Hashable, ...]]:
+    """Return the names of the states of some hidden variables, once they are as many as states, and differ."""
+    given = a_mapping("hidden_labels", labels, "{'h': ['low', 'high']}", NetworkError)
+    found: dict[str, tuple[Hashable, ...]] = {}
+    for name, own in given.items():
+        graph.require(name)
+        named = isinstance(own, list | tuple) and all(isinstance(label, str | int) for label in own)
+        if name not in graph.hidden or not named or not len(own) == len(set(own)) == graph.states[name]:
+            raise NetworkError(
+                f"hidden_labels names the states of {quoted(name)}, which takes {graph.states[name]} different "
+                f"strings or whole numbers of a hidden variable, not {quoted(own)}"
+            )
+        found[name] = tuple(own)
+    return found
+
+
 def shown(key: tuple[str, ...]) -> str:
     """Return the names that a table distributes, as they stand in a message."""
     return repr(key[0]) if len(key) == 1 else repr(key)
 
 
 def dirichlet(random: np.random.Generator, rows: int, states: int, concentration: float) -> Floats:
-    """Return rows drawn from a symmetric Dirichlet, shape (rows, states)."""
-    # Log-gamma draws: with a small concentration, plain gamma draws can all underflow to zero.
+    """Return rows sampled from a symmetric Dirichlet, shape (rows, states)."""
+    # Logarithms of gamma samples: with a small concentration, plain ones can all underflow to zero.
     uniform = random.random((rows, states))
     logs = np.log(random.gamma(concentration + 1.0, size=(rows, states))) + np.log1p(-uniform) / concentration
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))

@@ -1,38 +1,62 @@
-"""Trees of operators (sections 4.2 and 5).
+"""Trees of operators (sections 4.2 and 5), and the messages that queries pass through them.
 
 An operator is the tensor of one node: the paper's P(C_i) of Eq. 10 for the exact model, and its observable
 form of Eq. 22-24 for the spectral one. The engine does not care which: entries may be negative, bonds are just
 sizes. Only non-zero entries are kept, so the duplicated modes of Eq. 10 cost no memory.
+
+Messages are passed in four ways, each for a reason:
+
+- Rows go through `eigentree.core.trees.message_passing`, compiled, a block of rows at a time, in doubles with one
+  exponent per row and message. That is what makes scoring fast.
+- Rows whose probability this one exponent may have changed go once more through
+  `eigentree.core.trees.extended_range`, which has an exponent for each number: right for all data, and slow.
+- The rows of EM go through `eigentree.core.trees.estep`, which knows no negative numbers and counts as well.
+- Tables of some columns are computed once per model, in numpy (`TreeOperators.joint`).
 """
 
 from __future__ import annotations
 
+import heapq
+import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from eigentree.inference.operators import folding
-from eigentree.inference.operators import operator_layout as layout
-from eigentree.inference.operators import tree_passes as passes
-from eigentree.inference.operators.narrow_layout import Narrow
-from eigentree.inference.operators.node_operator import NodeOperator
+import numpy as np
+
+from eigentree.core.trees import message_passing as kernels
+from eigentree.core.trees.categorical_sampling import pick
+from eigentree.core.trees.extended_range import WideWorkspace, wide_downward, wide_draw, wide_upward
+from eigentree.core.trees.flat_tree import Workspace
+from eigentree.core.trees.narrow_messages import narrow_upward
+from eigentree.inference.operators.node_operator import NodeOperator, folded
+from eigentree.inference.operators.operator_layout import Narrow, all_kept, flat_tree, round_tour
+from eigentree.inference.tensors.calibration import downward, root_message, upward
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
-    from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.arrays import Booleans, Codes, Floats, Integers
     from eigentree.core.trees.flat_tree import FlatTree
-    from eigentree.inference.operators.tree_passes import Scaled
 
-__all__ = ["NodeOperator", "TreeOperators"]
+__all__ = ["NodeOperator", "TreeOperators", "upward_pass"]
+
+CACHE_BYTES = 192 * 1024
+"""What the messages of one block of rows may take, so that they stay in the second-level cache."""
+
+
+class Scaled(NamedTuple):
+    """A message ``table · e^log_scale``; the table has the shape (cells of the columns that stay, bond)."""
+
+    table: Floats
+    log_scale: float
 
 
 @dataclass(frozen=True, eq=False)
 class TreeOperators:
-    """A tree of operators: all that is needed to answer questions about the observed columns.
+    """A tree of operators: all that inference about the observed columns needs.
 
     Attributes
     ----------
@@ -67,41 +91,118 @@ class TreeOperators:
 
         A row of probability zero has log -inf and sign 0.
         """
-        return passes.upward_pass(self.folded.flat, codes, self.folded.narrow)
+        return upward_pass(self.folded.flat, codes, self.folded.narrow)
 
     def tables(self, codes: Codes, columns: Sequence[int]) -> list[Floats]:
         """Return, for each wanted column, P(column = v, the row's other cells) up to a factor per row.
 
-        Each table has the shape (rows, states of the column). The cell of the column itself is not looked at.
+        Each table has the shape (rows, states of the column). The cell of the column itself is not read.
         """
-        return passes.tables(self, codes, columns)
+        flat = self.folded.kept
+        offset = np.full(len(self.states), -1, np.int64)
+        ends = np.cumsum([0, *(self.states[column] for column in columns)])
+        offset[list(columns)] = ends[:-1]
+        found = np.zeros((len(codes), int(ends[-1])))
+        rows = _RowPass(flat, codes, down=True)
+        for start, stop in rows.blocks():
+            rows.pass_up(start, stop)
+            kernels.downward(flat, rows.cells, start, stop, rows.space, offset, found)
+        if rows.unsure.any():
+            again = np.zeros((int(rows.unsure.sum()), found.shape[1]))
+            wide_downward(flat, rows.unsure_cells(), rows.wide_workspace(), offset, again)
+            found[rows.unsure] = again
+        return np.split(found, ends[1:-1], axis=1)
 
     def draw(self, codes: Codes, random: np.random.Generator) -> int:
-        """Fill the missing cells of the codes in place, each row drawn given its known cells.
+        """Fill the missing cells of the codes in place, those of each row sampled together given its known cells.
 
         Returns
         -------
         int
-            How many cells had no state of positive probability, and were drawn from their column alone.
+            How many cells had no state of positive probability, and were sampled from their column's marginal.
         """
-        return passes.draw(self, codes, random)
+        flat, tour = self.folded.kept, self.folded.tour
+        uniform = random.random(codes.shape)
+        rows = _RowPass(flat, codes, down=True)
+        table = np.empty((max(self.states), rows.space.lines.shape[1]))
+        for start, stop in rows.blocks():
+            rows.pass_up(start, stop)
+            kernels.draw(flat, tour, rows.cells, start, stop, uniform, rows.space, table, rows.unsure)
+        if rows.unsure.any():
+            again = rows.unsure_cells()
+            wide_draw(flat, tour, again, uniform[rows.unsure], rows.wide_workspace())
+            rows.cells[:, rows.unsure] = again
+        if not np.may_share_memory(rows.cells, codes):
+            codes[:] = rows.cells.T
+        left = codes == np.asarray(self.states)
+        for column in np.flatnonzero(left.any(axis=0)).tolist():
+            marginal = np.maximum(self.joint((column,)), 0.0)
+            weights = marginal if marginal.sum() > 0.0 else np.ones(self.states[column])
+            where = np.flatnonzero(left[:, column])
+            codes[where, column] = [
+                pick(weights[:, None], 0, len(weights), level) for level in uniform[where, column]
+            ]
+        return int(left.sum())
 
     def joint(self, columns: Sequence[int]) -> Floats:
-        """Return the table of some columns with all others summed out; axes in the given order.
+        """Return the table of some columns with all others marginalised out; axes in the given order.
 
         Only the part of the tree that joins these columns is visited.
         """
-        return passes.joint(self.folded, columns)
+        tree = self.folded
+        up, down = tree.marginal_messages
+        if not columns:
+            return np.asarray(math.exp(up[0].log_scale) * up[0].table[0, 0])
+        inside = tree.joining(columns)
+        number = {i: k for k, i in enumerate(inside)}
+        log_scale = down[inside[0]].log_scale
+
+        def send(k: int, below: list[Floats]) -> Floats:
+            nonlocal log_scale
+            node, kept = tree.nodes[inside[k]], iter(below)
+            incoming = []
+            for port, child in enumerate(node.children):
+                if child in number:
+                    incoming.append((port, next(kept)))
+                else:
+                    incoming.append((port, up[child].table))
+                    log_scale += up[child].log_scale
+            # The columns that stay keep their states, the others have their sum, which stands last.
+            sizes = [self.states[column] + 1 for column in node.columns]
+            picks = [slice(0, n - 1) if c in columns else n - 1 for c, n in zip(node.columns, sizes, strict=True)]
+            own: Floats = node.values.reshape(len(node.index), *sizes)[(slice(None), *picks)]
+            return _totals(node, -1, _products(node, own.reshape(len(node.index), -1).T, incoming), node.bond)
+
+        children = [[number[child] for child in tree.nodes[i].children if child in number] for i in inside]
+        table = root_message(children, send)
+        flat = (table @ down[inside[0]].table[0]) * math.exp(log_scale)
+        # A message has a node's own columns first, then those of its children: the nodes' order.
+        found = [column for i in inside for column in tree.nodes[i].columns if column in columns]
+        shaped = flat.reshape([self.states[column] for column in found])
+        return np.transpose(shaped, [found.index(column) for column in columns])
+
+    def joining(self, columns: Sequence[int]) -> list[int]:
+        """Return the nodes that hold some columns or lie between those that do, in the order of the tree."""
+        inside = {self.owner[column] for column in columns}
+        # The node with the largest number is below none of the others: replace it by its parent until one is left.
+        pending = [-i for i in inside]
+        heapq.heapify(pending)
+        while len(pending) > 1:
+            parent = self.parents[-heapq.heappop(pending)]
+            if parent not in inside:
+                inside.add(parent)
+                heapq.heappush(pending, -parent)
+        return sorted(inside)
 
     @cached_property
     def folded(self) -> TreeOperators:
         """The same model with children multiplied into their parents wherever that saves work."""
-        return TreeOperators(folding.folded(self.nodes), self.states)
+        return TreeOperators(folded(self.nodes), self.states)
 
     @cached_property
     def flat(self) -> FlatTree:
         """The flat layout of this tree for the compiled pass up."""
-        return layout.flat_tree(self.nodes, self.states)
+        return flat_tree(self.nodes, self.states)
 
     @cached_property
     def narrow(self) -> Narrow | None:
@@ -111,21 +212,17 @@ class TreeOperators:
     @cached_property
     def kept(self) -> FlatTree:
         """The flat layout for compiled passes up and down, in which every message is kept."""
-        return layout.all_kept(self.flat)
+        return all_kept(self.flat)
 
     @cached_property
     def tour(self) -> Integers:
-        """The way round the tree that draws take; see `operator_layout.round_tour`."""
-        return layout.round_tour(self.nodes)
+        """The order in which sampling visits the nodes; see `operator_layout.round_tour`."""
+        return round_tour(self.nodes)
 
     @cached_property
-    def parents(self) -> tuple[int, ...]:
-        """The parent of each node, -1 for the root."""
-        parents = [-1] * len(self.nodes)
-        for i, node in enumerate(self.nodes):
-            for child in node.children:
-                parents[child] = i
-        return tuple(parents)
+    def parents(self) -> dict[int, int]:
+        """The parent of each node but the root."""
+        return {child: i for i, node in enumerate(self.nodes) for child in node.children}
 
     @cached_property
     def owner(self) -> dict[int, int]:
@@ -133,6 +230,135 @@ class TreeOperators:
         return {column: i for i, node in enumerate(self.nodes) for column in node.columns}
 
     @cached_property
-    def summed_out(self) -> tuple[list[Scaled], list[Scaled]]:
+    def marginal_messages(self) -> tuple[list[Scaled], list[Scaled]]:
         """The messages up from and down to each node when every cell is missing."""
-        return passes.summed_out(self.nodes)
+        nodes = self.nodes
+
+        def send_up(i: int, below: list[Scaled]) -> Scaled:
+            return sent(i, -1, list(enumerate(below)))
+
+        def send_down(i: int, above: Scaled, below: list[Scaled]) -> Iterator[Scaled]:
+            for k in range(len(below)):
+                yield sent(i, k, [(-1, above), *((j, message) for j, message in enumerate(below) if j != k)])
+
+        def sent(i: int, port: int, incoming: list[tuple[int, Scaled]]) -> Scaled:
+            node = nodes[i]
+            weights = _products(node, node.values[:, -1:].T, ((k, message.table) for k, message in incoming))
+            bond = node.bond if port < 0 else nodes[node.children[port]].bond
+            table = _totals(node, port, weights, bond)
+            log_scale = sum(message.log_scale for _, message in incoming)
+            peak = float(np.abs(table).max())
+            return Scaled(table, log_scale) if peak == 0.0 else Scaled(table / peak, log_scale + math.log(peak))
+
+        children = [node.children for node in nodes]
+        up = upward(children, send_up)
+        return up, downward(children, up, send_down, Scaled(np.ones((1, 1)), 0.0))
+
+
+def upward_pass(flat: FlatTree, codes: Codes, narrow: Narrow | None = None) -> tuple[Floats, NDArray[np.int8]]:
+    """Return the log absolute probability of each row of codes, and its sign (Eq. 13).
+
+    A row of probability zero has log -inf and sign 0. Where the tree is narrow, rows go through that layout of it.
+    """
+    rows = _RowPass(flat, codes, down=False)
+    if narrow is None:
+        rows.pass_up(0, len(codes))
+    else:
+        rows.pass_up_narrow(narrow)
+    if rows.unsure.any():
+        again = np.empty(int(rows.unsure.sum())), np.empty(int(rows.unsure.sum()), np.int8)
+        wide_upward(flat, rows.unsure_cells(), rows.wide_workspace(), *again)
+        rows.log_size[rows.unsure], rows.sign[rows.unsure] = again
+    return rows.log_size, rows.sign
+
+
+class _RowPass:
+    """Rows of codes that pass through a flat tree, with what the compiled passes write.
+
+    Attributes
+    ----------
+    cells : (columns, rows)
+        The codes as the kernels read them: so laid out, one row and many are arrays of the same type to numba.
+    log_size, sign, unsure : (rows,)
+        What the pass up finds, and where underflow may have changed it.
+    """
+
+    def __init__(self, flat: FlatTree, codes: Codes, down: bool) -> None:
+        self.flat = flat
+        self.cells = np.ascontiguousarray(codes.T)
+        self.log_size, self.sign = np.empty(len(codes)), np.empty(len(codes), np.int8)
+        self.unsure: Booleans = np.zeros(len(codes), np.bool_)
+        self._depth = int((flat.nodes.line + flat.nodes.bond).max())
+        lines = 2 * self._depth if down else self._depth
+        # No more than the rows need: the lines of a single row would each lie on a page of their own.
+        block = max(1, min(int(np.clip(CACHE_BYTES // (8 * lines), 32, 512)), len(codes)))
+        self.space = Workspace(
+            lines=np.empty((lines + 1, block)),
+            above=self._depth,
+            spare=lines,
+            joint=np.empty(block, np.int64),
+            exponent=np.empty(block, np.int64),
+            low=np.empty(len(flat.nodes)),
+        )
+
+    def blocks(self) -> Iterator[tuple[int, int]]:
+        """Yield the first row of each block, and the first one after it."""
+        size = self.space.lines.shape[1]
+        for start in range(0, len(self.unsure), size):
+            yield start, min(start + size, len(self.unsure))
+
+    def pass_up(self, start: int, stop: int) -> None:
+        """Pass messages up the whole tree for some rows; those of the last block stay."""
+        found = self.space, self.log_size, self.sign
+        while start < stop:
+            start, node = kernels.upward(self.flat, self.cells, start, stop, *found)
+            if node >= 0:
+                end = min(start + self.space.lines.shape[1], stop)
+                kernels.careful_upward(self.flat, self.cells, start, end, node, *found, self.unsure)
+                start = end
+
+    def pass_up_narrow(self, narrow: Narrow) -> None:
+        """Do as `pass_up` for all rows in the narrow layout, but for blocks in which underflow could matter."""
+        space, start, stop = narrow.space(len(self.unsure)), 0, len(self.unsure)
+        found = self.log_size, self.sign
+        while start < stop:
+            start = narrow_upward(narrow.tree, narrow.width, self.cells, start, stop, space, *found)
+            if start < stop:
+                end = min(start + len(space.place), stop)
+                self.pass_up(start, end)
+                start = end
+
+    def unsure_cells(self) -> Codes:
+        """Return the cells of the rows that have to be computed again, in extended range."""
+        return np.ascontiguousarray(self.cells[:, self.unsure])
+
+    def wide_workspace(self) -> WideWorkspace:
+        """Return what the passes in extended range write on."""
+        spare, most = 2 * self._depth, int(self.flat.columns.states.max())
+        size, power = np.zeros(spare + most), np.zeros(spare + most, np.int64)
+        return WideWorkspace(size, power, self._depth, spare, np.empty((most, 1)))
+
+
+def _products(node: NodeOperator, own: Floats, incoming: Iterable[tuple[int, Floats]]) -> Floats:
+    """Return own values times messages at each entry, shape (cells of all columns that stay, entries).
+
+    A message comes with its port: a child's number, or -1 for the parent.
+    """
+    table = own
+    for port, message in incoming:
+        part = message[:, node.index[:, port]]
+        table = (table[:, None, :] * part).reshape(-1, len(node.index))
+    return table
+
+
+def _totals(node: NodeOperator, port: int, weights: Floats, bond: int) -> Floats:
+    """Return the sums of weights, shape (cells, entries), over the entries at each index of a bond."""
+    index = node.index[:, port]
+    if len(weights) == 1:
+        return np.bincount(index, weights[0], bond)[None, :].astype(np.float64, copy=False)
+    order = np.argsort(index, kind="stable")
+    target = index[order]
+    starts = np.flatnonzero(np.concatenate([[True], target[1:] != target[:-1]]))
+    totals = np.zeros((len(weights), bond))
+    totals[:, target[starts]] = np.add.reduceat(weights[:, order], starts, axis=1)
+    return totals

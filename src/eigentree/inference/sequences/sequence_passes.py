@@ -1,17 +1,21 @@
-"""Passes over sequences under one hidden chain, shared by threads: log probabilities, and expected counts."""
+"""Forward and backward passes over sequences under one hidden chain: log probabilities, and expected counts.
+
+A step is one symbol, however many channels it has. Most sequences pass eight at a time, one in each lane of the
+vectors; a long one under a chain of order 1 that has too few beside it is cut into pieces, which then do the same.
+"""
 
 from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eigentree.core.counting.duplicate_sequences import fingerprints, repeats
+from eigentree.core.counting.window_cutting import fingerprints, repeats
 from eigentree.core.sequences.forward_backward import (
     STRETCH,
     expected_pieces,
@@ -19,17 +23,23 @@ from eigentree.core.sequences.forward_backward import (
     log_prob_sequences,
 )
 from eigentree.core.sequences.forward_backward_lanes import WIDTH
-from eigentree.core.sequences.forward_backward_long import expected_alone, log_prob_alone
 from eigentree.core.sequences.symbol_products import through_words
 from eigentree.core.vectors import LANES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from eigentree.arrays import Floats, Integers
-    from eigentree.inference.sequences.symbols import Symbols
+    from numpy.typing import NDArray
 
-__all__ = ["LONG", "SequencePass", "UsedCounts"]
+    from eigentree.arrays import Codes, Floats, Integers
+
+__all__ = ["LONG", "SequencePass", "Symbols", "UsedCounts", "marginal_chains", "product_chain"]
+
+MOST_LOOKED_UP = 2**20
+"""With so many different symbols or fewer, those that occur are found by a table of all."""
+
+CHUNK = 2**20
+"""Steps that are encoded at a time."""
 
 BLOCK_NUMBERS = 2**14
 """Numbers of a block of messages, which stays in cache."""
@@ -37,17 +47,14 @@ BLOCK_NUMBERS = 2**14
 FEWEST_STEPS = 32
 """Of a block."""
 
-FEWEST_TOGETHER = 3
-"""Sequences walk side by side where their steps are at least so many times those of the longest."""
-
 MOST_APART = 2**11
 """Numbers of the lines of symbols, where each lane counts for itself."""
 
 LONG = 1_000
-"""A sequence of so many steps may be cut into pieces that walk side by side."""
+"""A sequence of so many steps may be cut into pieces."""
 
 LONG_TOGETHER = 6
-"""Long ones walk side by side, and not in pieces, where their steps are so many times those of the longest."""
+"""It is not, where the steps of the eight sequences of a group are so many times those of the longest."""
 
 PIECE = 120
 """Steps of a piece; words of up to four symbols make it up."""
@@ -62,8 +69,114 @@ SMALLEST_PRODUCT = 2.0**-240
 """Where a matrix of symbols has smaller numbers, words of more symbols might lose them."""
 
 
+def product_chain(tables: Sequence[Floats]) -> Floats:
+    """Return a table of a factorial chain as one chain, given those of its chains; the last one's state is fastest.
+
+    The axes of all tables are the same steps.
+
+    Examples
+    --------
+    >>> product_chain([np.array([0.5, 0.5]), np.array([0.25, 0.75])]).tolist()
+    [0.125, 0.375, 0.125, 0.375]
+    """
+
+    def product(first: Floats, second: Floats) -> Floats:
+        axes = np.arange(2 * first.ndim).reshape(2, -1).T.ravel()
+        both: Floats = np.multiply.outer(first, second).transpose(axes)
+        return both.reshape([a * b for a, b in zip(first.shape, second.shape, strict=True)])
+
+    return reduce(product, tables)
+
+
+def marginal_chains(table: Floats, sizes: Sequence[int]) -> list[Floats]:
+    """Return the table of each chain of a factorial chain, the states of the others summed over.
+
+    Examples
+    --------
+    >>> [own.tolist() for own in marginal_chains(np.array([1.0, 2.0, 3.0, 4.0]), (2, 2))]
+    [[3.0, 7.0], [4.0, 6.0]]
+    """
+    if len(sizes) == 1:
+        return [table]
+    found = []
+    for place, size in enumerate(sizes):
+        split = (math.prod(sizes[:place]), size, math.prod(sizes[place + 1 :]))
+        others = tuple(3 * axis + side for axis in range(table.ndim) for side in (0, 2))
+        found.append(table.reshape(split * table.ndim).sum(axis=others))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Symbols:
+    """The symbols of steps.
+
+    Attributes
+    ----------
+    steps : array of unsigned int, shape (steps,)
+        The symbol of each step.
+    lines : array of int, shape (symbols, channels)
+        The codes that each symbol stands for, that of a missing cell included.
+    states : tuple of int
+        Of each channel.
+    """
+
+    steps: NDArray[Any]
+    lines: Integers
+    states: tuple[int, ...]
+
+    @classmethod
+    def of(cls, codes: Codes, states: Sequence[int]) -> Symbols:
+        """Return the symbols of codes, shape (steps, channels)."""
+        if len(states) == 1:
+            return cls(np.ascontiguousarray(codes[:, 0]), np.arange(states[0] + 1)[:, None], tuple(states))
+        sizes = [count + 1 for count in states]
+        if math.prod(sizes) > MOST_LOOKED_UP:
+            lines, place = np.unique(codes, axis=0, return_inverse=True)
+            return cls(place.ravel().astype(np.min_scalar_type(len(lines))), lines.astype(np.int64), tuple(states))
+        chunks = [slice(start, start + CHUNK) for start in range(0, len(codes), CHUNK)]
+        seen = np.zeros(math.prod(sizes), np.bool_)
+        for chunk in chunks:
+            seen[_joint_codes(codes[chunk], sizes)] = True
+        found = np.flatnonzero(seen)
+        places = np.zeros(len(seen), np.min_scalar_type(len(found)))
+        places[found] = np.arange(len(found))
+        steps = np.empty(len(codes), places.dtype)
+        for chunk in chunks:
+            steps[chunk] = places[_joint_codes(codes[chunk], sizes)]
+        return cls(steps, np.stack(np.unravel_index(found, sizes), axis=1), tuple(states))
+
+    def emissions(self, tables: Sequence[Floats]) -> Floats:
+        """Return the probability of each symbol in each hidden state, shape (symbols + 1, states and some zeros).
+
+        The last symbol has probability 1 in all states. States are padded to whole vectors.
+        """
+        states = tables[0].shape[0]
+        lines = np.zeros((len(self.lines) + 1, -(-states // LANES) * LANES))
+        lines[:, :states] = 1.0
+        for channel, table in enumerate(tables):
+            lines[:-1, :states] *= np.column_stack([table, np.ones(states)])[:, self.lines[:, channel]].T
+        return lines
+
+    def channel_counts(self, counts: Floats) -> list[Floats]:
+        """Return the counts of each channel's codes, (hidden states, states), given those of symbols."""
+        made = []
+        for channel, states in enumerate(self.states):
+            table = np.zeros((counts.shape[1], states + 1))
+            np.add.at(table.T, self.lines[:, channel], counts)
+            made.append(table[:, :states])
+        return made
+
+
+def _joint_codes(codes: Codes, sizes: Sequence[int]) -> Integers:
+    joint = codes[:, 0].astype(np.int64)
+    for channel, size in enumerate(sizes[1:], 1):
+        joint *= size
+        joint += codes[:, channel]
+    return joint
+
+
 class UsedCounts(NamedTuple):
-    """How often what is expected to be used.
+    """Expected counts of sequences under a chain.
 
     Attributes
     ----------
@@ -77,26 +190,9 @@ class UsedCounts(NamedTuple):
     log_prob: Floats
 
 
-class _Share(NamedTuple):
-    """The numbers of the sequences that a thread walks through.
-
-    Attributes
-    ----------
-    together : array of int
-        Side by side.
-    few : array of int
-        Long ones that could walk side by side but are few.
-    alone : array of int
-    """
-
-    together: Integers
-    few: Integers
-    alone: Integers
-
-
 @dataclass(frozen=True, eq=False)
 class SequencePass:
-    """Sequences that are walked through again and again.
+    """Sequences that are passed through again and again.
 
     Attributes
     ----------
@@ -117,10 +213,7 @@ class SequencePass:
 
     @classmethod
     def of_distinct(cls, symbols: Symbols, starts: Integers, weights: Floats, threads: int) -> SequencePass:
-        """Return a pass in which sequences that are the same are walked through once.
-
-        What it adds up does not depend on the order of the sequences.
-        """
+        """Return a pass in which equal sequences are merged; its sums do not depend on the order of sequences."""
         prints = np.empty(len(starts) - 1, np.uint64)
         fingerprints(symbols.steps, starts, prints)
         order = np.lexsort((prints, np.diff(starts)))
@@ -139,8 +232,8 @@ class SequencePass:
         return replace(self, weights=weights)
 
     @cached_property
-    def _shares(self) -> list[_Share]:
-        """The sequences of each thread, the longest first, so that those side by side are alike."""
+    def _shares(self) -> list[tuple[Integers, Integers]]:
+        """The sequences that each thread passes eight at a time, the longest first, and those that it may cut."""
         lengths = np.diff(self.starts)
         counted = (lengths > 0) & (self.weights > 0)
         used = np.flatnonzero(counted) if self.order is None else self.order[counted[self.order]]
@@ -148,227 +241,135 @@ class SequencePass:
         groups = -(-len(numbers) // WIDTH)
         steps = np.zeros((groups, WIDTH), np.int64)
         steps.ravel()[: len(numbers)] = lengths[numbers]
-        beside = steps.sum(axis=1) / np.maximum(steps[:, 0], 1)
-        enough = np.where(steps[:, 0] >= LONG, LONG_TOGETHER, FEWEST_TOGETHER)
-        kind = np.where(beside >= enough, 0, np.where(beside >= FEWEST_TOGETHER, 1, 2))
-        kind = np.repeat(kind, WIDTH)[: len(numbers)]
-        together, few, alone = (numbers[kind == each] for each in range(3))
+        few = steps.sum(axis=1) < LONG_TOGETHER * steps[:, 0]
+        cut = np.repeat(few, WIDTH)[: len(numbers)] & (lengths[numbers] >= LONG)
+        together, pieces = numbers[~cut], numbers[cut]
         threads = max(1, min(self.threads, groups))
-        # Turn by turn, so that each has long and short ones; those side by side stay together.
-        return [
-            _Share(
-                together[(np.arange(len(together)) // WIDTH) % threads == thread],
-                few[(np.arange(len(few)) // WIDTH) % threads == thread],
-                alone[thread::threads],
-            )
-            for thread in range(threads)
-        ]
+        # Groups take turns, so that each thread has long and short ones.
+        turn = np.arange(len(together)) // WIDTH % threads
+        return [(together[turn == thread], pieces[thread::threads]) for thread in range(threads)]
+
+    def _shared(self, work: Callable[[Integers, Integers], Any], order: int) -> list[Any]:
+        """Return what the work makes of each thread's sequences; under chains of order 2 and more none are cut."""
+        shares = self._shares
+        if order > 1:
+            shares = [(np.concatenate([cut, together]), cut[:0]) for together, cut in shares]
+        if len(shares) < 2:
+            return [work(*share) for share in shares]
+        with ThreadPoolExecutor(len(shares)) as pool:
+            return list(pool.map(work, *zip(*shares, strict=True)))
 
     def log_prob(self, links: Sequence[Floats], emissions: Sequence[Floats]) -> Floats:
         """Return the log probability of each sequence; that of an empty one is 0."""
-        tables = _Tables.of(links, self.symbols.emissions(emissions))
         out = np.zeros(len(self.starts) - 1)
-        _shared(partial(self._score, tables, out), self._shares)
+        self._shared(partial(self._score, links, self.symbols.emissions(emissions), out), len(links) - 1)
         return out
 
-    def _score(self, tables: _Tables, out: Floats, share: _Share) -> None:
-        steps, lines, shape = self.symbols.steps, tables.lines, tables.shape
-        together, cut, alone = tables.arranged(share, np.diff(self.starts))
-        if len(together):
-            known = (steps, self.starts, together, self.weights, lines.ravel(), tables.flat, shape)
-            log_prob_sequences(*known, tables.lanes(), tables.space(), out)
+    def _score(
+        self, links: Sequence[Floats], lines: Floats, out: Floats, together: Integers, cut: Integers
+    ) -> None:
+        known = (self.symbols.steps, self.starts, together, self.weights, lines.ravel(), _end_to_end(links))
+        lanes, forward, _ = _workspace(links, lines.shape[1])
+        log_prob_sequences(*known, _shape(links), lanes, forward, out)
         for number in cut.tolist():
-            out[number] = _Pieces.of(tables, steps, self.starts[number : number + 2], back=False).log_prob
-        if len(alone):
-            log_prob_alone(steps, self.starts, alone, lines, tables.padded, shape, tables.space_alone(), out)
+            out[number] = self._pieces(links, lines, number, backward=False)[-1]
 
     def counts(self, links: Sequence[Floats], emissions: Sequence[Floats]) -> UsedCounts:
-        """Return how often each entry of the tables is expected to be used, by weight, and log probabilities."""
-        tables = _Tables.of(links, self.symbols.emissions(emissions))
+        """Return the expected counts of all entries of the tables, by weight, and log probabilities."""
+        lines = self.symbols.emissions(emissions)
         out = np.zeros(len(self.starts) - 1)
-        parts: list[tuple[Floats, Floats]] = _shared(partial(self._count, tables, out), self._shares)
-        used: Floats = sum((own for own, _ in parts), np.zeros_like(tables.flat))
-        shown: Floats = sum((own for _, own in parts), np.zeros_like(tables.lines))
-        states = tables.shape[0]
-        used[states:] *= tables.flat[states:]
+        parts = self._shared(partial(self._count, links, lines, out), len(links) - 1)
+        flat, states = _end_to_end(links), len(links[0])
+        used: Floats = sum((own for own, _ in parts), np.zeros_like(flat))
+        shown: Floats = sum((own for _, own in parts), np.zeros_like(lines))
+        used[states:] *= flat[states:]
         ends = accumulate(table.size for table in links)
         linked = [used[end - table.size : end].reshape(table.shape) for end, table in zip(ends, links, strict=True)]
         return UsedCounts(linked, self.symbols.channel_counts(shown[:-1, :states]), out)
 
-    def _count(self, tables: _Tables, out: Floats, share: _Share) -> tuple[Floats, Floats]:
-        """Return how often a thread's share uses links (not yet multiplied by them) and symbols."""
-        steps, lines, shape = self.symbols.steps, tables.lines, tables.shape
-        lengths = np.diff(self.starts)
-        together, cut, alone = tables.arranged(share, lengths)
+    def _count(
+        self, links: Sequence[Floats], lines: Floats, out: Floats, together: Integers, cut: Integers
+    ) -> tuple[Floats, Floats]:
+        """Return the counts of a thread's links (not yet multiplied by them) and symbols."""
+        steps, emissions, flat, shape = self.symbols.steps, lines.ravel(), _end_to_end(links), _shape(links)
         # Each lane has counts of its own, where that does not fill the cache.
         shown = np.zeros((WIDTH if lines.size <= MOST_APART else 1, *lines.shape))
-        used = np.zeros(len(tables.flat) * WIDTH)
-        room = lanes, space, back = tables.lanes(), tables.space(), tables.space_back()
+        used = np.zeros(len(flat) * WIDTH)
         counts = used, shown.reshape(-1)
-        if len(together):
-            blocks = int(lengths[together].max()) // (len(space[2]) - 1) + 1
-            known = (steps, self.starts, together, self.weights, lines.ravel(), tables.flat, shape)
-            restarts = np.zeros(shape[2] * blocks * WIDTH)
-            expected_sequences(*known, lanes, space, back, restarts, counts, out)
+        lanes, forward, backward = _workspace(links, lines.shape[1])
+        longest = int(np.diff(self.starts)[together].max(initial=0))
+        restarts = np.zeros(shape[2] * (longest // (len(forward[2]) - 1) + 1) * WIDTH)
+        known = (steps, self.starts, together, self.weights, emissions, flat, shape)
+        expected_sequences(*known, lanes, forward, backward, restarts, counts, out)
+        states = shape[0]
         for number in cut.tolist():
-            pieces = _Pieces.of(tables, steps, self.starts[number : number + 2], back=True)
-            out[number] = pieces.log_prob
-            pieces.count(tables, steps, float(self.weights[number]), room, counts)
-        total: Floats = used.reshape(-1, WIDTH).sum(axis=1)
-        if len(alone):
-            work = tables.space_alone()
-            blocks = int(lengths[alone].max()) // (len(work[2]) - 1) + 1
-            lone = np.zeros_like(tables.padded)
-            known = (steps, self.starts, alone, self.weights, lines, tables.padded, shape)
-            restarts = np.zeros((blocks, work[0].shape[1]))
-            expected_alone(*known, work, tables.space_back_alone(), restarts, lone, shown[0], out)
-            total += lone[: len(total) // shape[0], : shape[0]].ravel()
-        return total, shown.sum(axis=0)
+            bounds, before, after, out[number] = self._pieces(links, lines, number, backward=True)
+            weight = float(self.weights[number])
+            pieces = (steps, bounds, weight, before, after, emissions, flat, states)
+            expected_pieces(*pieces, lanes, forward, backward, counts)
+            # The first step is in no piece.
+            own = before[0, :states] * backward[0][::WIDTH]
+            if own.sum() > 0.0:
+                own *= weight / own.sum()
+                used[: states * WIDTH : WIDTH] += own
+                shown[0, steps[self.starts[number]], :states] += own
+        return used.reshape(-1, WIDTH).sum(axis=1), shown.sum(axis=0)
 
+    def _pieces(
+        self, links: Sequence[Floats], lines: Floats, number: int, backward: bool
+    ) -> tuple[Integers, Floats, Floats, float]:
+        """Return the bounds of a sequence's pieces, the messages to them forward and backward, and log P(sequence).
 
-@dataclass(frozen=True, eq=False)
-class _Tables:
-    """The tables of a pass, laid out for the loops, and room to work in.
-
-    Attributes
-    ----------
-    flat : array, shape (entries of all links,)
-    padded : array, shape (lines and some of zeros, states and some zeros)
-    lines : array, shape (symbols + 1, states and some zeros)
-    shape : the number of states, the order, and how many numbers a full message has
-    """
-
-    flat: Floats
-    padded: Floats
-    lines: Floats
-    shape: tuple[int, int, int]
-
-    @classmethod
-    def of(cls, links: Sequence[Floats], lines: Floats) -> _Tables:
-        states, order = len(links[0]), len(links) - 1
-        flat = np.concatenate([table.ravel() for table in links])
-        padded = np.zeros((len(flat) // states + LANES, lines.shape[1]))
-        padded[:-LANES, :states] = flat.reshape(-1, states)
-        return cls(flat, padded, lines, (states, order, states**order))
-
-    def arranged(self, share: _Share, lengths: Integers) -> tuple[Integers, Integers, Integers]:
-        """Return who walks side by side, in pieces, and alone."""
-        if self.shape[1] > 1:
-            return np.concatenate([share.together, share.few]), share.few[:0], share.alone
-        long = lengths[share.alone] >= LONG
-        return share.together, np.concatenate([share.few, share.alone[long]]), share.alone[~long]
-
-    def words(self, steps: int, count: int) -> tuple[int, Floats, Floats]:
-        """Return how long words are, for so many steps and symbols; the matrices of symbols; and those of words."""
-        states, padded = self.shape[0], self.lines.shape[1]
-        single = self.lines[:count, None, :] * self.padded[1 : 1 + states]
+        Messages are known up to a factor; those backward are computed if asked for.
+        """
+        begin, end = self.starts[number : number + 2].tolist()
+        steps, states, padded = self.symbols.steps, len(links[0]), lines.shape[1]
+        count = int(steps[begin:end].max()) + 1
+        single = np.zeros((count, padded, padded))
+        single[:, :states, :states] = lines[:count, None, :states] * links[1]
+        # Several steps at a time, where the matrices of all words of so many symbols are few.
         length, words = 1, single
         if single[single > 0].min(initial=1.0) > SMALLEST_PRODUCT:
-            most = min(WORD_NUMBERS // padded**2, steps // STEPS_PER_WORD)
+            most = min(WORD_NUMBERS // padded**2, (end - begin) // STEPS_PER_WORD)
             while length < 4 and count ** (length + 1) <= most:
                 length += 1
-                words = (words[:, None, :, :states] @ single).reshape(-1, states, padded)
-        return length, _filled(single, padded), _filled(words, padded)
-
-    def lanes(self) -> tuple[Any, ...]:
-        return *(np.zeros(WIDTH, np.int64) for _ in range(2)), *(np.zeros(WIDTH) for _ in range(3))
-
-    def space(self) -> tuple[Any, ...]:
-        widest = self.shape[2]
-        block = max(FEWEST_STEPS, BLOCK_NUMBERS // (widest * WIDTH), PIECE if self.shape[1] == 1 else 0)
-        return (
-            np.empty((block + 1) * widest * WIDTH),
-            np.zeros((block + 1) * WIDTH),
-            np.zeros(block + 1, np.bool_),
-            np.zeros(self.lines.shape[1] * WIDTH),
-            np.zeros(WIDTH, np.int64),
-        )
-
-    def space_back(self) -> tuple[Any, ...]:
-        widest = self.shape[2]
-        lines = (widest, widest, (STRETCH + 1) * widest, self.lines.shape[1], 1, 1)
-        return tuple(np.zeros(count * WIDTH) for count in lines)
-
-    def space_alone(self) -> tuple[Any, ...]:
-        stride = self._stride
-        block = max(FEWEST_STEPS, BLOCK_NUMBERS // stride)
-        messages = np.zeros((block + 1, stride))
-        return messages, messages.reshape(-1), np.zeros(block + 1)
-
-    def space_back_alone(self) -> tuple[Any, ...]:
-        return np.zeros((1, self._stride)), np.zeros((1, self._stride)), np.zeros((1, LANES)), np.zeros(2)
-
-    @property
-    def _stride(self) -> int:
-        """How far apart messages are: each is written a line and some too long."""
-        return self.shape[2] + int(self.lines.shape[1]) + LANES
-
-
-@dataclass(frozen=True, eq=False)
-class _Pieces:
-    """A long sequence in pieces, and what comes to them.
-
-    Attributes
-    ----------
-    first : int
-        The symbol of its first step, which is in no piece.
-    bounds : array of int, shape (pieces + 1,)
-    before, after : array, shape (pieces, states and some zeros)
-        The messages from either side, but for a factor.
-    log_prob : float
-    """
-
-    first: int
-    bounds: Integers
-    before: Floats
-    after: Floats
-    log_prob: float
-
-    @classmethod
-    def of(cls, tables: _Tables, steps: Any, ends: Integers, back: bool) -> _Pieces:
-        """Return the pieces of a sequence from a step to another; what comes from after them if asked for."""
-        begin, end = ends.tolist()
-        length, single, words = tables.words(end - begin, int(steps[begin:end].max()) + 1)
+                words = (words[:, None, :, :states] @ single[:, :states]).reshape(-1, padded, padded)
         bounds = np.concatenate([[begin + 1], np.arange(end, begin + 1, -PIECE)[::-1]])
-        states, padded = tables.shape[0], single.shape[1]
-        room = np.zeros(4 * padded)
-        room[:padded] = tables.padded[0] * tables.lines[steps[begin]]
-        room[2 * padded : 2 * padded + states] = 1.0
+        messages = np.zeros(4 * padded)
+        messages[:states] = links[0] * lines[steps[begin], :states]
+        messages[2 * padded : 2 * padded + states] = 1.0
         before = np.zeros((len(bounds) - 1, padded))
-        after = np.zeros((len(before) if back else 0, padded))
-        turned = words.reshape(-1, padded, padded).transpose(0, 2, 1).reshape(-1, padded) if back else words
-        halved = through_words(
-            steps, bounds, length, single, words, np.ascontiguousarray(turned), room, before, after
-        )
-        total = float(room[:states].sum())
+        after = np.zeros((len(before) if backward else 0, padded))
+        flat = [matrices.reshape(-1, padded) for matrices in (single, words)]
+        turned = np.ascontiguousarray(words.transpose(0, 2, 1).reshape(-1, padded)) if backward else flat[1]
+        halved = through_words(steps, bounds, length, *flat, turned, messages, before, after)
+        total = float(messages[:states].sum())
         found = math.log(total) + halved * math.log(2.0) if total > 0.0 else -math.inf
-        return cls(int(steps[begin]), bounds, before, after, found)
-
-    def count(
-        self, tables: _Tables, steps: Any, weight: float, room: tuple[Any, Any, Any], counts: tuple[Floats, Floats]
-    ) -> None:
-        """Add how often links and symbols are used."""
-        states, known = tables.shape[0], (tables.lines.ravel(), tables.flat)
-        expected_pieces(steps, self.bounds, weight, self.before, self.after, *known, states, *room, counts)
-        used, shown = counts
-        own = self.before[0, :states] * room[2][0][::WIDTH]
-        if own.sum() > 0.0:
-            own *= weight / own.sum()
-            used[: states * WIDTH : WIDTH] += own
-            first = self.first * tables.lines.shape[1]
-            shown[first : first + states] += own
+        return bounds, before, after, found
 
 
-def _filled(matrices: Floats, padded: int) -> Floats:
-    """Return matrices one below the other, with lines of zeros so that they are square."""
-    square = np.zeros((len(matrices), padded, padded))
-    square[:, : matrices.shape[1]] = matrices
-    return square.reshape(-1, padded)
+def _shape(links: Sequence[Floats]) -> tuple[int, int, int]:
+    """Return the number of states, the order, and how many numbers a full message has."""
+    states, order = len(links[0]), len(links) - 1
+    return states, order, states**order
 
 
-def _shared(work: Callable[[_Share], Any], shares: Sequence[_Share]) -> list[Any]:
-    """Return what comes of the work on each share, done at the same time where there are several."""
-    if len(shares) < 2:
-        return [work(share) for share in shares]
-    with ThreadPoolExecutor(len(shares)) as pool:
-        return list(pool.map(work, shares))
+def _end_to_end(links: Sequence[Floats]) -> Floats:
+    return np.concatenate([table.ravel() for table in links])
+
+
+def _workspace(links: Sequence[Floats], padded: int) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
+    """Return what the loops write on: something for each lane, a block of messages forward, and those backward."""
+    _, order, widest = _shape(links)
+    block = max(FEWEST_STEPS, BLOCK_NUMBERS // (widest * WIDTH), PIECE if order == 1 else 0)
+    forward = (
+        np.empty((block + 1) * widest * WIDTH),
+        np.zeros((block + 1) * WIDTH),
+        np.zeros(block + 1, np.bool_),
+        np.zeros(padded * WIDTH),
+        np.zeros(WIDTH, np.int64),
+    )
+    sizes = (widest, widest, (STRETCH + 1) * widest, padded, 1, 1)
+    backward = tuple(np.zeros(count * WIDTH) for count in sizes)
+    lanes = (*(np.zeros(WIDTH, np.int64) for _ in range(2)), *(np.zeros(WIDTH) for _ in range(3)))
+    return lanes, forward, backward

@@ -1,24 +1,97 @@
-"""Tables passed along the maximal cliques of a junction tree: marginals of all cliques, or of those that are left.
+"""Messages in a rooted tree, in Python: their order, whatever they are, and calibrated cliques (section 4.1).
 
-Calibration (section 4.1) passes them up and down; summing out what was pruned passes them up only.
+Rows of data do not come this way: they go through the compiled loops of `eigentree.core`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from eigentree.inference.tensors.message_schedule import downward, upward
 from eigentree.inference.tensors.named_tables import aligned, homes, marginal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from eigentree.arrays import Floats
     from eigentree.graphs.junction_tree import JunctionTree
 
-__all__ = ["Factor", "calibrated", "without_pruned"]
+__all__ = ["Factor", "calibrated", "downward", "root_message", "upward", "without_pruned"]
+
+Up = TypeVar("Up")
+Down = TypeVar("Down")
+
+
+def upward(children: Sequence[Sequence[int]], send: Callable[[int, list[Up]], Up]) -> list[Up]:
+    """Return the message of each node to its parent.
+
+    Parameters
+    ----------
+    children : sequence of sequences of int
+        The children of each node, whose numbers are larger than its own. There may be several roots.
+    send : callable
+        ``send(node, below)`` returns the message of a node, given those of its children in their order. Nodes come
+        in falling order of their numbers.
+
+    Examples
+    --------
+    >>> upward([[1, 2], [], [3], []], lambda node, below: 1 + sum(below))  # sizes of subtrees
+    [4, 1, 2, 1]
+    """
+    return list(_leaves_first(children, send))[::-1]
+
+
+def root_message(children: Sequence[Sequence[int]], send: Callable[[int, list[Up]], Up]) -> Up:
+    """Return the message of node 0, as `upward` does, every other one dropped as soon as it is read."""
+    (message,) = deque(_leaves_first(children, send), maxlen=1)
+    return message
+
+
+def downward(
+    children: Sequence[Sequence[int]],
+    up: Sequence[Up],
+    send: Callable[[int, Down, list[Up]], Iterable[Down]],
+    root: Down,
+) -> list[Down]:
+    """Return the message that each node gets from its parent, about all that is not below the node.
+
+    Parameters
+    ----------
+    children : sequence of sequences of int
+        As for `upward`.
+    up : sequence
+        The message of each node to its parent.
+    send : callable
+        ``send(node, above, below)`` returns the messages of a node to each of its children, given the one that it
+        got and those of its children. That to a child must not use the child's own, or must divide it out. Nodes
+        come in rising order, and only those that have children.
+    root : object
+        What the roots get.
+
+    Examples
+    --------
+    >>> children = [[1, 2], [], [3], []]
+    >>> sizes = upward(children, lambda node, below: 1 + sum(below))
+    >>> downward(children, sizes, lambda node, above, below: [above + 1 + sum(below) - b for b in below], 0)
+    [0, 3, 2, 3]
+    """
+    messages = [root] * len(children)
+    for node, below in enumerate(children):
+        if below:
+            sent = send(node, messages[node], [up[child] for child in below])
+            for child, message in zip(below, sent, strict=True):
+                messages[child] = message
+    return messages
+
+
+def _leaves_first(children: Sequence[Sequence[int]], send: Callable[[int, list[Up]], Up]) -> Iterator[Up]:
+    """Yield the message of each node, the last node first, and hold none that has been read."""
+    waiting: dict[int, Up] = {}
+    for node in reversed(range(len(children))):
+        waiting[node] = send(node, [waiting.pop(child) for child in children[node]])
+        yield waiting[node]
 
 
 class Factor(NamedTuple):
@@ -29,7 +102,7 @@ class Factor(NamedTuple):
 
 
 class _Belief(NamedTuple):
-    """What a clique and all below it say of the clique's variables, and of those that it shares with its parent."""
+    """The product of a clique's factors and all below it, and its marginal over what it shares with its parent."""
 
     table: Floats
     message: Factor
@@ -78,7 +151,7 @@ def calibrated(tree: JunctionTree, factors: Sequence[Factor]) -> list[Floats]:
 
 
 def without_pruned(tree: JunctionTree, factors: Sequence[Factor]) -> list[Factor]:
-    """Return the factors over what the nodes of a tree hold, those of pruned cliques summed down to it.
+    """Return the factors over what the nodes of a tree hold, those of pruned cliques marginalised onto it.
 
     Each pruned part hangs from one clique that is left, and reaches that as one more factor; or from none, and is a
     constant that is left out.
@@ -144,7 +217,7 @@ def _product(tree: JunctionTree, i: int, factors: Iterable[Factor]) -> Floats:
 
 
 def _message(tree: JunctionTree, i: int, onto: int, table: Floats) -> Factor:
-    """Return what a table over clique i says of what it shares with another clique: nothing if that is -1."""
+    """Return the marginal of a table of clique i over what it shares with another clique: nothing if that is -1."""
     beside = frozenset(tree.cliques[onto]) if onto >= 0 else frozenset()
     shared = tuple(name for name in tree.cliques[i] if name in beside)
     return Factor(shared, marginal(table, tree.cliques[i], shared))

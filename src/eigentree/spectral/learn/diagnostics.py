@@ -14,43 +14,44 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from eigentree.markup.figures import Spectrum, note_list, spectra_figure
-from eigentree.markup.html import facts_list, number
-from eigentree.markup.style import fragment
-from eigentree.messages import notice
+import numpy as np
+
+from eigentree.markup.figures import Spectrum, spectra_figure
+from eigentree.markup.fit_report import FitReport
+from eigentree.markup.html import number
 from eigentree.spectral.learn.bonds import NO_SIGNAL
-from eigentree.spectral.learn.free_parameters import graph_parameters, operator_parameters
+from eigentree.spectral.learn.spectral_fit import graph_parameters, operator_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from eigentree.counting.counts import Counts
-    from eigentree.counting.holdout_sample import RowSample
+    from eigentree.inference.operators.normalised_scoring import Walked
+    from eigentree.markup.html import Html
     from eigentree.planning.view_plan import PlanNode
-    from eigentree.spectral.learn.spectral_fit import LearnedEdge, SpectralFit
-    from eigentree.spectral.learn.spectral_model import SpectralModel
+    from eigentree.spectral.learn.spectral_fit import SpectralFit
+    from eigentree.spectral.sequences.sequence_model import StepScores
 
-__all__ = ["Clipping", "SeparatorReport", "SpectralReport"]
+__all__ = ["BondSpectrum", "Clipping", "SeparatorReport", "SpectralReport"]
 
 
 class Clipping(NamedTuple):
-    """How often a model had to help itself on the rows it was learned from.
+    """How much of the learned distribution of the training data was negative, and clipped.
 
     Attributes
     ----------
     floor : float
         The share of its column's own distribution that each cell has at least.
     share : float
-        How much of a cell's distribution was put in place of what was negative, on average.
+        How much of a cell's distribution is its column's own in place of what was negative, on average.
     refused : float
-        The share of rows with a cell whose own probability was not positive, so that its column answered for it.
+        The share of rows with a cell whose own probability was not positive, so that its column's own is used.
     rows : int
-        How many distinct rows were looked at.
+        On how many distinct rows this was measured.
     """
 
     floor: float
@@ -59,15 +60,11 @@ class Clipping(NamedTuple):
     rows: int
 
     @classmethod
-    def of(cls, model: SpectralModel, sample: RowSample) -> Clipping:
-        """Return how much was clipped on a sample of rows."""
-        if not len(sample.codes):
-            return cls(model.floor, 0.0, 0.0, 0)
-        walked = model.walked(sample.codes)
-        weights = sample.weights / sample.weights.sum()
-        rows, cells = sample.codes.shape
-        share, refused = float(weights @ walked.clipped) / cells, float(weights @ (walked.refused > 0))
-        return cls(model.floor, share, refused, rows)
+    def of(cls, floor: float, scores: Walked | StepScores, weights: NDArray[Any], cells: Any) -> Clipping:
+        """Return how much was clipped in scored rows, given how often each counts and how many cells each has."""
+        share = float(weights @ scores.clipped) / float(weights @ np.broadcast_to(cells, len(weights)))
+        refused = float(weights @ (scores.refused > 0)) / float(weights.sum())
+        return cls(floor, share if math.isfinite(share) else 0.0, refused, len(weights))
 
     def facts(self, what: str) -> list[tuple[str, str]]:
         """Return the same by name, in words; `what` are the rows, or pieces of sequences."""
@@ -78,8 +75,26 @@ class Clipping(NamedTuple):
         ]
 
 
+class BondSpectrum:
+    """The singular values of a bond, and whether they stand clear of noise."""
+
+    rank: int
+    singular_values: NDArray[np.float64]
+    noise: float
+
+    @property
+    def smallest(self) -> float:
+        """The singular value at the rank: what the solve divides by."""
+        return float(self.singular_values[self.rank - 1]) if self.rank <= len(self.singular_values) else 0.0
+
+    @property
+    def weak(self) -> bool:
+        """Whether the smallest singular value cannot be distinguished from noise; the constant has none."""
+        return self.rank > 1 and self.smallest < self.noise
+
+
 @dataclass(frozen=True, eq=False)
-class SeparatorReport:
+class SeparatorReport(BondSpectrum):
     """What is known of one edge.
 
     Attributes
@@ -117,24 +132,14 @@ class SeparatorReport:
     seen: float = math.inf
 
     @property
-    def smallest(self) -> float:
-        """The singular value at the rank: what the solve divides by."""
-        return float(self.singular_values[self.rank - 1]) if self.rank <= len(self.singular_values) else 0.0
-
-    @property
     def absent(self) -> bool:
         """Whether the data do not show the last direction at all; pseudo-rows do not count."""
         gone = self.smallest <= NO_SIGNAL * float(self.singular_values[0])
         return self.rank > 1 and (self.seen < self.rank or gone)
 
-    @property
-    def weak(self) -> bool:
-        """Whether the data cannot tell the smallest singular value from noise; the constant has none."""
-        return self.rank > 1 and self.smallest < self.noise
-
 
 @dataclass(frozen=True, eq=False)
-class SpectralReport:
+class SpectralReport(FitReport):
     """The report of a fit; scoring does not change it.
 
     Attributes
@@ -154,12 +159,14 @@ class SpectralReport:
     cliques : int
         ``|C|``: how many nodes the tree has.
     clipping : Clipping
-        How often the model has to help itself where learned probabilities are negative.
+        How much of the learned distribution was negative.
     hubs : int
         How many hubs were learned together.
     parameters, graph_parameters : int
         How many free parameters the learned operators have, and the tables of the graph.
     """
+
+    title: ClassVar[str] = "Report of a spectral fit"
 
     separators: tuple[SeparatorReport, ...]
     rows: float
@@ -197,7 +204,9 @@ class SpectralReport:
             observed_orders.append(own + sum(name not in hidden for s in incident for name in s))
             if edge is not None:
                 # States that never occur leave a singular value that only pseudo-rows lift, far below the noise.
-                weak = edge.singular_values[: node.rank][-1] < edge.noise
+                sizes = edge.singular_values
+                weak = sizes[: node.rank][-1] < edge.noise
+                gap = float(sizes[node.rank - 1] / sizes[node.rank]) if sizes[node.rank :].any() else math.inf
                 separators.append(
                     SeparatorReport(
                         separator=node.separator,
@@ -208,7 +217,7 @@ class SpectralReport:
                         inside=node.inside,
                         outside=node.outside,
                         singular_values=edge.singular_values,
-                        gap=_gap(edge, node.rank),
+                        gap=gap,
                         noise=edge.noise,
                         seen=_seen(counts, node) if counts is not None and weak else math.inf,
                     )
@@ -233,7 +242,7 @@ class SpectralReport:
     def error_ratio(self) -> float:
         """About how large errors are where the structure is true, relative to those of maximum likelihood.
 
-        A graph can have more parameters than rows can tell apart; the operators then have fewer, and no more error.
+        A graph can have more parameters than rows can identify; the operators then have fewer, and no more error.
         """
         return max(1.0, math.sqrt(self.parameters / self.graph_parameters)) if self.graph_parameters else 1.0
 
@@ -291,14 +300,9 @@ class SpectralReport:
             f"states, a lower max_rank or some shrinkage",
         )
 
-    def warn(self) -> None:
-        """Say what a user should know before trusting the fit."""
-        for sentence in self.warnings:
-            notice(sentence)
-
     @property
     def spectra(self) -> tuple[Spectrum, ...]:
-        """The singular values of each separator, as they are drawn."""
+        """The singular values of each separator, as they are plotted."""
         return tuple(
             Spectrum(
                 f"{', '.join(one.separator)} above {', '.join(one.inside)}",
@@ -321,13 +325,9 @@ class SpectralReport:
             *self.clipping.facts("rows"),
         ]
 
-    def _repr_html_(self) -> str:
-        return fragment(
-            "Report of a spectral fit",
-            facts_list(self.facts()),
-            note_list(self.warnings),
-            spectra_figure(self.spectra) if self.separators else None,
-        )
+    def figures(self) -> list[Html]:
+        """Return the singular values."""
+        return [spectra_figure(self.spectra)] if self.separators else []
 
     def __str__(self) -> str:
         lines = [
@@ -353,15 +353,8 @@ class SpectralReport:
             )
         weak = sum(report.weak for report in self.separators)
         if weak:
-            lines.append(f"! {weak} separators have a direction that these rows cannot tell from noise")
+            lines.append(f"! {weak} separators have a direction that does not differ from noise")
         return "\n".join(lines)
-
-
-def _gap(edge: LearnedEdge, rank: int) -> float:
-    sizes = edge.singular_values
-    if len(sizes) <= rank or not sizes[rank] > 0:
-        return math.inf
-    return float(sizes[rank - 1] / sizes[rank])
 
 
 def _seen(counts: Counts, node: PlanNode) -> float:

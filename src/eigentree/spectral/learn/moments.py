@@ -12,14 +12,14 @@ from scipy import sparse
 
 from eigentree.counting.joint_table import JointTable
 from eigentree.errors import DataError, EigentreeError, quoted
-from eigentree.spectral.learn.sparse_bonds import PairMoment
+from eigentree.spectral.learn.bonds import PairMoment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eigentree.arrays import Floats
-    from eigentree.counting.column_features import ColumnFeatures
     from eigentree.counting.counts import Counts, MomentSource
+    from eigentree.counting.joint_table import ColumnFeatures
     from eigentree.graphs.graph import LatentGraph
 
 __all__ = ["CountedTables", "ExactTables", "Tables", "joint_of"]
@@ -95,7 +95,7 @@ class ExactTables:
 
 @dataclass(frozen=True, eq=False)
 class CountedTables:
-    """Relative frequencies, with some pseudo-rows spread evenly over all configurations.
+    """Relative frequencies, with some pseudo-rows spread uniformly over all configurations.
 
     The pseudo-rows are one distribution over all columns, so all tables still agree with each other, and a symbol
     that was never seen gets a small probability. In a group that no row has in full, columns count as independent.

@@ -10,7 +10,7 @@ the scaled covariance
 
 and the bond carries the constant 1 and the centred features :math:`\chi = u^T \mathrm{diag}(a)(\phi - p)`.
 
-All that a column says about the others goes through its leaf's bond. So every other table is turned into the joint
+All dependence of a column on the others goes through its leaf's bond. So every other table is turned into the joint
 moment of its columns' features, which loses nothing but noise: three columns of four states that each see two
 hidden ones have 8 features, not 64 cells. The other edges are learned from these moments in the same way, without
 scaling, since features have variance 1 already; and the operator of a node with children :math:`\alpha, \beta` is
@@ -22,31 +22,33 @@ the columns' marginals. Without scaling every column keeps its one-hot vector, a
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.counting.column_features import ColumnFeatures
-from eigentree.counting.joint_table import DENSE_CELLS
+from eigentree.counting.joint_table import DENSE_CELLS, ColumnFeatures
 from eigentree.data.tables.columns import Columns
 from eigentree.inference.threads import one_thread
-from eigentree.spectral.learn.bonds import Bond, centred_bond, plain_bond, scaled_bond
-from eigentree.spectral.learn.hub_cores import with_hubs
-from eigentree.spectral.learn.hub_tensors import learn_hubs
+from eigentree.spectral.learn.bonds import Bond, centred_bond, plain_bond, scaled_bond, sparse_bond
+from eigentree.spectral.learn.hub_tensors import learn_hubs, with_hubs
 from eigentree.spectral.learn.moments import CountedTables, ExactTables
-from eigentree.spectral.learn.node_batches import Batch, batches_of
-from eigentree.spectral.learn.sparse_bonds import sparse_bond
 from eigentree.spectral.learn.spectral_fit import LearnedEdge, SpectralFit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eigentree.arrays import Floats
-    from eigentree.planning.view_plan import ViewPlan
+    from eigentree.planning.view_plan import PlanNode, ViewPlan
     from eigentree.spectral.learn.moments import Tables
 
 __all__ = ["learn"]
+
+Group = tuple[int, ...]
+
+BATCH_CELLS = 2**20
+"""Cells of the tables that are worked on together."""
 
 
 def learn(
@@ -57,27 +59,106 @@ def learn(
     Nodes of the same shape, and all sets of tables, go through each step together: a chain of any length costs a
     few calls of numpy. Tables of more than `dense_cells` cells are taken as what occurs, never as arrays.
     """
+    batches = plan.derived(_batches, dense_cells)
+    made = _TreeLearning(plan, tables, scaling)
     # One thread: the matrices are small, threads would only wait for each other, and sums keep their order.
     with one_thread():
-        return _learn(plan, tables, scaling, dense_cells)
+        for batch in batches:
+            if batch.leaf:
+                made.learn_leaves(batch)
+        inner = [(batch, made.joints(batch)) for batch in batches if not batch.leaf]
+        for batch, joint in inner:
+            made.learn_edges(batch, joint)
+        for batch, joint in inner:
+            made.learn_cores(batch, joint)
+        return made.fits()
 
 
-def _learn(plan: ViewPlan, tables: Sequence[Tables], scaling: str | None, dense_cells: int) -> list[SpectralFit]:
-    batches = plan.derived(batches_of, dense_cells)
-    made = _Learning(plan, tables, scaling)
-    leaves = [batch for batch in batches if batch.leaf]
-    inner = [batch for batch in batches if not batch.leaf]
-    for batch in leaves:
-        made.learn_leaves(batch)
-    joints = [made.joints(batch) for batch in inner]
-    for batch, joint in zip(inner, joints, strict=True):
-        made.learn_edges(batch, joint)
-    for batch, joint in zip(inner, joints, strict=True):
-        made.learn_cores(batch, joint)
-    return made.fits()
+@dataclass(frozen=True, eq=False)
+class _NodeBatch:
+    """Nodes whose tables have the same shape, which go through each step of learning together.
+
+    Attributes
+    ----------
+    positions : list of int
+        Where the nodes stand in the plan.
+    node : PlanNode
+        The first of them.
+    parts : list of list of tuple of int
+        For each node, the columns of each child's inside view (of a leaf: its own column).
+    inside : list of tuple of int
+        For each node, the columns of its own inside view.
+    outside : list of list of tuple of int
+        For each outside view, its columns at each node; empty at the root.
+    dense : bool
+        Whether every table is small enough to be an array.
+    """
+
+    positions: list[int]
+    node: PlanNode
+    parts: list[list[Group]]
+    inside: list[Group]
+    outside: list[list[Group]]
+    dense: bool
+
+    @property
+    def leaf(self) -> bool:
+        return self.node.observed is not None
+
+    @cached_property
+    def below(self) -> list[Group]:
+        """For each node, the columns of all its parts."""
+        return [tuple(column for part in parts for column in part) for parts in self.parts]
+
+    @cached_property
+    def groups(self) -> list[list[Group]]:
+        """For each outside view, and once at the root, the columns of each node's table."""
+        if not self.outside:
+            return [self.below]
+        return [[low + high for low, high in zip(self.below, group, strict=True)] for group in self.outside]
 
 
-class _Learning:
+def _batches(plan: ViewPlan, dense_cells: int) -> list[_NodeBatch]:
+    """Return the nodes of a plan in batches of one shape, dense where a table has at most so many cells."""
+    states = Columns.of(plan.graph).states
+    ranks = {node.observed: node.generic_rank for node in plan.nodes}
+    sizes = [(count, ranks[name]) for count, name in zip(states, plan.graph.observed, strict=True)]
+    place = {name: column for column, name in enumerate(plan.graph.observed)}
+
+    def columns(names: Sequence[str]) -> Group:
+        return tuple([place[name] for name in names])
+
+    alike: dict[Any, list[tuple[int, list[Group], Group, list[Group]]]] = {}
+    for position, node in enumerate(plan.nodes):
+        children = [plan.nodes[child] for child in node.children]
+        own = () if node.observed is None else (node.observed,)
+        parts = [columns(child.inside) for child in children] or [columns(own)]
+        inside, outside = columns(node.inside), [columns(group) for group in node.outside]
+        below = [column for part in parts for column in part]
+        shape = (
+            tuple([tuple([sizes[column] for column in part]) for part in parts]),
+            tuple([tuple([sizes[column] for column in group]) for group in outside]),
+            tuple(map(below.index, inside)),
+            (node.rank, node.generic_rank, node.observed is None, node.parent < 0),
+            tuple([(child.rank, child.observed is None) for child in children]),
+        )
+        alike.setdefault(shape, []).append((position, parts, inside, outside))
+    batches = []
+    for members in alike.values():
+        _, parts, _, outside = members[0]
+        views = [math.prod(states[column] for column in group) for group in outside]
+        cells = math.prod(states[column] for part in parts for column in part) * max(views, default=1)
+        # Few nodes at a time where tables are large: their copies must not outgrow the counts.
+        step = max(1, BATCH_CELLS // cells)
+        for k in range(0, len(members), step):
+            positions, every, insides, outsides = map(list, zip(*members[k : k + step], strict=True))
+            views_first = [list(view) for view in zip(*outsides, strict=True)]
+            node = plan.nodes[positions[0]]
+            batches.append(_NodeBatch(positions, node, every, insides, views_first, cells <= dense_cells))
+    return batches
+
+
+class _TreeLearning:
     """The steps of learning, for several sets of tables at once; what is learned fills up as they are taken."""
 
     def __init__(self, plan: ViewPlan, tables: Sequence[Tables], scaling: str | None) -> None:
@@ -105,7 +186,7 @@ class _Learning:
         triples = zip(apart, learned, self.tables, strict=True)
         return [with_hubs(fit, hubs, source.rows) for fit, hubs, source in triples]
 
-    def learn_leaves(self, batch: Batch) -> None:
+    def learn_leaves(self, batch: _NodeBatch) -> None:
         """Learn the bonds and operators of leaves, and with them the features of their columns."""
         if not batch.outside:
             # The only column of a graph: its leaf is the root.
@@ -117,29 +198,29 @@ class _Learning:
         else:
             pairs = self._pairs(batch)
             if self.scaled:
-                bond = scaled_bond(pairs, batch.generic_rank, self.rows[:, None, None])
+                bond = scaled_bond(pairs, batch.node.generic_rank, self.rows[:, None, None])
             else:
-                bond = plain_bond(pairs, batch.rank)
-            solves = [solve[..., : batch.rank] for solve in bond.solves]
+                bond = plain_bond(pairs, batch.node.rank)
+            solves = [solve[..., : batch.node.rank] for solve in bond.solves]
             cores = np.asarray(sum(pair @ solve for pair, solve in zip(pairs, solves, strict=True)))
         self._keep_edges(batch, bond)
         if self.scaled:
             for f, projections in enumerate(bond.projection):
                 for k, (column,) in enumerate(batch.below):
                     self.leaves[f][column] = projections[k]
-            # Exact without holes; with holes, the pairs have fewer rows than the column alone.
+            # Exact without missing cells; with some, the pairs have fewer rows than the column alone.
             cores[..., 0] = [[source.marginal(column) for (column,) in batch.below] for source in self.tables]
         self._keep_cores(batch, cores)
 
-    def _sparse_leaves(self, batch: Batch) -> tuple[Bond, Floats]:
+    def _sparse_leaves(self, batch: _NodeBatch) -> tuple[Bond, Floats]:
         """Return bonds and operators of leaves whose tables with others are too large for arrays."""
         bonds, cores = [], []
         for source, rows in zip(self.tables, self.rows.tolist(), strict=True):
             assert isinstance(source, CountedTables)
             for k in range(len(batch.positions)):
                 pairs = [source.sparse_pair(batch.inside[k], group[k]) for group in batch.outside]
-                bond = sparse_bond(pairs, batch.generic_rank, rows)
-                solves = [solve[:, : batch.rank] for solve in bond.solves]
+                bond = sparse_bond(pairs, batch.node.generic_rank, rows)
+                solves = [solve[:, : batch.node.rank] for solve in bond.solves]
                 bonds.append(bond)
                 cores.append(sum(pair.times(solve) for pair, solve in zip(pairs, solves, strict=True)))
 
@@ -151,7 +232,7 @@ class _Learning:
         bond = Bond(projection, solves, stacked([bond.sizes for bond in bonds]))
         return bond, stacked([np.asarray(core) for core in cores])
 
-    def _pairs(self, batch: Batch) -> list[Floats]:
+    def _pairs(self, batch: _NodeBatch) -> list[Floats]:
         """Return P(inside view, outside view) for each outside view, shape (sets, nodes, inside, outside)."""
         found = []
         for group in batch.outside:
@@ -164,7 +245,7 @@ class _Learning:
                 found.append(np.array([[source.pair(a, b) for a, b in both] for source in self.tables]))
         return found
 
-    def joints(self, batch: Batch) -> list[Floats]:
+    def joints(self, batch: _NodeBatch) -> list[Floats]:
         """Return the moments of each node's columns below and each outside view, shape (sets, nodes, …).
 
         The axes are the features of each column, or its states without scaling; there are none where those tables
@@ -179,22 +260,22 @@ class _Learning:
         stacks = [np.array([source.stacked(group) for source in self.tables]) for group in batch.groups]
         return [stack.reshape(*stack.shape[:2], *size) for stack, size in zip(stacks, sizes, strict=True)]
 
-    def learn_edges(self, batch: Batch, joints: list[Floats]) -> None:
+    def learn_edges(self, batch: _NodeBatch, joints: list[Floats]) -> None:
         """Learn the bonds of inner nodes."""
         if not batch.outside:
             return
         if self.scaled:
-            self._keep_edges(batch, centred_bond([self._seen(batch, joint) for joint in joints], batch.rank))
+            self._keep_edges(batch, centred_bond([self._seen(batch, joint) for joint in joints], batch.node.rank))
         else:
             pairs = [self._seen(batch, joint) for joint in joints] or self._pairs(batch)
-            self._keep_edges(batch, plain_bond(pairs, batch.rank))
+            self._keep_edges(batch, plain_bond(pairs, batch.node.rank))
 
-    def _seen(self, batch: Batch, joint: Floats) -> Floats:
+    def _seen(self, batch: _NodeBatch, joint: Floats) -> Floats:
         """Return the moments of the inside view and an outside one, as matrices."""
         below, inside = batch.below[0], batch.inside[0]
         unseen = [2 + k for k, column in enumerate(below) if column not in inside]
         if self.scaled:
-            # The first feature of every column is the constant, so a column is summed out by taking it.
+            # The first feature of every column is the constant, so taking it marginalises a column out.
             joint = joint[tuple(0 if axis in unseen else slice(None) for axis in range(joint.ndim))]
         else:
             joint = joint.sum(axis=tuple(unseen))
@@ -204,7 +285,7 @@ class _Learning:
         size = math.prod(joint.shape[2 : 2 + len(inside)])
         return joint.reshape(*joint.shape[:2], size, -1)
 
-    def learn_cores(self, batch: Batch, joints: list[Floats]) -> None:
+    def learn_cores(self, batch: _NodeBatch, joints: list[Floats]) -> None:
         """Learn the operators of inner nodes from their own and their children's bonds (Eq. 22-24)."""
         below = self._below(batch)
         if not joints:
@@ -229,7 +310,7 @@ class _Learning:
             total = joints[0]
         self._keep_cores(batch, _projected(total.reshape(*lead, *sizes, -1), below))
 
-    def _below(self, batch: Batch) -> list[Floats]:
+    def _below(self, batch: _NodeBatch) -> list[Floats]:
         """Return the bond's features in terms of each part's, shape (sets, nodes, of the part, of the bond)."""
         children = [self.plan.nodes[i].children for i in batch.positions]
         found = []
@@ -243,7 +324,7 @@ class _Learning:
                 found.append(np.array(bonds))
         return found
 
-    def _keep_edges(self, batch: Batch, bond: Bond) -> None:
+    def _keep_edges(self, batch: _NodeBatch, bond: Bond) -> None:
         inside, outside = bond.projection.shape[-2], sum(solve.shape[-2] for solve in bond.solves)
         if self.scaled:
             # Features have variance 1, but the constants none.
@@ -253,18 +334,18 @@ class _Learning:
             variance, free = len(bond.solves) / (inside * outside), inside + outside
         for f, rows in enumerate(self.rows):
             noise = math.sqrt(variance / rows) * (math.sqrt(inside) + math.sqrt(outside))
-            damping = np.full(batch.rank, variance * free / rows)
+            damping = np.full(batch.node.rank, variance * free / rows)
             damping[0] = 0.0
             for k, position in enumerate(batch.positions):
                 self.edges[f][position] = LearnedEdge(
-                    bond.projection[f, k, :, : batch.rank],
-                    tuple(solve[f, k, :, : batch.rank] for solve in bond.solves),
-                    bond.sizes[f, k, : batch.rank + 1],
+                    bond.projection[f, k, :, : batch.node.rank],
+                    tuple(solve[f, k, :, : batch.node.rank] for solve in bond.solves),
+                    bond.sizes[f, k, : batch.node.rank + 1],
                     damping,
                     noise,
                 )
 
-    def _keep_cores(self, batch: Batch, lines: Any) -> None:
+    def _keep_cores(self, batch: _NodeBatch, lines: Any) -> None:
         for cores, line in zip(self.cores, lines, strict=True):
             for position, core in zip(batch.positions, line, strict=True):
                 if self.scaled and not batch.leaf:
@@ -289,10 +370,16 @@ def _projected(joint: Floats, below: list[Floats]) -> Floats:
     return joint
 
 
-def _sparse_core(batch: Batch, k: int, source: Tables, below: list[Floats], edge: LearnedEdge | None) -> Floats:
+def _sparse_core(
+    batch: _NodeBatch, k: int, source: Tables, below: list[Floats], edge: LearnedEdge | None
+) -> Floats:
     """Return the unscaled operator of one inner node whose tables are too large for an array."""
-    parts = list(zip(batch.members[k].parts, below, strict=True))
+    parts = list(zip(batch.parts[k], below, strict=True))
     if edge is None:
         return source.expectation(parts)[..., None]
     solves = zip([group[k] for group in batch.outside], edge.solves, strict=True)
     return np.asarray(sum(source.expectation([*parts, solve]) for solve in solves))
+
+
+BATCH_CELLS = 2**20
+"""Cells of the tables that are worked on together."""

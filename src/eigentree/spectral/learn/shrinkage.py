@@ -1,36 +1,52 @@
 """How much to shrink, and how high the floor is: K-fold held-out likelihood, from statistics that subtract.
 
-Of one model it is the likelihood of rows; of one model per class, the likelihood of classes given rows. Both are of
-the distribution that the model will answer with, which adds up to 1 whatever the shrinkage.
+For one model it is the likelihood of rows (or pieces of sequences); for one model per class, the likelihood of
+classes given rows. Both are of the normalised distribution that the model will score with, whatever the shrinkage.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
+from eigentree.arrays import Floats
 from eigentree.counting.holdout_sample import bounded, held_share
 from eigentree.inference.operators.normalised_scoring import floor_of
-from eigentree.spectral.learn.column_marginals import counted_marginals, pseudo_rows
-from eigentree.spectral.learn.heldout_search import FLOORS, GRID, LEAST_LOG, USUAL, Search, paired_gain, usual_floor
 from eigentree.spectral.learn.moments import CountedTables
 from eigentree.spectral.learn.operator_learning import learn
+from eigentree.spectral.learn.spectral_fit import counted_marginals, pseudo_rows
+from eigentree.spectral.learn.spectral_model import SpectralModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from eigentree.arrays import Codes, Floats
+    from eigentree.arrays import Codes
     from eigentree.counting.counts import Counts
-    from eigentree.counting.holdout_sample import Fold, RowSample
+    from eigentree.counting.holdout_sample import RowSample
     from eigentree.counting.statistics import Statistics
     from eigentree.planning.view_plan import ViewPlan
     from eigentree.spectral.learn.spectral_fit import SpectralFit
 
-__all__ = ["Choice", "ClassChoice", "choose", "choose_class_shrinkage"]
+__all__ = [
+    "FLOORS",
+    "FOLDS",
+    "GRID",
+    "LEAST_LOG",
+    "MANY_SAMPLES",
+    "USUAL",
+    "HeldOut",
+    "choose",
+    "choose_class_shrinkage",
+    "chosen",
+    "usual_floor",
+]
 
 FOLDS = 2
 
@@ -40,37 +56,189 @@ MANY_SAMPLES = 20
 LARGE_CELLS = 2**20
 """Tables with more cells than this are learned from once only: one fold is held out, not each in turn."""
 
+GRID = (0.1, 0.2, 0.4, 0.8, 1.6, 6.4, 25.6, 102.4, math.inf)
+"""Values of kappa to choose from; infinity is independent columns, if scaled. Less than the first is never best."""
+
+USUAL = 0.4
+"""The best or next to it whatever the structure, from 1,000 rows on: the search starts here, and without held-out
+rows it ends here."""
+
+FLOORS = (1.0, 10.0, 30.0, 100.0)
+"""Floors to choose from, as multiples of the usual one."""
+
+LEAST_LOG = -745.0
+"""About the log of the smallest number: what a cell counts as that is impossible without a floor."""
+
+SURE = 2.0
+"""By how many standard errors held-out likelihood must be better than at the usual place; less would be chance."""
+
 CLASS_FOLDS = 3
-"""Where classes are told apart; on splice junctions five chose no better, for half as much time again."""
+"""For a classifier; on splice junctions five chose no better, for half as much time again."""
 
 LEVEL = 0.5
 """Within how many standard errors of the best held-out log P(class | row) a kappa is as good.
 
-More is safer where rows are few, but gives up what dependence between columns tells where they are not."""
+More is safer where rows are few, but gives up the dependence between columns where they are not."""
 
 CLASS_GRID = (0.4, 0.8, 1.2, 1.6, 2.4, 3.2, 4.8, 6.4, 12.8, math.inf)
-"""Values of kappa to choose from where classes are told apart, which often wants more shrinkage than likelihood."""
+"""Values of kappa to choose from for a classifier, which is often best with more shrinkage than likelihood."""
+
+Trial: TypeAlias = Callable[[float, float], Floats]
+"""Of a fit without some rows: the log probability of each of them at a shrinkage and a floor."""
+
+Tried: TypeAlias = dict[tuple[float, float], float]
+"""The held-out mean log probability at each shrinkage and floor that were tried."""
+
+M = TypeVar("M")
 
 
-class Choice(NamedTuple):
-    """A shrinkage, a floor, and how they were found.
+def usual_floor(rows: float) -> float:
+    """Return the floor at which the search starts, and ends where there are no rows to hold out.
+
+    It is far below the uncertainty of a cell's probability, and falls to 0 as rows grow in number.
+    """
+    return min(1e-3, 10.0 / max(rows, 1.0))
+
+
+class _Search:
+    """A search among shrinkages and floors, which scores held-out rows at no more pairs than it has to."""
+
+    def __init__(self, trials: Sequence[Trial], weights: NDArray[Any], floors: tuple[float, ...]) -> None:
+        self.trials, self.weights, self.floors = trials, weights, floors
+        self.scores: dict[tuple[int, int], Floats] = {}
+
+    @cached_property
+    def best(self) -> tuple[int, int]:
+        """The places of the pair that the search from the usual one leads to, if surely better; else the usual."""
+        usual = place = GRID.index(USUAL), 0
+        while (better := max(self._near(*place), key=self.mean)) != place:
+            place = better
+        gain, error = _paired_gain(self._score(place) - self._score(usual), self.weights)
+        return place if gain > SURE * error else usual
+
+    def mean(self, place: tuple[int, int]) -> float:
+        return float(self.weights @ self._score(place)) / float(self.weights.sum())
+
+    def at(self, place: tuple[int, int]) -> tuple[float, float]:
+        return GRID[place[0]], self.floors[place[1]]
+
+    def _near(self, k: int, f: int) -> list[tuple[int, int]]:
+        """Return a place and those next to it: more or less of one, or more of both."""
+        places = [(k + a, f + b) for a, b in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1))]
+        return [(a, b) for a, b in places if 0 <= a < len(GRID) and 0 <= b < len(self.floors)]
+
+    def _score(self, place: tuple[int, int]) -> Floats:
+        if place not in self.scores:
+            self.scores[place] = np.concatenate([trial(*self.at(place)) for trial in self.trials])
+        return self.scores[place]
+
+
+def _paired_gain(gains: Floats, weights: NDArray[Any]) -> tuple[float, float]:
+    """Return the mean of the rows' gains, and its standard error."""
+    total = float(weights.sum())
+    mean = float(weights @ gains) / total
+    return mean, math.sqrt(float(weights @ (gains - mean) ** 2)) / total
+
+
+class HeldOut(ABC, Generic[M]):
+    """Statistics that models are learned from, of rows or of sequences, with some of them held out or not.
 
     Attributes
     ----------
-    shrinkage, floor : float
-    tried : dict of (float, float) to float
-        The held-out mean log probability of each shrinkage and floor that were tried.
-    fit : SpectralFit
-        The fit to all rows.
-    marginals : tuple of array, shape (states,)
-        The distribution of each column alone, which the floor is a share of.
+    rows, pseudo_rows : float
+        How many rows (or steps) there are, and how many uniform ones go with any shrinkage.
+    sampled : bool
+        Whether there are any to hold out.
+    unit : float
+        What log probabilities are divided by: the mean length of held-out pieces, once there are trials.
     """
 
-    shrinkage: float
-    floor: float
-    tried: dict[tuple[float, float], float]
-    fit: SpectralFit
-    marginals: tuple[Floats, ...]
+    rows: float
+    pseudo_rows: float
+    sampled: bool
+    unit: float = 1.0
+
+    @abstractmethod
+    def trials(self, added: float) -> tuple[list[list[Trial]], list[NDArray[Any]]]:
+        """Return, for each way of learning, the trial of each fold; and the weights of each fold's rows.
+
+        There are no folds where the rest of one would be nothing.
+        """
+
+    @abstractmethod
+    def model(self, way: int, shrinkage: float, floor: float, added: float, smoothing: float) -> M:
+        """Return the model of all rows, learned in some way.
+
+        Parameters
+        ----------
+        way : int
+        shrinkage, floor : float
+        added, smoothing : float
+            Pseudo-rows of the moments, and of the marginals that the floor is a share of.
+        """
+
+
+def chosen(held_out: HeldOut[M], shrinkage: float | None, floor: float | None) -> tuple[M, Tried]:
+    """Return the model of the best shrinkage and floor, and the held-out likelihoods of those tried.
+
+    The search goes from `USUAL` and `usual_floor` to better neighbours, and what it finds is taken where held-out
+    likelihood is surely better there. What is given is not searched for, and with a given shrinkage the floor is
+    the usual one and the way of learning the first one. A shrinkage of 0 means the counts as they are: no
+    pseudo-rows, and no floor unless one is given.
+    """
+    raw = shrinkage == 0
+    usual = 0.0 if raw else usual_floor(held_out.rows)
+    added = 0.0 if raw else held_out.pseudo_rows
+    ways, folds = held_out.trials(added) if shrinkage is None and held_out.sampled else ([], [])
+    if not folds:
+        if shrinkage is None:
+            # Rows that can only be held out all together are too few to learn more from than their columns.
+            shrinkage = math.inf if held_out.sampled else USUAL
+        share = usual if floor is None else floor
+        # Where there is a floor, nothing that any row could hold is impossible.
+        return held_out.model(0, shrinkage, share, added, held_out.pseudo_rows if share > 0 else added), {}
+    floors = tuple(usual * multiple for multiple in FLOORS) if floor is None else (floor,)
+    searches = [_Search(trials, np.concatenate(folds), floors) for trials in ways]
+    best = max(range(len(searches)), key=lambda way: searches[way].mean(searches[way].best))
+    search = searches[best]
+    tried = {search.at(place): search.mean(place) / held_out.unit for place in sorted(search.scores)}
+    return held_out.model(best, *search.at(search.best), added, added), tried
+
+
+class _HeldOutRows(HeldOut[SpectralModel]):
+    """Rows; the ways of learning are hubs together, and where there are any, hubs apart.
+
+    Hubs have few parameters, which is a gain where the structure is true: data that are not of this structure have
+    more dependence than a hub can represent.
+    """
+
+    def __init__(self, plan: ViewPlan, statistics: Statistics, scaling: str | None) -> None:
+        self.plan, self.counts, self.scaling = plan, statistics.counts, scaling
+        self.rows, self.pseudo_rows = statistics.rows, pseudo_rows(plan.graph)
+        self.folds = _folds(self.counts, statistics.sample) if len(statistics.sample.hashes) else []
+        self.sampled = bool(self.folds)
+        self.whole: SpectralFit | None = None
+
+    def trials(self, added: float) -> tuple[list[list[Trial]], list[NDArray[Any]]]:
+        rests = [_without(self.counts, *fold) for fold in self.folds]
+        held = [(rest, *fold) for rest, fold in zip(rests, self.folds, strict=True) if rest.rows > 0]
+        # All together, which is fastest.
+        *fits, self.whole = self._learned([rest for rest, _, _ in held], added)
+        ways = [fits, [fit.apart or fit for fit in fits]] if self.whole.apart else [fits]
+        marginals = [counted_marginals(rest, added) for rest, _, _ in held]
+        trials = [
+            [_trial(fit, codes, own) for fit, (_, codes, _), own in zip(way, held, marginals, strict=True)]
+            for way in ways
+        ]
+        return trials, [weights for _, _, weights in held]
+
+    def model(self, way: int, shrinkage: float, floor: float, added: float, smoothing: float) -> SpectralModel:
+        fit = self.whole or self._learned([], added)[0]
+        fit = fit.apart if way and fit.apart else fit
+        return SpectralModel.of(fit, shrinkage, floor, counted_marginals(self.counts, smoothing))
+
+    def _learned(self, rests: list[Counts], added: float) -> list[SpectralFit]:
+        return learn(self.plan, [CountedTables(counts, added) for counts in [*rests, self.counts]], self.scaling)
 
 
 def choose(
@@ -79,90 +247,33 @@ def choose(
     scaling: str | None,
     shrinkage: float | None = None,
     floor: float | None = None,
-) -> Choice:
-    """Return a shrinkage and a floor, the held-out likelihoods of those tried, and the fit to all rows.
-
-    The search climbs from `USUAL` and `usual_floor`, and what it finds is taken where held-out likelihood is surely
-    better there. Hubs that were learned together are taken apart where that is better: data that are not of this
-    structure have more to say than a hub can hold. What is given is not searched for, and with a given shrinkage
-    the floor is the usual one, and hubs stay together. A shrinkage of 0 means the counts as they are: no
-    pseudo-rows, and no floor unless one is given.
-    """
-    counts = statistics.counts
-    raw = shrinkage == 0
-    usual = 0.0 if raw else usual_floor(counts.rows)
-    searched = shrinkage is None and len(statistics.sample.hashes)
-    held = [fold for fold in _folds(counts, statistics.sample) if len(fold.codes)] if searched else []
-    rests = [_without(counts, fold) for fold in held]
-    usable = [k for k, rest in enumerate(rests) if rest.rows > 0]
-    added = 0.0 if raw else pseudo_rows(plan.graph)
-    *fits, whole = learn(plan, [CountedTables(c, added) for c in [*(rests[k] for k in usable), counts]], scaling)
-    if not usable:
-        if shrinkage is None:
-            # Rows that can only be held out all together are too few to learn more from than their columns.
-            shrinkage = math.inf if held else USUAL
-        share = usual if floor is None else floor
-        # Where there is a floor, nothing that any row could hold is impossible.
-        smoothed = pseudo_rows(plan.graph) if share > 0 else added
-        return Choice(shrinkage, share, {}, whole, counted_marginals(counts, smoothed))
-    trials = [
-        _Trial(fit, held[k].codes, counted_marginals(rests[k], added)) for fit, k in zip(fits, usable, strict=True)
-    ]
-    weights = np.concatenate([held[k].weights for k in usable])
-    floors = tuple(usual * multiple for multiple in FLOORS) if floor is None else (floor,)
-    search = Search(trials, weights, GRID, floors)
-    if whole.apart:
-        # Hubs have few parameters, which is a gain where the structure is true, and only there.
-        apart = Search([trial.apart() for trial in trials], weights, GRID, floors)
-        if apart.beats(search):
-            search, whole = apart, whole.apart
-    return Choice(*search.best(), search.tried(), whole, counted_marginals(counts, added))
+) -> tuple[SpectralModel, Tried]:
+    """Return the model of some statistics at the best shrinkage and floor, and what was tried; see `chosen`."""
+    return chosen(_HeldOutRows(plan, statistics, scaling), shrinkage, floor)
 
 
-class _Trial(NamedTuple):
-    """A fit without the rows of one fold, and these rows.
+def _trial(fit: SpectralFit, codes: Codes, marginals: tuple[Floats, ...]) -> Trial:
+    def score(shrinkage: float, floor: float) -> Floats:
+        log_prob = fit.scored(shrinkage, floor_of(floor, marginals), codes).log_prob
+        return np.asarray(np.maximum(log_prob, LEAST_LOG * codes.shape[1]))
 
-    Attributes
-    ----------
-    fit : SpectralFit
-    codes : array, shape (rows, columns)
-    marginals : tuple of array, shape (states,)
-        The distribution of each column alone, without these rows.
-    """
-
-    fit: SpectralFit
-    codes: Codes
-    marginals: tuple[Floats, ...]
-
-    def apart(self) -> _Trial:
-        """Return the trial of the fit whose nodes are all learned by their own views."""
-        return self._replace(fit=self.fit.apart or self.fit)
-
-    def score(self, shrinkage: float, floor: float) -> Floats:
-        """Return the log probability of each held-out row."""
-        log_prob = self.fit.walked(shrinkage, floor_of(floor, self.marginals), self.codes).log_prob
-        return np.asarray(np.maximum(log_prob, LEAST_LOG * self.codes.shape[1]))
+    return score
 
 
-def _folds(counts: Counts, sample: RowSample) -> list[Fold]:
-    """Return the folds that are held out in turn."""
+def _folds(counts: Counts, sample: RowSample) -> list[tuple[Codes, NDArray[Any]]]:
+    """Return the folds that are held out in turn, those that have rows: their codes and weights."""
     share = held_share([sample])
     if share * sample.weights.sum() * MANY_SAMPLES <= counts.rows:
-        return [sample.fold(0, 1, share)]
-    tried = 1 if len(counts.tally.dense) > LARGE_CELLS else FOLDS
-    return [sample.fold(number, FOLDS, share) for number in range(tried)]
+        folds = [sample.fold(0, 1, share)]
+    else:
+        tried = 1 if len(counts.tally.dense) > LARGE_CELLS else FOLDS
+        folds = [sample.fold(number, FOLDS, share) for number in range(tried)]
+    return [fold for fold in folds if len(fold[0])]
 
 
-def _without(counts: Counts, fold: Fold) -> Counts:
+def _without(counts: Counts, codes: Codes, weights: NDArray[Any]) -> Counts:
     """Return the counts without the rows of a fold."""
-    return counts - counts.empty().count(iter([fold])) if len(fold.codes) else counts
-
-
-class ClassChoice(NamedTuple):
-    """One shrinkage for the models of all classes, and the mean held-out log P(class | row) of each one tried."""
-
-    shrinkage: float
-    tried: dict[float, float]
+    return counts - counts.empty().count(iter([(codes, weights)])) if len(codes) else counts
 
 
 def choose_class_shrinkage(
@@ -171,12 +282,11 @@ def choose_class_shrinkage(
     scaling: str | None,
     floor: float | None = None,
     large_cells: int = LARGE_CELLS,
-) -> ClassChoice:
+) -> tuple[float, dict[float, float]]:
     """Return one kappa for the models of all classes, and the mean held-out log P(class | row) of each one tried.
 
-    Of all kappas that cannot be told from the best, by half a standard error of the paired difference, it is the
-    largest: held-out rows near the border between classes are few, so the best alone is mostly chance where rows
-    are few.
+    Of all kappas within half a standard error of the paired difference from the best, it is the largest: held-out
+    rows near the border between classes are few, so the best alone is mostly chance where rows are few.
 
     Parameters
     ----------
@@ -195,13 +305,13 @@ def choose_class_shrinkage(
     parts = [_class_fold(plan, counts, shared, scaling, floor, number) for number in range(folds_tried)]
     known = [part for part in parts if part is not None]
     if not known:
-        return ClassChoice(math.inf, {})
+        return math.inf, {}
     log_share = np.concatenate([part for part, _ in known], axis=1)
     weights = np.concatenate([part for _, part in known])
     mean = log_share @ weights / float(weights.sum())
-    behind = [paired_gain(log_share[mean.argmax()] - other, weights) for other in log_share]
+    behind = [_paired_gain(log_share[mean.argmax()] - other, weights) for other in log_share]
     level = [kappa for kappa, (gap, error) in zip(CLASS_GRID, behind, strict=True) if gap <= LEVEL * error]
-    return ClassChoice(level[-1], dict(zip(CLASS_GRID, mean.tolist(), strict=True)))
+    return level[-1], dict(zip(CLASS_GRID, mean.tolist(), strict=True))
 
 
 def _class_fold(
@@ -218,8 +328,8 @@ def _class_fold(
     """
     share = held_share(samples)
     held = [sample.fold(number, CLASS_FOLDS, share) for sample in samples]
-    rests = [_without(whole, fold) for whole, fold in zip(counts, held, strict=True)]
-    codes = np.asfortranarray(np.concatenate([fold.codes for fold in held]))
+    rests = [_without(whole, *fold) for whole, fold in zip(counts, held, strict=True)]
+    codes = np.asfortranarray(np.concatenate([fold[0] for fold in held]))
     if not len(codes) or not all(rest.rows > 0 for rest in rests):
         return None
     added = pseudo_rows(plan.graph)
@@ -228,9 +338,9 @@ def _class_fold(
         least = usual_floor(rests[label].rows) if floor is None else floor
         floors = floor_of(least, counted_marginals(rests[label], added))
         for k, kappa in enumerate(CLASS_GRID):
-            log_joint[k, label] = fit.walked(kappa, floors, codes).log_prob
+            log_joint[k, label] = fit.scored(kappa, floors, codes).log_prob
     rows = np.array([rest.rows for rest in rests])
     log_joint += np.log(rows / rows.sum())[:, None]
-    own = np.repeat(np.arange(len(held)), [len(fold.codes) for fold in held])
+    own = np.repeat(np.arange(len(held)), [len(fold[0]) for fold in held])
     log_share = log_joint[:, own, np.arange(len(codes))] - np.logaddexp.reduce(log_joint, axis=1)
-    return log_share, np.concatenate([fold.weights for fold in held])
+    return log_share, np.concatenate([fold[1] for fold in held])

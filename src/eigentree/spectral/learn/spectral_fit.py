@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,13 +13,26 @@ from eigentree.data.tables.columns import Columns
 from eigentree.inference.operators.node_operator import NodeOperator
 from eigentree.inference.operators.normalised_scoring import Walker, WalkNode
 from eigentree.inference.operators.tree_operators import TreeOperators
+from eigentree.inference.tensors.named_tables import table_axes
+from eigentree.spectral.learn.moments import CountedTables, joint_of
 
 if TYPE_CHECKING:
     from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.counting.counts import Counts, MomentSource
+    from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.operators.normalised_scoring import Floor, Walked
+    from eigentree.planning.hub_plan import Hub
     from eigentree.planning.view_plan import ViewPlan
 
-__all__ = ["LearnedEdge", "SpectralFit"]
+__all__ = [
+    "LearnedEdge",
+    "SpectralFit",
+    "counted_marginals",
+    "exact_marginals",
+    "graph_parameters",
+    "operator_parameters",
+    "pseudo_rows",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,9 +42,9 @@ class LearnedEdge:
     Attributes
     ----------
     projection : array, shape (features of the inside view, rank)
-        U_i: what the bond carries, in terms of products of features of the inside view's columns; at a leaf, and
-        without scaling, in terms of joint states. Bonds within and between hubs carry the hub's basis instead, and
-        here is what they would carry if learned apart.
+        U_i: the bond's features in terms of products of features of the inside view's columns; at a leaf, and
+        without scaling, in terms of joint states. Bonds within and between hubs have the hub's basis instead, and
+        this is of the fit with hubs apart.
     solves : tuple of array, shape (features of the outside view, rank)
         For each outside view, its part of the (pseudo-)inverse, before shrinkage.
     singular_values : array, shape (at most rank + 1,)
@@ -50,7 +64,7 @@ class LearnedEdge:
     noise: float
 
     def factors(self, shrinkage: float) -> Floats:
-        """Return what each direction of the bond is multiplied by: 1 unshrunk, 0 gone."""
+        """Return the factor of each direction of the bond: 1 unshrunk, 0 gone."""
         return _factors(self.squares, self.damping, shrinkage)
 
     @property
@@ -63,30 +77,11 @@ class LearnedEdge:
 
 
 def _factors(squares: Floats, damping: Floats, shrinkage: float) -> Floats:
-    """Return what directions with these squared singular values are multiplied by at some shrinkage."""
+    """Return the factors of directions with these squared singular values at some shrinkage."""
     shrunk = damping > 0
     added = np.zeros(len(damping))
     added[shrunk] = damping[shrunk] * shrinkage
     return np.divide(squares, squares + added, out=np.ones(len(squares)) * ~shrunk, where=squares > 0)
-
-
-class _Unshrunk(NamedTuple):
-    """The values of all operators of a fit without shrinkage, and what shrinkage does to them.
-
-    Attributes
-    ----------
-    values : array, shape (values,)
-        As `Walker.log_prob` takes them.
-    place : array, shape (values,)
-        Each value's place on the bonds.
-    squares, damping : array, shape (all bonds,)
-        Squared singular values, and what a unit of shrinkage adds to each.
-    """
-
-    values: Floats
-    place: Integers
-    squares: Floats
-    damping: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +97,8 @@ class SpectralFit:
         One tensor per node, unshrunk: leaves (states, bond), inner nodes (children…, bond), the root
         (children…, 1).
     sums_to_one : bool
-        Whether the operators add up to 1 at any shrinkage by themselves, as those do that were learned with
-        variance scaling. Others are divided by what they add up to.
+        Whether the operators are normalised at any shrinkage by themselves, as those are that were learned with
+        variance scaling. Others are divided by their sum.
     apart : SpectralFit or None
         Where hubs were learned together: the same with all nodes learned by their own views.
     """
@@ -119,40 +114,41 @@ class SpectralFit:
         graph = self.plan.graph
         nodes = []
         for node, edge, core in zip(self.plan.nodes, self.edges, self.cores, strict=True):
-            array = core / self._total(shrinkage) if edge is None else core * edge.factors(shrinkage)
+            array = core / self._total(self._shrunk(shrinkage)) if edge is None else core * edge.factors(shrinkage)
             columns = (graph.column(node.observed),) if node.observed is not None else ()
             nodes.append(NodeOperator.from_dense(array, columns, node.children))
         return TreeOperators(tuple(nodes), Columns.of(graph).states)
 
     @property
     def walker(self) -> Walker:
-        """The walk that takes rows through the operators."""
+        """What scores rows with the operators, normalised."""
         return self.plan.derived(_walker)
 
     def values(self, shrinkage: float) -> Floats:
         """Return the values of `operators` at some shrinkage, as the walker takes them."""
         values = self._shrunk(shrinkage)
-        if not self.sums_to_one:
-            values[: self.cores[0].size] /= self._total(shrinkage)
+        values[: self.cores[0].size] /= self._total(values)
         return values
 
-    def walked(self, shrinkage: float, floor: Floor, codes: Codes) -> Walked:
+    def scored(self, shrinkage: float, floor: Floor, codes: Codes) -> Walked:
         """Return the log probability of rows of codes at some shrinkage and floor, and what was clipped."""
         return self.walker.log_prob(self.values(shrinkage), floor, codes)
 
     def _shrunk(self, shrinkage: float) -> Floats:
-        unshrunk = self._unshrunk
-        return unshrunk.values * _factors(unshrunk.squares, unshrunk.damping, shrinkage)[unshrunk.place]
+        values, place, squares, damping = self._unshrunk
+        return values * _factors(squares, damping, shrinkage)[place]
 
-    def _total(self, shrinkage: float) -> float:
-        """Return what the learned operators add up to, or 1 where that is nothing to divide by."""
-        if self.sums_to_one:
-            return 1.0
-        total = self.walker.total(self._shrunk(shrinkage))
+    def _total(self, values: Floats) -> float:
+        """Return the sum of the learned operators, or 1 where that is nothing to divide by."""
+        total = 1.0 if self.sums_to_one else self.walker.total(values)
         return total if total > 0 else 1.0
 
     @cached_property
-    def _unshrunk(self) -> _Unshrunk:
+    def _unshrunk(self) -> tuple[Floats, Integers, Floats, Floats]:
+        """The values of all operators without shrinkage, and the place of each on the bonds.
+
+        And of all bonds: squared singular values, and what a unit of shrinkage adds to each.
+        """
         values, places = [], []
         start = 0
         for node, core in zip(self.plan.nodes, self.cores, strict=True):
@@ -165,7 +161,7 @@ class SpectralFit:
                 values.append(np.vstack([core, core.sum(axis=0)]).T.ravel())
                 places.append(np.repeat(bond, len(core) + 1))
             start += node.rank
-        return _Unshrunk(
+        return (
             np.concatenate(values),
             np.concatenate(places),
             np.concatenate([np.ones(1) if edge is None else edge.squares for edge in self.edges]),
@@ -174,8 +170,75 @@ class SpectralFit:
 
 
 def _walker(plan: ViewPlan) -> Walker:
-    """Return the walk through the nodes of a plan."""
+    """Return the order of normalised scoring through the nodes of a plan."""
     graph = plan.graph
     columns = [graph.column(node.observed) if node.observed is not None else -1 for node in plan.nodes]
     nodes = [WalkNode(n.parent, n.children, n.rank, c) for n, c in zip(plan.nodes, columns, strict=True)]
     return Walker.of(nodes, Columns.of(graph).states)
+
+
+def graph_parameters(graph: LatentGraph) -> int:
+    """Return the number of free entries of the tables of a graph.
+
+    Examples
+    --------
+    >>> from eigentree.graphs.zoo import mixture
+    >>> graph_parameters(mixture(12, 3, 3))
+    74
+    """
+    count = 0
+    for names, axes in table_axes(graph).items():
+        own = math.prod(graph.states[name] for name in names)
+        count += math.prod(graph.states[name] for name in axes) // own * (own - 1)
+    return count
+
+
+def operator_parameters(plan: ViewPlan, together: bool) -> int:
+    """Return the number of free entries of the operators of a plan, its hubs learned together or apart.
+
+    Operators are known up to a change of basis of each bond, which is not counted, and are normalised. The error of
+    a spectral model is about the root of their number over the graph's, times that of maximum likelihood.
+    """
+    hubs = plan.hubs if together else ()
+    home = {position: h for h, hub in enumerate(hubs) for position in hub.nodes}
+    count = sum(_of_hub(plan, hub) for hub in hubs) - 1
+    for position, node in enumerate(plan.nodes):
+        if position not in home:
+            own = [plan.graph.states[node.observed]] if node.observed is not None else []
+            count += math.prod([*own, *(plan.nodes[child].rank for child in node.children), node.rank])
+        if node.parent >= 0 and (position not in home or home.get(node.parent) != home[position]):
+            count -= node.rank**2
+    return count
+
+
+def _of_hub(plan: ViewPlan, hub: Hub) -> int:
+    """Return how many entries a hub has: the loadings of its branches, and the multiplication.
+
+    A symmetric multiplication that need not be that of states has more entries than the states' probabilities, up
+    to a rotation of its basis.
+    """
+    states = hub.states
+    loadings = sum(plan.nodes[branch.position].rank * states for branch in hub.branches)
+    multiplication = math.comb(states + 1, 3) - math.comb(states - 1, 2)
+    return loadings - states * (len(hub.branches) - 1) + multiplication - (states - 1)
+
+
+def pseudo_rows(graph: LatentGraph) -> float:
+    """Return how many uniform pseudo-rows go with any shrinkage: half the mean number of states of a column.
+
+    So infinite shrinkage, with variance scaling, is the product of the columns' marginals with 1/2 added to each
+    count, where all columns have the same number of states, and on average else.
+    """
+    return sum(graph.states[name] for name in graph.observed) / len(graph.observed) / 2
+
+
+def counted_marginals(counts: Counts, added: float) -> tuple[Floats, ...]:
+    """Return the distribution of each column, some pseudo-rows added: it has no zeros if these are any."""
+    tables = CountedTables(counts, added)
+    return tuple(tables.marginal(column) for column in range(len(counts.columns.names)))
+
+
+def exact_marginals(source: MomentSource, graph: LatentGraph) -> tuple[Floats, ...]:
+    """Return the distribution of each column as a source knows it."""
+    tables = (np.maximum(joint_of(source, [name]), 0.0) for name in graph.observed)
+    return tuple(table / table.sum() for table in tables)

@@ -10,14 +10,14 @@ from eigentree.counting.holdout_sample import EVERY_HASH, SAMPLE_ROWS, RowSample
 from eigentree.counting.statistics import Statistics
 from eigentree.counting.stored_statistics import read_statistics, statistics_content
 from eigentree.counting.window_counts import SequenceStatistics, sample_width
+from eigentree.data.stored_columns import columns_content, columns_of
 from eigentree.data.tables.weights import MOST_WEIGHT
 from eigentree.errors import FileError
 from eigentree.io.documents import Section, plain, whole
-from eigentree.io.stores import columns_content, columns_of
-from eigentree.planning.channel_blocks import Blocks
+from eigentree.planning.channel_blocks import ChannelBlocks
 from eigentree.planning.window_plan import Cell, WindowBond, WindowPlan
 from eigentree.spectral.learn.spectral_fit import LearnedEdge
-from eigentree.spectral.sequences.sequence_model import SequenceModel
+from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
 from eigentree.spectral.sequences.window_operators import WindowFit
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _groups_content(groups: tuple[Group, ...]) -> list[list[list[int]]]:
 
 def _read_plan(content: Any) -> WindowPlan:
     entry = Section(content, "a plan of windows", ("states", "blocks", "leaf_ranks", "bonds"))
-    blocks = Blocks(entry.wholes("states", 1), entry.wholes("blocks", 1))
+    blocks = ChannelBlocks(entry.wholes("states", 1), entry.wholes("blocks", 1))
     if sum(blocks.sizes) != len(blocks.states) or not blocks.sizes:
         raise FileError("the blocks of a plan do not hold each channel once")
     ranks = entry.wholes("leaf_ranks", 1)
@@ -166,7 +166,7 @@ def _read_groups(bond: Section, name: str, blocks: int) -> tuple[Group, ...]:
     return tuple(groups)
 
 
-def sequence_model_content(writer: Writer, model: SequenceModel) -> dict[str, Any]:
+def sequence_model_content(writer: Writer, model: SpectralSequenceModel) -> dict[str, Any]:
     """Return the document of a model on a plan, after putting its arrays into the file.
 
     Of each edge there is what shrinkage needs; what it was learned through follows from the statistics.
@@ -190,7 +190,7 @@ def sequence_model_content(writer: Writer, model: SequenceModel) -> dict[str, An
     }
 
 
-def read_sequence_model(reader: Reader, content: Any, plan: WindowPlan) -> SequenceModel:
+def read_sequence_model(reader: Reader, content: Any, plan: WindowPlan) -> SpectralSequenceModel:
     """Return the model of a document and the arrays of the file.
 
     Raises
@@ -230,4 +230,4 @@ def read_sequence_model(reader: Reader, content: Any, plan: WindowPlan) -> Seque
         reader.floats("low", len(ranks), max(ranks)),
         reader.floats("high", len(ranks), max(ranks)),
     )
-    return SequenceModel(fit, shrinkage, floor, tuple(marginals))
+    return SpectralSequenceModel(fit, shrinkage, floor, tuple(marginals))

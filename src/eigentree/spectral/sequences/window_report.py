@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from eigentree.markup.figures import Spectrum, note_list, spectra_figure
-from eigentree.markup.html import facts_list
-from eigentree.markup.style import fragment
-from eigentree.messages import notice
-from eigentree.spectral.learn.diagnostics import Clipping
+from eigentree.markup.figures import Spectrum, spectra_figure
+from eigentree.markup.fit_report import FitReport
+from eigentree.spectral.learn.diagnostics import BondSpectrum, Clipping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eigentree.arrays import Floats
     from eigentree.counting.window_counts import SequenceStatistics
+    from eigentree.markup.html import Html
     from eigentree.planning.window_plan import Group
-    from eigentree.spectral.sequences.sequence_model import SequenceModel
-    from eigentree.spectral.sequences.window_shrinkage import WindowChoice
+    from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
 
 __all__ = ["SequenceReport", "StepBondReport"]
 
 
 @dataclass(frozen=True, eq=False)
-class StepBondReport:
+class StepBondReport(BondSpectrum):
     """What is known of the bond before one channel of a step.
 
     Attributes
@@ -36,7 +33,7 @@ class StepBondReport:
         The channel behind the bond, or several that are taken together, such as ``"child+left"``.
     rank : int
     inside, outside : tuple of tuple of str
-        The groups of cells that were looked at from the bond on, and before it, such as ``("x0[+1]",)``.
+        The groups of cells that are the views from the bond on, and before it, such as ``("x0[+1]",)``.
     singular_values : array
         Those of the pair moment as it was decomposed, largest first; the one after the rank, if any, comes last.
     noise : float
@@ -50,19 +47,9 @@ class StepBondReport:
     singular_values: Floats
     noise: float
 
-    @property
-    def smallest(self) -> float:
-        """The singular value at the rank: what the solve divides by."""
-        return float(self.singular_values[self.rank - 1]) if self.rank <= len(self.singular_values) else 0.0
-
-    @property
-    def weak(self) -> bool:
-        """Whether the data cannot tell the smallest singular value from noise; the constant has none."""
-        return self.rank > 1 and self.smallest < self.noise
-
 
 @dataclass(frozen=True, eq=False)
-class SequenceReport:
+class SequenceReport(FitReport):
     """The report of a fit to sequences; scoring does not change it.
 
     Attributes
@@ -77,9 +64,10 @@ class SequenceReport:
     tried : mapping of (float, float) to float
         The held-out log probability of a step at each shrinkage and floor that "auto" tried.
     clipping : Clipping
-        How often the model has to help itself where learned probabilities are negative; its rows are pieces of
-        sequences.
+        How much of the learned distribution was negative; its rows are pieces of sequences.
     """
+
+    title: ClassVar[str] = "Report of a spectral fit to sequences"
 
     bonds: tuple[StepBondReport, ...]
     sequences: float
@@ -91,9 +79,19 @@ class SequenceReport:
     clipping: Clipping
 
     @classmethod
-    def of(cls, statistics: SequenceStatistics, choice: WindowChoice) -> SequenceReport:
+    def of(
+        cls,
+        statistics: SequenceStatistics,
+        model: SpectralSequenceModel,
+        tried: Mapping[tuple[float, float], float],
+    ) -> SequenceReport:
         """Return the report of what was learned from statistics."""
-        model = choice.model
+        clipping, sample = Clipping(model.floor, 0.0, 0.0, 0), statistics.sample
+        if len(sample.hashes):
+            pieces = statistics.pieces(sample.codes)
+            scores = model.scored(pieces.codes, pieces.starts, pieces.begins)
+            cells = np.diff(pieces.starts) * pieces.codes.shape[1]
+            clipping = Clipping.of(model.floor, scores, sample.weights, cells)
         blocks = model.fit.plan.blocks.channels
         names = ["+".join(statistics.columns.names[channel] for channel in block) for block in blocks]
 
@@ -113,8 +111,8 @@ class SequenceReport:
             float(statistics.windows.rows),
             model.fit.plan.reach,
             model.shrinkage,
-            choice.tried,
-            clipping_of(model, statistics),
+            tried,
+            clipping,
         )
 
     @property
@@ -135,14 +133,9 @@ class SequenceReport:
             )
         return ()
 
-    def warn(self) -> None:
-        """Say what a user should know before trusting the fit."""
-        for sentence in self.warnings:
-            notice(sentence)
-
     @property
     def spectra(self) -> tuple[Spectrum, ...]:
-        """The singular values of each bond, as they are drawn."""
+        """The singular values of each bond, as they are plotted."""
         return tuple(
             Spectrum(f"before {bond.channel}", tuple(map(float, bond.singular_values)), bond.rank, bond.noise)
             for bond in self.bonds
@@ -159,13 +152,9 @@ class SequenceReport:
             *self.clipping.facts("pieces of sequences"),
         ]
 
-    def _repr_html_(self) -> str:
-        return fragment(
-            "Report of a spectral fit to sequences",
-            facts_list(self.facts()),
-            note_list(self.warnings),
-            spectra_figure(self.spectra) if self.bonds else None,
-        )
+    def figures(self) -> list[Html]:
+        """Return the singular values."""
+        return [spectra_figure(self.spectra)] if self.bonds else []
 
     def __str__(self) -> str:
         lines = [
@@ -182,18 +171,5 @@ class SequenceReport:
                 f"  {bond.channel[:24]:<24}{bond.rank:>6}{bond.smallest:>11.3g}{bond.noise:>9.2g}  {views}{mark}"
             )
         if any(bond.weak for bond in self.bonds):
-            lines.append("! a direction that these sequences cannot tell from noise")
+            lines.append("! a direction that does not differ from noise")
         return "\n".join(lines)
-
-
-def clipping_of(model: SequenceModel, statistics: SequenceStatistics) -> Clipping:
-    """Return how much was clipped on the sample of pieces."""
-    sample = statistics.sample
-    if not len(sample.hashes):
-        return Clipping(model.floor, 0.0, 0.0, 0)
-    pieces = statistics.pieces()
-    walked = model.walked(pieces.codes, pieces.starts, pieces.begins)
-    cells = np.diff(pieces.starts) * pieces.codes.shape[1]
-    share = float(sample.weights @ walked.clipped) / float(sample.weights @ cells)
-    refused = float(sample.weights @ (walked.refused > 0)) / float(sample.weights.sum())
-    return Clipping(model.floor, share if math.isfinite(share) else 0.0, refused, len(sample.hashes))

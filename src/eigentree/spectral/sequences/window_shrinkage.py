@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eigentree.counting.holdout_sample import held_share
-from eigentree.spectral.learn.heldout_search import FLOORS, GRID, LEAST_LOG, USUAL, Search, usual_floor
-from eigentree.spectral.sequences.sequence_model import SequenceModel
+from eigentree.spectral.learn.shrinkage import FOLDS, LEAST_LOG, MANY_SAMPLES, HeldOut, chosen
+from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
 from eigentree.spectral.sequences.window_operators import cell_marginals, learn_windows, pseudo_windows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.arrays import Floats
-    from eigentree.counting.window_counts import Pieces, SequenceStatistics
+    from eigentree.counting.window_counts import SequencePieces, SequenceStatistics
+    from eigentree.spectral.learn.shrinkage import Trial, Tried
     from eigentree.spectral.sequences.window_operators import WindowFit
 
-__all__ = ["WindowChoice", "choose_windows"]
-
-FOLDS = 2
-
-MANY_SAMPLES = 20
-"""Where there are so many times the steps of the sample, all of it is held out at once."""
-
-
-class WindowChoice(NamedTuple):
-    """The model of a shrinkage and a floor, and how these were found.
-
-    Attributes
-    ----------
-    model : SequenceModel
-    tried : dict of (float, float) to float
-        The held-out log probability of a step at each shrinkage and floor that were tried.
-    """
-
-    model: SequenceModel
-    tried: dict[tuple[float, float], float]
+__all__ = ["choose_windows"]
 
 
 def choose_windows(
@@ -46,87 +27,63 @@ def choose_windows(
     shrinkage: float | None = None,
     floor: float | None = None,
     scaled: bool | None = None,
-) -> WindowChoice:
-    """Return the model of the shrinkage and the floor under which held-out pieces of sequences are likeliest.
+) -> tuple[SpectralSequenceModel, Tried]:
+    """Return the model of some statistics at the best shrinkage and floor, and what was tried.
 
-    As for tables: the search climbs from the usual place, what is given is not searched for, with a given shrinkage
-    the floor is the usual one, and a shrinkage of 0 means the counts as they are. Whether counts are scaled so that
-    their noise is even is chosen with the shrinkage too; with a given one they are.
+    As for tables (`chosen`). Whether counts are scaled to equal noise is chosen with the shrinkage; with a given
+    one they are.
     """
-    raw = shrinkage == 0
-    added = 0.0 if raw else pseudo_windows(statistics.plan)
-    usual = 0.0 if raw else usual_floor(statistics.steps)
-    marginals = cell_marginals(statistics, added)
-    held = _held(statistics, added) if shrinkage is None else []
-    if not held:
-        if shrinkage is None:
-            # Pieces that can only be held out all together are too few to learn more from than their cells.
-            shrinkage = math.inf if len(statistics.sample.hashes) else USUAL
-        share = usual if floor is None else floor
-        smoothed = cell_marginals(statistics, pseudo_windows(statistics.plan)) if share > 0 else marginals
-        whole = learn_windows(statistics, added, marginals, scaled is not False)
-        return WindowChoice(SequenceModel(whole, shrinkage, share, smoothed), {})
-    floors = tuple(usual * multiple for multiple in FLOORS) if floor is None else (floor,)
-    weights = np.concatenate([each.weights for each in held])
-    ways = {way: Search([each.trial(way) for each in held], weights, GRID, floors) for way in _ways(scaled)}
-    best = next(iter(ways))
-    if len(ways) > 1 and ways[False].beats(ways[True]):
-        best = False
-    model = SequenceModel(learn_windows(statistics, added, marginals, best), *ways[best].best(), marginals)
-    lengths = np.concatenate([np.diff(each.pieces.own, axis=1)[:, 0] for each in held])
-    mean_length = float(weights @ lengths) / float(weights.sum())
-    return WindowChoice(model, {pair: mean / mean_length for pair, mean in ways[best].tried().items()})
+    return chosen(_HeldOutPieces(statistics, scaled), shrinkage, floor)
 
 
-def _ways(scaled: bool | None) -> tuple[bool, ...]:
-    return (True, False) if scaled is None else (scaled,)
+class _HeldOutPieces(HeldOut[SpectralSequenceModel]):
+    """Pieces of sequences; the ways of learning are with and without variance scaling."""
+
+    def __init__(self, statistics: SequenceStatistics, scaled: bool | None) -> None:
+        self.statistics = statistics
+        self.scaled = (True, False) if scaled is None else (scaled,)
+        self.rows, self.pseudo_rows = statistics.steps, pseudo_windows(statistics.plan)
+        self.sampled = len(statistics.sample.hashes) > 0
+
+    def trials(self, added: float) -> tuple[list[list[Trial]], list[NDArray[Any]]]:
+        statistics, sample = self.statistics, self.statistics.sample
+        share = held_share([sample])
+        steps = float(sample.weights @ np.diff(statistics.pieces(sample.codes).own, axis=1)[:, 0])
+        folds = 1 if share * steps * MANY_SAMPLES <= statistics.steps else FOLDS
+        ways: list[list[Trial]] = [[] for _ in self.scaled]
+        lengths, found = [], []
+        for number in range(folds):
+            codes, weights = sample.fold(number, folds, share)
+            pieces = statistics.pieces(codes)
+            rest = statistics.without(pieces, weights)
+            if len(codes) and rest.windows.rows > 0 and rest.firsts.rows > 0:
+                marginals = cell_marginals(rest, added)
+                for trials, scaled in zip(ways, self.scaled, strict=True):
+                    trials.append(_trial(learn_windows(rest, added, marginals, scaled), marginals, pieces))
+                lengths.append(np.diff(pieces.own, axis=1)[:, 0])
+                found.append(weights)
+        if found:
+            every = np.concatenate(found)
+            self.unit = float(every @ np.concatenate(lengths)) / float(every.sum())
+        return ways, found
+
+    def model(
+        self, way: int, shrinkage: float, floor: float, added: float, smoothing: float
+    ) -> SpectralSequenceModel:
+        marginals = cell_marginals(self.statistics, added)
+        fit = learn_windows(self.statistics, added, marginals, self.scaled[way])
+        return SpectralSequenceModel(fit, shrinkage, floor, cell_marginals(self.statistics, smoothing))
 
 
-class _Trial(NamedTuple):
-    """A fit without the pieces of one fold, and these pieces."""
-
-    fit: WindowFit
-    marginals: tuple[Floats, ...]
-    pieces: Pieces
-
-    def score(self, shrinkage: float, floor: float) -> Floats:
+def _trial(fit: WindowFit, marginals: tuple[Floats, ...], pieces: SequencePieces) -> Trial:
+    def score(shrinkage: float, floor: float) -> Floats:
         """Return the log probability of each held-out piece, given the steps before it that are known."""
-        pieces = self.pieces
-        walked = SequenceModel(self.fit, shrinkage, floor, self.marginals).walked(
+        scores = SpectralSequenceModel(fit, shrinkage, floor, marginals).scored(
             pieces.codes, pieces.starts, pieces.begins, each=True
         )
         least = LEAST_LOG * pieces.codes.shape[1]
-        sums = np.concatenate([[0.0], np.cumsum(np.maximum(walked.each, least))])
+        sums = np.concatenate([[0.0], np.cumsum(np.maximum(scores.each, least))])
         first, last = (pieces.starts[:-1, None] + pieces.own).T
         return np.asarray(sums[last] - sums[first])
 
-
-class _Held(NamedTuple):
-    """Pieces that are held out, how often each is, and the statistics without them."""
-
-    pieces: Pieces
-    weights: NDArray[Any]
-    rest: SequenceStatistics
-    added: float
-
-    def trial(self, scaled: bool) -> _Trial:
-        """Return what the rest tells, to be tried on the pieces."""
-        marginals = cell_marginals(self.rest, self.added)
-        return _Trial(learn_windows(self.rest, self.added, marginals, scaled), marginals, self.pieces)
-
-
-def _held(statistics: SequenceStatistics, added: float) -> list[_Held]:
-    """Return the folds that are held out in turn."""
-    sample = statistics.sample
-    if not len(sample.hashes):
-        return []
-    share = held_share([sample])
-    steps = float(sample.weights @ np.diff(statistics.pieces().own, axis=1)[:, 0])
-    folds = 1 if share * steps * MANY_SAMPLES <= statistics.steps else FOLDS
-    found = []
-    for number in range(folds):
-        fold = sample.fold(number, folds, share)
-        pieces, rest = statistics.held(fold)
-        if len(fold.codes) and rest.windows.rows > 0 and rest.firsts.rows > 0:
-            found.append(_Held(pieces, fold.weights, rest, added))
-    return found
+    return score

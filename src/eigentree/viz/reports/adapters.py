@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from eigentree.errors import ParameterError, quoted
 from eigentree.estimators.classification.classifier import JunctionTreeClassifier
+from eigentree.estimators.dependencies import network_of
 from eigentree.estimators.em_hmm import EMHMM
 from eigentree.estimators.imputer import JunctionTreeImputer
-from eigentree.estimators.mixins.density_mixin import Face
-from eigentree.estimators.mixins.latent_mixin import TablesFace
-from eigentree.estimators.mixins.sequence_mixin import SequenceFace
+from eigentree.estimators.mixins.density_mixin import DensityMixin
+from eigentree.estimators.mixins.latent_mixin import LatentMixin
+from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.estimators.spectral_hmm import SpectralHMM
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.structure_learning import mixed_tree
@@ -53,6 +54,21 @@ class ModelAdapter:
         """What it is a model of: rows, or sequences."""
         return "sequence" if self.steps else "row"
 
+    @property
+    def hidden(self) -> dict[str, int]:
+        """The hidden variables of what is drawn, and how many states each has."""
+        return {name: self.graph.states[name] for name in self.graph.hidden}
+
+    @property
+    def fit(self) -> Any:
+        """The estimator's ``report_``; None where nothing was fitted."""
+        return None if isinstance(self.model, LatentNetwork) else self.model.report_
+
+    @property
+    def parameters(self) -> int | None:
+        """How many free parameters there are, where that is known."""
+        return self.model.n_parameters if self.fit is None else getattr(self.fit, "parameters", None)
+
 
 def adapter_of(model: object) -> ModelAdapter:
     """Return what a report needs of a model.
@@ -71,21 +87,20 @@ def adapter_of(model: object) -> ModelAdapter:
             "a classifier holds one model per class, and a report is about one model; report each of its "
             "estimators_ with the rows of its class, or fit with class_as='column'"
         )
-    if isinstance(model, LatentNetwork | TablesFace):
-        # Where it was not fitted, this says so.
-        network = model if isinstance(model, LatentNetwork) else model.network_
+    if isinstance(model, LatentNetwork | LatentMixin):
+        network = network_of(model)
         columns = model.columns if isinstance(model, LatentNetwork) else model.columns_
         tree, which = mixed_tree(network.graph)
         return ModelAdapter(model, columns, tree, network, network.graph.states[which] if which else 0)
-    if isinstance(model, Face):
+    if isinstance(model, DensityMixin):
         graph = model.graph_
         return ModelAdapter(model, model.columns_, graph, None)
-    if isinstance(model, SequenceFace):
+    if isinstance(model, SequenceMixin):
         return _of_sequences(model)
     raise ParameterError(f"a report is about a LatentNetwork or a fitted estimator, not {quoted(model)}")
 
 
-def _of_sequences(model: SequenceFace) -> ModelAdapter:
+def _of_sequences(model: SequenceMixin) -> ModelAdapter:
     # Whatever depends on a fit says so where there was none.
     assert model.n_features_in_
     assert isinstance(model, EMHMM | SpectralHMM)

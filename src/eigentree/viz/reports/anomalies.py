@@ -20,20 +20,7 @@ MOST_SEQUENCE_CELLS = 4_000
 
 
 class UnexpectedCell(NamedTuple):
-    """A cell of low probability given the rest of its row.
-
-    Attributes
-    ----------
-    column, label : str
-    step : int or None
-        Of a sequence.
-    probability : float
-        That of its label, given the other cells.
-    expected : str
-        The most probable label.
-    highest : float
-        The probability of that.
-    """
+    """A cell of low probability given the rest of its row, the most probable label, and the probability of that."""
 
     column: str
     label: str
@@ -44,20 +31,9 @@ class UnexpectedCell(NamedTuple):
 
 
 class Anomaly(NamedTuple):
-    """A row of low probability.
+    """A row of low probability, or a sequence: `log_prob` is then per step.
 
-    Attributes
-    ----------
-    name : str
-        The row's own, or its number.
-    log_prob : float
-        Of a sequence, per step.
-    cells : tuple of UnexpectedCell
-        The least probable first.
-    length : int or None
-        Steps of a sequence.
-    like : int
-        How many other rows have the same cells.
+    `cells` are the least probable first, and `like` is how many other rows have the same cells.
     """
 
     name: str
@@ -67,18 +43,18 @@ class Anomaly(NamedTuple):
     like: int = 0
 
 
-def anomalies(given: EvaluationData) -> tuple[Anomaly, ...]:
+def anomalies(data: EvaluationData) -> tuple[Anomaly, ...]:
     """Return the rows of lowest probability, or sequences by the step, the lowest first; equal ones once."""
-    scores = given.log_prob()
+    scores = data.log_prob()
     lengths = None
-    if given.starts is not None:
-        lengths = np.diff(given.starts)
+    if data.starts is not None:
+        lengths = np.diff(data.starts)
         scores = np.where(lengths > 0, scores / np.maximum(lengths, 1), np.inf)
-    order, copies = _different(given, scores)
+    order, copies = _different(data, scores)
     if not len(order):
         return ()
-    some = given.chosen(order)
-    most = len(order) * len(given.columns.names) if lengths is None else MOST_SEQUENCE_CELLS
+    some = data.chosen(order)
+    most = len(order) * len(data.columns.names) if lengths is None else MOST_SEQUENCE_CELLS
     cells = some.masked_cells(most)
     found = []
     for place, unit in enumerate(order.tolist()):
@@ -88,9 +64,9 @@ def anomalies(given: EvaluationData) -> tuple[Anomaly, ...]:
         wrong = [at for at in least.tolist() if cells.predicted[at] != cells.code[at]]
         found.append(
             Anomaly(
-                str(given.names[unit]),
+                str(data.names[unit]),
                 float(scores[unit]),
-                tuple(_unexpected(given, cells, at) for at in wrong),
+                tuple(_unexpected(data, cells, at) for at in wrong),
                 None if lengths is None else int(lengths[unit]),
                 copies[place],
             )
@@ -98,7 +74,7 @@ def anomalies(given: EvaluationData) -> tuple[Anomaly, ...]:
     return tuple(found)
 
 
-def _different(given: EvaluationData, scores: Floats) -> tuple[Integers, list[int]]:
+def _different(data: EvaluationData, scores: Floats) -> tuple[Integers, list[int]]:
     """Return the rows of lowest probability that differ, and how many others have the cells of each."""
     found: dict[bytes, list[int]] = {}
     highest = -np.inf
@@ -107,8 +83,8 @@ def _different(given: EvaluationData, scores: Floats) -> tuple[Integers, list[in
         full = len(found) == MOST_ROWS
         if not scores[unit] < np.inf or (full and scores[unit] > highest + ROUNDING * abs(highest)):
             break
-        ends = (unit, unit + 1) if given.starts is None else given.starts[unit : unit + 2]
-        cells = given.codes[slice(*ends)].tobytes()
+        ends = (unit, unit + 1) if data.starts is None else data.starts[unit : unit + 2]
+        cells = data.codes[slice(*ends)].tobytes()
         if cells in found:
             found[cells].append(unit)
         elif not full:
@@ -116,13 +92,13 @@ def _different(given: EvaluationData, scores: Floats) -> tuple[Integers, list[in
     return np.array([units[0] for units in found.values()], np.int64), [len(units) - 1 for units in found.values()]
 
 
-def _unexpected(given: EvaluationData, cells: MaskedCells, at: int) -> UnexpectedCell:
-    name = given.columns.names[cells.column[at]]
-    labels = given.columns.labels(name)
+def _unexpected(data: EvaluationData, cells: MaskedCells, at: int) -> UnexpectedCell:
+    name = data.columns.names[cells.column[at]]
+    labels = data.columns.labels(name)
     return UnexpectedCell(
         name,
         str(labels[cells.code[at]]),
-        None if given.starts is None else int(cells.step[at]),
+        None if data.starts is None else int(cells.step[at]),
         float(cells.proba[at]),
         str(labels[cells.predicted[at]]),
         float(cells.highest[at]),

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
     from eigentree.markup.charts import Mark
     from eigentree.viz.reports.anomalies import Anomaly, UnexpectedCell
+    from eigentree.viz.reports.baselines import Baseline, Likelihoods
+    from eigentree.viz.reports.evaluation_data import EvaluationData
     from eigentree.viz.reports.facts import Facts
-    from eigentree.viz.reports.likelihoods import Baseline, Likelihoods
     from eigentree.viz.reports.masked_cells import CalibrationBin, MaskedAccuracy
 
 __all__ = [
@@ -33,7 +34,7 @@ MOST_COLUMNS = 12
 
 def likelihood_section(facts: Facts, found: Likelihoods) -> list[Html | None]:
     """Return how probable rows are, compared with baselines."""
-    unit = facts.unit
+    unit = facts.adapter.unit
     some = "" if found.count == found.given else f", sampled from {found.given:,} by a fixed seed"
     how = (
         f"Mean log probability of a {unit} in nats, over {found.count:,} {unit}s{some}. All models are normalised "
@@ -54,7 +55,7 @@ def likelihood_section(facts: Facts, found: Likelihoods) -> list[Html | None]:
         for where, own in groups
         for one in own
     ]
-    header = ["model", "compared", f"log probability of a {unit}", "the model is ahead by"]
+    header = ["model", "compared", f"log probability of a {unit}", "this model is higher by"]
     notes = []
     if found.impossible:
         notes.append(
@@ -68,8 +69,8 @@ def likelihood_section(facts: Facts, found: Likelihoods) -> list[Html | None]:
         parts.append(chart_figure(caption, *charts))
     parts.append(table("Log probabilities in nats", header, rows, words=(0, 1)))
     if found.absent:
-        told = "; ".join(f"no {name}: {reason}" for name, reason in found.absent)
-        parts.append(element("p", told, class_="aside"))
+        absent = "; ".join(f"no {name}: {reason}" for name, reason in found.absent)
+        parts.append(element("p", absent, class_="aside"))
     return parts
 
 
@@ -84,21 +85,23 @@ def baseline_chart(baselines: Sequence[Baseline], unit: str, where: str) -> Char
     """Return by how much a model is ahead of baselines, each with two standard errors to both sides."""
     known = [one for one in baselines if math.isfinite(one.ahead + one.error)]
     ends = [one.ahead + sign * 2 * one.error for one in known for sign in (-1, 1)]
-    x = linear_axis(f"nats per {unit}, by which the model is ahead ({where})", [0.0, *ends])
+    x = linear_axis(f"nats per {unit} above the baseline, {where}", [0.0, *ends])
     high = len(baselines) - 0.5
     marks: list[Mark] = [Line(((0.0, -0.5), (0.0, high)), "muted", width=1.0)]
     for row, one in enumerate(baselines):
         if one in known:
             line = ((one.ahead - 2 * one.error, float(row)), (one.ahead + 2 * one.error, float(row)))
             marks += [Line(line, width=2.0), Dots(((one.ahead, float(row)),))]
-    told = "; ".join(f"{one.name}: {with_error(one.ahead, one.error)}" for one in baselines)
+    described = "; ".join(f"{one.name}: {with_error(one.ahead, one.error)}" for one in baselines)
     y = Axis("", high, -0.5, tuple((row, one.name) for row, one in enumerate(baselines)))
-    return Chart(f"How far the model is ahead of baselines, {where}", f"{told}.", x, y, tuple(marks), (210.0, 64.0))
+    return Chart(
+        f"How far the model is ahead of baselines, {where}", f"{described}.", x, y, tuple(marks), (300.0, 64.0)
+    )
 
 
 def masked_section(facts: Facts, found: MaskedAccuracy) -> list[Html | None]:
     """Return how well masked cells are predicted, and whether probabilities are calibrated."""
-    unit = facts.unit
+    unit = facts.adapter.unit
     every = found.cells == found.known
     some = "all known cells" if every else f"{found.cells:,} of {found.known:,} known cells"
     how = (
@@ -141,7 +144,7 @@ def calibration_chart(bins: Sequence[CalibrationBin]) -> Chart:
             low, high = (min(max(one.correct + sign * 2 * one.error, 0.0), 1.0) for sign in (-1, 1))
             marks.append(Line(((one.predicted, low), (one.predicted, high)), width=2.0))
             marks.append(Dots(((one.predicted, one.correct),)))
-    told = "; ".join(
+    described = "; ".join(
         f"probability {one.predicted:.0%}, correct {one.correct:.0%} of {one.cells:,}" for one in bins if one.cells
     )
     rows = tuple(
@@ -156,7 +159,7 @@ def calibration_chart(bins: Sequence[CalibrationBin]) -> Chart:
     ticks = tuple((tick / 4, f"{tick / 4:.0%}") for tick in range(5))
     return Chart(
         "Calibration of masked cells",
-        f"{told}.",
+        f"{described}.",
         Axis("predicted probability", 0.0, 1.0, ticks, grid=False),
         Axis("share correct", 0.0, 1.0, ticks),
         tuple(marks),
@@ -170,7 +173,7 @@ def anomaly_section(facts: Facts) -> list[Html | None]:
     how = (
         "The sequences of lowest probability by the step, and their cells of low probability given the rest of the "
         "sequence. Sequences and steps are counted from 0."
-        if facts.steps
+        if facts.adapter.steps
         else "The rows of lowest probability, and their cells of low probability given the rest of the row. Rows "
         "are counted from 0, or called as in the index of a frame."
     )
@@ -181,7 +184,9 @@ def anomaly_section(facts: Facts) -> list[Html | None]:
 def _anomaly(facts: Facts, row: Anomaly) -> Html:
     per = f" nats a step, {row.length:,} steps" if row.length is not None else " nats"
     others = f", and {row.like:,} like it" if row.like else ""
-    head = element("h3", f"{facts.unit} {row.name} ", element("small", f"{number(row.log_prob, 4)}{per}{others}"))
+    head = element(
+        "h3", f"{facts.adapter.unit} {row.name} ", element("small", f"{number(row.log_prob, 4)}{per}{others}")
+    )
     if not row.cells:
         return element("li", head, element("small", "No cell by itself is unexpected; together they are."))
     return element("li", head, element("ul", *(element("li", *_cell(cell)) for cell in row.cells)))
@@ -197,26 +202,26 @@ def _cell(cell: UnexpectedCell) -> list[object]:
     ]
 
 
-def data_section(facts: Facts, source: str | None) -> list[Html | None]:
-    """Return what is known of the rows that were given."""
-    data = facts.data
-    assert data is not None
-    told: list[tuple[str, object]] = [] if source is None else [("data", source)]
-    told.append((f"{facts.unit}s", f"{data.count:,}"))
-    if data.steps is not None:
-        told.append(("steps", f"{data.steps:,}"))
-    share = data.missing / data.cells if data.cells else 0.0
-    told.append(("missing cells", f"{data.missing:,} of {data.cells:,} ({percent(share)})"))
-    if unseen := sum(one.cells for one in data.unseen):
-        told.append(("labels that the model never saw", f"{unseen:,} cells, taken as missing"))
-    parts: list[Html | None] = [facts_list(told)]
+def data_section(data: EvaluationData, source: str | None) -> list[Html | None]:
+    """Return what is known of the rows that were given: how many, and their missing cells and unseen labels."""
+    missing = data.missing
+    share = missing.mean() if missing.size else 0.0
+    facts: list[tuple[str, object]] = [] if source is None else [("data", source)]
+    facts.append((f"{data.adapter.unit}s", f"{data.count:,}"))
+    if data.starts is not None:
+        facts.append(("steps", f"{len(data.codes):,}"))
+    facts.append(("missing cells", f"{missing.sum():,} of {missing.size:,} ({percent(share)})"))
     if data.unseen:
-        labels = tuple((one.column, one.label, f"{one.cells:,}") for one in data.unseen)
+        cells = sum(count for *_, count in data.unseen)
+        facts.append(("labels that the model never saw", f"{cells:,} cells, taken as missing"))
+    parts: list[Html | None] = [facts_list(facts)]
+    if data.unseen:
+        labels = tuple((column, label, f"{count:,}") for column, label, count in data.unseen)
         header = ("column", "label", "cells")
         parts.append(numbers_table(NumberTable("Labels that the model never saw", header, labels, (0, 1))))
-    if data.by_column:
-        each = max(data.cells // max(len(facts.columns), 1), 1)
-        cells = tuple((name, f"{count:,}", percent(count / each)) for name, count in data.by_column)
-        listed = numbers_table(NumberTable("Missing cells by column", ("column", "missing", "share"), cells))
-        parts.append(behind(f"Columns with missing cells ({len(data.by_column)})", listed))
+    by_column = sorted(zip(missing.sum(axis=0).tolist(), data.columns.names, strict=True), key=lambda one: -one[0])
+    if some := [one for one in by_column if one[0]]:
+        rows = tuple((name, f"{count:,}", percent(count / len(missing))) for count, name in some)
+        listed = numbers_table(NumberTable("Missing cells by column", ("column", "missing", "share"), rows))
+        parts.append(behind(f"Columns with missing cells ({len(some)})", listed))
     return parts

@@ -11,59 +11,32 @@ import numpy as np
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.sequences.steps import steps_of
 from eigentree.data.streams.sources import is_stream
-from eigentree.data.tables.cells import Factored
-from eigentree.data.tables.labels import UNKNOWN
+from eigentree.data.tables.cells import is_missing
 from eigentree.data.tables.restore import row_labels
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.table import table_of
-from eigentree.data.tables.text_cells import Written, read_as
 from eigentree.errors import DataError, ParameterError, quoted
-from eigentree.estimators.mixins.sequence_mixin import telling_columns
+from eigentree.estimators.mixins.sequence_mixin import sequence_and_time
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from eigentree.arrays import Booleans, Codes, Floats, Integers
     from eigentree.data.tables.columns import Columns
-    from eigentree.data.tables.labels import Meaning
     from eigentree.data.tables.table import Table
     from eigentree.viz.reports.adapters import ModelAdapter
 
-__all__ = ["EvaluationData", "MaskedCells", "UnseenLabel", "evaluation_data", "sampled"]
+__all__ = ["EvaluationData", "MaskedCells", "evaluation_data", "sampled"]
 
 MOST_SCORED = 2_000_000
 """Most steps that are scored to predict cells of sequences."""
 
 
-class UnseenLabel(NamedTuple):
-    """A label that the model never saw.
-
-    Attributes
-    ----------
-    column, label : str
-    cells : int
-        How many hold it.
-    """
-
-    column: str
-    label: str
-    cells: int
-
-
 class MaskedCells(NamedTuple):
-    """Known cells that were masked, and what the model predicts for each from the other cells.
+    """Known cells, each masked in turn, with the model's prediction from the other cells of its row or sequence.
 
-    Attributes
-    ----------
-    unit : array of int
-        The row or sequence of each.
-    step : array of int
-        Which of its steps; 0 in rows.
-    column, code : array of int
-    predicted : array of int
-        The most probable code.
-    proba, highest : array of float
-        The probability of the cell's own code, and of the most probable one.
+    Arrays of one length: `unit` (row or sequence), `step` (0 in rows), `column`, the cell's own `code`, the most
+    probable code `predicted`, and the probabilities of both, `proba` and `highest`.
     """
 
     unit: Integers
@@ -88,7 +61,8 @@ class EvaluationData:
         Where sequences begin; None for rows.
     names : sequence
         What the rows or sequences are called.
-    unseen : tuple of UnseenLabel
+    unseen : tuple of (str, str, int)
+        Labels that the model never saw: column, label, and how many cells hold it.
     """
 
     adapter: ModelAdapter
@@ -96,7 +70,7 @@ class EvaluationData:
     codes: Codes
     starts: Integers | None
     names: Sequence[Any]
-    unseen: tuple[UnseenLabel, ...]
+    unseen: tuple[tuple[str, str, int], ...]
 
     @property
     def count(self) -> int:
@@ -138,26 +112,17 @@ class EvaluationData:
         return model.model_ if hasattr(model, "model_") else model.model
 
     def masked_cells(self, most: int, seed: int = 0) -> MaskedCells:
-        """Return what the model predicts for known cells, each masked in turn, from all others of its row.
-
-        Parameters
-        ----------
-        most : int
-            How many cells at most: whole rows, and single cells of sequences, which are sampled.
-        seed : int
-        """
-        return self._of_rows(most, seed) if self.starts is None else self._of_sequences(most, seed)
-
-    def _of_rows(self, most: int, seed: int) -> MaskedCells:
+        """Return predictions of at most so many known cells, sampled as whole rows, or as cells of sequences."""
+        if self.starts is not None:
+            return self._of_sequences(most, seed)
         units = sampled(self.count, max(1, most // len(self.columns.names)), seed)
         codes = np.asfortranarray(self.codes[units])
-        tables = self._model.distributions(codes, range(codes.shape[1]))
         parts = []
-        for column, (proba, _) in enumerate(tables):
+        for column, (proba, _) in enumerate(self._model.distributions(codes, range(codes.shape[1]))):
             known = np.flatnonzero(codes[:, column] < self.columns.states[column])
             own = codes[known, column].astype(np.int64)
-            parts.append(_cells(units[known], np.zeros(len(known), np.int64), column, own, proba[known]))
-        return _merged(parts)
+            parts.append(_predicted(units[known], np.zeros(len(known), np.int64), column, own, proba[known]))
+        return MaskedCells(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
     def _of_sequences(self, most: int, seed: int) -> MaskedCells:
         sequences = self.sequences
@@ -174,17 +139,16 @@ class EvaluationData:
             at = steps[channels == channel]
             units = numbers[at]
             own = at - sequences.starts[units]
-            if not len(at):
-                continue
             log_prob = np.empty((len(at), states))
-            trial = sequences.chosen(units)
-            codes = trial.codes.copy(order="F")
-            for state in range(states):
-                codes[trial.starts[:-1] + own, channel] = state
-                log_prob[:, state] = self._model.log_prob(replace(trial, codes=codes))
+            if len(at):
+                trial = sequences.chosen(units)
+                codes = trial.codes.copy(order="F")
+                for state in range(states):
+                    codes[trial.starts[:-1] + own, channel] = state
+                    log_prob[:, state] = self._model.log_prob(replace(trial, codes=codes))
             code = self.codes[at, channel].astype(np.int64)
-            parts.append(_cells(units, own, channel, code, _normalised(log_prob)))
-        return _merged(parts)
+            parts.append(_predicted(units, own, channel, code, _normalised(log_prob)))
+        return MaskedCells(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
 def sampled(count: int, most: int, seed: int) -> Integers:
@@ -197,15 +161,7 @@ def sampled(count: int, most: int, seed: int) -> Integers:
 def evaluation_data(
     adapter: ModelAdapter, X: Any, lengths: Any = None, names: Sequence[Any] | None = None
 ) -> EvaluationData:
-    """Return rows or sequences as the model reads them.
-
-    Parameters
-    ----------
-    adapter : ModelAdapter
-    X : rows or sequences, as its estimator takes them
-    lengths : array-like of int, optional
-    names : sequence, optional
-        What they are called.
+    """Return rows or sequences as the model reads them, with their names.
 
     Raises
     ------
@@ -216,21 +172,22 @@ def evaluation_data(
         raise DataError("a report evaluates rows in memory, not a stream; read some of them first")
     columns = adapter.columns.reading("missing")
     starts: Integers | None = None
-    unseen: tuple[UnseenLabel, ...] = ()
     called: Sequence[Any]
+    table: Table | None = None
     if adapter.steps:
-        telling = telling_columns(adapter.model, X)
-        sequences = Sequences.of(X, columns, lengths, *telling)
+        named = sequence_and_time(adapter.model, X)
+        sequences = Sequences.of(X, columns, lengths, *named)
         codes, starts, called = sequences.codes, sequences.starts, range(sequences.count)
         if not isinstance(X, Sequences):
-            unseen = _unseen(steps_of(X, lengths, *telling).table, columns)
+            table = steps_of(X, lengths, *named).table
     else:
         if lengths is not None:
             raise DataError("lengths are those of sequences, and this is a model of rows; leave them out")
         codes = Rows.of(X, columns).encode()
         called = row_labels(X, len(codes))
         if not isinstance(X, Rows):
-            unseen = _unseen(table_of(X), columns)
+            table = table_of(X)
+    unseen = () if table is None else tuple(_unseen(table, columns))
     data = EvaluationData(adapter, columns, codes, starts, called if names is None else _listed(names), unseen)
     if len(data.names) != data.count:
         raise DataError(f"there are {len(data.names)} names, but {data.count} {adapter.unit}s; name each of them")
@@ -244,50 +201,22 @@ def _listed(names: Any) -> list[Any]:
         raise ParameterError(f"names are what rows or sequences are called, not {quoted(names)}") from None
 
 
-def _unseen(table: Table, columns: Columns) -> tuple[UnseenLabel, ...]:
-    """Return the labels that columns do not have, with how many cells hold each, in the order of the columns."""
-    found: list[UnseenLabel] = []
-    described = zip(columns.names, columns.meanings, columns.states, strict=True)
-    for place, (name, meaning, states) in zip(
-        table.places(columns.names, None, columns.named), described, strict=True
-    ):
-        cells = table.column(place, name)
-        if isinstance(cells, Written):
-            cells = read_as(cells, meaning)
-        counted = Counter(_unknown(cells, meaning, states))
-        found += [UnseenLabel(name, label, count) for label, count in sorted(counted.items())]
-    return tuple(found)
+def _unseen(table: Table, columns: Columns) -> Iterator[tuple[str, str, int]]:
+    """Yield labels that columns do not have, with how many cells hold each: encoded as missing, but not missing."""
+    codes = Rows.of(table, columns).encode()
+    for column, place in enumerate(table.places(columns.names, None, columns.named)):
+        absent = np.flatnonzero(codes[:, column] == columns.states[column]).tolist()
+        cells = table.cells(place) if absent else []
+        # Among numbers, -1 is a missing cell.
+        labels = Counter(str(cells[row]) for row in absent if not (is_missing(cells[row]) or cells[row] == -1))
+        yield from ((columns.names[column], label, count) for label, count in sorted(labels.items()))
 
 
-def _unknown(cells: Any, meaning: Meaning | None, states: int) -> list[str]:
-    """Return the cells whose label is unknown, as they are written."""
-    if meaning is not None:
-        odd = np.flatnonzero(meaning.encode(cells) == UNKNOWN)
-    elif isinstance(cells, Factored):
-        codes = [label if isinstance(label, int) and 0 <= label < states else UNKNOWN for label in cells.labels]
-        odd = np.flatnonzero(np.array([*codes, 0])[cells.places] == UNKNOWN)
-    else:
-        numbers = cells.astype(np.float64)
-        with np.errstate(invalid="ignore"):
-            strange = (numbers != np.floor(numbers)) | (numbers >= states) | (numbers < -1)
-        odd = np.flatnonzero(strange & (numbers == numbers))
-    if isinstance(cells, Factored):
-        return [str(cells.labels[place]) for place in cells.places[odd].tolist()]
-    return [str(cell) for cell in cells[odd].tolist()]
-
-
-def _cells(units: Integers, steps: Integers, column: int, codes: Integers, proba: Floats) -> MaskedCells:
+def _predicted(units: Integers, steps: Integers, column: int, codes: Integers, proba: Floats) -> MaskedCells:
     places = np.arange(len(codes))
-    best = proba.argmax(axis=1) if len(codes) else np.empty(0, np.int64)
+    best = proba.argmax(axis=1)
     which = np.full(len(codes), column)
     return MaskedCells(units, steps, which, codes, best, proba[places, codes], proba[places, best])
-
-
-def _merged(parts: Sequence[MaskedCells]) -> MaskedCells:
-    if not parts:
-        empty, none = np.empty(0, np.int64), np.empty(0)
-        return MaskedCells(empty, empty, empty, empty, empty, none, none)
-    return MaskedCells(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
 def _normalised(log_prob: Floats) -> Floats:

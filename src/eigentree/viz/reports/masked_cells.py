@@ -24,19 +24,10 @@ BINS, SEED = 10, 0
 
 
 class CalibrationBin(NamedTuple):
-    """Predictions of about the same probability.
+    """Predictions with a probability from `low` to `high`.
 
-    Attributes
-    ----------
-    low, high : float
-        Between which their probabilities are.
-    cells : int
-    predicted : float
-        The mean of their probabilities.
-    correct : float
-        The share that was correct.
-    error : float
-        The standard error of that share (Agresti and Coull).
+    `predicted` is their mean probability, `correct` the share that was correct, and `error` the standard error of
+    that share (Agresti and Coull).
     """
 
     low: float
@@ -50,16 +41,8 @@ class CalibrationBin(NamedTuple):
 class Accuracy(NamedTuple):
     """How well a column is predicted from the others.
 
-    Attributes
-    ----------
-    column : str
-    cells : int
-    accuracy : float
-        The share of cells whose most probable label is theirs.
-    usual : float
-        The share of the most frequent label among the same cells: the accuracy without any model.
-    log_prob : float
-        The mean log probability of the cells' own labels.
+    `usual` is the share of the most frequent label among the same cells, the accuracy without any model, and
+    `log_prob` the mean log probability of the cells' own labels.
     """
 
     column: str
@@ -99,17 +82,17 @@ class MaskedAccuracy:
     columns: tuple[Accuracy, ...]
 
 
-def masked_accuracy(given: EvaluationData) -> MaskedAccuracy | None:
+def masked_accuracy(data: EvaluationData) -> MaskedAccuracy | None:
     """Return how well the model predicts masked cells; None where no cell is known."""
-    cells = given.masked_cells(MOST_CELLS if given.starts is None else MOST_SEQUENCE_CELLS, SEED)
+    cells = data.masked_cells(MOST_CELLS if data.starts is None else MOST_SEQUENCE_CELLS, SEED)
     count = len(cells.unit)
     if not count:
         return None
-    columns = _accuracies(cells, given)
+    columns = _accuracies(cells, data)
     bins = calibration_bins(cells.highest, cells.predicted == cells.code)
     return MaskedAccuracy(
         cells=count,
-        known=int((~given.missing).sum()),
+        known=int((~data.missing).sum()),
         units=len(np.unique(cells.unit)),
         accuracy=float((cells.predicted == cells.code).mean()),
         usual=sum(one.usual * one.cells for one in columns) / count,
@@ -134,9 +117,9 @@ def calibration_bins(proba: Floats, correct: Booleans) -> tuple[CalibrationBin, 
     return tuple(found)
 
 
-def _accuracies(cells: MaskedCells, given: EvaluationData) -> tuple[Accuracy, ...]:
+def _accuracies(cells: MaskedCells, data: EvaluationData) -> tuple[Accuracy, ...]:
     found = []
-    for column, name in enumerate(given.columns.names):
+    for column, name in enumerate(data.columns.names):
         own = cells.column == column
         codes = cells.code[own]
         if not len(codes):

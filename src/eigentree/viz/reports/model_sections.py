@@ -4,28 +4,63 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from eigentree.errors import ParameterError
 from eigentree.markup.charts import NumberTable
-from eigentree.markup.figures import chart_figure, learning_figure, note_list, numbers_table, spectra_figure
-from eigentree.markup.html import Html, behind, element, facts_list, number, table
-from eigentree.viz.multistart_chart import multistart_chart
-from eigentree.viz.reports.diagram_figures import diagram_figure, is_narrow
-from eigentree.viz.reports.profile_tables import profile_blocks
+from eigentree.markup.figures import (
+    FONT,
+    chart_figure,
+    figure,
+    learning_figure,
+    note_list,
+    numbers_table,
+    scene_svg,
+    spectra_figure,
+    text_width,
+)
+from eigentree.markup.html import Html, behind, element, facts_list, joined, number, scrolling, table
+from eigentree.viz.diagrams import laid_out_diagram, placed_scene, transition_diagram
+from eigentree.viz.model_charts import multistart_chart, profile_grid, state_name
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eigentree.estimators.profiles import Profile
+    from eigentree.viz.diagrams import Diagram
+    from eigentree.viz.model_charts import GridColumn, ProfileGrid
     from eigentree.viz.reports.facts import Facts
 
 __all__ = ["learning_section", "spectra_section", "states_section", "structure_section"]
 
+MOST_DRAWN = 400
+"""Most boxes of a diagram; beyond, the table behind it has to do."""
+
+NARROW = 38.0
+"""How wide a diagram is at most that has room beside another (em)."""
+
+MOST_VARIABLES, MOST_OPEN = 10, 3
+"""Hidden variables that are shown, the most informative, and those that are open at once."""
+
+COLUMNS_ALONE, COLUMNS_EACH, MOST_BEHIND = 8, 4, 40
+"""Columns that are shown of a single hidden variable, of each of several, and behind."""
+
+FAINT = "·"
+"""What stands for less than half a per cent: most cells of most tables are that, and would drown the others."""
+
+INFORMATIVE = 0.005
+"""Nats of mutual information from which on a column is shown."""
+
 
 def structure_section(facts: Facts) -> list[Html | None]:
     """Return the graph and its junction tree as diagrams, and the pairs of columns with most mutual information."""
-    how = "Which variables depend on each other directly, and how strongly."
-    if facts.steps:
-        how = f"{facts.steps} steps of the chain are drawn; all have the same tables."
-    elif facts.mixed:
+    how, steps, mixed = "Direct dependences between variables.", facts.adapter.steps, facts.adapter.mixed
+    if steps:
+        how = f"{steps} steps of the chain are drawn; all have the same parameters."
+    elif mixed:
         how = (
-            f"The model mixes {facts.mixed:,} trees of the same form, each with tables of its own; one is drawn, "
-            f"and mutual information is the mean over all."
+            f"The model mixes {mixed:,} trees of the same form, each with parameters of its own; one is drawn, and "
+            f"mutual information is the mean over all."
         )
     known = any(nats != "–" for *_, nats in facts.graph.numbers.rows)
     caption = "Hidden variables stand in round boxes, columns in square ones. " + (
@@ -33,27 +68,24 @@ def structure_section(facts: Facts) -> list[Html | None]:
         if known
         else "A spectral model has no tables of hidden variables, so all edges have one width."
     )
-    graph = diagram_figure(caption, facts.graph)
+    graph = _diagram_figure(caption, facts.graph)
     cliques = [text for key, text in facts.tree.texts.items() if key not in facts.tree.columns]
-    if len(cliques) == 1:
-        ((_, _, _, rank),) = facts.tree.numbers.rows or [("", 0, "", "1")]
-        told = (
+    if len(cliques) == len(facts.tree.numbers.rows) == 1:
+        rank = facts.tree.numbers.rows[0][-1]
+        star = (
             f"The junction tree is a star: each clique is {cliques[0]} and one column, and {cliques[0]} is the "
             f"separator of all (rank {rank})."
         )
-        first = element("div", graph, element("p", told, class_="aside"))
-        beside = element("div", first, _pairs(facts), class_="beside" if is_narrow(facts.graph) else None)
+        first = element("div", graph, element("p", star, class_="aside"))
+        beside = element("div", first, _pairs(facts), class_="beside" if _is_narrow(facts.graph) else None)
         return [element("p", how, class_="how"), beside]
-    tree = diagram_figure(
-        "The junction tree: cliques in round boxes, columns in square ones, and on each edge its separator.",
-        facts.tree,
-    )
-    narrow = is_narrow(facts.graph) and is_narrow(facts.tree)
-    return [
-        element("p", how, class_="how"),
-        element("div", graph, tree, class_="beside" if narrow else None),
-        _pairs(facts),
-    ]
+    caption = "The junction tree: cliques in round boxes, columns in square ones, and on each edge its separator."
+    tree = _diagram_figure(caption, facts.tree)
+    if not _is_narrow(facts.tree):
+        tree = behind("The junction tree", tree)
+    narrow = _is_narrow(facts.graph) and _is_narrow(facts.tree)
+    both = element("div", graph, tree, class_="beside" if narrow else None)
+    return [element("p", how, class_="how"), both, _pairs(facts)]
 
 
 def _pairs(facts: Facts) -> Html | None:
@@ -79,7 +111,7 @@ def states_section(facts: Facts) -> list[Html | None]:
         "by size."
     )
     notes = sorted({f"Hidden states: {profile.note}." for profile in facts.profiles if profile.note})
-    parts = [element("p", how, class_="how"), note_list(notes), profile_blocks(facts.profiles)]
+    parts = [element("p", how, class_="how"), note_list(notes), _profile_blocks(facts.profiles)]
     if facts.states is not None:
         caption = "The most probable states of sequences (Viterbi), a row each; those with the same end together."
         parts.append(chart_figure(caption, facts.states))
@@ -92,14 +124,14 @@ def spectra_section(facts: Facts) -> list[Html | None]:
         "A separator passes on as many numbers as its rank. Where the last singular value that was kept is clear "
         "of the noise, the data support that rank; below it, shrinkage damps what is not known."
     )
-    return [element("p", how, class_="how"), spectra_figure(facts.fit.spectra)]
+    return [element("p", how, class_="how"), spectra_figure(facts.adapter.fit.spectra)]
 
 
 def learning_section(facts: Facts) -> list[Html | None]:
     """Return how the model was learned: facts of the fit, its objective, sizes and starts that were tried."""
-    fit = facts.fit
+    fit = facts.adapter.fit
     if fit is None:
-        return [facts_list([("free parameters", f"{facts.parameters:,}")])]
+        return [facts_list([("free parameters", f"{facts.adapter.parameters:,}")])]
     parts: list[Html | None] = [note_list(fit.warnings), facts_list(fit.facts())]
     if len(getattr(fit, "history", ())) > 1:
         parts.append(learning_figure(fit.history, fit.validation_history, fit.unit))
@@ -123,6 +155,138 @@ def learning_section(facts: Facts) -> list[Html | None]:
         caption = "By how much each candidate was behind the best, after each rung."
         parts.append(behind("The multi-start", chart_figure(caption, multistart_chart(start))))
     if start is not None and start.absent:
-        told = "; ".join(f"no {name} start: {reason}" for name, reason in start.absent)
-        parts.append(element("p", told, class_="aside"))
+        absent = "; ".join(f"no {name} start: {reason}" for name, reason in start.absent)
+        parts.append(element("p", absent, class_="aside"))
     return parts
+
+
+def _is_narrow(diagram: Diagram) -> bool:
+    """Return whether a diagram can be drawn and has room beside another."""
+    if len(diagram.texts) > MOST_DRAWN:
+        return False
+    boxes = laid_out_diagram(diagram, text_width).boxes.values()
+    return max(box.right for box in boxes) - min(box.left for box in boxes) <= NARROW
+
+
+def _diagram_figure(caption: str, diagram: Diagram) -> Html:
+    """Return a diagram with a caption, and the numbers behind it; these alone where it is too large."""
+    if len(diagram.texts) > MOST_DRAWN:
+        many = f"{len(diagram.texts):,} boxes are too many for a picture (the limit is {MOST_DRAWN})"
+        return figure(f"{many}; the table has the first numbers.", numbers=[diagram.numbers])
+    layout = laid_out_diagram(diagram, text_width)
+    scene = placed_scene(diagram, layout, text_width, (FONT, FONT), FONT)
+    picture = scrolling(scene_svg(diagram.title, diagram.description, scene), diagram.title)
+    # Transitions have a table of their own beside them.
+    return figure(caption, picture, numbers=[] if diagram.ring else [diagram.numbers])
+
+
+def _profile_blocks(profiles: Sequence[Profile]) -> Html:
+    """Return the profiles of hidden variables, the most informative ones."""
+    shown = profiles[:MOST_VARIABLES]
+    sizes = (COLUMNS_ALONE, MOST_BEHIND) if len(profiles) == 1 else (COLUMNS_EACH, COLUMNS_EACH)
+    made: list[object] = [_block(profile, *sizes) for profile in shown[:MOST_OPEN]]
+    for profile in shown[MOST_OPEN:]:
+        most = " and ".join(profile.columns[:2])
+        made.append(behind(f"{profile.name}, most informative about {most}", _block(profile, *sizes)))
+    if left := profiles[MOST_VARIABLES:]:
+        names = ", ".join(profile.name for profile in left[:30]) + (", …" if len(left) > 30 else "")
+        text = f"{len(left)} more hidden variables, which are less informative, are left out: {names}."
+        made.append(element("p", text, class_="aside"))
+    return joined(made)
+
+
+def _block(profile: Profile, at_once: int, behind_it: int) -> Html:
+    """Return the profile of one hidden variable, with so many columns, and so many more behind a click."""
+    informative = [name for name, nats in zip(profile.columns, profile.nats, strict=True) if nats >= INFORMATIVE]
+    # Where no column is informative, that is worth seeing.
+    informative = informative or list(profile.columns[:1])
+    shown, name = informative[: at_once + behind_it], f"Profile of {profile.name}"
+    grid = profile_grid(profile, shown)
+    parts: list[object] = [
+        element("h3", f"{profile.name}: {len(profile.states):,} state{'s' * (len(profile.states) != 1)}"),
+        _table(profile, grid, grid.columns[:at_once], name),
+    ]
+    if rest := grid.columns[at_once:]:
+        more = _table(profile, grid, rest, f"{name}, further columns")
+        parts.append(behind(f"Further columns ({len(rest)})", more))
+    notes = []
+    if len(grid.places) < len(profile.states):
+        share = f"{float(grid.shares.sum()):.0%}"
+        notes.append(f"The {len(grid.places)} largest states are shown; they have {share} of {profile.basis}.")
+    if (left := len(informative) - len(shown)) > 0:
+        notes.append(f"Columns that are left out: {left}.")
+    if (silent := len(profile.columns) - len(informative)) > 0:
+        notes.append(f"Columns with next to no mutual information: {silent}.")
+    if notes:
+        parts.append(element("p", " ".join(notes), class_="aside"))
+    if profile.transitions is not None:
+        parts += _transitions(profile, grid)
+    return element("div", *parts, class_="variable")
+
+
+def _bar(probability: float) -> Html:
+    """Return a cell with a probability in per cent, as short as it can be, and a bar behind it."""
+    if probability != probability:
+        return element("td", "–", class_="n")
+    if 0 < probability < 0.005:
+        return element("td", FAINT, class_="n faint")
+    shown = ">99" if 0.995 <= probability < 1 else f"{100 * probability:.0f}"
+    return element("td", shown, class_="p", style=f"--p:{100 * probability:.0f}%")
+
+
+def _table(profile: Profile, grid: ProfileGrid, columns: Sequence[GridColumn], caption: str) -> Html:
+    heads = [element("td"), element("th", "all", scope="col", class_="n")]
+    heads += [element("th", f"state {state}", scope="col", class_="n") for state in grid.states]
+    sizes = [
+        element("th", "share", scope="row"),
+        _bar(1.0),
+        *map(_bar, grid.shares.tolist()),
+    ]
+    made = element(
+        "table",
+        element("caption", f"{caption}: P(label | state) in per cent; shares of {profile.basis}"),
+        element("thead", element("tr", *heads)),
+        element("tbody", element("tr", *sizes)),
+        *(_column(column) for column in columns),
+        class_="profile",
+    )
+    return scrolling(made, caption)
+
+
+def _column(column: GridColumn) -> Html:
+    nats = element("small", f" {number(column.nats, 2)} nats")
+    wide = column.shares.shape[1] + 2
+    rows = [element("tr", element("th", column.name, nats, scope="rowgroup", colspan=wide, class_="name"))]
+    for label, overall, shares in zip(column.labels, column.overall.tolist(), column.shares.tolist(), strict=True):
+        head = element("th", label, scope="row", class_="label")
+        rows.append(element("tr", head, _bar(overall), *map(_bar, shares)))
+    return element("tbody", *rows)
+
+
+def _transitions(profile: Profile, grid: ProfileGrid) -> list[Html]:
+    """Return where sequences begin and where each state leads, as a diagram where there is room, and as a table."""
+    assert profile.transitions is not None
+    moves = profile.transitions.array
+    rows: list[tuple[str, list[float]]] = []
+    if profile.start is not None and profile.start.array.ndim == 1:
+        rows.append(("at the start", profile.start.array[grid.places].tolist()))
+    for before in np.ndindex(*moves.shape[:-1]):
+        if set(before) <= set(grid.places.tolist()):
+            names = ", then ".join(state_name(profile.states[at]) for at in before)
+            rows.append((f"after {names}", moves[before][grid.places].tolist()))
+    caption = f"Transitions of {profile.name}: P(next state), in per cent"
+    heads = [element("td"), *(element("th", f"to {state}", scope="col", class_="n") for state in grid.states)]
+    made = element(
+        "table",
+        element("caption", caption),
+        element("thead", element("tr", *heads)),
+        element("tbody", *(element("tr", element("th", name, scope="row"), *map(_bar, own)) for name, own in rows)),
+        class_="moves",
+    )
+    try:
+        picture = [
+            _diagram_figure("Arrows are the wider the more probable the transition.", transition_diagram(profile))
+        ]
+    except ParameterError:
+        picture = []
+    return [element("div", *picture, scrolling(made, caption), class_="beside")]

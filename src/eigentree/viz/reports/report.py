@@ -10,8 +10,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from eigentree.core.compiling import announced
-from eigentree.data.streams.atomic_write import write_whole
 from eigentree.errors import FileError, ParameterError, quoted
+from eigentree.io.atomic_write import write_whole
 from eigentree.validation import our_arithmetic
 from eigentree.viz.reports.adapters import adapter_of
 from eigentree.viz.reports.evaluation_data import evaluation_data
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from eigentree.estimators.mixins.density_mixin import Face
-    from eigentree.estimators.mixins.sequence_mixin import SequenceFace
+    from eigentree.estimators.mixins.density_mixin import DensityMixin
+    from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
     from eigentree.inference.networks.network import LatentNetwork
 
 __all__ = ["Report", "report"]
@@ -84,7 +84,7 @@ class Report:
 @announced
 @our_arithmetic
 def report(
-    model: LatentNetwork | Face | SequenceFace,
+    model: LatentNetwork | DensityMixin | SequenceMixin,
     X: ArrayLike | Any = None,
     *,
     training: ArrayLike | Any = None,

@@ -1,0 +1,59 @@
+"""The information criteria of every estimator that counts its free parameters."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from eigentree.messages import notice
+
+if TYPE_CHECKING:
+    from eigentree.arrays import Floats
+
+__all__ = ["MAXIMUM_LIKELIHOOD", "Criteria"]
+
+MAXIMUM_LIKELIHOOD = 1e-6
+"""Pseudo-counts that change no digit that is reported, and rule out nothing: maximum likelihood for all purposes."""
+
+NEGLIGIBLE = 1e-3
+"""Pseudo-counts up to which criteria are those of maximum likelihood: an entry of the tables then changes the
+log-likelihood by far less than the 1 that a criterion charges for it at least."""
+
+
+class Criteria(NamedTuple):
+    """Information criteria of a fit: the lower, the better.
+
+    Attributes
+    ----------
+    bic : float
+        -2 · log-likelihood + parameters · log(count).
+    aic : float
+        -2 · log-likelihood + 2 · parameters.
+    """
+
+    bic: float
+    aic: float
+
+    @classmethod
+    def of(cls, log_likelihood: float, parameters: int, count: float) -> Criteria:
+        """Return the criteria, given how many free parameters and how many rows, or steps of sequences, there are."""
+        return cls(parameters * math.log(count) - 2 * log_likelihood, 2 * (parameters - log_likelihood))
+
+    @classmethod
+    def of_rows(cls, log_prob: Floats, weights: Floats, parameters: int, count: float, prior: float) -> Criteria:
+        """Return the criteria of a fit with so many pseudo-counts, given each row's log probability and weight.
+
+        Warns
+        -----
+        UserWarning
+            When the fit is not one of maximum likelihood, which the criteria presuppose.
+        """
+        if prior > NEGLIGIBLE:
+            notice(
+                f"bic and aic compare fits of maximum likelihood, and this one has pseudo-counts ({prior:g}), which "
+                f"lower its likelihood; fit with pseudo_counts={MAXIMUM_LIKELIHOOD:g} (or 0) to compare sizes",
+                UserWarning,
+            )
+        # An impossible row of weight 0 is no row.
+        used = weights > 0
+        return cls.of(float(weights[used] @ log_prob[used]), parameters, count)
