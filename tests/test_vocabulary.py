@@ -38,25 +38,19 @@ WORDS = {
 ALLOWED = (
     "et.plot.race",  # an old name that goes on working
     "def race(",
+    "an odd number",
 )
 """Parts of lines in which such a word is right."""
 
 CEILINGS: dict[str, int] = {
-    "arrays": 1,
     "cli": 6,
-    "core": 1,
     "counting": 19,
     "data": 81,
-    "datasets": 1,
     "em": 84,
-    "errors": 1,
     "estimators": 54,
     "inference": 8,
     "io": 4,
-    "messages": 3,
-    "planning": 2,
     "spectral": 22,
-    "validation": 3,
 }
 """Packages in which that many are left; none may be added, and the number is lowered as they go."""
 

@@ -85,7 +85,7 @@ def renamed(old: str, new: str) -> None:
 
 
 def renamed_arguments(warn: bool = True, /, **names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator that takes arguments under old names too (old="new"), with a warning unless told not to.
+    """Return a decorator that takes arguments under old names too (old="new"), by default with a warning.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def signs_of_life(what: str, hint: str, patience: float | None = None) -> Iterat
         return
     over, start = threading.Event(), time.monotonic()
 
-    def tell() -> None:
+    def report_progress() -> None:
         while not over.wait(PATIENCE if patience is None else patience):
             # What shows how far it is needs no other sign.
             if _SHOWN:
@@ -154,12 +154,12 @@ def signs_of_life(what: str, hint: str, patience: float | None = None) -> Iterat
             spent = time.monotonic() - start
             print(f"eigentree: {what} has been at work for {spent:.0f} s{hint}", file=sys.stderr, flush=True)
 
-    teller = threading.Thread(target=tell, daemon=True)
+    thread = threading.Thread(target=report_progress, daemon=True)
     token = _AT_WORK.set(True)
-    teller.start()
+    thread.start()
     try:
         yield
     finally:
         over.set()
-        teller.join()
+        thread.join()
         _AT_WORK.reset(token)

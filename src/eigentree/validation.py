@@ -1,7 +1,7 @@
 """The checks of arguments that all faces share: whole numbers, numbers, choices, names, sizes, seeds.
 
 What passes comes back in its plain form; what does not is named in an error of ours, before anything is computed or
-any memory is asked for.
+any memory is allocated.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 """What users may give as `seed` or `random_state`."""
 
 MOST_WHOLE = 2**53
-"""Largest whole number that an argument may be: beyond, floats no longer tell whole numbers apart."""
+"""Largest whole number that an argument may be: beyond, floats no longer distinguish whole numbers."""
 
 MOST_SEED = 2**128 - 1
 """Largest seed: as many bits as numpy itself draws for one."""
@@ -62,7 +62,7 @@ MOST_SHOWN = 8
 """Most columns whose errors are shown."""
 
 MOST_THREADS = 1024
-"""Most threads that may be asked for."""
+"""Most threads."""
 
 ARITHMETIC: dict[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 """numpy's own rules for overflow and underflow, whatever users have set: a probability may underflow to zero."""
