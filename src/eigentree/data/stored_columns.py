@@ -20,13 +20,7 @@ def columns_content(columns: Columns) -> Any:
 
 
 def columns_of(content: Any) -> Columns:
-    """Return the columns of a document.
-
-    Raises
-    ------
-    FileError, DataError
-        When it is none of columns.
-    """
+    """Return the columns of a document."""
     try:
         columns = Columns.from_json(_unmarked(content))
     except OverflowError:

@@ -140,13 +140,7 @@ class Record:
         return content
 
     def read(self, reader: Reader, content: Any) -> dict[str, Any]:
-        """Return the attributes that are not None, by name.
-
-        Raises
-        ------
-        FileError
-            When an entry is lacking, is not known, or holds no such value.
-        """
+        """Return the attributes that are not None, by name."""
         entry = Section(content, self.what, tuple(self.fields), tuple(self.later))
         known: dict[str, Any] = {}
         for name, each in {**self.fields, **self.later}.items():

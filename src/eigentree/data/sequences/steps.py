@@ -62,13 +62,7 @@ def steps_of(
     sequence: str | None = None,
     time: str | None = None,
 ) -> Steps:
-    """Return the steps of what a user brings.
-
-    Raises
-    ------
-    DataError
-        When it is no sequences, or has no steps.
-    """
+    """Return the steps of what a user brings."""
     if isinstance(X, Steps):
         return X
     if sequence is not None and lengths is not None:

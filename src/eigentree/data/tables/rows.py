@@ -69,17 +69,6 @@ class Rows:
             A column that a frame need not have; its cells are missing then.
         first : int
             The number of the first row, for messages.
-
-        Raises
-        ------
-        DataError
-            When there are no rows, columns are missing, or a cell is no label of its column and
-            ``columns.unknown`` does not call it missing.
-
-        Warns
-        -----
-        UserWarning
-            When a frame has other columns too.
         """
         if isinstance(X, Rows):
             return X
@@ -125,13 +114,7 @@ class Rows:
         return absent | (cells != cells) if cells.dtype.kind == "f" else absent
 
     def encode(self, start: int = 0, stop: int | None = None) -> Codes:
-        """Return the codes of some rows, shape (stop - start, columns), column-major; by default of all.
-
-        Raises
-        ------
-        DataError
-            When a cell is neither a code of its column nor missing; the message names row and column.
-        """
+        """Return the codes of some rows, shape (stop - start, columns), column-major; by default of all."""
         stop = self.count if stop is None else min(stop, self.count)
         states = self.columns.states
         codes = np.empty((stop - start, len(states)), self.columns.code_type, order="F")
