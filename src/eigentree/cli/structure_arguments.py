@@ -28,18 +28,9 @@ ENTRIES = ("states", "edges", "hidden", "directed")
 
 
 def structure_of(shape: Shape, table: "AnyRows | None" = None) -> Any:
-    """Return the structure of a name, a template, or the graph of a file.
+    """Return the template of a name, or the graph of a file.
 
-    Parameters
-    ----------
-    shape : Shape
-    table : FileTable or FileStream, optional
-        The rows; they determine the states of the columns of a graph, and which variables of a network are hidden.
-
-    Raises
-    ------
-    UsageError
-        When there is none of this name, or an option is not of this structure.
+    The rows determine the states of the columns of a graph, and which variables of a network are hidden.
     """
     name = str(shape.structure)
     if name not in STRUCTURES:

@@ -16,7 +16,7 @@ from eigentree.data.tables.table import table_of
 from eigentree.data.tables.weights import checked_weights
 from eigentree.graphs.coercion import as_structure, require_structure
 from eigentree.graphs.graph import LatentGraph
-from eigentree.graphs.learned_templates import LearnedTemplate, open_template
+from eigentree.graphs.learned_templates import HiddenChowLiu, open_template
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -37,7 +37,7 @@ def resolved(
     """
     require_structure(structure)
     structure = open_template(structure) or structure
-    if isinstance(structure, LearnedTemplate):
+    if isinstance(structure, HiddenChowLiu):
         rows, columns = any_rows_and_columns(X, options)
         weights = None if isinstance(rows, Encoded) else checked_weights(options.sample_weight, rows.count)
         return structure.learned(PairCounts.empty(columns).count(rows, weights)), columns, rows

@@ -21,7 +21,7 @@ from eigentree.data.streams.row_batches import (
 )
 from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.table import frame_of
-from eigentree.data.tables.text_cells import require_names
+from eigentree.data.tables.text_cells import FileTable, require_names
 from eigentree.errors import DataError, quoted
 from eigentree.io.byte_files import named_format
 
@@ -218,7 +218,8 @@ class _Batches(Stream):
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
         """Yield what the iterator has left, each batch with its number."""
         for number, data in enumerate(self._rest):
-            yield _projected(Batch(_as_table(data), f"batch {number}", 0), columns)
+            source = data.source if isinstance(data, FileTable) else f"batch {number}"
+            yield _projected(Batch(_as_table(data), source, 0), columns)
 
 
 class _Callable(Stream):
@@ -260,6 +261,8 @@ def _projected(batch: Batch, columns: Sequence[str] | None) -> Batch:
     if table.names is None or set(table.names) == set(columns):
         return batch
     require_names(columns, table.names, batch.source)
+    if isinstance(batch.data, FileTable):
+        return Batch(batch.data.only(columns), batch.source, batch.first)
     places = [table.names.index(name) for name in columns]
     frame = frame_of(batch.data)
     assert frame is not None
