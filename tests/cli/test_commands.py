@@ -364,7 +364,7 @@ def test_unseen_labels_are_missing_cells_by_option(here: Path) -> None:
     rows.loc[3, "odor"] = np.nan
     rows.to_csv("masked.csv", index=False)
     assert answer("eigentree score model.eigentree roses.csv --unknown missing") == answer(
-        "eigentree score model.eigentree missing.csv"
+        "eigentree score model.eigentree masked.csv"
     )
 
 
