@@ -109,9 +109,9 @@ def test_a_column_may_be_empty_in_the_first_file(model: et.SpectralJunctionTree,
 
 def test_a_stream_is_told_which_method_writes_its_answers(model: et.SpectralJunctionTree, tmp_path: Path) -> None:
     TABLE.to_csv(path := tmp_path / "rows.csv", index=False)
-    with pytest.raises(et.DataError, match=r"rows\.csv'\); impute_to writes the answers into a Parquet file"):
+    with pytest.raises(et.DataError, match=r"rows\.csv'\); impute_to writes the results into a file"):
         model.impute(str(path))
-    with pytest.raises(et.DataError, match="predict_proba_to writes the answers"):
+    with pytest.raises(et.DataError, match="predict_proba_to writes the results"):
         model.predict_proba(iter([X]), target="words")
 
 

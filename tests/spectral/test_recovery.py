@@ -119,7 +119,7 @@ def test_on_any_graph_every_table_is_exact_or_named_with_a_reason(graph: LatentG
     axes = table_axes(graph)
     assert {*recovery.tables, *recovery.unresolved} == set(axes)
     assert all(recovery.unresolved.values())
-    for key, table in (*recovery.tables.items(), *recovery.sketches.items()):
+    for key, table in (*recovery.tables.items(), *recovery.guesses.items()):
         assert table.shape == tuple(graph.states[name] for name in axes[key])
         assert table.min() >= 0
         assert_allclose(table.reshape(-1, np.prod(table.shape[table.ndim - len(key) :])).sum(axis=1), 1.0)
@@ -130,13 +130,13 @@ def test_on_any_graph_every_table_is_exact_or_named_with_a_reason(graph: LatentG
         assert_allclose(recovery.network.joint(graph.observed), truth.joint(graph.observed), atol=1e-6)
 
 
-def test_sketches_lie_in_the_span_of_the_true_emissions_and_one_is_made_per_set_of_parents() -> None:
+def test_guesses_lie_in_the_span_of_the_true_emissions_and_one_is_made_per_set_of_parents() -> None:
     for graph in (zoo.hmm(12, 2, 2, 5), zoo.paper_junction_tree(observed_states=8), zoo.mixture(2, 2, 4)):
         truth = et.LatentNetwork.random(graph, seed=1)
         recovery = from_moments(truth).recover()
-        assert recovery.sketches
-        assert len({graph.parents(name) for (name,) in recovery.sketches}) == len(recovery.sketches)
-        for (name,), table in recovery.sketches.items():
+        assert recovery.guesses
+        assert len({graph.parents(name) for (name,) in recovery.guesses}) == len(recovery.guesses)
+        for (name,), table in recovery.guesses.items():
             states = graph.states[name]
             emissions = truth.tables[name].reshape(-1, states)
             both = np.vstack([emissions, table.reshape(-1, states)])
@@ -233,8 +233,9 @@ def test_a_family_with_one_basis_is_diagonal_in_it(size: int, count: int, seed: 
     family = np.array([basis @ np.diag(line) @ np.linalg.inv(basis) for line in values])
     found = jointly_diagonal(family)
     assert found is not None
-    assert found.residual < 1e-6
-    turned = np.linalg.solve(found.vectors, family @ found.vectors)
+    vectors, residual = found
+    assert residual < 1e-6
+    turned = np.linalg.solve(vectors, family @ vectors)
     orders = permutations(range(size))
     assert min(np.abs(turned - np.array([np.diag(v[list(o)]) for v in values])).max() for o in orders) < 1e-5
 
@@ -246,7 +247,7 @@ def test_a_noisy_family_is_diagonalised_as_well_as_by_the_basis_it_is_from() -> 
     noisy = clean + 0.02 * random.standard_normal(clean.shape)
     found = jointly_diagonal(noisy)
     assert found is not None
-    turned = np.linalg.solve(found.vectors, noisy @ found.vectors)
+    turned = np.linalg.solve(found[0], noisy @ found[0])
     beside = turned * (1 - np.eye(4))
     own = np.linalg.solve(basis, noisy @ basis) * (1 - np.eye(4))
     assert np.linalg.norm(beside) < 1.2 * np.linalg.norm(own)

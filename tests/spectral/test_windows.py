@@ -120,9 +120,9 @@ def test_something_is_clipped_where_data_are_few():
     _, model = noisy(3, (3,), shrinkage=0.0)
     chain = Chain.random(3, 1, (3,), 0, concentration=0.4)
     sequences = chain.sequences(chain.every(5)[0])
-    walked = model.walked(sequences.codes, sequences.starts)
-    assert walked.clipped.max() > 0
-    assert walked.refused.max() > 0
+    scores = model.scored(sequences.codes, sequences.starts)
+    assert scores.clipped.max() > 0
+    assert scores.refused.max() > 0
 
 
 @pytest.mark.parametrize(("hidden", "states"), [(3, (3,)), (3, (2, 2))])
@@ -323,11 +323,11 @@ def test_messages_stay_within_bounds_on_long_sequences():
     # Unshrunk operators of few data may grow without end; what they say never does.
     chain, model = noisy(4, (5,), count=12, shrinkage=0.0, floor=0.0)
     sequences = chain.sequences([chain.sample(1, 20_000, 3)[0]])
-    walked = model.walked(sequences.codes, sequences.starts, messages=True)
-    assert np.isfinite(walked.messages).all()
-    assert (walked.messages >= model.operators.low[0]).all()
-    assert (walked.messages <= model.operators.high[0]).all()
-    assert walked.refused[0] > 0
+    scores = model.scored(sequences.codes, sequences.starts, messages=True)
+    assert np.isfinite(scores.messages).all()
+    assert (scores.messages >= model.operators.low[0]).all()
+    assert (scores.messages <= model.operators.high[0]).all()
+    assert scores.refused[0] > 0
 
 
 def test_short_sequences_are_learned_from_cell_by_cell():

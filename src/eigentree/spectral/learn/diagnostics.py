@@ -13,16 +13,14 @@ tensor and :math:`e_{\max}` the most observed modes of one.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from eigentree.markup.figures import Spectrum, note_list, spectra_figure
-from eigentree.markup.html import facts_list, number
-from eigentree.markup.style import fragment
-from eigentree.messages import notice
+from eigentree.markup.figures import Spectrum, spectra_figure
+from eigentree.markup.fit_report import FitReport
+from eigentree.markup.html import number
 from eigentree.spectral.learn.bonds import NO_SIGNAL
 from eigentree.spectral.learn.spectral_fit import graph_parameters, operator_parameters
 
@@ -33,11 +31,12 @@ if TYPE_CHECKING:
 
     from eigentree.counting.counts import Counts
     from eigentree.inference.operators.normalised_scoring import Walked
+    from eigentree.markup.html import Html
     from eigentree.planning.view_plan import PlanNode
     from eigentree.spectral.learn.spectral_fit import SpectralFit
-    from eigentree.spectral.sequences.sequence_model import StepsWalked
+    from eigentree.spectral.sequences.sequence_model import StepScores
 
-__all__ = ["BondSpectrum", "Clipping", "FitReport", "SeparatorReport", "SpectralReport"]
+__all__ = ["BondSpectrum", "Clipping", "SeparatorReport", "SpectralReport"]
 
 
 class Clipping(NamedTuple):
@@ -61,10 +60,10 @@ class Clipping(NamedTuple):
     rows: int
 
     @classmethod
-    def of(cls, floor: float, walked: Walked | StepsWalked, weights: NDArray[Any], cells: Any) -> Clipping:
+    def of(cls, floor: float, scores: Walked | StepScores, weights: NDArray[Any], cells: Any) -> Clipping:
         """Return how much was clipped in scored rows, given how often each counts and how many cells each has."""
-        share = float(weights @ walked.clipped) / float(weights @ np.broadcast_to(cells, len(weights)))
-        refused = float(weights @ (walked.refused > 0)) / float(weights.sum())
+        share = float(weights @ scores.clipped) / float(weights @ np.broadcast_to(cells, len(weights)))
+        refused = float(weights @ (scores.refused > 0)) / float(weights.sum())
         return cls(floor, share if math.isfinite(share) else 0.0, refused, len(weights))
 
     def facts(self, what: str) -> list[tuple[str, str]]:
@@ -92,35 +91,6 @@ class BondSpectrum:
     def weak(self) -> bool:
         """Whether the smallest singular value cannot be distinguished from noise; the constant has none."""
         return self.rank > 1 and self.smallest < self.noise
-
-
-class FitReport(ABC):
-    """What the reports of spectral fits to rows and to sequences share."""
-
-    title: ClassVar[str]
-
-    @property
-    @abstractmethod
-    def warnings(self) -> tuple[str, ...]:
-        """What a user should know before trusting the fit."""
-
-    @property
-    @abstractmethod
-    def spectra(self) -> tuple[Spectrum, ...]:
-        """The singular values of each bond, as they are plotted."""
-
-    @abstractmethod
-    def facts(self) -> list[tuple[str, str]]:
-        """Return what is known of the fit by name, in words."""
-
-    def warn(self) -> None:
-        """Warn of what a user should know before trusting the fit."""
-        for sentence in self.warnings:
-            notice(sentence)
-
-    def _repr_html_(self) -> str:
-        figure = spectra_figure(self.spectra) if self.spectra else None
-        return fragment(self.title, facts_list(self.facts()), note_list(self.warnings), figure)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,6 +166,8 @@ class SpectralReport(FitReport):
         How many free parameters the learned operators have, and the tables of the graph.
     """
 
+    title: ClassVar[str] = "Report of a spectral fit"
+
     separators: tuple[SeparatorReport, ...]
     rows: float
     shrinkage: float
@@ -209,8 +181,6 @@ class SpectralReport(FitReport):
     hubs: int
     parameters: int
     graph_parameters: int
-
-    title: ClassVar[str] = "Report of a spectral fit"
 
     @classmethod
     def of(
@@ -355,6 +325,10 @@ class SpectralReport(FitReport):
             *self.clipping.facts("rows"),
         ]
 
+    def figures(self) -> list[Html]:
+        """Return the singular values."""
+        return [spectra_figure(self.spectra)] if self.separators else []
+
     def __str__(self) -> str:
         lines = [
             f"{len(self.separators)} separators from {self.rows:,.0f} rows, shrinkage {self.shrinkage:g}"
@@ -379,7 +353,7 @@ class SpectralReport(FitReport):
             )
         weak = sum(report.weak for report in self.separators)
         if weak:
-            lines.append(f"! {weak} separators have a direction that these rows cannot tell from noise")
+            lines.append(f"! {weak} separators have a direction that does not differ from noise")
         return "\n".join(lines)
 
 

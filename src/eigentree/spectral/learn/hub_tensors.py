@@ -11,13 +11,13 @@ that complete the constant to an orthonormal basis of all functions of the separ
 The loadings :math:`B` are a low-rank fit to the covariances of different branches, and :math:`C`, which is
 symmetric, a least squares fit to their third moments. That is all the operators of the hub's nodes need, since all
 they do is to multiply functions of the separator: :math:`b_i b_j = \delta_{ij} + \sum_k C_{ijk} b_k`. The basis is
-known up to a rotation only, which cancels; hidden states are never told apart.
+known up to a rotation only, which cancels; hidden states are never identified.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -41,9 +41,8 @@ __all__ = ["HubFit", "learn_hubs", "with_hubs"]
 SWEEPS = 20
 """How often loadings are fitted again."""
 
-STEADY = 6.0
-"""How many rows' worth of noise C is steadied against, where shrinkage is wanted: 6, since each three branches come
-in 6 orders."""
+RIDGE = 6.0
+"""How many rows' worth of noise the ridge of C is, where shrinkage is wanted: 6, for 6 orders of three branches."""
 
 BATCH_CELLS = 2**22
 """Cells of the matrices that are worked on together."""
@@ -55,7 +54,7 @@ class HubFit(NamedTuple):
     Attributes
     ----------
     loadings : dict of str to array, shape (features but the constant, states of the separator - 1)
-        B of each column that speaks for a branch.
+        B of each column that represents a branch.
     multiplication : array, shape (states, states, states)
         The product of two functions of the separator, in the basis that begins with the constant.
     sizes : array, shape (states,)
@@ -72,7 +71,7 @@ class HubFit(NamedTuple):
 
 
 def learn_hubs(plan: ViewPlan, tables: Sequence[Tables], features: Sequence[ColumnFeatures]) -> list[list[HubFit]]:
-    """Return what each set of tables says of each hub of a plan, hubs of the same shape learned together."""
+    """Return the fits of the hubs of a plan to each set of tables, hubs of the same shape learned together."""
     found: list[dict[Hub, HubFit]] = [{} for _ in tables]
     if plan.hubs:
         for batch in _batches(plan, features[0]):
@@ -81,7 +80,7 @@ def learn_hubs(plan: ViewPlan, tables: Sequence[Tables], features: Sequence[Colu
     return [[known[hub] for hub in plan.hubs] for known in found]
 
 
-def _batches(plan: ViewPlan, features: ColumnFeatures) -> Iterator[_Batch]:
+def _batches(plan: ViewPlan, features: ColumnFeatures) -> Iterator[_HubBatch]:
     """Yield the hubs of a plan in batches of one shape."""
     alike: dict[object, list[Hub]] = {}
     for hub in plan.hubs:
@@ -92,18 +91,10 @@ def _batches(plan: ViewPlan, features: ColumnFeatures) -> Iterator[_Batch]:
         size = hubs[0].states
         step = max(1, BATCH_CELLS // (size**3 * math.comb(size + 1, 3)))
         for k in range(0, len(hubs), step):
-            yield _Batch(plan, hubs[k : k + step], features)
+            yield _HubBatch(plan, hubs[k : k + step], features)
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """The places of a branch's columns among the features of all, and of the branch itself."""
-
-    branch: slice
-    columns: tuple[slice, ...]
-
-
-class _Batch:
+class _HubBatch:
     """Hubs of the same shape; arrays begin with axes for the sets of tables and for the hubs."""
 
     def __init__(self, plan: ViewPlan, hubs: Sequence[Hub], features: ColumnFeatures) -> None:
@@ -115,32 +106,29 @@ class _Batch:
         self.sizes = [
             [(int(features.states[c]), int(features.widths[c])) for c in branch] for branch in self.columns[0]
         ]
-        # Anchors first, so that what they say of each other is one block.
+        # Anchors first, so that their covariance is one block.
         self.order = [*first.anchors, *first.beside]
         ends = np.cumsum([0, *(width - 1 for e in self.order for _, width in self.sizes[e])]).tolist()
         places = iter(slice(a, b) for a, b in pairwise(ends))
-        self.parts = {}
-        for e in self.order:
-            columns = tuple(next(places) for _ in self.sizes[e])
-            self.parts[e] = _Part(slice(columns[0].start, columns[-1].stop), columns)
+        # The places of the features of each branch's columns, and of the branch.
+        self.parts = {e: tuple(next(places) for _ in self.sizes[e]) for e in self.order}
+        self.branch = {e: slice(columns[0].start, columns[-1].stop) for e, columns in self.parts.items()}
         self.count = ends[-1]
-        self.anchored = self.parts[first.anchors[-1]].branch.stop
+        self.anchored = self.branch[first.anchors[-1]].stop
 
     def learned(self, tables: Sequence[Tables], features: Sequence[ColumnFeatures]) -> list[list[HubFit]]:
-        """Return what each set of tables says of each hub."""
+        """Return the fit of each hub to each set of tables."""
         sets = list(zip(tables, features, strict=True))
         covariance = self._covariance(sets)
         anchors = self.hubs[0].anchors
-        values, vectors = _fitted(
-            covariance[..., : self.anchored, :], [self.parts[a].branch for a in anchors], self.rank
-        )
+        values, vectors = _fitted(covariance[..., : self.anchored, :], [self.branch[a] for a in anchors], self.rank)
         roots = np.sqrt(values)[..., None, :]
         inverse = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
         loadings = np.concatenate(
             [vectors * roots, covariance[..., self.anchored :, :] @ vectors * inverse], axis=-2
         )
         third, known = self._third(sets, vectors)
-        noise = np.array([STEADY / source.rows if source.share else 0.0 for source in tables])
+        noise = np.array([RIDGE / source.rows if source.share else 0.0 for source in tables])
         multiplications = _multiplications(third, known, values, noise)
         trivial = np.full((*values.shape[:-1], 1), sum(len(self.sizes[a]) for a in anchors))
         sizes = np.concatenate([trivial, values], axis=-1)
@@ -156,7 +144,7 @@ class _Batch:
         return {
             name: loadings[place]
             for e, branch in enumerate(self.hubs[h].branches)
-            for name, place in zip(branch.columns, self.parts[e].columns, strict=True)
+            for name, place in zip(branch.columns, self.parts[e], strict=True)
         }
 
     def _covariance(self, sets: Sequence[tuple[Tables, ColumnFeatures]]) -> Floats:
@@ -174,7 +162,7 @@ class _Batch:
         return made
 
     def _third(self, sets: Sequence[tuple[Tables, ColumnFeatures]], vectors: Floats) -> tuple[Floats, Floats]:
-        """Return the sum of third moments of different branches, along some directions, and what that is of C.
+        """Return the sum of third moments of different branches, along some directions, and its map from C.
 
         Both are in coordinates of a `SymmetricBasis`; the latter is a matrix.
         """
@@ -195,7 +183,7 @@ class _Batch:
                     along = np.stack([vectors[..., place[2 - axis], :] for place in places], axis=2)
                     third = np.einsum("fhtabc,fhtcx->fhtxab", third, along, optimize=True)
                 total += third.sum(axis=2)
-            branches = [vectors[..., self.parts[e].branch, :] for e in circle]
+            branches = [vectors[..., self.branch[e], :] for e in circle]
             grams = np.stack([np.swapaxes(part, -1, -2) @ part for part in branches], axis=2)
             known = known + distinct_triples(grams)
         basis = SymmetricBasis(self.rank).vectors
@@ -217,7 +205,7 @@ class _Batch:
         for same in alike.values():
             columns = [tuple(hub[e][k] for e, k in members) for hub in self.columns for members in same]
             moments = np.array([source.moments(columns, found) for source, found in sets])
-            places = [tuple(self.parts[e].columns[k] for e, k in members) for members in same]
+            places = [tuple(self.parts[e][k] for e, k in members) for members in same]
             yield places, moments.reshape(len(sets), len(self.hubs), len(same), *moments.shape[2:])
 
 
@@ -275,16 +263,9 @@ def _settled(covariance: Floats, within: Booleans, start: Floats, rank: int) -> 
 
 
 def _multiplications(third: Floats, known: Floats, values: Floats, noise: Floats) -> Floats:
-    """Return the products of two functions of the separator.
+    """Return the products of two functions of the separator, given what `_HubBatch._third` returns.
 
-    Parameters
-    ----------
-    third, known : array, shape (sets, hubs, basis) and (sets, hubs, basis, basis)
-        Those of `_Batch._third`, along the eigenvectors of the covariance.
-    values : array, shape (sets, hubs, rank)
-        Its eigenvalues.
-    noise : array, shape (sets,)
-        What the entries of C are steadied against.
+    `values` are the eigenvalues of the covariance, along whose eigenvectors it is; `noise` is each set's ridge.
     """
     rank = values.shape[-1]
     basis = SymmetricBasis(rank)
@@ -292,8 +273,8 @@ def _multiplications(third: Floats, known: Floats, values: Floats, noise: Floats
     a, b, c = np.array(basis.places).T
     scale = roots[..., a] * roots[..., b] * roots[..., c]
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
-    steadied = known + (noise[:, None, None] * inverse**2)[..., None] * np.eye(len(a))
-    sizes, turn = np.linalg.eigh(steadied)
+    penalised = known + (noise[:, None, None] * inverse**2)[..., None] * np.eye(len(a))
+    sizes, turn = np.linalg.eigh(penalised)
     signal = sizes > NO_SIGNAL * sizes[..., -1:]
     weights = np.divide((third[..., None, :] @ turn)[..., 0, :], sizes, out=np.zeros_like(sizes), where=signal)
     solved = (turn @ weights[..., None])[..., 0] * inverse
@@ -318,7 +299,7 @@ def with_hubs(fit: SpectralFit, hubs: Sequence[HubFit], rows: float) -> Spectral
     home = {position: h for h, hub in enumerate(fit.plan.hubs) for position in hub.nodes}
     edges, cores = list(fit.edges), list(fit.cores)
     for h in range(len(hubs)):
-        for position, core in _Turning(fit.plan, hubs, fit.edges, home, h).cores().items():
+        for position, core in _HubOperators(fit, hubs, home, h).cores().items():
             # So it is but for rounding, which would add up along a chain.
             core[(0,) * (core.ndim - 1)] = np.eye(1, core.shape[-1])[0]
             cores[position] = core
@@ -331,11 +312,11 @@ def with_hubs(fit: SpectralFit, hubs: Sequence[HubFit], rows: float) -> Spectral
 def _bond(
     plan: ViewPlan, hubs: Sequence[HubFit], home: dict[int, int], position: int, edge: LearnedEdge, rows: float
 ) -> LearnedEdge:
-    """Return a bond within a hub or between two, which carries the basis of a hub, given what its views tell."""
+    """Return a bond within a hub or between two, which has the basis of a hub, given that of its views."""
     node = plan.nodes[position]
     whole = [h for h in (home[position], home[node.parent]) if plan.hubs[h].states == node.rank]
     if not whole:
-        # All that two branches or so can say, and nothing else: what they say is shrunk where it comes in.
+        # All dependence on two branches or so, and nothing else: it is shrunk where it comes in.
         return replace(edge, damping=np.zeros(node.rank))
     hub = hubs[whole[0]]
     damping = np.full(node.rank, hub.features / rows)
@@ -344,26 +325,13 @@ def _bond(
     return replace(edge, singular_values=hub.sizes, damping=damping, noise=noise)
 
 
-class _Turning:
-    """One hub among all, and how its branches' bonds are turned into its basis."""
+class _HubOperators:
+    """The operators of one hub among all: its multiplication, in terms of the bonds of its branches."""
 
-    def __init__(
-        self,
-        plan: ViewPlan,
-        fits: Sequence[HubFit],
-        edges: Sequence[LearnedEdge | None],
-        home: dict[int, int],
-        number: int,
-    ) -> None:
-        self.plan = plan
-        self.fits = fits
-        self.edges = edges
-        self.home = home
-        self.number = number
-
-    @property
-    def hub(self) -> Hub:
-        return self.plan.hubs[self.number]
+    def __init__(self, fit: SpectralFit, fits: Sequence[HubFit], home: dict[int, int], number: int) -> None:
+        self.plan, self.edges = fit.plan, fit.edges
+        self.fits, self.home, self.number = fits, home, number
+        self.hub = fit.plan.hubs[number]
 
     def cores(self) -> dict[int, Floats]:
         """Return the operators of the hub's nodes."""
@@ -387,11 +355,11 @@ class _Turning:
         return _bordered(self.fits[self.number].loadings[name])
 
     def _below(self, position: int, names: Sequence[str]) -> Floats:
-        """Return what the bond of a branch below carries, in the basis: shape (bond, states)."""
+        """Return the features of the bond of a branch below, in the basis: shape (bond, states)."""
         node = self.plan.nodes[position]
         if position in self.home:
             lower = self.home[position]
-            # A hub of more states than this one speaks in this one's basis.
+            # The bond to a hub of more states than this one has this one's basis.
             whole = node.rank == self.plan.hubs[lower].states
             return self._between(lower, self.number, names) if whole else np.eye(node.rank)
         (name,) = names
@@ -419,7 +387,7 @@ class _Turning:
         return np.asarray(sum(self._seen(name).T @ solve for (name,), solve in views))
 
     def _between(self, lower: int, upper: int, names: Sequence[str]) -> Floats:
-        """Return the basis of a hub in that of the hub above, by the columns through which it speaks there."""
+        """Return the basis of a hub in that of the hub above, by the columns that represent it there."""
         below, above = (np.concatenate([self.fits[h].loadings[name] for name in names]) for h in (lower, upper))
         return _bordered(np.linalg.pinv(below, rcond=NO_SIGNAL) @ above)
 
@@ -433,7 +401,7 @@ def _bordered(matrix: Floats) -> Floats:
 
 
 def _narrowed(table: Floats, rank: int) -> tuple[Floats, Floats]:
-    """Return a table (parts…, states) as an operator with some bond, and what that carries: (bond, states)."""
+    """Return a table (parts…, states) as an operator with some bond, and the bond's features: (bond, states)."""
     states = table.shape[-1]
     if rank == states:
         return table, np.eye(states)

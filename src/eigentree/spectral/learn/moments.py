@@ -95,7 +95,7 @@ class ExactTables:
 
 @dataclass(frozen=True, eq=False)
 class CountedTables:
-    """Relative frequencies, with some pseudo-rows spread evenly over all configurations.
+    """Relative frequencies, with some pseudo-rows spread uniformly over all configurations.
 
     The pseudo-rows are one distribution over all columns, so all tables still agree with each other, and a symbol
     that was never seen gets a small probability. In a group that no row has in full, columns count as independent.

@@ -59,23 +59,19 @@ def learn(
     Nodes of the same shape, and all sets of tables, go through each step together: a chain of any length costs a
     few calls of numpy. Tables of more than `dense_cells` cells are taken as what occurs, never as arrays.
     """
-    # One thread: the matrices are small, threads would only wait for each other, and sums keep their order.
-    with one_thread():
-        return _learn(plan, tables, scaling, dense_cells)
-
-
-def _learn(plan: ViewPlan, tables: Sequence[Tables], scaling: str | None, dense_cells: int) -> list[SpectralFit]:
     batches = plan.derived(_batches, dense_cells)
     made = _TreeLearning(plan, tables, scaling)
-    for batch in batches:
-        if batch.leaf:
-            made.learn_leaves(batch)
-    inner = [(batch, made.joints(batch)) for batch in batches if not batch.leaf]
-    for batch, joint in inner:
-        made.learn_edges(batch, joint)
-    for batch, joint in inner:
-        made.learn_cores(batch, joint)
-    return made.fits()
+    # One thread: the matrices are small, threads would only wait for each other, and sums keep their order.
+    with one_thread():
+        for batch in batches:
+            if batch.leaf:
+                made.learn_leaves(batch)
+        inner = [(batch, made.joints(batch)) for batch in batches if not batch.leaf]
+        for batch, joint in inner:
+            made.learn_edges(batch, joint)
+        for batch, joint in inner:
+            made.learn_cores(batch, joint)
+        return made.fits()
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +131,8 @@ def _batches(plan: ViewPlan, dense_cells: int) -> list[_NodeBatch]:
     alike: dict[Any, list[tuple[int, list[Group], Group, list[Group]]]] = {}
     for position, node in enumerate(plan.nodes):
         children = [plan.nodes[child] for child in node.children]
-        parts = [columns(child.inside) for child in children] if children else [columns((node.observed or "",))]
+        own = () if node.observed is None else (node.observed,)
+        parts = [columns(child.inside) for child in children] or [columns(own)]
         inside, outside = columns(node.inside), [columns(group) for group in node.outside]
         below = [column for part in parts for column in part]
         shape = (
@@ -267,11 +264,8 @@ class _TreeLearning:
         """Learn the bonds of inner nodes."""
         if not batch.outside:
             return
-        if self.scaled:
-            self._keep_edges(batch, centred_bond([self._seen(batch, joint) for joint in joints], batch.node.rank))
-        else:
-            pairs = [self._seen(batch, joint) for joint in joints] or self._pairs(batch)
-            self._keep_edges(batch, plain_bond(pairs, batch.node.rank))
+        pairs = [self._seen(batch, joint) for joint in joints] or self._pairs(batch)
+        self._keep_edges(batch, (centred_bond if self.scaled else plain_bond)(pairs, batch.node.rank))
 
     def _seen(self, batch: _NodeBatch, joint: Floats) -> Floats:
         """Return the moments of the inside view and an outside one, as matrices."""

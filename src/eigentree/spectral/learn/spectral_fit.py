@@ -130,7 +130,7 @@ class SpectralFit:
         values[: self.cores[0].size] /= self._total(values)
         return values
 
-    def walked(self, shrinkage: float, floor: Floor, codes: Codes) -> Walked:
+    def scored(self, shrinkage: float, floor: Floor, codes: Codes) -> Walked:
         """Return the log probability of rows of codes at some shrinkage and floor, and what was clipped."""
         return self.walker.log_prob(self.values(shrinkage), floor, codes)
 

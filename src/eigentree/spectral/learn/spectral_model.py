@@ -71,10 +71,10 @@ class SpectralModel(Model):
     @our_arithmetic
     def score(self, codes: Codes) -> tuple[Floats, int]:
         """Return the log probability of rows of codes, and how many are impossible, for want of a floor."""
-        log_prob = self.walked(codes).log_prob
+        log_prob = self.scored(codes).log_prob
         return log_prob, int(np.isneginf(log_prob).sum())
 
-    def walked(self, codes: Codes) -> Walked:
+    def scored(self, codes: Codes) -> Walked:
         """Return the log probability of rows of codes, and what was clipped on the way."""
         return self.fit.walker.log_prob(self._values, self._floor, codes)
 

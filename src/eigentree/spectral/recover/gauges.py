@@ -3,16 +3,17 @@ r"""The states of hidden variables on the bonds of a spectral fit.
 A bond's coordinates are arbitrary. Where a set S of variables separates a bond, there is a matrix G, its *gauge*,
 with :math:`P(\text{what lies beyond} \mid s) = f \cdot G_{\cdot s}`, where f is what the cores beyond make of the
 cells there. At a node all of whose legs S separates, the core is :math:`\sum_s p_s\, G^a_{\cdot s} \otimes
-G^b_{\cdot s} \otimes G^c_{\cdot s}`. So with c summed out it is :math:`K_0 = G^a \mathrm{diag}(p)\, (G^b)^T`, with
-the j-th coordinate of c it is :math:`K_j`, and :math:`K_0^{-1} K_j` has the same eigenvectors for every j and
-every c: the gauge of b seen from the other end. `Gauges` finds them, and carries them outward to all other legs.
+G^b_{\cdot s} \otimes G^c_{\cdot s}`. So with c marginalised out it is :math:`K_0 = G^a \mathrm{diag}(p)\, (G^b)^T`,
+with the j-th coordinate of c it is :math:`K_j`, and :math:`K_0^{-1} K_j` has the same eigenvectors for every j and
+every c: the gauge of b seen from the other end. `Gauges` finds them by joint diagonalisation, and carries them
+outward to all other legs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,13 +21,13 @@ from eigentree.spectral.learn.bonds import NO_SIGNAL
 from eigentree.spectral.recover.separations import Leg, legs_of, route
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from eigentree.arrays import Floats
     from eigentree.spectral.learn.spectral_fit import SpectralFit
-    from eigentree.spectral.recover.separations import Route, Separation, Step
+    from eigentree.spectral.recover.separations import Crossing, Separation
 
-__all__ = ["Basis", "Gauges", "Told", "jointly_diagonal"]
+__all__ = ["Gauges", "IdentifiedStates", "jointly_diagonal"]
 
 WEAKEST = 1e-6
 """Matrices whose smallest singular value is below this part of the largest are not inverted."""
@@ -35,15 +36,30 @@ CLEAR = 0.8
 """How many times as large as noise a singular value must be for its direction to be trusted."""
 
 MOST_RESIDUAL = 0.3
-"""States are not taken for told apart where a joint diagonalisation leaves more than this."""
+"""States are not identified where a joint diagonalisation leaves more than this."""
 
 SMALLEST_SHARE = 1e-9
-"""A state with less probability is none that noise could tell from the others."""
+"""A state with less probability cannot be distinguished from noise."""
+
+TRIES = 12
+"""From how many random combinations of the family a basis is sought."""
+
+EXACT = 1e-9
+"""A residual below this leaves nothing to improve."""
+
+SWEEPS = 30
+"""Most steps that improve the best basis."""
+
+LONGEST_STEP = 0.3
+"""How far a step may turn a vector toward another: beyond, its first order is no guide."""
+
+MOST_ILL = 1e8
+"""A basis whose condition number is larger is none."""
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
-    """The states of a set of variables, told apart, in an order of their own.
+class IdentifiedStates:
+    """The states of a set of variables, in an order of their own.
 
     Attributes
     ----------
@@ -61,21 +77,15 @@ class Told:
     legs: Mapping[Leg, Floats]
     residual: float
 
-    def reordered(self, order: list[int]) -> Told:
+    def reordered(self, order: list[int]) -> IdentifiedStates:
         """Return the same with the states in another order."""
         legs = {leg: gauge[:, order] for leg, gauge in self.legs.items()}
-        return Told(self.separation, self.shares[order], legs, self.residual)
+        return IdentifiedStates(self.separation, self.shares[order], legs, self.residual)
 
 
 @dataclass(frozen=True, eq=False)
 class Gauges:
-    """The cores of a fit at some shrinkage, seen from their legs.
-
-    Attributes
-    ----------
-    fit : SpectralFit
-    shrinkage : float
-    """
+    """The cores of a fit at some shrinkage, seen from their legs."""
 
     fit: SpectralFit
     shrinkage: float
@@ -117,7 +127,7 @@ class Gauges:
         return self.cores[leaf] @ self.whole[Leg(leaf, True)] if leaf else self.cores[leaf]
 
     def seen(self, node: int, kept: tuple[Leg, ...], whole: Mapping[Leg, Floats] | None = None) -> Floats:
-        """Return a node's core with all legs but some summed out, axes in the order of these."""
+        """Return a node's core with all legs but some marginalised out, axes in the order of these."""
         whole = self.whole if whole is None else whole
         legs = list(legs_of(self.fit.plan, node))
         core = self.cores[node]
@@ -127,46 +137,45 @@ class Gauges:
         left = [leg for leg in legs if leg in kept]
         return np.transpose(core, [left.index(leg) for leg in kept])
 
-    def told(self, separation: Separation) -> Told | str:
-        """Return the states of a set of variables, or why they cannot be told apart."""
+    def identified(self, separation: Separation) -> IdentifiedStates | str:
+        """Return the states of a set of variables, or why they cannot be identified."""
         found = route(self.fit.plan, separation, self.clear)
         if isinstance(found, str):
             return found
-        if self.fit.plan.nodes[found.reference].observed == separation.names[0]:
+        reference, crossings = found
+        basis: tuple[Floats, float] | None
+        if self.fit.plan.nodes[reference].observed == separation.names[0]:
             # Given itself, an observed variable is what it is.
-            vectors = np.linalg.inv(self.cores[found.reference]).astype(np.float64)
-            basis: Basis | None = Basis(vectors, 0.0)
+            basis = np.linalg.inv(self.cores[reference]).astype(np.float64), 0.0
         else:
-            family = self._family(separation, found)
+            family = self._family(separation.states, reference, crossings)
             basis = jointly_diagonal(np.concatenate(family)) if family else None
         if basis is None:
-            return "is seen too weakly: no core that carries its states can be inverted"
-        if basis.residual > MOST_RESIDUAL:
-            return f"has states that noise mixes up: what tells them apart disagrees by {basis.residual:.0%}"
-        legs = self._both(found.reference, basis.vectors)
+            return "is seen too weakly: no core that shows its states can be inverted"
+        vectors, residual = basis
+        if residual > MOST_RESIDUAL:
+            return f"has states that noise mixes up: the matrices that identify them disagree by {residual:.0%}"
+        legs = self._both(Leg(reference, False), vectors)
         if legs is None:
             return "has a state of probability zero, or below"
-        top = Leg(found.reference, False)
+        top = Leg(reference, False)
         shares = np.linalg.solve(legs[top], self.whole[top.reverse]).astype(np.float64)
-        for step in found.steps:
-            before = legs.get(step.entry.reverse)
-            if before is not None:
-                self._cross(step, before, legs)
-        return Told(separation, shares, legs, basis.residual)
-
-    def _cross(self, step: Step, before: Floats, legs: dict[Leg, Floats]) -> None:
-        """Carry a gauge through a node to its other legs, and add them."""
-        for leg, whole in zip(step.exits, step.through, strict=True):
-            gauge = self.seen(step.node, (leg, step.entry)) @ before
-            sums = self.whole[leg] @ gauge
-            if not np.isfinite(gauge).all() or not (np.abs(sums) > SMALLEST_SHARE).all():
+        for node, entry, exits, through in crossings:
+            before = legs.get(entry.reverse)
+            if before is None:
                 continue
-            both = self._both(leg.bond, gauge / sums, leg.up) if whole else None
-            legs.update({leg: gauge / sums} if both is None else both)
+            # The gauge is carried through the node to its other legs.
+            for leg, whole in zip(exits, through, strict=True):
+                gauge = self.seen(node, (leg, entry)) @ before
+                sums = self.whole[leg] @ gauge
+                if not np.isfinite(gauge).all() or not (np.abs(sums) > SMALLEST_SHARE).all():
+                    continue
+                both = self._both(leg, gauge / sums) if whole else None
+                legs.update({leg: gauge / sums} if both is None else both)
+        return IdentifiedStates(separation, shares, legs, residual)
 
-    def _both(self, bond: int, vectors: Floats, up: bool = False) -> dict[Leg, Floats] | None:
+    def _both(self, leg: Leg, vectors: Floats) -> dict[Leg, Floats] | None:
         """Return the gauges of a bond from both ends, given one of them up to the lengths of its columns."""
-        leg = Leg(bond, up)
         if not _strength(vectors) > WEAKEST:
             return None
         there, back = vectors, np.linalg.inv(vectors).T
@@ -175,46 +184,29 @@ class Gauges:
             return None
         return {leg: there / sums, leg.reverse: back / shares}
 
-    def _family(self, separation: Separation, found: Route) -> list[Floats]:
+    def _family(self, states: int, reference: int, crossings: Sequence[Crossing]) -> list[Floats]:
         """Return matrices that are diagonal in the states of a set, seen from above the reference bond."""
-        start = Leg(found.reference, False)
-        carried = {leg: _Carried(np.eye(separation.states), 1.0, leg.up) for leg in (start, start.reverse)}
+        start = Leg(reference, False)
+        # How a gauge comes to a leg: what it is multiplied with, how well that can be undone, and whether upward.
+        carried = {leg: (np.eye(states), 1.0, leg.up) for leg in (start, start.reverse)}
         family: list[Floats] = []
-        for step in found.steps:
-            before = carried.get(step.entry.reverse)
-            if before is None:
+        for node, entry, exits, through in crossings:
+            if entry.reverse not in carried:
                 continue
-            for leg, whole in zip(step.exits, step.through, strict=True):
-                across = self.seen(step.node, (leg, step.entry))
+            path, strength, above = carried[entry.reverse]
+            for leg, whole in zip(exits, through, strict=True):
+                across = self.seen(node, (leg, entry))
                 if not whole or not _strength(across) > WEAKEST:
                     continue
-                weight = before.weight * _strength(across)
-                carried[leg] = _Carried(across @ before.path, weight, before.above)
-                for source in step.exits:
+                weight = strength * _strength(across)
+                carried[leg] = across @ path, weight, above
+                for source in exits:
                     if source != leg:
-                        slices = np.linalg.solve(across, self.seen(step.node, (source, leg, step.entry)))
-                        seen = weight * np.linalg.solve(before.path, slices @ before.path)
-                        # From below, the gauge is the inverse of that from above, turned.
-                        family.append(np.asarray(np.swapaxes(seen, 1, 2) if before.above else seen))
+                        slices = np.linalg.solve(across, self.seen(node, (source, leg, entry)))
+                        seen = weight * np.linalg.solve(path, slices @ path)
+                        # From below, the gauge is the transposed inverse of that from above.
+                        family.append(np.asarray(np.swapaxes(seen, 1, 2) if above else seen))
         return [part for part in family if np.isfinite(part).all()]
-
-
-class _Carried(NamedTuple):
-    """How a gauge comes to a leg from the reference bond.
-
-    Attributes
-    ----------
-    path : array
-        What the gauge at the reference bond is multiplied with.
-    weight : float
-        How well that can be undone.
-    above : bool
-        Whether it comes from the lower end of the reference bond, upward.
-    """
-
-    path: Floats
-    weight: float
-    above: bool
 
 
 def _strength(matrix: Floats) -> float:
@@ -223,67 +215,42 @@ def _strength(matrix: Floats) -> float:
     return float(sizes[-1] / sizes[0]) if sizes[0] > 0 else 0.0
 
 
-TRIES = 12
-"""From how many random combinations of the family a basis is looked for."""
+def jointly_diagonal(family: Floats) -> tuple[Floats, float] | None:
+    """Return the basis V in which V^-1 M V is nearly diagonal for every matrix M of a family, and what is left.
 
-EXACT = 1e-9
-"""A residual below this leaves nothing to look for."""
+    The eigenvectors of the best of several random combinations, improved step by step: in the basis itself, the
+    least squares of what stands beside the diagonals has, to first order, a solution for each pair of vectors.
+    None where there is no such basis.
 
-SWEEPS = 30
-"""Most steps that improve the best of them."""
-
-LONGEST_STEP = 0.3
-"""How far a step may turn a vector toward another: beyond, its first order is no guide."""
-
-MOST_ILL = 1e8
-"""A basis whose condition number is larger is none."""
-
-
-class Basis(NamedTuple):
-    """A basis, and how well it diagonalises a family.
-
-    Attributes
+    Parameters
     ----------
+    family : array, shape (matrices, size, size)
+
+    Returns
+    -------
     vectors : array, shape (size, size)
         One column each, of length 1.
     residual : float
         What is left beside the diagonals, relative to the family less its multiples of the identity.
     """
-
-    vectors: Floats
-    residual: float
-
-
-def jointly_diagonal(family: Floats) -> Basis | None:
-    """Return the basis V in which V^-1 M V is nearly diagonal for every matrix M of a family, or None.
-
-    The eigenvectors of the best of several random combinations, improved step by step: in the basis itself, the
-    least squares of what stands beside the diagonals has, to first order, a solution for each pair of vectors.
-
-    Parameters
-    ----------
-    family : array, shape (matrices, size, size)
-    """
     size = family.shape[-1]
     if not len(family) or not np.isfinite(family).all():
         return None
     if size == 1:
-        return Basis(np.ones((1, 1)), 0.0)
+        return np.ones((1, 1)), 0.0
     means = np.trace(family, axis1=1, axis2=2)[:, None, None] / size
     scale = float(np.linalg.norm(family - means * np.eye(size)))
     if scale == 0.0:
         return None
     random = np.random.default_rng(0)
-    found: list[Basis] = []
+    found: list[tuple[Floats, float]] = []
     for _ in range(TRIES):
         vectors = _eigenvectors(np.tensordot(random.standard_normal(len(family)), family, 1))
         if np.linalg.cond(vectors) < MOST_ILL:
-            found.append(Basis(vectors, _beside(family, vectors) / scale))
-            if found[-1].residual < EXACT:
+            found.append((vectors, _beside(family, vectors) / scale))
+            if found[-1][1] < EXACT:
                 break
-    if not found:
-        return None
-    return _improved(family, min(found, key=lambda basis: basis.residual), scale)
+    return _improved(family, *min(found, key=lambda basis: basis[1]), scale) if found else None
 
 
 def _eigenvectors(matrix: Floats) -> Floats:
@@ -294,22 +261,18 @@ def _eigenvectors(matrix: Floats) -> Floats:
     return np.asarray(np.divide(real, lengths, out=np.zeros_like(real), where=lengths > 0))
 
 
-def _turned(family: Floats, vectors: Floats) -> Floats:
-    return np.asarray(np.linalg.solve(vectors, family @ vectors))
-
-
 def _beside(family: Floats, vectors: Floats) -> float:
     """Return the size of all that stands beside the diagonals."""
-    turned = _turned(family, vectors)
+    turned = np.linalg.solve(vectors, family @ vectors)
     turned[:, range(len(vectors)), range(len(vectors))] = 0.0
     return float(np.linalg.norm(turned))
 
 
-def _improved(family: Floats, basis: Basis, scale: float) -> Basis:
+def _improved(family: Floats, vectors: Floats, residual: float, scale: float) -> tuple[Floats, float]:
     """Return the basis after steps that lower its residual, as long as they do."""
-    eye = np.eye(len(basis.vectors))
+    eye = np.eye(len(vectors))
     for _ in range(SWEEPS):
-        turned = _turned(family, basis.vectors)
+        turned = np.linalg.solve(vectors, family @ vectors)
         diagonals = np.diagonal(turned, axis1=1, axis2=2)
         gaps = diagonals[:, :, None] - diagonals[:, None, :]
         squares = (gaps**2).sum(axis=0)
@@ -317,12 +280,12 @@ def _improved(family: Floats, basis: Basis, scale: float) -> Basis:
         np.fill_diagonal(step, 0.0)
         longest = np.abs(step).max()
         step *= min(1.0, LONGEST_STEP / longest) if longest > 0 else 0.0
-        moved = basis.vectors @ (eye + step)
+        moved = vectors @ (eye + step)
         moved /= np.linalg.norm(moved, axis=0)
         if not np.linalg.cond(moved) < MOST_ILL:
             break
-        better = Basis(moved, _beside(family, moved) / scale)
-        if not better.residual < basis.residual:
+        better = _beside(family, moved) / scale
+        if not better < residual:
             break
-        basis = better
-    return basis
+        vectors, residual = moved, better
+    return vectors, residual

@@ -1,9 +1,9 @@
-r"""Emissions guessed from the span of a leaf, for a start where the states above it cannot be told apart.
+r"""Emissions guessed from the span of a leaf, to initialise EM where the states above it cannot be identified.
 
-A leaf's core knows, long before hidden states can be told apart, in which few directions the distribution of its
-column moves at all: :math:`P(x \mid s) = p(x)\,(1 + F(x)\cdot\mu_s)` with features F of mean 0 and variance 1. What
-is left to guess are the :math:`\mu_s`, few numbers per state. The column's own states, clustered by their features,
-say which way they point, and that no probability is below zero says how far they may go.
+A leaf's core shows, with fewer rows than identify hidden states, in which few directions the distribution of its
+column varies: :math:`P(x \mid s) = p(x)\,(1 + F(x)\cdot\mu_s)` with features F of mean 0 and variance 1. What is
+left to guess are the :math:`\mu_s`, few numbers per state. The column's own states, clustered by their features,
+give their directions, and that no probability is below zero bounds their lengths.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from eigentree.inference.tensors.named_tables import TableKey
     from eigentree.spectral.recover.gauges import Gauges
 
-__all__ = ["sketched"]
+__all__ = ["guessed_emissions"]
 
 SPREAD = 0.7
 """How far a state goes on its way from the column's own distribution to where a probability would be zero."""
 
 ROUNDS = 20
-"""Most rounds of clustering."""
+"""Most iterations of clustering."""
 
 RAREST = 1e-9
 """A state of a column with less probability has no features."""
@@ -35,7 +35,7 @@ NO_SPAN = 1e-9
 """Directions that are shorter than this part of the longest are rounding."""
 
 
-def sketched(gauges: Gauges, known: Collection[str]) -> dict[TableKey, Floats]:
+def guessed_emissions(gauges: Gauges, known: Collection[str]) -> dict[TableKey, Floats]:
     """Return guesses of P(x | parents) for leaves whose parents are hidden and not known, on a directed graph.
 
     Of several leaves below the same parents, only the clearest gets one: the order of states is anybody's guess,

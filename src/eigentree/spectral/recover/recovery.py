@@ -1,10 +1,10 @@
-r"""Tables from a spectral fit: what a `LatentNetwork` needs, as far as the fit tells it.
+r"""Conditional probability tables from a spectral fit, as far as they follow from it.
 
-The states of sets of hidden variables are told apart on the bonds (`gauges`) and named (`labelling`). Emissions
-follow from the gauges of leaves. A table among hidden variables follows from a bond that two sets separate: there
-the identity is :math:`\sum_{s, t} P(s, t)\, G_{\cdot s} \otimes H_{\cdot t}`, with the gauge G of what lies below
-the bond given the one set and H of what lies above given the other; or from a node and a set beyond each of its
-legs. Either is solved by non-negative least squares.
+The states of sets of hidden variables are identified on the bonds (`gauges`) and labelled (`state_labels`).
+Emissions follow from the gauges of leaves. A table among hidden variables follows from a bond that two sets
+separate: there the identity is :math:`\sum_{s, t} P(s, t)\, G_{\cdot s} \otimes H_{\cdot t}`, with the gauge G of
+what lies below the bond given the one set and H of what lies above given the other; or from a node and a set beyond
+each of its legs. Either is solved by non-negative least squares.
 """
 
 from __future__ import annotations
@@ -22,19 +22,21 @@ from eigentree.graphs.elimination import moral_adjacency
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.tensors.named_tables import learnable_tables, marginal, table_axes
 from eigentree.inference.threads import one_thread
-from eigentree.spectral.recover.gauges import Gauges, Told
-from eigentree.spectral.recover.heuristic_emissions import sketched
-from eigentree.spectral.recover.joint_distributions import Meeting, at_bonds, at_nodes
+from eigentree.spectral.recover.gauges import Gauges
+from eigentree.spectral.recover.heuristic_emissions import guessed_emissions
+from eigentree.spectral.recover.joint_distributions import at_bonds, at_nodes
 from eigentree.spectral.recover.separations import Leg, separations
-from eigentree.spectral.recover.state_labels import STEADY, named
+from eigentree.spectral.recover.state_labels import labelled, weight_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from eigentree.arrays import Floats
     from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.tensors.named_tables import TableKey
     from eigentree.spectral.learn.spectral_fit import SpectralFit
+    from eigentree.spectral.recover.gauges import IdentifiedStates
+    from eigentree.spectral.recover.joint_distributions import Meeting
 
 __all__ = ["Recovery", "copied", "recovered"]
 
@@ -43,7 +45,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Recovery:
-    """The tables that a spectral fit tells.
+    """The conditional probability tables that follow from a spectral fit.
 
     Attributes
     ----------
@@ -52,24 +54,24 @@ class Recovery:
         Axes as in ``table_axes(graph)``: what is given, then what the table distributes. States of hidden variables
         come in an order of their own, the same in all tables.
     resolved : mapping of str to float
-        The hidden variables whose states were told apart, with the relative residual of the joint diagonalisation:
+        The hidden variables whose states were identified, with the relative residual of the joint diagonalisation:
         0 for exact moments, near 1 where noise is as large as the signal.
     unresolved : mapping of TableKey to str
         Why each other table was not found.
-    sketches : mapping of TableKey to array
-        Guesses of some of these, for a start of EM: emissions within what the fit knows of their column.
+    guesses : mapping of TableKey to array
+        Of some of these, to initialise EM: emissions within the span of their leaf.
     """
 
     graph: LatentGraph
     tables: Mapping[TableKey, Floats]
     resolved: Mapping[str, float]
     unresolved: Mapping[TableKey, str]
-    sketches: Mapping[TableKey, Floats]
+    guesses: Mapping[TableKey, Floats]
 
     @property
     def hints(self) -> dict[TableKey, Floats]:
-        """The tables and the sketches together: what EM starts from."""
-        return {**self.tables, **self.sketches}
+        """The tables and the guesses together, from which EM is initialised."""
+        return {**self.tables, **self.guesses}
 
     @property
     def network(self) -> LatentNetwork:
@@ -97,45 +99,45 @@ class Recovery:
 
 
 def recovered(fit: SpectralFit, shrinkage: float = 0.0) -> Recovery:
-    """Return the tables that a spectral fit tells.
+    """Return the tables that follow from a spectral fit.
 
     Parameters
     ----------
     fit : SpectralFit
     shrinkage : float
-        Toward independent columns, before the states are told apart.
+        Toward independent columns, before the states are identified.
     """
     with one_thread():
         return _Recovering(fit, shrinkage).recovery()
 
 
 class _Recovering:
-    """The steps of a recovery; what is found fills up as they are taken."""
+    """The steps of a recovery."""
 
     def __init__(self, fit: SpectralFit, shrinkage: float) -> None:
         self.plan = fit.plan
         self.graph = fit.plan.graph
         self.gauges = Gauges(fit, shrinkage)
         self.trouble: dict[tuple[str, ...], str] = {}
-        found = named(self.plan, self._told())
-        self.told = found.sets
-        for told in found.nameless:
-            self.trouble[told.separation.names] = "has states that cannot be named variable by variable"
-        self.copies = self.graph.derived(copied, frozenset(self._quality()))
-
-    def _told(self) -> list[Told]:
-        """Return all sets whose states can be told apart."""
-        found = []
+        identified = []
         for separation in self.plan.derived(separations):
             try:
-                told = self.gauges.told(separation)
+                found = self.gauges.identified(separation)
             except np.linalg.LinAlgError:
-                told = "led to a matrix that cannot be inverted"
-            if isinstance(told, str):
-                self.trouble[separation.names] = told
+                found = "led to a matrix that cannot be inverted"
+            if isinstance(found, str):
+                self.trouble[separation.names] = found
             else:
-                found.append(told)
-        return found
+                identified.append(found)
+        self.sets, unlabelled = labelled(self.plan, identified)
+        for states in unlabelled:
+            self.trouble[states.separation.names] = "has states that cannot be labelled variable by variable"
+        best: dict[str, float] = {}
+        for states in self.sets:
+            for name in states.separation.names:
+                best[name] = min(states.residual, best.get(name, math.inf))
+        self.quality = {name: best[name] for name in self.graph.hidden if name in best}
+        self.copies = self.graph.derived(copied, frozenset(self.quality))
 
     def recovery(self) -> Recovery:
         """Return what was found."""
@@ -143,29 +145,21 @@ class _Recovering:
         unresolved: dict[TableKey, str] = {}
         useful = set(learnable_tables(self.graph, table_axes(self.graph)))
         for key, axes in table_axes(self.graph).items():
-            # Nothing observed depends on the others, so that even ones will do.
-            even = np.ones([self.graph.states[name] for name in axes])
-            table = self._table(key, axes) if key in useful else _normalised(even, len(key))
+            # Nothing observed depends on the others, so that uniform ones will do.
+            uniform = np.ones([self.graph.states[name] for name in axes])
+            table = self._table(key, axes) if key in useful else _normalised(uniform, len(key))
             if table is None:
                 unresolved[key] = self._reason(axes)
             else:
                 tables[key] = table
-        quality = self._quality()
-        sketches = sketched(self.gauges, {*quality, *self.copies})
+        guesses = guessed_emissions(self.gauges, {*self.quality, *self.copies})
         return Recovery(
             self.graph,
             MappingProxyType(tables),
-            MappingProxyType(quality),
+            MappingProxyType(self.quality),
             MappingProxyType(unresolved),
-            MappingProxyType({key: table for key, table in sketches.items() if key not in tables}),
+            MappingProxyType({key: table for key, table in guesses.items() if key not in tables}),
         )
-
-    def _quality(self) -> dict[str, float]:
-        best: dict[str, float] = {}
-        for told in self.told:
-            for name in told.separation.names:
-                best[name] = min(told.residual, best.get(name, math.inf))
-        return {name: best[name] for name in self.graph.hidden if name in best}
 
     def _reason(self, axes: tuple[str, ...]) -> str:
         """Return why a table was not found: the trouble with the set that has most of its variables."""
@@ -192,7 +186,7 @@ class _Recovering:
     def _with_leaf(self, axes: tuple[str, ...]) -> Floats | None:
         """Return the joint distribution of an observed variable and variables above its leaf, or None.
 
-        It is the mean over all sets that tell it.
+        It is the mean over all sets that show it.
         """
         leaf = next((self._leaves[name] for name in axes if name in self._leaves), 0)
         column = self.plan.nodes[leaf].observed
@@ -202,12 +196,12 @@ class _Recovering:
             return self.gauges.alone(leaf)
         above = set(axes) - {column}
         total, weights = np.zeros([self.graph.states[name] for name in axes]), 0.0
-        for told in self._by_leaf.get(leaf, ()):
-            names = told.separation.names
+        for states in self._by_leaf.get(leaf, ()):
+            names = states.separation.names
             if above <= set(names) and column not in names:
-                joint = (self.gauges.cores[leaf] @ told.legs[Leg(leaf, False)]) * told.shares
-                weight = 1 / (told.residual**2 + STEADY)
-                total += weight * marginal(joint.T.reshape(*told.separation.sizes, -1), (*names, column), axes)
+                joint = (self.gauges.cores[leaf] @ states.legs[Leg(leaf, False)]) * states.shares
+                weight = weight_of(states)
+                total += weight * marginal(joint.T.reshape(*states.separation.sizes, -1), (*names, column), axes)
                 weights += weight
         return total / weights if weights else None
 
@@ -218,45 +212,50 @@ class _Recovering:
         return {node.observed: i for i, node in nodes if node.observed and node.observed not in node.passed[-1]}
 
     @cached_property
-    def _by_leaf(self) -> dict[int, list[Told]]:
-        found: dict[int, list[Told]] = {}
-        for told in self.told:
-            for leg in told.legs:
+    def _by_leaf(self) -> dict[int, list[IdentifiedStates]]:
+        found: dict[int, list[IdentifiedStates]] = {}
+        for states in self.sets:
+            for leg in states.legs:
                 if not leg.up and self.plan.nodes[leg.bond].observed is not None:
-                    found.setdefault(leg.bond, []).append(told)
+                    found.setdefault(leg.bond, []).append(states)
         return found
 
     def _joint(self, axes: tuple[str, ...]) -> Floats | None:
         """Return the joint distribution of some variables of sets, or None."""
-        within = [told for told in self._by_set.get(axes[0], ()) if set(axes) <= set(told.separation.names)]
+        within = [states for states in self._by_set.get(axes[0], ()) if set(axes) <= set(states.separation.names)]
         if within:
-            best = min(within, key=lambda told: (told.separation.states, told.residual))
+            best = min(within, key=lambda states: (states.separation.states, states.residual))
             shares = np.maximum(best.shares, 0.0).reshape(best.separation.sizes)
             return marginal(shares, best.separation.names, axes)
-        for meetings in (self._bonds, self._nodes):
-            fitting = [meeting for meeting in meetings.get(axes[0], ()) if set(axes) <= set(meeting.names)]
-            fitting.sort(key=lambda meeting: (math.prod(meeting.shape), meeting.residual))
+        for meetings in self._meetings():
+            fitting = [meeting for meeting in meetings.get(axes[0], ()) if set(axes) <= set(meeting.sizes)]
+            fitting.sort(key=lambda meeting: (math.prod(meeting.sizes.values()), meeting.residual))
             for meeting in fitting:
                 joint = meeting.joint(self.gauges)
                 if joint is not None:
-                    return marginal(joint, meeting.names, axes)
+                    return marginal(joint, tuple(meeting.sizes), axes)
         return None
 
     @cached_property
-    def _by_set(self) -> dict[str, list[Told]]:
-        return _by_name((told.separation.names, told) for told in self.told)
+    def _by_set(self) -> dict[str, list[IdentifiedStates]]:
+        return _by_name((states.separation.names, states) for states in self.sets)
+
+    def _meetings(self) -> Iterator[dict[str, list[Meeting]]]:
+        """Yield joint distributions by name: of bonds, and where these do not suffice, of nodes."""
+        yield self._at_bonds
+        yield self._at_nodes
 
     @cached_property
-    def _bonds(self) -> dict[str, list[Meeting]]:
-        return _by_name((meeting.names, meeting) for meeting in at_bonds(self.plan, self.told))
+    def _at_bonds(self) -> dict[str, list[Meeting]]:
+        return _by_name((tuple(meeting.sizes), meeting) for meeting in at_bonds(self.plan, self.sets))
 
     @cached_property
-    def _nodes(self) -> dict[str, list[Meeting]]:
-        return _by_name((meeting.names, meeting) for meeting in at_nodes(self.plan, self.told))
+    def _at_nodes(self) -> dict[str, list[Meeting]]:
+        return _by_name((tuple(meeting.sizes), meeting) for meeting in at_nodes(self.plan, self.sets))
 
 
 def _by_name(items: Iterable[tuple[tuple[str, ...], T]]) -> dict[str, list[T]]:
-    """Return, for each name, the items that have it among theirs."""
+    """Return, for each name, the items that have it among theirs: recovery stays linear in the columns."""
     found: dict[str, list[T]] = {}
     for names, item in items:
         for name in names:
@@ -265,21 +264,21 @@ def _by_name(items: Iterable[tuple[tuple[str, ...], T]]) -> dict[str, list[T]]:
 
 
 def _normalised(table: Floats, distributed: int) -> Floats:
-    """Return distributions over the last axes: no negative numbers, and even ones where nothing is left."""
+    """Return distributions over the last axes: no negative numbers, and uniform ones where nothing is left."""
     positive = np.maximum(table, 0.0)
     axes = tuple(range(table.ndim - distributed, table.ndim))
     totals = positive.sum(axis=axes, keepdims=True)
-    even = np.full_like(positive, 1 / math.prod(table.shape[table.ndim - distributed :]))
-    return np.asarray(np.divide(positive, totals, out=even, where=totals > 0))
+    uniform = np.full_like(positive, 1 / math.prod(table.shape[table.ndim - distributed :]))
+    return np.asarray(np.divide(positive, totals, out=uniform, where=totals > 0))
 
 
 def copied(graph: LatentGraph, known: frozenset[str]) -> dict[str, str]:
     """Return hidden variables that may be copies of known ones without any loss, each with its original.
 
-    A hidden variable between two others only (the first of a chain, a root with two children) has no states of its
-    own that rows could tell: what it makes of one neighbour given the other, a copy of that one makes too. The same
-    holds of several hidden variables that are all parents of one observed variable, and beside it have one known
-    neighbour each, like the first step of a factorial HMM.
+    A hidden variable between two others only (the first of a chain, a root with two children) is not identified: as
+    a copy of one neighbour it gives the same distribution. The same holds of several hidden variables that are all
+    parents of one observed variable, and beside it have one known neighbour each, like the first step of a
+    factorial HMM.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """Where a set of variables splits the observed ones into three parts: what recovery owes to the structure alone.
 
-A bond of the plan, looked at from one of its ends, is a *leg*; what lies beyond it is the inside of the bond or its
+A bond of the plan, seen from one of its ends, is a *leg*; what lies beyond it is the inside of the bond or its
 outside. A set S of variables separates a bond when what lies on one side is independent of the other given S. Where
 it separates all legs of a node, the node's core is a sum over the states of S of products of one vector per leg;
-where two of these legs have as many dimensions as S has states, the states of S can be told apart.
+where two of these legs have as many dimensions as S has states, the states of S can be identified.
 """
 
 from __future__ import annotations
@@ -13,29 +13,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from eigentree.planning.view_plan import PlanNode, ViewPlan
 
-__all__ = ["Leg", "Route", "Separation", "Step", "legs_of", "lies_beyond", "own_legs", "route", "separations"]
+__all__ = ["Crossing", "Leg", "Separation", "legs_of", "lies_beyond", "own_legs", "route", "separations"]
 
 MOST_STATES = 64
-"""Sets with more joint states are left alone."""
+"""Sets with more joint states are not identified."""
 
 MOST_REFERENCES = 24
-"""Among so many bonds, the best to start from is looked for; among more, the first is taken."""
+"""Among so many bonds, the best to start from is sought; among more, the first is taken."""
 
 
 class Leg(NamedTuple):
-    """A bond, looked at from one of its ends.
-
-    Attributes
-    ----------
-    bond : int
-        The node of the plan below it.
-    up : bool
-        Whether what lies beyond is the bond's outside.
-    """
+    """A bond, by the node of the plan below it, seen from one end: `up` where its outside lies beyond."""
 
     bond: int
     up: bool
@@ -46,7 +38,7 @@ class Leg(NamedTuple):
         return Leg(self.bond, not self.up)
 
 
-class Step(NamedTuple):
+class Crossing(NamedTuple):
     """A node that is crossed on the way outward from the reference bond.
 
     Attributes
@@ -68,7 +60,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Separation:
-    """A set of variables, and how its states can be told apart.
+    """A set of variables, and the bonds that it separates.
 
     Attributes
     ----------
@@ -106,7 +98,7 @@ def lies_beyond(plan: ViewPlan, bond: int, leg: Leg) -> bool:
 
 
 def _subtree_ends(plan: ViewPlan) -> tuple[int, ...]:
-    """Return one past the last node below each node; subtrees stand in one piece."""
+    """Return one past the last node below each node; subtrees are contiguous."""
     ends = list(range(1, len(plan.nodes) + 1))
     for i in reversed(range(1, len(plan.nodes))):
         ends[plan.nodes[i].parent] = max(ends[plan.nodes[i].parent], ends[i])
@@ -126,21 +118,6 @@ def own_legs(plan: ViewPlan, separation: Separation, legs: Iterable[Leg]) -> dic
     return found
 
 
-class Route(NamedTuple):
-    """How the states of a set can be told apart.
-
-    Attributes
-    ----------
-    reference : int
-        The bond on which they are.
-    steps : tuple of Step
-        From there outward.
-    """
-
-    reference: int
-    steps: tuple[Step, ...]
-
-
 def separations(plan: ViewPlan) -> tuple[Separation, ...]:
     """Return the sets that edges of the junction tree pass through."""
     seen = dict.fromkeys(names for node in plan.nodes[1:] for names in node.passed if names)
@@ -156,63 +133,6 @@ def separations(plan: ViewPlan) -> tuple[Separation, ...]:
     return tuple(found)
 
 
-def route(plan: ViewPlan, separation: Separation, clear: frozenset[int]) -> Route | str:
-    """Return how the states of a set can be told apart, or why they cannot, in words.
-
-    Parameters
-    ----------
-    plan : ViewPlan
-    separation : Separation
-    clear : frozenset of int
-        The bonds all of whose dimensions stand clear of noise.
-    """
-    states = separation.states
-    if states > MOST_STATES:
-        return f"has {states} joint states, more than the {MOST_STATES} that are told apart"
-    largest = max((plan.nodes[bond].rank for bond in separation.bonds), default=0)
-    if largest < states:
-        return f"has {states} joint states, of which no bond sees more than {largest}"
-    whole = {bond for bond in separation.bonds if plan.nodes[bond].rank == states}
-    full = whole & clear
-    if not full:
-        return f"has {states} joint states, of which the weakest stand no clearer than noise"
-    if set(separation.names) <= set(plan.graph.observed) and len(separation.names) == 1:
-        # An observed variable names its states itself, at its own leaf.
-        leaf = [bond for bond in sorted(full) if plan.nodes[bond].observed == separation.names[0]]
-        if not leaf:
-            return "is observed, but the other columns see too little of it"
-        return Route(leaf[0], tuple(step for step, _ in _outward(plan, leaf[0], separation.bonds, full)))
-    candidates = sorted(full) if len(full) <= MOST_REFERENCES else [min(full)]
-    found = {bond: _outward(plan, bond, separation.bonds, full) for bond in candidates}
-
-    def merit(bond: int) -> tuple[int, int]:
-        depths = [depth for step, depth in found[bond] if _has_source(step)]
-        return len(depths), -sum(depths)
-
-    best = max(candidates, key=merit)
-    if not merit(best)[0]:
-        noise = "" if full == whole else " clearly"
-        return f"does not split the columns into three parts of which two see all its states{noise}"
-    if unseen := set(separation.names) - _seen(plan, separation.names, [step for step, _ in found[best]]):
-        return f"has states that look the same, since nothing tells those of {min(unseen)!r} apart"
-    return Route(best, tuple(step for step, _ in found[best]))
-
-
-def _has_source(step: Step) -> bool:
-    return len(step.exits) == 2 and any(step.through)
-
-
-def _seen(plan: ViewPlan, names: tuple[str, ...], steps: Iterable[Step]) -> set[str]:
-    """Return the variables of a set whose states some source depends on."""
-    seen: set[str] = set()
-    for step in steps:
-        for source, other in zip(step.exits, reversed(step.through), strict=True):
-            if len(step.exits) == 2 and other:
-                within = [passed for passed in plan.nodes[source.bond].passed if set(passed) < set(names)]
-                seen.update(sorted(within, key=len)[0] if within else names)
-    return seen
-
-
 def _separated(plan: ViewPlan, names: tuple[str, ...], by_name: dict[str, list[int]]) -> set[int]:
     """Return the bonds that a set separates.
 
@@ -226,24 +146,84 @@ def _separated(plan: ViewPlan, names: tuple[str, ...], by_name: dict[str, list[i
     found = {bond for name in names for bond in by_name[name] if bond > 0 and covered(plan.nodes[bond])}
     stack = list(found)
     while stack:
-        bond = stack.pop()
-        for end in _ends(plan, bond):
+        for end in _ends(plan, stack.pop()):
             legs = [leg.bond for leg in legs_of(plan, end)]
-            left = [b for b in legs if b not in found and not covered(plan.nodes[b])]
-            if len(left) <= 1:
-                fresh = [b for b in legs if b not in found]
+            fresh = [b for b in legs if b not in found]
+            if sum(not covered(plan.nodes[b]) for b in fresh) <= 1:
                 found.update(fresh)
                 stack.extend(fresh)
     return found
 
 
-def _ends(plan: ViewPlan, bond: int) -> Sequence[int]:
+def _ends(plan: ViewPlan, bond: int) -> list[int]:
     """Return the inner nodes at the ends of a bond."""
     ends = [plan.nodes[bond].parent]
     return ends if plan.nodes[bond].observed is not None else [*ends, bond]
 
 
-def _outward(plan: ViewPlan, reference: int, bonds: frozenset[int], full: set[int]) -> list[tuple[Step, int]]:
+def route(plan: ViewPlan, separation: Separation, clear: frozenset[int]) -> tuple[int, tuple[Crossing, ...]] | str:
+    """Return how the states of a set can be identified, or why they cannot, in words.
+
+    Parameters
+    ----------
+    plan : ViewPlan
+    separation : Separation
+    clear : frozenset of int
+        The bonds all of whose dimensions stand clear of noise.
+
+    Returns
+    -------
+    reference : int
+        The bond on which they are.
+    crossings : tuple of Crossing
+        From there outward.
+    """
+    states = separation.states
+    if states > MOST_STATES:
+        return f"has {states} joint states, more than the {MOST_STATES} that are identified"
+    largest = max((plan.nodes[bond].rank for bond in separation.bonds), default=0)
+    if largest < states:
+        return f"has {states} joint states, of which no bond sees more than {largest}"
+    whole = {bond for bond in separation.bonds if plan.nodes[bond].rank == states}
+    full = whole & clear
+    if not full:
+        return f"has {states} joint states, of which the weakest stand no clearer than noise"
+    if set(separation.names) <= set(plan.graph.observed) and len(separation.names) == 1:
+        # An observed variable labels its states itself, at its own leaf.
+        leaf = [bond for bond in sorted(full) if plan.nodes[bond].observed == separation.names[0]]
+        if not leaf:
+            return "is observed, but the other columns see too little of it"
+        return leaf[0], tuple(crossing for crossing, _ in _outward(plan, leaf[0], separation.bonds, full))
+    candidates = sorted(full) if len(full) <= MOST_REFERENCES else [min(full)]
+    found = {bond: _outward(plan, bond, separation.bonds, full) for bond in candidates}
+
+    def merit(bond: int) -> tuple[int, int]:
+        """Return at how many nodes states can be identified, and how near these are."""
+        depths = [depth for crossing, depth in found[bond] if len(crossing.exits) == 2 and any(crossing.through)]
+        return len(depths), -sum(depths)
+
+    best = max(candidates, key=merit)
+    if not merit(best)[0]:
+        noise = "" if full == whole else " clearly"
+        return f"does not split the columns into three parts of which two see all its states{noise}"
+    crossings = tuple(crossing for crossing, _ in found[best])
+    if unseen := set(separation.names) - _seen(plan, separation.names, crossings):
+        return f"has states that look the same, since nothing distinguishes those of {min(unseen)!r}"
+    return best, crossings
+
+
+def _seen(plan: ViewPlan, names: tuple[str, ...], crossings: Iterable[Crossing]) -> set[str]:
+    """Return the variables of a set whose states some leg that identifies them depends on."""
+    seen: set[str] = set()
+    for crossing in crossings:
+        for source, other in zip(crossing.exits, reversed(crossing.through), strict=True):
+            if len(crossing.exits) == 2 and other:
+                within = [passed for passed in plan.nodes[source.bond].passed if set(passed) < set(names)]
+                seen.update(sorted(within, key=len)[0] if within else names)
+    return seen
+
+
+def _outward(plan: ViewPlan, reference: int, bonds: frozenset[int], full: set[int]) -> list[tuple[Crossing, int]]:
     """Return the nodes that can be crossed from a bond outward, and how many lie before each."""
     front = [(end, Leg(reference, end == reference), 0) for end in _ends(plan, reference)]
     found = []
@@ -252,8 +232,7 @@ def _outward(plan: ViewPlan, reference: int, bonds: frozenset[int], full: set[in
         if len(legs) > 3 or not bonds.issuperset(leg.bond for leg in legs):
             continue
         exits = tuple(leg for leg in legs if leg != entry)
-        through = tuple(leg.bond in full for leg in exits)
-        found.append((Step(end, entry, exits, through), depth))
+        found.append((Crossing(end, entry, exits, tuple(leg.bond in full for leg in exits)), depth))
         for leg in exits:
             leaf = not leg.up and plan.nodes[leg.bond].observed is not None
             if leg.bond in full and not leaf:

@@ -1,4 +1,4 @@
-"""The model that windows leave: one distribution over sequences of every length, step after step."""
+"""The model of a fit to windows: one distribution over sequences of every length, step after step."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from eigentree.planning.channel_blocks import ChannelBlocks
     from eigentree.spectral.sequences.window_operators import WindowFit
 
-__all__ = ["SpectralSequenceModel", "StepsWalked"]
+__all__ = ["SpectralSequenceModel", "StepScores"]
 
 
-class StepsWalked(NamedTuple):
-    """What a walk finds about sequences.
+class StepScores(NamedTuple):
+    """The scores of sequences.
 
     Attributes
     ----------
     log_prob : (sequences,)
     clipped : (sequences,)
-        How much of the channels' own distributions was put in place of what was negative, summed over cells.
+        How much of the channels' own distributions is in place of what was negative, summed over cells.
     refused : (sequences,)
         Cells whose own probability was not positive.
     each : (steps,)
-        The log probability of each step given those before it; empty unless asked for.
+        The log probability of each step given those before it; empty unless wanted.
     messages : (steps, rank)
-        The message before each step; empty unless asked for.
+        The message before each step; empty unless wanted.
     last : (sequences, rank)
-        The message behind the last step of each sequence; empty unless asked for.
+        The message behind the last step of each sequence; empty unless wanted.
     """
 
     log_prob: Floats
@@ -59,9 +59,9 @@ class SpectralSequenceModel:
     """Operators of one step, and the distribution that is made of them cell by cell.
 
     The rule is that of `eigentree.inference.operators.normalised_scoring`, the cells of a sequence one after the
-    other: what is negative is left out and made up for by the channel's own distribution, and a cell that may come
-    from that says less about those after it. So all sequences of a length add up to 1, and so do those with the
-    same cells missing.
+    other: what is negative is clipped and replaced by the channel's own distribution, and a cell that may come from
+    that is less informative about those after it. So the probabilities of all sequences of a length are normalised,
+    and so are those with the same cells missing.
 
     Attributes
     ----------
@@ -92,7 +92,8 @@ class SpectralSequenceModel:
         """The size of a message between two steps."""
         return int(self.operators.ranks[0])
 
-    def walked(
+    @our_arithmetic
+    def scored(
         self,
         codes: Codes,
         starts: Integers,
@@ -100,8 +101,9 @@ class SpectralSequenceModel:
         each: bool = False,
         messages: bool = False,
         last: bool = False,
-    ) -> StepsWalked:
-        """Return what a walk finds about sequences that lie end to end.
+        sampled: tuple[Floats, Codes] | None = None,
+    ) -> StepScores:
+        """Return the scores of sequences that lie end to end.
 
         Parameters
         ----------
@@ -112,44 +114,57 @@ class SpectralSequenceModel:
             Where nothing is known of the steps before a sequence's first; by default all begin with it.
         each, messages, last : bool
             Whether the probability of each step, the message before each, and that behind the last are wanted.
+        sampled : (array, array), shape (blocks, steps), optional
+            Uniform numbers, and where the patterns go that are sampled by them in place of missing ones.
         """
         nothing = np.empty((codes.shape[1], 0))
-        return self._walk(codes.T, starts, begins, nothing, nothing.astype(codes.dtype), each, messages, last)
+        count, steps = len(starts) - 1, len(codes)
+        found = np.zeros((3, count))
+        log_probs = np.empty(steps if each else 0)
+        before = np.empty((steps if messages else 0, self.rank))
+        behind = np.empty((count if last else 0, self.rank))
+        walk_sequences(
+            self.operators,
+            self._floor,
+            read_only(codes.T),
+            read_only(starts),
+            np.ones(count, bool) if begins is None else begins,
+            *(sampled or (nothing, nothing.astype(codes.dtype))),
+            self._space(),
+            found,
+            log_probs,
+            before,
+            behind,
+        )
+        log_prob, clipped, refused = found
+        return StepScores(log_prob, clipped, refused, log_probs, before, behind)
 
     def log_prob(self, sequences: Sequences, threads: int = 1) -> Floats:
-        """Return the log probability of each sequence, missing cells summed out; -inf if it is impossible."""
+        """Return the log probability of each sequence, missing cells marginalised out; -inf if it is impossible."""
         found = np.empty(sequences.count)
         blocks = self.fit.plan.blocks
 
         def score(part: tuple[int, int]) -> None:
             patterns, own = _patterns(blocks, sequences, *part)
-            found[part[0] : part[1]] = self.walked(patterns, own).log_prob
+            found[part[0] : part[1]] = self.scored(patterns, own).log_prob
 
         parts = batches_of_steps(sequences.starts, -(-sequences.steps // threads))
         if threads == 1:
             for part in parts:
                 score(part)
         else:
-            # Made before threads ask for it.
+            # Made before threads need it.
             _ = self.operators, self._floor
             with ThreadPoolExecutor(threads) as pool:
                 list(pool.map(score, parts))
-        return found
-
-    def step_log_prob(self, sequences: Sequences) -> Floats:
-        """Return the log probability of each step given those before it in its sequence."""
-        found, starts = np.empty(sequences.steps), sequences.starts
-        for first, last, patterns, own in self._parts(sequences):
-            found[starts[first] : starts[last]] = self.walked(patterns, own, each=True).each
         return found
 
     def ahead(self, sequences: Sequences, steps: int = 1) -> list[Floats]:
         """Return the distribution of each channel some steps after the last of each sequence."""
         found = [np.empty((sequences.count, count)) for count in self.fit.plan.blocks.states]
         for first, last, patterns, own in self._parts(sequences):
-            for made, table in zip(
-                found, self._behind(self.walked(patterns, own, last=True).last, steps), strict=True
-            ):
+            tables = self._behind(self.scored(patterns, own, last=True).last, steps)
+            for made, table in zip(found, tables, strict=True):
                 made[first:last] = table
         return found
 
@@ -158,14 +173,14 @@ class SpectralSequenceModel:
         found = [np.empty((sequences.steps, count)) for count in self.fit.plan.blocks.states]
         for first, _, patterns, own in self._parts(sequences):
             begin = int(sequences.starts[first])
-            messages = self.walked(patterns, own, messages=True).messages
+            messages = self.scored(patterns, own, messages=True).messages
             for made, table in zip(found, self._behind(messages, 1), strict=True):
                 made[begin : begin + len(table)] = table
         return found
 
     @our_arithmetic
     def drawn(self, starts: Integers, random: np.random.Generator) -> Codes:
-        """Return the codes of new sequences, drawn step after step, shape (steps, channels)."""
+        """Return the codes of new sequences, sampled step after step, shape (steps, channels)."""
         blocks = self.fit.plan.blocks
         dtype = np.min_scalar_type(max(blocks.states))
         made = np.empty((int(starts[-1]), len(blocks.states)), dtype, order="F")
@@ -175,7 +190,7 @@ class SpectralSequenceModel:
             empty = np.empty((len(nothing), end - begin), np.min_scalar_type(int(nothing.max())))
             empty[:] = nothing[:, None]
             own = starts[first : last + 1] - begin
-            self._walk(empty, own, None, np.asarray(random.random(empty.shape)), empty)
+            self.scored(empty.T, own, sampled=(np.asarray(random.random(empty.shape)), empty))
             made[begin:end] = blocks.decoded(empty.T, dtype)
         return made
 
@@ -184,56 +199,8 @@ class SpectralSequenceModel:
         for first, last in batches_of_steps(sequences.starts):
             yield first, last, *_patterns(self.fit.plan.blocks, sequences, first, last)
 
-    @our_arithmetic
-    def _walk(
-        self,
-        lines: Codes,
-        starts: Integers,
-        begins: Booleans | None,
-        uniform: Floats,
-        drawn: Codes,
-        each: bool = False,
-        messages: bool = False,
-        last: bool = False,
-    ) -> StepsWalked:
-        count, steps = len(starts) - 1, lines.shape[1]
-        found = np.zeros((3, count))
-        told = np.empty(steps if each else 0)
-        before = np.empty((steps if messages else 0, self.rank))
-        behind = np.empty((count if last else 0, self.rank))
-        known = np.ones(count, bool) if begins is None else begins
-        space = self._space()
-        walk_sequences(
-            self.operators,
-            self._floor,
-            read_only(lines),
-            read_only(starts),
-            known,
-            uniform,
-            drawn,
-            space,
-            found,
-            told,
-            before,
-            behind,
-        )
-        log_prob, clipped, refused = found
-        return StepsWalked(log_prob, clipped, refused, told, before, behind)
-
     def _behind(self, messages: Floats, steps: int) -> list[Floats]:
-        """Return the distribution of each channel some steps after messages, those between not being known.
-
-        Parameters
-        ----------
-        messages : array, shape (messages, rank)
-        steps : int
-            At least 1, which is the step right behind a message.
-
-        Returns
-        -------
-        list of array, shape (messages, states)
-            For each channel, the others of the same step not being known.
-        """
+        """Return the distribution of each channel some steps after messages, all between being missing."""
         blocks = self.fit.plan.blocks
         for _ in range(steps - 1):
             for block in range(len(blocks.sizes)):
@@ -273,14 +240,14 @@ class SpectralSequenceModel:
     ) -> tuple[Codes, int]:
         """Return the codes of all cells, missing ones filled, and that no sequence was impossible.
 
-        What the cells on either side of one say is multiplied together through the operators; what is negative is
-        left out as in a walk.
+        The messages from either side of a cell are multiplied through the operators; what is negative is clipped as
+        in scoring.
 
         Parameters
         ----------
         sequences : Sequences
         method : {"mode", "sample"}
-            By the likeliest state of each, or by a draw of all missing cells of a sequence together.
+            By the most probable state of each, or by a sample of all missing cells of a sequence together.
         random : Generator
         """
         codes, starts = sequences.codes, sequences.starts
@@ -295,8 +262,8 @@ class SpectralSequenceModel:
         blocks = self.fit.plan.blocks
         patterns = blocks.encoded(codes)
         if random is not None:
-            _, drawn = self._smoothed(patterns, starts, random.random(patterns.shape[::-1]))
-            return blocks.decoded(drawn.T, codes.dtype)
+            _, sampled = self._smoothed(patterns, starts, random.random(patterns.shape[::-1]))
+            return blocks.decoded(sampled.T, codes.dtype)
         tables, _ = self._smoothed(patterns, starts, np.empty((patterns.shape[1], 0)))
         made = codes.copy()
         unknown = self._unknown(patterns)
@@ -316,28 +283,27 @@ class SpectralSequenceModel:
         return np.stack([own[patterns[:, block]] for block, own in enumerate(several)], axis=1)
 
     def _smoothed(self, patterns: Codes, starts: Integers, uniform: Floats) -> tuple[Floats, Codes]:
-        """Return the distributions of symbols that are not known, in their order, or all patterns with draws."""
+        """Return the distributions of symbols that are not known, in their order, or all patterns with samples."""
         blocks = patterns.shape[1]
-        draws = uniform.shape[1] > 0
-        space = self._space()
+        samples = uniform.shape[1] > 0
         rank = int(self.operators.ranks.max())
         longest = blocks * int(np.diff(starts).max(initial=0))
-        found = np.zeros((1 if draws else int(self._unknown(patterns).sum()), max(map(len, self.marginals))))
-        drawn = np.empty((blocks, len(patterns) if draws else 0), patterns.dtype)
+        found = np.zeros((1 if samples else int(self._unknown(patterns).sum()), max(map(len, self.marginals))))
+        sampled = np.empty((blocks, len(patterns) if samples else 0), patterns.dtype)
         smooth_sequences(
             self.operators,
             self._floor,
             read_only(patterns.T),
             read_only(starts),
             uniform,
-            drawn,
-            space[0],
+            sampled,
+            self._space()[0],
             np.empty((longest + 1, rank)),
             np.empty((longest + 1, rank)),
             np.empty((longest, 4)),
             found,
         )
-        return found, drawn
+        return found, sampled
 
     def _space(self) -> Floats:
         return np.empty((3, max(int(self.operators.ranks.max()), int(self.operators.states.max()))))

@@ -51,7 +51,7 @@ SLACK = 1e-6
 
 
 def pseudo_windows(plan: WindowPlan) -> float:
-    """Return how many even pseudo-windows go with any shrinkage: half the mean number of states of a channel."""
+    """Return how many uniform pseudo-windows go with any shrinkage: half the mean number of states of a channel."""
     return sum(plan.states) / len(plan.states) / 2
 
 
@@ -69,7 +69,7 @@ class WindowFit:
     ----------
     plan : WindowPlan
     leaves : tuple of LearnedEdge
-        What each channel's cells say of others: projections from their states.
+        The features of each channel's cells: projections from their states.
     leaf_cores : tuple of array, shape (states, features)
         The distribution of a channel's cells in terms of its features' expectations.
     edges : tuple of LearnedEdge
@@ -120,7 +120,7 @@ class WindowFit:
         )
 
     def _start(self, shrinkage: float) -> Floats:
-        """Return the first message, shrunk toward that of any step by as much as few first windows ask for."""
+        """Return the first message, shrunk toward that of any step by as much as few first windows need."""
         start = self.start.copy()
         length = float(start[1:] @ start[1:])
         signal = length - min(shrinkage, 1.0) * self.start_noise
@@ -132,7 +132,7 @@ class WindowFit:
 def learn_windows(
     statistics: SequenceStatistics, added: float, marginals: Sequence[Floats], scaled: bool = True
 ) -> WindowFit:
-    """Return what statistics tell of one step, with some pseudo-windows added to every table.
+    """Return the fit of one step to statistics, with some pseudo-windows added to every table.
 
     Parameters
     ----------
@@ -141,18 +141,18 @@ def learn_windows(
     marginals : sequence of array, shape (states,)
         The distribution of each block over all steps.
     scaled : bool
-        Whether symbols are scaled so that the noise of their counts is even. A rank that is too low for the data
-        then keeps what is surest, however rare; without scaling it keeps what is most frequent.
+        Whether symbols are scaled to equal noise of their counts. A rank that is too low for the data then keeps
+        what is surest, however rare; without scaling it keeps what is most frequent.
     """
     if not statistics.windows.rows > 0:
         return _nothing(statistics.plan, marginals)
     # One thread: the matrices are small, and sums keep their order.
     with one_thread():
-        learning = _Learning(statistics, added, marginals, scaled)
+        learning = _StepLearning(statistics, added, marginals, scaled)
         return learning.fit() if all(learning.outside) else _nothing(statistics.plan, marginals)
 
 
-class _Learning:
+class _StepLearning:
     """The steps of learning from one set of windows."""
 
     def __init__(
@@ -254,7 +254,7 @@ class _Learning:
         )
 
     def _bond(self, channel: int) -> Bond:
-        """Return the bond before a channel, from what is seen on either side of it."""
+        """Return the bond before a channel, from the views on either side of it."""
         own = self.plan.bonds[channel]
         pairs = []
         for before in self.outside[channel]:
