@@ -154,7 +154,7 @@ def test_what_cannot_be_a_structure_is_refused_with_what_to_do(structure: Any, c
 
 
 @pytest.mark.parametrize("name", ["mixture", "HMM", "tree", "factorial"])
-def test_names_of_the_command_line_are_told_as_templates(name: str) -> None:
+def test_names_of_the_command_line_are_refused_with_their_templates(name: str) -> None:
     with pytest.raises(
         et.GraphError, match=rf"'{name}' is a name on the command line only; in Python it is et\.zoo"
     ) as told:
