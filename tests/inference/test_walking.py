@@ -82,7 +82,7 @@ def test_scores_add_up_to_one_for_every_pattern_of_missing_cells(
 def clipped(model: et.SpectralJunctionTree) -> float:
     """How much is clipped over all configurations."""
     codes = Rows.of(all_rows(model.graph_), Columns.of(model.graph_)).encode()
-    return float(model.model_.walked(codes).clipped.mean())
+    return float(model.model_.scored(codes).clipped.mean())
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES.keys())
@@ -286,7 +286,7 @@ def test_the_report_tells_how_much_was_clipped() -> None:
     graph = STRUCTURES["order 2"]
     rows = drawn(graph, 30)
     model = fitted(graph, rows, shrinkage=0.1, floor=0.01)
-    walked = model.model_.walked(Rows.of(rows, Columns.of(graph)).encode())
+    walked = model.model_.scored(Rows.of(rows, Columns.of(graph)).encode())
     assert_allclose(model.report_.clipping.share, walked.clipped.mean() / 5)
     assert_allclose(model.report_.clipping.refused, (walked.refused > 0).mean())
     assert f"clipped: {model.report_.clipping.share:.2%} of cells" in str(model.report_)

@@ -18,8 +18,8 @@ from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.estep.unique_rows import DistinctRows
-from eigentree.em.out_of_core.finishing import finished
-from eigentree.em.sizes import Size, SizeSearch, Trial
+from eigentree.em.out_of_core.fit_rows import finished
+from eigentree.em.sizes import Size, SizeSearch, SizeTrial
 from eigentree.errors import DataError, GraphError, ParameterError, RankError, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
 from eigentree.estimators.mixins.density_mixin import DensityMixin
@@ -220,7 +220,7 @@ class SpectralJunctionTree(DensityMixin):
         rows, weights = any_rows(found, columns, sample_weight)
         warn_of_few(weights)
         pairs = PairCounts.empty(columns).count(rows, weights)
-        trials: list[Trial] = []
+        trials: list[SizeTrial] = []
         best: dict[str, Any] = {}
         for states in template.numbers_of_states():
             began = time.process_time()
@@ -234,7 +234,7 @@ class SpectralJunctionTree(DensityMixin):
             counted = Statistics.empty(plan, columns).count(weighted_chunks(rows, weights))
             fitted, score = self._fitted(plan, counted)
             parameters, spent = fitted["report_"].parameters, time.process_time() - began
-            trials.append(Trial(Size(states, 1), "spectral", 1, parameters, math.nan, score, spent))
+            trials.append(SizeTrial(Size(states, 1), "spectral", 1, parameters, math.nan, score, spent))
             if best and not score > trials[-2].validation:
                 break
             best = fitted

@@ -242,6 +242,12 @@ class Model:
             found.append((table / table.sum(axis=1, keepdims=True), lost))
         return found
 
+    def extended(self, codes: Codes, names: Sequence[str]) -> Codes:
+        """Return codes of some columns with a missing cell in each of the others."""
+        wide = self.columns.missing(len(codes))
+        wide[:, [self.columns.position(name) for name in names]] = codes
+        return wide
+
     def _positions(self, names: Iterable[str]) -> list[int]:
         return [self.graph.column(name) for name in different_names("names", names)]
 

@@ -10,7 +10,7 @@ import numpy as np
 from eigentree.counting.structure_and_schema import graph_and_columns
 from eigentree.data.streams.sources import stream_of
 from eigentree.data.streams.spool import Spool
-from eigentree.data.streams.stream_schema import Looked
+from eigentree.data.streams.stream_schema import StreamSchema
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import NO_WEIGHT
@@ -53,18 +53,18 @@ class ClassStream:
             hint = did_you_mean(y, names) or ("" if names else "; the columns have no names")
             raise DataError(f"y names {y!r}, which is no column{hint}")
         options = ReadOptions.of(estimator, sample_weight)
-        looked = Looked.at(stream, options)
+        summarised = StreamSchema.of(stream, options)
         own = estimator.structure
-        others = own.observed if isinstance(own, LatentGraph) else _without(y, looked.look.names or ())
-        graph, columns = graph_and_columns(own, looked.look.only(others), options)
-        known_classes = Columns.learned(looked.look.only([y]))
+        others = own.observed if isinstance(own, LatentGraph) else _without(y, summarised.schema.names or ())
+        graph, columns = graph_and_columns(own, summarised.schema.only(others), options)
+        known_classes = Columns.learned(summarised.schema.only([y]))
         joint = replace(
             columns,
             names=(*columns.names, y),
             states=(*columns.states, *known_classes.states),
             meanings=(*columns.meanings, *known_classes.meanings),
         )
-        rows = looked.rows(joint)
+        rows = summarised.rows(joint)
         labels = np.array(known_classes.labels(y))
         order = np.argsort(labels, kind="stable")
         spool = rows if isinstance(rows, Spool) else Spool.of(joint, rows.chunks())
