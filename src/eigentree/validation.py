@@ -30,6 +30,7 @@ __all__ = [
     "a_mapping",
     "an_array",
     "as_float",
+    "auto_or_number",
     "check_cells",
     "check_variables",
     "different_names",
@@ -98,6 +99,13 @@ def finite_number(
         range_ = f"of at least {least:g}" if math.isinf(most) else f"from {least:g} to {most:g}"
         raise error(f"{argument} is a finite number {range_}, not {quoted(value)}")
     return number
+
+
+def auto_or_number(argument: str, value: Any, most: float) -> None:
+    """Raise `ParameterError` unless a value is "auto" or a number from 0 to `most`."""
+    if not 0 <= as_float(value) <= most and not (isinstance(value, str) and value == "auto"):
+        range_ = "of at least 0" if math.isinf(most) else f"from 0 to {most:g}"
+        raise ParameterError(f"{argument} is 'auto' or a number {range_}, not {quoted(value)}")
 
 
 def as_float(value: Any) -> float:

@@ -199,6 +199,7 @@ def test_a_class_as_a_column_learns_from_rows_without_one(here: Path) -> None:
     rows.to_csv("half.csv", index=False, na_rep="?")
     said = call("eigentree classify train half.csv --missing ? -t class --class-as column -o half.eigentree")[2]
     assert f"from {ROWS} rows" in said
+    assert f"note: {ROWS // 2} of {ROWS} rows have no class" in said
     said = call("eigentree classify train half.csv --missing ? -t class -o half.eigentree --json")[1]
     assert json.loads(said)["rows"] == ROWS // 2
 

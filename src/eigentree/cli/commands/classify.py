@@ -154,10 +154,10 @@ def _class_labels(table: "FileTable", target: str) -> Any:
     """Return the class of each row as its label, a number where all are; None where it is not known."""
     import numpy as np
 
-    from eigentree.data.tables.text_cells import Written, typed_texts
+    from eigentree.data.tables.text_cells import TextColumn, typed_texts
 
     cells = table.column(table.names.index(target), target)
-    if isinstance(cells, Written):
+    if isinstance(cells, TextColumn):
         typed = typed_texts([str(label) for label in cells.labels])
         labels = cells.labels if typed is None else tuple(typed.tolist())
         return np.array([*labels, None], object)[cells.places]
