@@ -79,7 +79,7 @@ def steps_of(
     if sequence is not None and lengths is not None:
         raise DataError("lengths are for arrays of steps, sequence= for frames; give one of them")
     if time is not None and sequence is None:
-        raise DataError("time= orders the rows of each sequence of a frame; tell these by sequence=")
+        raise DataError("time= orders the rows of each sequence of a frame; name these by sequence=")
     if isinstance(X, Mapping):
         return _channels(X, lengths, sequence)
     frame = frame_of(X)
@@ -210,9 +210,9 @@ def _listed(X: Any) -> Steps:
         if array.ndim != 1:
             raise DataError("a list holds sequences, or the cells of one, not both")
         return Steps(table_of(array.reshape(-1, 1)), _starts([len(items)]), SequenceForm("one"))
-    odd = next((place for place, item in enumerate(items) if not _is_sequence(item)), None)
-    if odd is not None:
-        raise DataError(f"sequence {odd} is {quoted(items[odd])}; others are lists, and each must be one")
+    wrong = next((place for place, item in enumerate(items) if not _is_sequence(item)), None)
+    if wrong is not None:
+        raise DataError(f"sequence {wrong} is {quoted(items[wrong])}; others are lists, and each must be one")
     lengths = list(map(len, items))
     array = _joined(items)
     if array.ndim > 2:
@@ -273,9 +273,9 @@ def _array(cells: Any) -> NDArray[Any]:
 
 def _words(items: Sequence[Any]) -> Steps:
     words = [item.decode("utf-8", "backslashreplace") if isinstance(item, bytes) else item for item in items]
-    odd = next((place for place, word in enumerate(words) if not isinstance(word, str)), None)
-    if odd is not None:
-        raise DataError(f"sequence {odd} is {quoted(words[odd])}, others are words; give words alone, or lists")
+    wrong = next((place for place, word in enumerate(words) if not isinstance(word, str)), None)
+    if wrong is not None:
+        raise DataError(f"sequence {wrong} is {quoted(words[wrong])}, others are words; give words alone, or lists")
     starts = _starts(list(map(len, words)))
     points = np.frombuffer("".join(words).encode("utf-32-le", "surrogatepass"), np.uint32)
     seen = np.zeros(LARGEST_LETTER, np.bool_)
@@ -338,10 +338,10 @@ def _require_alike(columns: Sequence[Cells], names: Sequence[str] | None) -> Non
     for place, column in enumerate(columns):
         if isinstance(column, Categorical) or not words or not ((column == column) & (column != -1)).any():
             continue
-        odd, other = (names[at] if names else f"x{at}" for at in (place, words[0]))
+        wrong, other = (names[at] if names else f"x{at}" for at in (place, words[0]))
         raise DataError(
-            f"each row is a sequence and each column a step, but {odd!r} holds numbers and {other!r} does not; "
-            f"drop columns that are no steps, or name the one that tells the sequence of each row as sequence="
+            f"each row is a sequence and each column a step, but {wrong!r} holds numbers and {other!r} does not; "
+            f"drop columns that are no steps, or name the one that names the sequence of each row as sequence="
         )
 
 

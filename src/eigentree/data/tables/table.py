@@ -325,8 +325,8 @@ def _unnamed(X: Any) -> Table:
     if array.ndim == 1 and len(array) and (words := _words(array)):
         return _Text(words)
     if array.ndim == 1 and any(isinstance(cell, str) for cell in array.tolist()):
-        odd = next(row for row, cell in enumerate(array.tolist()) if not isinstance(cell, str))
-        raise DataError(f"row {odd} is {quoted(array[odd])}, others are words; give words alone, or rows of cells")
+        wrong = next(row for row, cell in enumerate(array.tolist()) if not isinstance(cell, str))
+        raise DataError(f"row {wrong} is {quoted(array[wrong])}, others are words; give words, or rows of cells")
     if array.ndim != 2:
         hint = "; Reshape your data: for one row, write X[None, :]" if array.ndim == 1 and len(array) else ""
         if not array.shape or not array.shape[0]:

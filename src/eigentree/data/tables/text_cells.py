@@ -175,9 +175,9 @@ def read_as(cells: Cells, meaning: Meaning | None) -> Cells:
     labels = [_read(str(text)) for text in labels]
     kinds = {type(label) for label in labels}
     if kinds <= {int, float}:
-        holes = bool((cells.places < 0).any())
+        missing = bool((cells.places < 0).any())
         exact = float in kinds or all(abs(label) <= MOST_WHOLE for label in labels)  # type: ignore[arg-type]
-        if not holes and kinds == {int}:
+        if not missing and kinds == {int}:
             return np.array(labels, np.int64)[cells.places]
         if exact:
             return np.array([*labels, math.nan], np.float64)[cells.places]
