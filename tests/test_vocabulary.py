@@ -44,7 +44,6 @@ ALLOWED = (
 CEILINGS: dict[str, int] = {
     "arrays": 1,
     "cli": 6,
-    "core": 1,
     "counting": 19,
     "datasets": 3,
     "demo": 5,
@@ -52,7 +51,6 @@ CEILINGS: dict[str, int] = {
     "errors": 1,
     "estimators": 177,
     "graphs": 18,
-    "inference": 8,
     "messages": 3,
     "planning": 2,
     "spectral": 22,

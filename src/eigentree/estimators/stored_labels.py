@@ -24,7 +24,7 @@ def labels_content(labels: NDArray[Any]) -> dict[str, Any]:
     kind = labels.dtype.newbyteorder("<").str
     if not PLAIN_TYPE.fullmatch(kind):
         raise FileError(f"labels of classes are of the type {labels.dtype}, which a file cannot hold; use strings")
-    # Times as numbers: their texts do not show the unit.
+    # Times as numbers: their texts have no unit.
     values = labels.view(np.int64) if labels.dtype.kind in "mM" else labels
     return {"type": kind, "labels": [plain(label, "a label of a class") for label in values.tolist()]}
 

@@ -49,7 +49,7 @@ def read_network(reader: Reader, content: Any) -> LatentNetwork:
     graph = reader.graph(entry["graph"])
     columns = checked_columns(entry["columns"], graph)
     check_families(graph)
-    # A tree is not built before one is needed, but where tables hang on one it must be that of the file.
+    # A tree is not built before it is needed, but where tables hang on one it must be that of the file.
     tree = read_tree(entry["tree"], graph) if entry.has("tree") else None
     axes = table_axes(graph, tree)
     shapes = [tuple(graph.states[name] for name in names) for names in axes.values()]
