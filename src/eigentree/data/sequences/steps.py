@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.data.sequences.sequence_forms import SequenceForm
-from eigentree.data.tables.cells import Categorical, array_cells, is_missing, plain_label
-from eigentree.data.tables.table import ARRAY, TEXT, Table, frame_of, table_of
-from eigentree.data.tables.text_cells import ColumnTable
+from eigentree.data.tables.cells import Categorical, array_cells, is_missing, letter_cells, plain_label
+from eigentree.data.tables.table import ARRAY, TEXT, ColumnTable, Table, frame_of, table_of
 from eigentree.errors import DataError, quoted, what_there_is
 from eigentree.validation import an_array, check_cells
 
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
     from eigentree.data.tables.cells import Cells, Label
 
 __all__ = ["Steps", "steps_of"]
-
-LARGEST_LETTER = 0x110000
-"""One more than the last code point of Unicode."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,14 +273,8 @@ def _words(items: Sequence[Any]) -> Steps:
     if wrong is not None:
         raise DataError(f"sequence {wrong} is {quoted(words[wrong])}, others are words; give words alone, or lists")
     starts = _starts(list(map(len, words)))
-    points = np.frombuffer("".join(words).encode("utf-32-le", "surrogatepass"), np.uint32)
-    seen = np.zeros(LARGEST_LETTER, np.bool_)
-    seen[points] = True
-    alphabet = np.flatnonzero(seen)
-    lookup = np.zeros(LARGEST_LETTER, np.min_scalar_type(-len(alphabet)))
-    lookup[alphabet] = np.arange(len(alphabet))
-    letters = Categorical(lookup[points], tuple(map(chr, alphabet)))
-    return Steps(ColumnTable(None, [letters], len(points), TEXT), starts, SequenceForm("words"))
+    letters = letter_cells("".join(words))
+    return Steps(ColumnTable(None, [letters], int(starts[-1]), TEXT), starts, SequenceForm("words"))
 
 
 # One row per sequence ------------------------------------------------------------------------------------------

@@ -32,9 +32,13 @@ __all__ = [
     "frame_cells",
     "is_marked_missing",
     "is_missing",
+    "letter_cells",
     "object_array",
     "plain_label",
 ]
+
+LETTERS = 0x110000
+"""One more than the last code point of Unicode."""
 
 Label: TypeAlias = str | int | float | bool
 """What a state may be called."""
@@ -220,6 +224,17 @@ def _too_large(cell: Any) -> bool:
 def object_array(cells: Iterable[Any]) -> NDArray[Any]:
     """Return an array of one axis that holds any objects as they are, sequences too."""
     return np.array([*cells, None], object)[:-1]
+
+
+def letter_cells(text: str) -> Categorical:
+    """Return the letters of a text as cells."""
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    seen = np.zeros(LETTERS, np.bool_)
+    seen[points] = True
+    alphabet = np.flatnonzero(seen)
+    lookup = np.zeros(LETTERS, np.min_scalar_type(-len(alphabet)))
+    lookup[alphabet] = np.arange(len(alphabet))
+    return Categorical(lookup[points], tuple(map(chr, alphabet)))
 
 
 def is_marked_missing(cell: Any) -> bool:
