@@ -214,7 +214,7 @@ def _report_commas(name: str, labels: Sequence[str]) -> None:
         option = "thousands=','" if all(map(_THOUSANDS.fullmatch, labels)) else "decimal=','"
         notice(
             f"column {name!r} holds numbers with commas, such as {commas[0]!r}, and is read as text; read its file "
-            f"with {option}, or make numbers of them first"
+            f"with {option} (eigentree.open_table), or make numbers of them first"
         )
 
 

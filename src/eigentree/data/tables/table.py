@@ -356,9 +356,7 @@ def _letters(words: Sequence[str]) -> Table:
     width = len(words[0])
     for row, word in enumerate(words):
         if len(word) != width:
-            raise DataError(
-                f"row {row} has {len(word)} letters and row 0 has {width}; all words need equally many"
-            )
+            raise DataError(f"row {row} has {len(word)} letters and row 0 has {width}; all words need equally many")
     if not width:
         raise DataError("the rows are empty strings; give at least one letter, that is one column")
     letters = letter_cells("".join(words))
