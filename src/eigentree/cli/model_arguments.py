@@ -165,7 +165,7 @@ def sequence_column(model: Any, reading: Reading) -> str | None:
         return None
     column: str | None = reading.sequence or model.sequence
     if column is None:
-        raise UsageError("this is a model of sequences; name the column that tells them apart, as in --sequence id")
+        raise UsageError("this is a model of sequences; name the column of their names, as in --sequence id")
     return column
 
 
