@@ -737,6 +737,8 @@ USAGE = [
     ("eigentree fit steps.csv --sequence id --structure mixture -o m", "sequences are learned by hmm"),
     ("eigentree score model.eigentree mushrooms.csv --sequence id", "fit with --sequence too"),
     ("eigentree count mushrooms.csv --sequence id --structure hmm -o c", "not for sequences"),
+    ("eigentree score hmm.eigentree steps.csv --id job", "identified by their column 'id'; leave --id out"),
+    ("eigentree score model.eigentree mushrooms.csv --summary -o s.csv", "--summary writes no rows"),
     ("eigentree sample model.eigentree --length 3", "--length is for models of sequences"),
     ("eigentree report model.eigentree", "--output is missing"),
     ("eigentree report model.eigentree -o ''", "--output"),
