@@ -29,7 +29,7 @@ from eigentree.cli.commands.select import at_the_edge
 from eigentree.cli.main import COMMANDS, application, main
 from eigentree.core import compiling
 from eigentree.core.compiling import announced
-from eigentree.estimators import warm_up as warming
+from eigentree.estimators import precompile as warming
 
 ROWS = 120
 COLUMNS = ["cap-shape", "bruises", "odor", "gill-size", "stalk-root", "habitat", "class"]
