@@ -44,7 +44,6 @@ ALLOWED = (
 CEILINGS: dict[str, int] = {
     "arrays": 1,
     "cli": 6,
-    "core": 1,
     "counting": 19,
     "data": 129,
     "datasets": 3,
@@ -52,7 +51,6 @@ CEILINGS: dict[str, int] = {
     "em": 114,
     "errors": 1,
     "estimators": 177,
-    "inference": 8,
     "io": 4,
     "planning": 2,
     "spectral": 22,

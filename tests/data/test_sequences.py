@@ -154,14 +154,14 @@ def test_a_step_that_nobody_shows_is_no_mistake_among_text() -> None:
 
 def test_unseen_labels_are_mistakes_or_missing() -> None:
     columns = Sequences.learned(["AC", "GT"]).columns
-    with pytest.raises(DataError, match="step 1 of sequence 2 holds 'Z', but 'x0' has the labels 'A'"):
+    with pytest.raises(DataError, match="step 1 of sequence 2, column 'x0' holds 'Z', but 'x0' has the labels 'A'"):
         Sequences.of(["A", "C", "GZ"], columns)
     lenient = Sequences.of(["A", "C", "GZ"], columns.reading("missing"))
     assert lenient.codes[:, 0].tolist() == [0, 1, 2, 4]
     # An unknown label at the end of a row is a step still.
     assert Sequences.of(wide_frame(["AZ"]), columns.reading("missing")).lengths.tolist() == [2]
     numbers = Sequences.learned([[0, 1], [2]]).columns
-    with pytest.raises(DataError, match="step 0 of sequence 1 holds 3, but 'x0' has the codes 0 to 2"):
+    with pytest.raises(DataError, match="step 0 of sequence 1, column 'x0' holds 3, but 'x0' has the codes 0 to 2"):
         Sequences.of([[1], [3]], numbers)
 
 

@@ -257,7 +257,7 @@ class Model:
         if math.prod(shape) > MAX_TABLE:
             raise DataError(
                 f"a table of {len(shape)} variables with {in_short(math.prod(shape))} cells is too large "
-                f"(the limit is {in_short(MAX_TABLE)}); ask for fewer variables at a time"
+                f"(the limit is {in_short(MAX_TABLE)}); take fewer variables at a time"
             )
         return shape
 

@@ -56,11 +56,6 @@ def read_table(
         How text is read: delimiter, encoding, marks of missing cells, …
     drop : sequence of str
         Columns that are left out.
-
-    Raises
-    ------
-    FileError, DataError
-        When there is no such file, or it is no table; the message names the line.
     """
     path = checked_path(path)
     form, source = _form(path, form), shown_path(path)
@@ -121,13 +116,7 @@ def _form(path: str, given: str | None) -> str:
 
 
 def found_files(path: Any) -> list[str]:
-    """Return the files that a path means: itself, those of a folder and its folders, or those that fit a pattern.
-
-    Raises
-    ------
-    FileError
-        When there is none.
-    """
+    """Return the files that a path means: itself, those of a folder and below, or those that fit a pattern."""
     given = checked_path(path)
     if os.path.isdir(given):
         return _in_folder(given)

@@ -119,13 +119,6 @@ class Stream(ABC):
         ----------
         columns : sequence of str, optional
             The columns that are needed; others are not read. By default all. Columns without names are all needed.
-
-        Raises
-        ------
-        DataError
-            When a column is missing, here or in one of several files.
-        FileError
-            When a file cannot be read, or is damaged.
         """
 
     def whole_names(self) -> tuple[str, ...]:

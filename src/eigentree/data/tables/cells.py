@@ -234,13 +234,7 @@ def is_missing(cell: Any) -> bool:
 
 
 def plain_label(cell: Any, name: str, any_kind: bool = False) -> Label:
-    """Return a label as a plain string, whole number, number or truth value.
-
-    Raises
-    ------
-    DataError
-        When it is nothing of these, unless `any_kind`: then its text.
-    """
+    """Return a label as a plain string, whole number, number or truth value."""
     if isinstance(cell, str):
         return str(cell)
     if isinstance(cell, bool | np.bool_):

@@ -91,7 +91,8 @@ class Labels:
         """Return the code of each cell, `MISSING` or `UNKNOWN` where it has none."""
         if isinstance(cells, Categorical):
             lookup = [self._places.get(label, UNKNOWN) for label in cells.labels]
-            return np.array([*lookup, MISSING], np.int64)[cells.places]
+            small = np.min_scalar_type(UNKNOWN - len(self.values))
+            return np.array([*lookup, MISSING], small)[cells.places]
         codes = np.full(len(cells), UNKNOWN, np.int64)
         if self._numbers is not None:
             values, places = self._numbers

@@ -64,11 +64,6 @@ def drawn_rows(
     """Return codes as rows of labels, in what the columns were learned from.
 
     Numbers of a bin are sampled within it, unless they are given.
-
-    Raises
-    ------
-    DataError
-        When they were learned from a frame whose library is not installed.
     """
     if columns.container == ARRAY and columns.plain:
         return codes

@@ -76,11 +76,6 @@ class ReadOptions:
     handle_unknown : {"error", "missing"}
     sample_weight : array-like of shape (rows,), or the name of a column of a stream, optional
         How often each row counts, also where numbers are cut into bins.
-
-    Raises
-    ------
-    ParameterError
-        When a rule is not known.
     """
 
     categories: Categories | None = None

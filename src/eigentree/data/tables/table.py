@@ -104,11 +104,6 @@ class Table(ABC):
             A column that a frame need not have; its place is -1 then.
         named : bool
             Whether the names are those of a frame, or a graph's.
-
-        Raises
-        ------
-        DataError
-            When columns are missing, or without names and too many.
         """
         return placed(self.names, self.width, names, absent, named)
 
@@ -255,13 +250,7 @@ def warn_of_extra(table: Table, names: Sequence[str]) -> None:
 
 
 def each_column(names: Sequence[str], read: Callable[[int, str], T]) -> list[T]:
-    """Return what a function makes of the place and name of each column.
-
-    Raises
-    ------
-    DataError
-        When columns cannot be read; the message has a line for each, or for the first of many.
-    """
+    """Return what a function makes of the place and name of each column."""
     made: list[T] = []
     errors: dict[str, str] = {}
     for place, name in enumerate(names):
@@ -287,13 +276,7 @@ def shown_columns(names: Sequence[str]) -> str:
 
 
 def table_of(X: ArrayLike | Any, least: int = 1) -> Table:
-    """Return the table that some data are, of at least so many rows.
-
-    Raises
-    ------
-    DataError
-        When they are no rows and columns, or have none of either.
-    """
+    """Return the table that some data are, of at least so many rows."""
     if isinstance(X, Table):
         table = X
     else:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from eigentree.data.tables.cells import Cells
     from eigentree.data.tables.labels import Meaning
 
-__all__ = ["FileTable", "TextColumn", "read_as", "require_names", "typed_texts"]
+__all__ = ["ColumnTable", "FileTable", "TextColumn", "read_as", "require_names", "typed_texts"]
 
 _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
 _NUMBER = re.compile(
@@ -41,24 +41,19 @@ class TextColumn(Categorical):
     """A column of a file of text: its labels are what is written there."""
 
 
-class FileTable(Table):
-    """Rows of a file.
+class ColumnTable(Table):
+    """Columns that were read already.
 
     Attributes
     ----------
-    names : tuple of str
     held : list of TextColumn, Categorical, array or Arrow column
-        The cells of each column, as its file has them.
-    source : str
-        The name of the file, for messages.
+        The cells of each column.
     """
 
-    names: tuple[str, ...]
-
     def __init__(
-        self, names: Sequence[str], held: Sequence[Any], count: int, source: str, container: str = ARRAY
+        self, names: Sequence[str] | None, held: Sequence[Any], count: int, container: str = ARRAY
     ) -> None:
-        self.names, self.held, self.count, self.source = tuple(names), list(held), count, source
+        self.names, self.held, self.count = None if names is None else tuple(names), list(held), count
         self.container, self.width = container, len(self.held)
 
     def read_column(self, place: int, name: str) -> Cells:
@@ -85,7 +80,26 @@ class FileTable(Table):
     def _frame(self, place: int) -> Table:
         import pyarrow
 
-        return table_of(pyarrow.table([self.held[place]], names=[self.names[place]]), least=0)
+        return table_of(pyarrow.table([self.held[place]], names=["held"]), least=0)
+
+
+class FileTable(ColumnTable):
+    """Rows of a file.
+
+    Attributes
+    ----------
+    names : tuple of str
+    source : str
+        The name of the file, for messages.
+    """
+
+    names: tuple[str, ...]
+
+    def __init__(
+        self, names: Sequence[str], held: Sequence[Any], count: int, source: str, container: str = ARRAY
+    ) -> None:
+        super().__init__(names, held, count, container)
+        self.source = source
 
     def take(self, rows: NDArray[Any]) -> FileTable:
         """Return some of the rows, by their numbers."""
