@@ -47,11 +47,8 @@ CEILINGS: dict[str, int] = {
     "em": 114,
     "errors": 1,
     "estimators": 177,
-    "graphs": 18,
-    "messages": 3,
     "planning": 2,
     "spectral": 22,
-    "validation": 3,
 }
 """Packages in which that many are left; none may be added, and the number is lowered as they go."""
 
