@@ -210,12 +210,13 @@ class Counts(Additive):
         shape = states if features is None else features.widths[list(groups[0])]
         sums, totals = np.zeros((len(groups), *shape)), np.zeros(len(groups))
         alone = set(range(len(groups)))
-        for held in self.layout.holders(tuple(groups), self.tally.residual is not None):
+        residual = self.tally.residual
+        arrays, rests = self.layout.holders(tuple(groups), residual is not None)
+        for held in arrays:
             held.sum_up(self.tally.dense, features, sums, totals)
             alone.difference_update(held.members)
-        if self.tally.residual is not None:
-            for held in self.layout.residual_holders(tuple(groups)):
-                held.sum_up(self.tally.residual, features, sums, totals)
+        for held in rests:
+            held.sum_up(np.asarray(residual), features, sums, totals)
         for k in alone:
             table = self.find(groups[k])
             totals[k] = table.total

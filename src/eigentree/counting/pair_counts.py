@@ -422,19 +422,7 @@ class _CountedStates:
                 for b in range(a, len(self.column), BLOCK):
                     one, two = slice(a, a + BLOCK), slice(b, b + BLOCK)
                     product = weighted[:, one].T @ known[:, two]
-                    where = _region(self.place[one], self.place[two])
-                    matrix[where] += product.astype(matrix.dtype)
-
-
-def _region(rows: Integers, columns: Integers) -> Any:
-    """Return what picks rows and columns of a matrix: slices where they are consecutive, which are much faster."""
-    if _consecutive(rows) and _consecutive(columns):
-        return slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
-    return np.ix_(rows, columns)
-
-
-def _consecutive(places: Integers) -> bool:
-    return bool(places[-1] - places[0] == len(places) - 1)
+                    matrix[np.ix_(self.place[one], self.place[two])] += product.astype(matrix.dtype)
 
 
 def _mirror(matrix: NDArray[Any]) -> None:

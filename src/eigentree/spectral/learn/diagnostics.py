@@ -383,26 +383,14 @@ class SpectralReport(FitReport):
         return "\n".join(lines)
 
 
-def _seen(counts: Counts, node: PlanNode) -> float:
-    """Return the rank that the joint states of an edge's views allow: those that occur, on the poorer side.
-
-    A side that clearly allows it is not looked at, and infinite.
-    """
-
-    def at_least(group: tuple[str, ...]) -> int:
-        return max(int((counts.singles[counts.columns.position(name)] > 0).sum()) for name in group)
+def _seen(counts: Counts, node: PlanNode) -> int:
+    """Return the rank that the joint states of an edge's views allow: those that occur, on the poorer side."""
 
     def occurring(group: tuple[str, ...]) -> int:
         return int((counts.find([counts.columns.position(name) for name in group]).values > 0).sum())
 
     # Views share the constant direction, so each one after the first adds one direction less.
-    inside, outside = at_least(node.inside), 1 + sum(at_least(group) - 1 for group in node.outside)
-    sides = []
-    if inside < node.rank:
-        sides.append(occurring(node.inside))
-    if outside < node.rank:
-        sides.append(1 + sum(occurring(group) - 1 for group in node.outside))
-    return min(sides, default=math.inf)
+    return min(occurring(node.inside), 1 + sum(occurring(group) - 1 for group in node.outside))
 
 
 def _cut(text: str, width: int) -> str:

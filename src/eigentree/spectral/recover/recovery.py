@@ -227,8 +227,9 @@ class _Recovering:
             best = min(within, key=lambda states: (states.separation.states, states.residual))
             shares = np.maximum(best.shares, 0.0).reshape(best.separation.sizes)
             return marginal(shares, best.separation.names, axes)
-        for find in (lambda: self._at_bonds, lambda: self._at_nodes):
-            fitting = [meeting for meeting in find().get(axes[0], ()) if set(axes) <= set(meeting.sizes)]
+        for name in ("_at_bonds", "_at_nodes"):
+            meetings: dict[str, list[Meeting]] = getattr(self, name)
+            fitting = [meeting for meeting in meetings.get(axes[0], ()) if set(axes) <= set(meeting.sizes)]
             fitting.sort(key=lambda meeting: (math.prod(meeting.sizes.values()), meeting.residual))
             for meeting in fitting:
                 joint = meeting.joint(self.gauges)
