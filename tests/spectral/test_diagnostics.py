@@ -252,7 +252,7 @@ def test_a_column_that_never_varies_cannot_show_a_hidden_state(recipe: dict) -> 
     rows = ROWS.copy()
     rows[:, 4] = 1
     with pytest.warns(
-        RuntimeWarning, match=r"cannot support the rank of \d+ of 13 separators: \{h4\} asks for rank 2, .*max_rank"
+        RuntimeWarning, match=r"cannot support the rank of \d+ of 13 separators: \{h4\} needs rank 2, .*max_rank"
     ):
         model = et.SpectralJunctionTree(GRAPH, **recipe).fit(rows)
     (leaf,) = [separator for separator in model.report_.separators if separator.inside == ("x4",)]
@@ -269,7 +269,7 @@ def test_fewer_symbols_than_the_rank_are_too_few() -> None:
     rows = network.sample(5_000, seed=0)
     et.SpectralJunctionTree(graph).fit(rows)  # no warning: warnings are errors
     rows[:, 2] %= 2
-    with pytest.warns(RuntimeWarning, match=r"the rank of \d of 9 separators: \{h\} asks for rank 3"):
+    with pytest.warns(RuntimeWarning, match=r"the rank of \d of 9 separators: \{h\} needs rank 3"):
         model = et.SpectralJunctionTree(graph).fit(rows)
     absent = [separator.inside for separator in model.report_.separators if separator.absent]
     assert ("x2",) in absent
@@ -281,7 +281,7 @@ def test_what_occurs_on_the_poorer_side_bounds_the_rank() -> None:
     graph = et.zoo.mixture(2, 3, 4)
     rows = et.LatentNetwork.random(graph, seed=0).sample(5_000, seed=0)
     rows[:, 1] %= 2
-    with pytest.warns(RuntimeWarning, match="asks for rank 3"):
+    with pytest.warns(RuntimeWarning, match="needs rank 3"):
         model = et.SpectralJunctionTree(graph).fit(rows)
     sides = {separator.inside: separator for separator in model.report_.separators}
     assert {("x0",), ("x1",)} <= set(sides)

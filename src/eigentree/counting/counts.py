@@ -233,10 +233,10 @@ class Counts(Additive):
     @our_arithmetic
     def joint(self, names: Sequence[str]) -> Floats:
         """Return the relative frequencies of some variables that were counted together."""
-        asked = different_names("names", names)
-        table = self.find([self.columns.position(name) for name in asked])
+        wanted = different_names("names", names)
+        table = self.find([self.columns.position(name) for name in wanted])
         if not table.total > 0:
-            raise DataError(f"no row has all of the cells {list(asked)}, so their joint frequencies are unknown")
+            raise DataError(f"no row has all of the cells {list(wanted)}, so their joint frequencies are unknown")
         return np.asarray(table.array() / table.total)
 
 
@@ -418,12 +418,12 @@ class Accumulator:
             if holder not in absent:
                 absent[holder] = np.logical_or.reduce([codes[:, column] == size[column] for column in holder])
             chosen = absent[holder]
-            kind = np.int64 if weights is None else weights.dtype
+            dtype = np.int64 if weights is None else weights.dtype
             if self.residual is None:
-                self.residual = np.zeros(layout.residual_size, kind)
-            elif self.residual.dtype != kind:
+                self.residual = np.zeros(layout.residual_size, dtype)
+            elif self.residual.dtype != dtype:
                 self.residual = self.residual.astype(np.float64)
-            counted = np.ones(int(chosen.sum()), kind) if weights is None else weights[chosen]
+            counted = np.ones(int(chosen.sum()), dtype) if weights is None else weights[chosen]
             weigh_groups(
                 np.asfortranarray(codes[chosen]).T,
                 counted,

@@ -40,12 +40,12 @@ def learn_structure(
     ----------
     X : array-like of shape (rows, columns), a data frame, rows of letters, a stream, or PairCounts
         Labels or codes; None, NaN, null or -1 for a missing cell. Each pair of columns is judged by the rows that
-        have both. `PairCounts` tell what is to be known of rows, wherever these are.
+        have both. `PairCounts` stand for rows, wherever these are.
     method : {"chow-liu", "neighbour-joining"}
         "chow-liu": the tree of columns with the most mutual information, and a hidden variable above each column
         that is no end of it, linked as the columns are. "neighbour-joining": the tree of hidden variables along
         which distances between columns add up, found within neighbourhoods of such a tree (CLNJ, Choi et al.
-        2011). Rows that were drawn from a tree of hidden variables give that tree back, where they are enough.
+        2011). Enough rows that were sampled from a tree of hidden variables give that tree back.
     hidden_states : int or None
         Of each hidden variable. None: the Chow-Liu tree of the columns themselves, without hidden variables.
     sample_weight : array-like of shape (rows,), or the name of a column of a stream, optional
@@ -71,8 +71,8 @@ def learn_structure(
         raise ParameterError(f"method={method!r} finds hidden variables, so it needs a number of hidden_states")
     if isinstance(hidden_states, str) and hidden_states == "auto":
         raise GraphError(
-            "hidden_states is a whole number, or None, not 'auto': held-out rows choose it, which "
-            "EMJunctionTree('auto') looks at; its graph_ is what was learned"
+            "hidden_states is a whole number, or None, not 'auto': EMJunctionTree('auto') chooses it "
+            "on held-out rows; its graph_ is what was learned"
         )
     template = (
         None

@@ -70,7 +70,7 @@ def graph_over(structure: LatentGraph | Template | Any, columns: Columns) -> Lat
 
 
 def _arranged(columns: Columns, graph: LatentGraph) -> Columns | None:
-    """Return columns in the order of a graph that was made for them; None where it tells other names or states."""
+    """Return columns in the order of a graph that was made for them; None where it has other names or states."""
     wanted = Columns.of(graph)
     # Columns without names of their own are those of the graph in turn.
     names = columns.names if columns.named else wanted.names

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from eigentree.counting.window_counts import SequenceStatistics, check_plan
@@ -11,13 +10,14 @@ from eigentree.data.sequences.sequence_forms import SequenceForm
 from eigentree.data.sequences.sequence_restore import per_step
 from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import check_total, checked_weights, warn_of_few
-from eigentree.errors import DataError, GraphError, ParameterError, quoted
+from eigentree.errors import DataError, GraphError, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
 from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.planning.window_plan import WindowPlan
+from eigentree.spectral.learn.shrinkage import number_or_auto
 from eigentree.spectral.sequences.window_report import SequenceReport
 from eigentree.spectral.sequences.window_shrinkage import choose_windows
-from eigentree.validation import MOST_THREADS, as_float, one_of, our_arithmetic, whole_number
+from eigentree.validation import MOST_THREADS, one_of, our_arithmetic, whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -54,24 +54,24 @@ class SpectralHMM(SequenceMixin):
         chooses it with the shrinkage; where a shrinkage is given it is 10 over the number of steps and at most
         0.001, and 0 where that is 0. With 0, sequences can be impossible.
     scaling : {"auto", "variance", None}
-        Whether counts are scaled so that their noise is even. Where the rank is too low for the data, what is kept
+        Whether counts are scaled to equal noise. Where the rank is too low for the data, what is kept
         is then what is surest, however rare, and without scaling what is most frequent. "auto" chooses it with the
         shrinkage; where that is given it is "variance".
     n_jobs : int
         Threads that share the sequences that are scored.
     sequence, time : str, optional
-        The columns of a long frame that tell the sequence of each row, and the order of its steps.
+        The columns of a long frame with the sequence of each row, and the order of its steps.
     categories : mapping of str to sequence of labels, or one sequence, optional
         All labels of some channels by name, or those of every channel; by default those that occur or are declared.
     handle_unknown : {"error", "missing"}
-        What a label is that its channel does not have: a mistake, or a missing cell.
+        What a label is that its channel does not have: an error, or a missing cell.
     numeric : {"error", "quantiles"}
-        What a channel of measurements is: a mistake, or cut into bins with about equally many steps.
+        What a continuous channel is: an error, or cut into bins with about equally many steps.
 
     Attributes
     ----------
     model_ : SpectralSequenceModel
-        What answers: the operators of a step, and the fit that they are from.
+        The operators of a step, and the fit that they are from.
     statistics_ : SequenceStatistics
         What was learned from: counts of windows, and a sample of pieces of sequences. They add up.
     report_ : SequenceReport
@@ -87,10 +87,10 @@ class SpectralHMM(SequenceMixin):
     -----
     This is also the spectral learning of weighted automata and of stochastic finite-state models (Hsu, Kakade and
     Zhang, 2009; Balle, Quattoni and Carreras, 2011), with scores that are log probabilities: noise can leave a
-    learned probability negative, and the chain rule over steps, in which what is negative is left out and made up
-    for by the channel's own distribution, makes one distribution of it that adds up to 1 over all sequences of a
-    length. `sample` draws from it. A missing cell is summed out by the operators, before anything is left out: that
-    is the sum of the probabilities of all its states as long as none of these needed help (``report_.clipping``).
+    learned probability negative, and the chain rule over steps, in which what is negative is clipped and replaced
+    by the channel's own distribution, makes one distribution of it that is normalised over all sequences of a
+    length. `sample` is from it. A missing cell is marginalised out by the operators, before anything is clipped:
+    that is the sum of the probabilities of all its states as long as none was clipped (``report_.clipping``).
 
     A spectral model has no tables, so hidden states stay hidden; `EMHMM` has.
 
@@ -191,7 +191,7 @@ class SpectralHMM(SequenceMixin):
     ) -> Self:
         """Return the model learned from these sequences and all that were given before.
 
-        The result is the same, to the last bit, as `fit` on all of them at once, if the first ones have all labels.
+        The result is bit-identical to `fit` on all of them at once, if the first ones have all labels.
         """
         if "statistics_" not in vars(self):
             return self.fit(X, y, lengths, sample_weight)
@@ -236,8 +236,8 @@ class SpectralHMM(SequenceMixin):
         one_of("channels", self.channels, ("independent", "dependent"))
         if self.max_rank is not None:
             whole_number("max_rank", self.max_rank)
-        _auto_or_number("shrinkage", self.shrinkage, math.inf)
-        _auto_or_number("floor", self.floor, 1.0)
+        number_or_auto("shrinkage", self.shrinkage)
+        number_or_auto("floor", self.floor, 1.0)
         one_of("scaling", self.scaling, ("auto", "variance", None))
         whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
         check_rules(self.handle_unknown, self.numeric)
@@ -246,11 +246,9 @@ class SpectralHMM(SequenceMixin):
         """Return the model with all that was learned put in place at once, after it was all computed."""
         if not statistics.steps > 0:
             raise DataError("there are no steps, or the weight of all sequences is zero; nothing can be learned")
-        shrinkage, floor = (
-            None if isinstance(value, str) else float(value) for value in (self.shrinkage, self.floor)
-        )
+        given = number_or_auto("shrinkage", self.shrinkage), number_or_auto("floor", self.floor, 1.0)
         scaled = None if self.scaling == "auto" else self.scaling == "variance"
-        model, tried = choose_windows(statistics, shrinkage, floor, scaled)
+        model, tried = choose_windows(statistics, *given, scaled)
         report = SequenceReport.of(statistics, model, tried)
         report.warn()
         return self._become(
@@ -275,7 +273,7 @@ class SpectralHMM(SequenceMixin):
         X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
         lengths : array-like of int, shape (sequences,), optional
         target : str, optional
-            The channel; needed where there are several. The other channels of its own step are not looked at.
+            The channel; needed where there are several. The other channels of its own step are not used.
         """
         columns = self._columns
         if isinstance(target, str) and target == "state" and target not in columns.names:
@@ -287,11 +285,11 @@ class SpectralHMM(SequenceMixin):
     def predict_proba(
         self, X: ArrayLike | Any, lengths: ArrayLike | None = None, target: str = "state"
     ) -> NoReturn:
-        """Raise `GraphError`: hidden states speak through tables, which `EMHMM` learns."""
+        """Raise `GraphError`: hidden states need tables, which `EMHMM` learns."""
         self._refuse("predict_proba is about hidden states")
 
     def decode(self, X: ArrayLike | Any, lengths: ArrayLike | None = None) -> NoReturn:
-        """Raise `GraphError`: hidden states speak through tables, which `EMHMM` learns."""
+        """Raise `GraphError`: hidden states need tables, which `EMHMM` learns."""
         self._refuse("decode is about hidden states")
 
     def to_network(self, length: int) -> NoReturn:
@@ -302,12 +300,5 @@ class SpectralHMM(SequenceMixin):
         self._require_fit()
         raise GraphError(
             f"{what}, and a spectral model has no tables of them; EMHMM(hidden_states={self.hidden_states}, "
-            f"order={self.order}, init='moments').fit(X) has, and answers the same questions"
+            f"order={self.order}, init='moments').fit(X) has, and the same queries"
         )
-
-
-def _auto_or_number(name: str, given: object, most: float) -> None:
-    """Raise `ParameterError` unless a parameter is "auto" or a number within its range."""
-    if not 0 <= as_float(given) <= most and not (isinstance(given, str) and given == "auto"):
-        range_ = "of at least 0" if math.isinf(most) else f"from 0 to {most:g}"
-        raise ParameterError(f"{name} is 'auto' or a number {range_}, not {quoted(given)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from eigentree.core.compiling import announced
 from eigentree.counting.counts import Counts, weighted_chunks
@@ -33,11 +33,11 @@ from eigentree.planning.view_search import PlanOptions
 from eigentree.spectral.learn.diagnostics import Clipping, SpectralReport
 from eigentree.spectral.learn.moments import ExactTables
 from eigentree.spectral.learn.operator_learning import learn
-from eigentree.spectral.learn.shrinkage import choose
+from eigentree.spectral.learn.shrinkage import choose, number_or_auto
 from eigentree.spectral.learn.spectral_fit import exact_marginals
 from eigentree.spectral.learn.spectral_model import SpectralModel
 from eigentree.spectral.recover.recovery import Recovery, recovered
-from eigentree.validation import as_float, finite_number, generator, one_of, our_arithmetic, whole_number
+from eigentree.validation import finite_number, generator, one_of, our_arithmetic, whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -60,12 +60,12 @@ class SpectralJunctionTree(DensityMixin):
     ----------
     structure : LatentGraph, Template, "auto", or a graph of networkx, pgmpy or pyagrum
         The graph, or a template such as ``zoo.HMM(order=2, hidden_states=2)`` that builds one from the columns.
-        "auto": a tree of hidden variables learned from the rows (`zoo.HiddenChowLiu`), with as many hidden states
-        as held-out rows ask for.
+        "auto": a tree of hidden variables learned from the rows (`zoo.HiddenChowLiu`), its hidden states chosen on
+        held-out rows.
     views : int
         How many outside views of an edge are combined; 1 is the paper's Eq. 22 alone.
     scaling : {"variance", None}
-        Whether counts are scaled so that their noise is even.
+        Whether counts are scaled to equal noise.
     shrinkage : float or "auto"
         Shrinkage toward independent columns (kappa), in units of the noise: 0 is none, infinity is independent
         columns (with variance scaling), 0.4 is about right for most data, and "auto" begins there and looks for
@@ -81,14 +81,14 @@ class SpectralJunctionTree(DensityMixin):
     categories : mapping of str to sequence of labels, or one sequence, optional
         All labels of some columns by name, or those of every column; by default those that occur or are declared.
     handle_unknown : {"error", "missing"}
-        What a label is that its column does not have: a mistake, or a missing cell.
+        What a label is that its column does not have: an error, or a missing cell.
     numeric : {"error", "quantiles"}
-        What a column of measurements is: a mistake, or cut into bins with about equally many rows.
+        What a continuous column is: an error, or cut into bins with about equally many rows.
 
     Attributes
     ----------
     model_ : SpectralModel
-        What answers: columns, operators, and the fit they are from.
+        The columns, the operators, and the fit they are from.
     statistics_ : Statistics
         What was learned from, after `fit`, `partial_fit` and `fit_statistics`.
     report_ : SpectralReport
@@ -101,17 +101,17 @@ class SpectralJunctionTree(DensityMixin):
 
     Notes
     -----
-    ``views=1, scaling=None, shrinkage=0`` is the published Algorithm 1, but for a factor: what it learns does not
-    add up to 1 where rows are few or cells are missing, and is divided by what it adds up to.
+    ``views=1, scaling=None, shrinkage=0`` is the published Algorithm 1, but for normalisation: what it learns does
+    not sum to 1 where rows are few or cells are missing, and is divided by its sum.
 
     Noise can leave a learned probability negative. Scores are log probabilities all the same, of one distribution
-    that adds up to 1 for every pattern of missing cells: the chain rule over columns, in which what is negative is
-    left out and made up for by the column's own distribution (`eigentree.inference.operators.normalised_scoring`
-    has the formula). `score_samples`, `sample`, `joint`, `conditional` and `predict_proba` are of that
-    distribution; what was made up for can differ a little between patterns of missing cells, so where something
-    was, the sum of `joint` over a column is not quite the `joint` of the others. `sample` with something given, and
-    `impute` by draws, go cell by cell. `report_.clipping` says how much had to be made up for. `predict_proba` and
-    `impute` cost a score for each state of each cell that is asked for.
+    that is normalised for every pattern of missing cells: the chain rule over columns, in which what is negative is
+    clipped and replaced by the column's own distribution (`eigentree.inference.operators.normalised_scoring` has
+    the formula). `score_samples`, `sample`, `joint`, `conditional` and `predict_proba` are of that distribution;
+    what is clipped can differ a little between patterns of missing cells, so where something is, the sum of `joint`
+    over a column is not quite the `joint` of the others. `sample` with something given, and `impute` by samples, go
+    cell by cell. `report_.clipping` shows how much was clipped. `predict_proba` and `impute` cost a score for each
+    state of each cell that is wanted.
 
     Examples
     --------
@@ -208,11 +208,11 @@ class SpectralJunctionTree(DensityMixin):
     def _fit_sizes(
         self, template: HiddenChowLiu, X: ArrayLike | Any, sample_weight: ArrayLike | str | None
     ) -> Self:
-        """Return the model of a learned tree, its hidden states doubled while held-out rows become likelier."""
+        """Return the model of a learned tree, its hidden states doubled while the held-out likelihood grows."""
         if self.shrinkage != "auto":
             raise ParameterError(
-                f"structure={quoted(self.structure)} is as large as held-out rows ask for, and these choose the "
-                f"shrinkage too; leave shrinkage 'auto', or give zoo.HiddenChowLiu(hidden_states=8)"
+                f"structure={quoted(self.structure)} is chosen on held-out rows, and so is the shrinkage; "
+                f"leave shrinkage 'auto', or give zoo.HiddenChowLiu(hidden_states=8)"
             )
         if isinstance(template.trees, int) and template.trees > 1:
             raise ParameterError(
@@ -224,31 +224,31 @@ class SpectralJunctionTree(DensityMixin):
         warn_of_few(weights)
         pairs = PairCounts.empty(columns).count(rows, weights)
         trials: list[Trial] = []
-        best: _Learned | None = None
+        best, best_score = None, -math.inf
         for states in template.numbers_of_states():
             began = time.process_time()
             try:
                 plan = self.plan(template.tree(pairs, states))
             except RankError:
-                # More states than the columns can tell apart.
+                # More states than the columns can distinguish.
                 if best is None:
                     raise
                 break
             counted = Statistics.empty(plan, columns).count(weighted_chunks(rows, weights))
-            learned = self._learned(plan, counted)
+            learned, score = self._learned(plan, counted)
             spent = time.process_time() - began
-            size = Size(states, 1)
-            trials.append(Trial(size, "spectral", 1, learned.report.parameters, math.nan, learned.score, spent))
-            if best is not None and not learned.score > best.score:
+            parameters = learned["report_"].parameters
+            trials.append(Trial(Size(states, 1), "spectral", 1, parameters, math.nan, score, spent))
+            if best is not None and not score > best_score:
                 break
-            best = learned
+            best, best_score = learned, score
         assert best is not None
         chosen = max(trials, key=lambda trial: trial.validation).size
-        sample = best.statistics.sample
-        held = float(sample.weights.sum())
-        search = SizeSearch(tuple(trials), chosen, (1.0,), best.score, best.statistics.rows, held)
-        # Held-out rows chose these ranks: what they cannot support stands in the report, and is no surprise.
-        return self._published(best, search_=search)
+        statistics: Statistics = best["statistics_"]
+        held = float(statistics.sample.weights.sum())
+        search = SizeSearch(tuple(trials), chosen, (1.0,), best_score, statistics.rows, held)
+        # Held-out rows chose these ranks: what they cannot support stands in the report, and needs no warning.
+        return self._become({**best, "search_": search})
 
     @learns
     def partial_fit(
@@ -256,16 +256,15 @@ class SpectralJunctionTree(DensityMixin):
     ) -> Self:
         """Return the model learned from these rows and all that were given before.
 
-        The result is the same, to the last bit, as `fit` on all the rows at once. A structure that is learned, and
+        The result is bit-identical to `fit` on all the rows at once. A structure that is learned, and
         its size, are those of the first rows.
         """
         if "statistics_" not in vars(self):
             return self.fit(X, y, sample_weight)
         self._check_parameters()
-        learned = self._learned(self.plan_, self.statistics_.update(*any_rows(X, self._columns, sample_weight)))
-        learned.report.warn()
         kept = {"search_": self.search_} if "search_" in vars(self) else {}
-        return self._published(learned, **kept)
+        rows, weights = any_rows(X, self._columns, sample_weight)
+        return self._learn(self.plan_, self.statistics_.update(rows, weights), **kept)
 
     @learns
     def fit_statistics(self, statistics: Statistics) -> Self:
@@ -317,7 +316,7 @@ class SpectralJunctionTree(DensityMixin):
 
     @our_arithmetic
     def recover(self) -> Recovery:
-        """Return the tables that the fit tells: which hidden variables were resolved and how well, and which not.
+        """Return the tables that follow from the fit: which hidden variables are identified, how well, which not.
 
         Examples
         --------
@@ -343,15 +342,15 @@ class SpectralJunctionTree(DensityMixin):
         pseudo_counts: float = 0.1,
         random_state: Seed = 0,
     ) -> LatentNetwork:
-        """Return a network with tables: those that the fit tells, finished by EM on rows.
+        """Return a network with tables: those that follow from the fit, finished by EM on rows.
 
-        Tables that the fit does not tell are found beside the others on a part of the rows; then all are climbed
+        Tables that do not are found beside the others on a part of the rows; then EM goes on with all of them
         together, on growing parts of the rows and at last on all of them.
 
         Parameters
         ----------
         X : array-like of shape (rows, columns), or a data frame, optional
-            Codes; -1, NaN or null for a missing cell. Without rows the tables are those that the fit tells.
+            Codes; -1, NaN or null for a missing cell. Without rows the tables are those that follow from the fit.
         steps : int
             Accelerated EM steps on all rows.
         sample_weight : array-like of shape (rows,), optional
@@ -391,15 +390,15 @@ class SpectralJunctionTree(DensityMixin):
     def predict_proba(self, X: ArrayLike | Any, target: str | None = None) -> LabeledTable:
         """Return P(target | the other cells) of each row, shape (rows, states of the target).
 
-        The target's own cell is not looked at. It is always a distribution: where no state has a positive
-        probability given the other cells, it is the target's marginal, and a warning says how often.
+        The target's own cell is not used. It is always a distribution: where no state has a positive probability
+        given the other cells, it is the target's marginal, and a warning says how often.
 
         Parameters
         ----------
         X : array-like of shape (rows, columns), a data frame, or rows of letters
             Labels or codes; None, NaN, null or -1 for a missing cell.
         target : str
-            The name of a column; of a hidden variable, ask the network that `to_network` makes.
+            The name of a column; hidden variables are targets of the network that `to_network` makes.
         """
         target = self._target(target)
         self.graph_.require(target)
@@ -408,23 +407,23 @@ class SpectralJunctionTree(DensityMixin):
         return super().predict_proba(X, target)
 
     def posterior(self, X: ArrayLike | Any, names: Any = None) -> NoReturn:
-        """Raise `GraphError`: hidden variables speak through the network that `to_network` makes."""
+        """Raise `GraphError`: hidden variables need the network that `to_network` makes."""
         self._refuse("posterior is about hidden variables")
 
     def decode(self, X: ArrayLike | Any) -> NoReturn:
-        """Raise `GraphError`: hidden variables speak through the network that `to_network` makes."""
+        """Raise `GraphError`: hidden variables need the network that `to_network` makes."""
         self._refuse("decode is about hidden variables")
 
     @renamed_arguments(False, seed="random_state")
     def sample_hidden(self, X: ArrayLike | Any, random_state: Seed = None) -> NoReturn:
-        """Raise `GraphError`: hidden variables speak through the network that `to_network` makes."""
+        """Raise `GraphError`: hidden variables need the network that `to_network` makes."""
         self._refuse("sample_hidden is about hidden variables")
 
     def _refuse(self, what: str) -> NoReturn:
         self._require_fit()
         raise GraphError(
-            f"{what}, and a spectral model has no tables of them; network = model.to_network(X) has, and answers "
-            f"the same questions"
+            f"{what}, and a spectral model has no tables of them; network = model.to_network(X) has, and the "
+            f"same queries"
         )
 
     def plan(self, graph: LatentGraph) -> ViewPlan:
@@ -441,61 +440,31 @@ class SpectralJunctionTree(DensityMixin):
     def _check_parameters(self) -> None:
         PlanOptions.checked(self.views, self.max_rank, self.when_short)
         one_of("scaling", self.scaling, ("variance", None))
-        _auto_or_number("shrinkage", self.shrinkage, math.inf)
-        _auto_or_number("floor", self.floor, 1.0)
+        number_or_auto("shrinkage", self.shrinkage)
+        number_or_auto("floor", self.floor, 1.0)
         check_rules(self.handle_unknown, self.numeric)
 
-    def _learn(self, plan: ViewPlan, statistics: Statistics) -> Self:
+    def _learn(self, plan: ViewPlan, statistics: Statistics, **kept: Any) -> Self:
         """Return the model with all that was learned put in place at once, after it was all computed."""
-        learned = self._learned(plan, statistics)
-        learned.report.warn()
-        return self._published(learned)
+        learned, _ = self._learned(plan, statistics)
+        learned["report_"].warn()
+        return self._become({**learned, **kept})
 
-    def _learned(self, plan: ViewPlan, statistics: Statistics) -> _Learned:
+    def _learned(self, plan: ViewPlan, statistics: Statistics) -> tuple[dict[str, Any], float]:
+        """Return the attributes of a fit, and the mean log probability of held-out rows; -inf without any."""
         if not statistics.rows > 0:
             raise DataError("there are no rows, or the weight of all rows is zero; there is nothing to learn from")
-        given = [None if isinstance(value, str) else float(value) for value in (self.shrinkage, self.floor)]
+        given = number_or_auto("shrinkage", self.shrinkage), number_or_auto("floor", self.floor, 1.0)
         model, tried = choose(plan, statistics, self.scaling, *given)
         sample, clipping = statistics.sample, Clipping(model.floor, 0.0, 0.0, 0)
         if len(sample.codes):
             scores = model.scored(sample.codes)
             clipping = Clipping.of(model.floor, scores, sample.weights, sample.codes.shape[1])
         report = SpectralReport.of(model.fit, statistics.rows, model.shrinkage, tried, statistics.counts, clipping)
-        score = tried.get((model.shrinkage, model.floor), -math.inf)
-        return _Learned(model, statistics, report, score)
-
-    def _published(self, learned: _Learned, **more: Any) -> Self:
-        return self._become(
-            {
-                "model_": learned.model,
-                "columns_": learned.statistics.columns,
-                "statistics_": learned.statistics,
-                "report_": learned.report,
-                **more,
-            }
-        )
-
-
-class _Learned(NamedTuple):
-    """What was learned from statistics.
-
-    Attributes
-    ----------
-    model : SpectralModel
-    statistics : Statistics
-    report : SpectralReport
-    score : float
-        The mean log probability of held-out rows; -inf where rows were too few to hold some out.
-    """
-
-    model: SpectralModel
-    statistics: Statistics
-    report: SpectralReport
-    score: float
-
-
-def _auto_or_number(name: str, given: object, most: float) -> None:
-    """Raise `ParameterError` unless a parameter is "auto" or a number within its range."""
-    if not 0 <= as_float(given) <= most and not (isinstance(given, str) and given == "auto"):
-        range_ = "of at least 0" if math.isinf(most) else f"from 0 to {most:g}"
-        raise ParameterError(f"{name} is 'auto' or a number {range_}, not {quoted(given)}")
+        learned = {
+            "model_": model,
+            "columns_": statistics.columns,
+            "statistics_": statistics,
+            "report_": report,
+        }
+        return learned, tried.get((model.shrinkage, model.floor), -math.inf)

@@ -90,7 +90,7 @@ class ViewPlan(Derived):
     short : tuple of str
         One message per edge that goes on at a lower rank than it needs, because no view reaches it.
     hubs : tuple of Hub
-        Nodes that are learned together, with variance scaling; none where one view is asked for.
+        Nodes that are learned together, with variance scaling; none where one view is wanted.
 
     Examples
     --------

@@ -72,7 +72,10 @@ class Clipping(NamedTuple):
         return [
             ("floor", f"each cell has at least {number(100 * self.floor)} % of its column's own distribution"),
             ("clipped", f"{number(100 * self.share)} % of cells' distributions"),
-            ("refused", f"{number(100 * self.refused)} % of {what} have a cell for which its column answered"),
+            (
+                "refused",
+                f"{number(100 * self.refused)} % of {what} have a cell with its column's own distribution instead",
+            ),
         ]
 
 
@@ -286,7 +289,7 @@ class SpectralReport(FitReport):
         return tuple(sorted(self.separators, key=lambda report: report.smallest)[:count])
 
     def rows_of_theorem_1(self, epsilon: float = 0.1, delta: float = 0.05, beta: float | None = None) -> float:
-        """Return the number of rows that Theorem 1 asks for, its hidden constant taken as 1.
+        """Return the number of rows that Theorem 1 requires, its hidden constant taken as 1.
 
         Parameters
         ----------
@@ -315,7 +318,7 @@ class SpectralReport(FitReport):
         """What a user should know before trusting the fit: whether the data cannot support the rank of separators.
 
         A weak direction is harmless where shrinkage damps it or held-out rows chose not to, so it counts only
-        where no shrinkage was asked for; a direction that the data do not show at all always counts.
+        where no shrinkage was wanted; a direction that the data do not show at all always counts.
         """
         chosen = self.shrinkage > 0 or bool(self.tried)
         short = [report for report in self.separators if report.absent or (report.weak and not chosen)]
@@ -325,7 +328,7 @@ class SpectralReport(FitReport):
         worst = min(short, key=lambda report: (len(report.inside), report.smallest))
         return (
             f"the data cannot support the rank of {len(short)} of {len(self.separators)} separators: "
-            f"{{{', '.join(worst.separator)}}} asks for rank {worst.rank}, its singular value there is "
+            f"{{{', '.join(worst.separator)}}} needs rank {worst.rank}, its singular value there is "
             f"{worst.smallest:.2g} and noise alone reaches {worst.noise:.2g}; give more rows, fewer hidden "
             f"states, a lower max_rank or some shrinkage",
         )
@@ -379,7 +382,7 @@ class SpectralReport(FitReport):
             )
         weak = sum(report.weak for report in self.separators)
         if weak:
-            lines.append(f"! {weak} separators have a direction that these rows cannot tell from noise")
+            lines.append(f"! {weak} separators have a direction no stronger than noise")
         return "\n".join(lines)
 
 

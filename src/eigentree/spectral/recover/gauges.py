@@ -274,9 +274,9 @@ def _improved(family: Floats, vectors: Floats, residual: float, scale: float) ->
     for _ in range(SWEEPS):
         turned = np.linalg.solve(vectors, family @ vectors)
         diagonals = np.diagonal(turned, axis1=1, axis2=2)
-        gaps = diagonals[:, :, None] - diagonals[:, None, :]
-        squares = (gaps**2).sum(axis=0)
-        step = -(turned * gaps).sum(axis=0) / (squares + 1e-9 * squares.max() + np.finfo(float).tiny)
+        apart = diagonals[:, :, None] - diagonals[:, None, :]
+        squares = (apart**2).sum(axis=0)
+        step = -(turned * apart).sum(axis=0) / (squares + 1e-9 * squares.max() + np.finfo(float).tiny)
         np.fill_diagonal(step, 0.0)
         longest = np.abs(step).max()
         step *= min(1.0, LONGEST_STEP / longest) if longest > 0 else 0.0

@@ -125,7 +125,7 @@ class SequenceReport(FitReport):
         if weak and not self.shrinkage > 0 and not self.tried:
             worst = min(weak, key=lambda bond: bond.smallest)
             return (
-                f"the data cannot support the rank of the bond before {worst.channel!r}: it asks for rank "
+                f"the data cannot support the rank of the bond before {worst.channel!r}: it needs rank "
                 f"{worst.rank}, its singular value there is {worst.smallest:.2g} and noise alone reaches "
                 f"{worst.noise:.2g}; give more sequences, fewer hidden_states or some shrinkage",
             )
@@ -165,5 +165,5 @@ class SequenceReport(FitReport):
                 f"  {bond.channel[:24]:<24}{bond.rank:>6}{bond.smallest:>11.3g}{bond.noise:>9.2g}  {views}{mark}"
             )
         if any(bond.weak for bond in self.bonds):
-            lines.append("! a direction that these sequences cannot tell from noise")
+            lines.append("! a direction no stronger than noise")
         return "\n".join(lines)
