@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test wheel-test recipes lint format bench docs clean
 
 demo: $(VENV)/.run
-	$(BIN)/python -m eigentree.demo
+	$(BIN)/python tools/demo.py
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal

@@ -21,7 +21,7 @@ TOPICS = (
     "em",
     "em_states",
     "em_large",
-    "starts",
+    "multistart",
     "memory",
     "large",
     "growth",

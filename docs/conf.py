@@ -47,7 +47,7 @@ myst_heading_anchors = 4
 autosummary_generate = True
 # What our classes inherit from arrays and tuples has its pages elsewhere.
 autosummary_context = {"borrowed": {*dir(np.ndarray), *dir(tuple)}}
-autodoc_typehints = "none"  # docstrings tell types in words
+autodoc_typehints = "none"  # docstrings have types in words
 autodoc_member_order = "groupwise"
 numpydoc_show_class_members = False  # the template has them, each with its whole text
 

@@ -1,4 +1,4 @@
-"""Draws the picture of the README: what two models tell of a table of votes.
+"""Draws the picture of the README: two models of a table of votes.
 
 python tools/readme_picture.py    # writes docs/readme.png
 """

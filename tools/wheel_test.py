@@ -38,7 +38,7 @@ eigentree fit mushrooms.csv --missing '?' --structure mixture --hidden 3 -o mode
 eigentree fit mushrooms.csv --missing '?' --structure tree --method spectral -o spectral.eigentree
 eigentree inspect model.eigentree
 eigentree score model.eigentree mushrooms.csv --missing '?' -o scores.csv
-eigentree predict model.eigentree mushrooms.csv --missing '?' --target class -o told.csv
+eigentree predict model.eigentree mushrooms.csv --missing '?' --target class -o predicted.csv
 eigentree decode model.eigentree mushrooms.csv --missing '?' -o decoded.csv
 eigentree impute model.eigentree mushrooms.csv --missing '?' -o filled.csv
 eigentree report model.eigentree --data mushrooms.csv --missing '?' -o report.html
@@ -110,7 +110,7 @@ def run_tests(folder: Path, environment: dict[str, str], chosen: str) -> list[st
         (folder / "shared").symlink_to(ROOT.parent / "shared")
     pytest = ["python", "-m", "pytest", "-q", "-ra", "-W", "error", "-p", "no:cacheprovider"]
     pytest += ["-o", "pythonpath=tests", "tests", "-k", chosen]
-    return timed("the tests of pages and commands", pytest, place, environment, told=True)
+    return timed("the tests of pages and commands", pytest, place, environment, shown=True)
 
 
 def run_commands(folder: Path, environment: dict[str, str]) -> list[str]:
@@ -124,17 +124,17 @@ def run_commands(folder: Path, environment: dict[str, str]) -> list[str]:
 
 
 def timed(
-    name: str, command: list[str], place: Path, environment: dict[str, str], *, told: bool = False
+    name: str, command: list[str], place: Path, environment: dict[str, str], *, shown: bool = False
 ) -> list[str]:
-    """Run a process; say how long it took, and what it said if it failed or is to be told."""
+    """Run a process; say how long it took, and what it said if it failed or is to be shown."""
     begun = time.monotonic()
-    done = subprocess.run(command, cwd=place, env=environment, capture_output=not told, text=True, check=False)
+    done = subprocess.run(command, cwd=place, env=environment, capture_output=not shown, text=True, check=False)
     # A reader that has seen enough, such as head, ends the writer.
     well = done.returncode in (0, 141)
     print(f"{'ran' if well else 'FAILED'} {time.monotonic() - begun:6.1f} s  {name}", flush=True)
     if well:
         return []
-    if not told:
+    if not shown:
         print(done.stdout[-500:], done.stderr[-3000:], sep="\n", flush=True)
     return [name]
 

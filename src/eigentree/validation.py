@@ -30,6 +30,7 @@ __all__ = [
     "a_mapping",
     "an_array",
     "as_float",
+    "auto_or_number",
     "check_cells",
     "check_variables",
     "different_names",
@@ -100,6 +101,13 @@ def finite_number(
     return number
 
 
+def auto_or_number(argument: str, value: Any, most: float) -> None:
+    """Raise `ParameterError` unless a value is "auto" or a number from 0 to `most`."""
+    if not 0 <= as_float(value) <= most and not (isinstance(value, str) and value == "auto"):
+        range_ = "of at least 0" if math.isinf(most) else f"from 0 to {most:g}"
+        raise ParameterError(f"{argument} is 'auto' or a number {range_}, not {quoted(value)}")
+
+
 def as_float(value: Any) -> float:
     """Return a real number as a float: infinite where no float is as large, NaN where it is no number at all."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
@@ -166,7 +174,7 @@ def an_array(what: str, value: Any, error: type[EigentreeError]) -> NDArray[Any]
     try:
         if not (isinstance(value, Sized) and not isinstance(value, np.ndarray) and len(value) > MOST_CELLS):
             return np.asarray(value)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # what an object's own __len__ and __array__ raise
         pass
     raise error(f"{what} is not an array of numbers, but {quoted(value)}")
 

@@ -199,6 +199,7 @@ def test_a_class_as_a_column_learns_from_rows_without_one(here: Path) -> None:
     rows.to_csv("half.csv", index=False, na_rep="?")
     said = call("eigentree classify train half.csv --missing ? -t class --class-as column -o half.eigentree")[2]
     assert f"from {ROWS} rows" in said
+    assert f"note: {ROWS // 2} of {ROWS} rows have no class" in said
     said = call("eigentree classify train half.csv --missing ? -t class -o half.eigentree --json")[1]
     assert json.loads(said)["rows"] == ROWS // 2
 
@@ -634,14 +635,14 @@ def test_the_first_help_text_is_a_way_to_begin(tmp_path: Path, monkeypatch: pyte
 def test_every_line_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (Path(__file__).parents[2] / "docs" / "how_to" / "command_line.md").read_text()
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"^```(\w+)\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
-    assert {kind for kind, _ in blocks} == {"sh", "toml", "csv"}
+    blocks = re.findall(r"^```(.+?)\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    assert {kind for kind, _ in blocks} == {"sh", "toml", "csv steps.csv", "csv income.csv"}
     for kind, block in blocks:
         if kind == "sh":
             assert all(line.startswith(("eigentree ", "cat ")) for line in block.splitlines())
             run_in_turn(block.splitlines())
         else:
-            Path("graph.toml" if kind == "toml" else "steps.csv").write_text(block)
+            Path("graph.toml" if kind == "toml" else kind.split()[1]).write_text(block)
     asked = {
         line.split("eigentree ")[1].split()[0]
         for kind, block in blocks
@@ -698,7 +699,10 @@ USAGE = [
     ("eigentree fit mushrooms.csv -o m --method spectrum", "spectral"),
     ("eigentree fit mushrooms.csv -o m --seed one", "'one' is not a whole number"),
     ("eigentree fit mushrooms.csv -o m --seed -1", "'-1' is not a whole number"),
-    ("eigentree fit mushrooms.csv -o m --format cvs", 'Did you mean "csv"'),
+    (
+        "eigentree fit mushrooms.csv -o m --format cvs",
+        "--format is csv, tsv, jsonl or parquet, not 'cvs'; did you mean 'csv'?",
+    ),
     ("eigentree fit mushrooms.csv more.csv -o m", "nothing to do with 'more.csv'"),
     ("eigentree fit mushrooms.csv -o m -o n", "multiple times"),
     ("eigentree fit mushrooms.csv -o m --json=perhaps", "--json"),
@@ -716,7 +720,7 @@ USAGE = [
     ("eigentree classify trian mushrooms.csv", "did you mean 'train'"),
     ("eigentree classify train mushrooms.csv -o m", "--target is missing"),
     ("eigentree compare mushrooms.csv --held-out 2", "between 0 and 1"),
-    ("eigentree compare mushrooms.csv --method spectral", "leave --method out"),
+    ("eigentree compare mushrooms.csv --method spectral", "there is no option --method"),
     ("eigentree select mushrooms.csv --structure mixtures", "did you mean 'mixture'"),
     ("eigentree select mushrooms.csv --hidden 2 x", "'x' is not a whole number"),
     ("eigentree select mushrooms.csv --method spectral --by bic", "free parameters"),
@@ -724,7 +728,7 @@ USAGE = [
     ("eigentree count mushrooms.csv --structure tree -o c", "is learned from rows"),
     ("eigentree count mushrooms.csv --like counts.eigentree --hidden 3 -o c", "--like gives the structure"),
     ("eigentree merge -o c", "name the files"),
-    ("eigentree dataset mushroom", 'Did you mean "mushrooms"'),
+    ("eigentree dataset mushroom", "NAME is mushrooms, votes or splice, not 'mushroom'; did you mean 'mushrooms'?"),
     ("eigentree completion tcsh", "bash"),
     ("eigentree fit steps.csv --sequence id --structure mixture -o m", "sequences are learned by hmm"),
     ("eigentree score model.eigentree mushrooms.csv --sequence id", "fit with --sequence too"),

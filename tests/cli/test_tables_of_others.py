@@ -190,3 +190,9 @@ def test_a_wrong_way_to_read_is_an_error_of_usage(options: str, sentence: str, h
     code, out, errors = call(f"eigentree fit people.csv {options} -o m.eigentree")
     assert (code, out, errors.count("\n")) == (2, "", 1)
     assert sentence in errors
+
+
+def test_a_delimiter_that_is_not_there_is_an_error(here: Path) -> None:
+    code, _, errors = call("eigentree fit people.csv --delimiter ';' -o m.eigentree")
+    assert code == 1
+    assert "has no ';', and is one name, 'name,city,size,party'; the delimiter may be ','" in errors

@@ -167,7 +167,7 @@ def test_draws_come_in_partitions(client: Any, table: pd.DataFrame) -> None:
     assert not rows[:2500].reset_index(drop=True).equals(rows[2500:5000].reset_index(drop=True))
     expected = float(model.joint(["party"])[0])
     assert abs((rows["party"] == "democrat").mean() - expected) < 0.02
-    with pytest.raises(et.DataError, match="3 rows cannot be drawn in 4 partitions"):
+    with pytest.raises(et.DataError, match="3 rows cannot be sampled in 4 partitions"):
         model.sample(3, partitions=4)
 
 

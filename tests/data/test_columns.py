@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -88,3 +89,47 @@ def test_a_column_is_found_without_a_look_at_the_others() -> None:
     Watched.compared = 0
     assert columns.position("x999") == 999
     assert Watched.compared < 20
+
+
+class Refusing:
+    """Something that says that it is an array, and is none."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __len__(self) -> int:
+        return 6
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), RuntimeError("no"), MemoryError("no"), KeyError("no")])
+def test_what_an_object_raises_when_it_is_read_is_an_error_of_ours(error: Exception) -> None:
+    given, rows = Refusing(error), np.arange(18).reshape(6, 3) % 2
+    model = et.SpectralJunctionTree(et.zoo.Mixture(2))
+    for call in (
+        lambda: et.LabeledTensor(given, ["a"]),
+        lambda: et.LatentNetwork.random(et.zoo.hmm(3, 1, 2, 4), seed=0).log_prob(given),
+        lambda: model.fit(rows, sample_weight=given),
+        lambda: et.JunctionTreeClassifier(model).fit(rows, given),
+    ):
+        with pytest.raises(et.EigentreeError):
+            call()
+
+
+def test_labels_that_cannot_be_compared_are_no_classes() -> None:
+    class Label:
+        def __ne__(self, other: object) -> bool:
+            raise ValueError("no")
+
+        __lt__ = __ne__
+
+    arrays = np.empty(6, object)
+    arrays[:] = [np.arange(2)] * 6
+    rows = np.arange(18).reshape(6, 3) % 2
+    for labels in ([Label() for _ in range(6)], arrays, [{1: 2}] * 6):
+        for class_as in ("models", "column"):
+            model = et.JunctionTreeClassifier(et.SpectralJunctionTree(et.zoo.Mixture(2)), class_as=class_as)
+            with pytest.raises(et.DataError, match="y mixes labels that have no common order"):
+                model.fit(rows, labels)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import eigentree as et
-from eigentree.data.tables.column_summary import Look
+from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.labels import Bins
 from eigentree.data.tables.rows import Rows
@@ -307,7 +307,7 @@ def test_classes_share_their_columns() -> None:
         assert labelled.n_features_in_ == 3
 
 
-# Numbers
+# ValueCounts
 
 
 def test_measurements_are_told_from_codes() -> None:
@@ -334,7 +334,7 @@ def test_a_column_of_identifiers_is_to_be_dropped(first: int) -> None:
     frame = pd.DataFrame({"id": first + random.permutation(200), "b": random.integers(0, 2, 200)})
     with pytest.raises(
         et.DataError,
-        match=r"column 'id' holds 200 different whole numbers in 200 rows, such as \d+, as an identifier does; drop",
+        match=r"column 'id' holds 200 different whole numbers in 200 rows, such as \d+, as an identifier",
     ):
         Columns.learned(frame)
     with pytest.warns(
@@ -353,7 +353,7 @@ def test_a_column_of_frequencies_hints_at_weights() -> None:
     Columns.learned(frame.rename(columns={"Freq": "rooms"}))
     many = pd.DataFrame({"a": np.arange(400) % 20, "b": np.arange(400) % 17, "n": np.arange(400) // 2})
     with pytest.raises(
-        et.DataError, match="column 'n' looks continuous.*sample_weight if it says how often each row"
+        et.DataError, match=r"column 'n' looks continuous.*sample_weight if it says how often each row"
     ):
         Columns.learned(many)
 
@@ -389,7 +389,7 @@ def test_labels_that_name_their_rows_are_told(declared: bool) -> None:
     with pytest.warns(RuntimeWarning, match=told):
         Columns.learned(frame)
     with pytest.warns(RuntimeWarning, match=told):
-        Columns.learned(Look.of(frame[:30]) + Look.of(frame[30:]))
+        Columns.learned(Schema.of(frame[:30]) + Schema.of(frame[30:]))
     with pytest.warns(RuntimeWarning, match=told):
         et.learn_structure(frame)
     # Nobody is told who says which labels there are, or has two rows of each, or few of them.
@@ -607,3 +607,20 @@ def test_evidence_is_given_as_the_user_has_it() -> None:
     for categories in (iter("ab"), frame):
         with pytest.raises(et.DataError, match="categories of 'each column' are a list of labels"):
             Columns.learned(frame, ReadOptions(categories))
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_number_that_is_given_is_sampled_as_it_is(whole: bool) -> None:
+    random = np.random.default_rng(0)
+    ages = random.integers(18, 290, 400) if whole else random.normal(50, 10, 400)
+    frame = pd.DataFrame({"age": ages, "b": random.integers(0, 2, 400)})
+    model = et.EMJunctionTree(et.zoo.Mixture(2), numeric="quantiles", random_state=0, max_iter=3).fit(frame)
+    given_age = 40 if whole else 41.25
+    rows = model.sample(20, random_state=0, given={"age": given_age})
+    assert rows["age"].tolist() == [given_age] * 20
+    assert rows["age"].dtype == model.sample(20, random_state=0)["age"].dtype
+    inside = model.columns_.labels("age")[3]
+    assert len(set(model.sample(20, random_state=0, given={"age": inside})["age"])) > 1
+    for number in (-1, 1_000, float("inf")):
+        with pytest.raises(et.DataError, match=r"'age' is given as .*, but has numbers from \d+.* to \d+"):
+            model.sample(1, given={"age": number})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eigentree.data.sequences.sequence_codes import Sequences
-from eigentree.data.sequences.sequence_forms import SequenceForm
+from eigentree.data.sequences.sequence_forms import FORM, SequenceForm
 from eigentree.data.sequences.sequence_restore import drawn_sequences, filled_sequences, per_step
-from eigentree.errors import DataError
+from eigentree.errors import DataError, FileError
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
+from eigentree.io.codec import At
 
 LETTERS = st.lists(st.text("ACGT", max_size=7), min_size=1, max_size=6).filter(any)
 
@@ -300,7 +302,10 @@ def test_symbols_of_several_channels_stand_for_what_they_were_made_of() -> None:
 
 def test_a_form_survives_json_and_nothing_else_is_one() -> None:
     form = SequenceForm("long", False, sequence="id", time="t")
-    assert SequenceForm.from_json(form.to_json()) == form
-    for broken in ({}, None, form.to_json() | {"kind": "odd"}, form.to_json() | {"sequence": None}):
-        with pytest.raises(DataError, match="no form of sequences"):
-            SequenceForm.from_json(broken)
+    writer: Any = None
+    content = FORM.write(writer, "form", form)
+    at = At("form", "the form", {})
+    assert FORM.read(writer, json.loads(json.dumps(content)), at) == form
+    for broken in ({}, None, content | {"kind": "odd"}, content | {"sequence": None}, content | {"width": -1}):
+        with pytest.raises(FileError, match=r"a? ?form of sequences"):
+            FORM.read(writer, broken, at)

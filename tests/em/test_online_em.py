@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from dataclasses import replace
 from itertools import pairwise
 
@@ -13,6 +14,7 @@ from brute_force import all_rows
 from em_problems import is_learned
 from numpy.testing import assert_allclose
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 import eigentree as et
 from eigentree.core.trees.block_tree import BlockTree
@@ -45,6 +47,17 @@ def test_online_em_stops_by_its_tolerance() -> None:
     assert len(model.history_) < 50
     assert model.n_iter_ == 5 * len(model.history_)
     assert abs(model.history_[-1] - model.history_[-2]) <= 1e-3 * abs(model.history_[-2:]).mean()
+
+
+def test_passes_that_end_before_convergence_are_warned_of() -> None:
+    model = et.OnlineEMJunctionTree(et.zoo.mixture(3, 2, 3), passes=2, tol=0, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="EM ended at passes=2 before it converged; raise passes"):
+        model.fit(np.random.default_rng(0).integers(0, 3, (50, 3)))
+    assert not model.converged_
+    # More rows later are no end.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.partial_fit(np.random.default_rng(1).integers(0, 3, (50, 3)))
 
 
 def test_one_whole_batch_with_stepsize_one_averages_start_and_data() -> None:
@@ -268,19 +281,19 @@ def test_a_fit_names_the_row_whatever_its_order() -> None:
         et.OnlineEMJunctionTree(HALF_KNOWN, init=INIT, batch_size=2, random_state=0).fit(IMPOSSIBLE)
 
 
-def test_to_learn_makes_a_new_learner() -> None:
+def test_an_update_makes_a_new_state() -> None:
     start = ParameterLayout.of(HALF_KNOWN).vector(INIT)
     learner = replace(Learner.of(HALF_KNOWN, start, 0.7), batch_size=2, pseudo_counts=0.1)
     parameters, average = learner.parameters.copy(), learner.average.copy()
-    first = list(learner.lessons(GOOD, np.ones(6), np.arange(6)))
-    second = list(learner.lessons(GOOD, np.ones(6), np.arange(6)))
-    assert [lesson.learner.batches for lesson in first] == [1, 2, 3]
+    first = list(learner.updates(GOOD, np.ones(6), np.arange(6)))
+    second = list(learner.updates(GOOD, np.ones(6), np.arange(6)))
+    assert [state.batches for state, _ in first] == [1, 2, 3]
     assert learner.batches == learner.rows == 0
     assert np.array_equal(learner.parameters, parameters)
     assert np.array_equal(learner.average, average)
     for one, two in zip(first, second, strict=True):
-        assert one.log_likelihood == two.log_likelihood
-        assert np.array_equal(one.learner.parameters, two.learner.parameters)
+        assert one[1] == two[1]
+        assert np.array_equal(one[0].parameters, two[0].parameters)
 
 
 def test_a_model_goes_on_after_a_pickle() -> None:

@@ -126,7 +126,7 @@ def test_strongest_come_first_and_any_part_makes_a_frame() -> None:
     shown = repr(found)
     assert f"{found.columns[0].nats:.4f}  {found.columns[0].one}, {found.columns[0].other}" in shown
     assert all(f"  {name}: " in shown for name in TREE.hidden)
-    with pytest.raises(et.GraphError, match=r"nothing is known of a variable 'X1'.*did you mean 'x1'"):
+    with pytest.raises(et.GraphError, match=r"there is no mutual information of 'X1'.*did you mean 'x1'"):
         found.about("X1")
 
 

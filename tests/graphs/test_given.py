@@ -130,7 +130,7 @@ def test_graphs_and_templates_are_what_they_were() -> None:
         (
             of_networkx(hidden=True, states=2),
             (),
-            "'sleep' has no number of states, and no data are there to tell it",
+            "'sleep' has no number of states, and there are no data that show it",
         ),
         (of_networkx(hidden=True, states=2), ([2, 2],), "3 observed nodes, but the data 2 columns; .*'hidden'"),
         (
@@ -142,8 +142,8 @@ def test_graphs_and_templates_are_what_they_were() -> None:
         (nx.DiGraph([(0, 1)]), ([2, 2],), "variable names are non-empty strings, not 0"),
         (nx.DiGraph(), ([2, 2],), "0 observed nodes, but the data 2 columns"),
         (DiscreteBayesianNetwork(EDGES), COLUMNS, "node 'mood' .* name it among the model's latents"),
-        (DiscreteBayesianNetwork(EDGES, latents={"mood"}), COLUMNS, "it is hidden, .*; add its CPD"),
-        (of_pyagrum(), (), r"does not tell which .* are hidden; give LatentGraph.from_pyagrum\(net, hidden="),
+        (DiscreteBayesianNetwork(EDGES, latents={"mood"}), COLUMNS, "it is hidden; add its CPD"),
+        (of_pyagrum(), (), r"does not say which .* are hidden; give LatentGraph.from_pyagrum\(net, hidden="),
         (of_pyagrum(), ([2, 2], ["sleep", "moods"]), r"a column 'moods', but .* did you mean 'mood'\?"),
         (of_pyagrum(), ([2, 2],), "a column 'x0', but the network of pyagrum no such variable; name the columns"),
     ],

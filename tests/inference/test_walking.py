@@ -311,7 +311,7 @@ def test_a_chain_of_thousands_neither_underflows_nor_takes_lines_for_each_step()
     assert network.log_prob(rows).max() < -750, "the smallest double is exp(-745)"
     model = et.SpectralJunctionTree(graph).fit_moments(network)
     assert_allclose(model.score_samples(rows), network.log_prob(rows), rtol=1e-6)
-    steps = model.model_.fit.walker.walk.steps
+    steps = model.model_.fit.walker.plan.steps
     assert steps[:, 6].max() < 40
 
 

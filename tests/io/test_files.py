@@ -434,7 +434,7 @@ def test_a_graph_of_another_library_is_saved_as_ours(tmp_path: Path) -> None:
     assert_same(model.score_samples(rows), again.score_samples(rows))
     classifier = fitted(et.JunctionTreeClassifier(et.SpectralJunctionTree(graph)), rows, y=np.arange(200) % 2)
     assert reloaded(classifier, tmp_path).estimator.structure == model.graph_
-    with pytest.raises(et.GraphError, match="'x0' has no number of states, and no data are there to tell it"):
+    with pytest.raises(et.GraphError, match="'x0' has no number of states, and there are no data that show it"):
         et.SpectralJunctionTree(graph).save(tmp_path / "unfitted")
     with pytest.raises(et.GraphError, match="the structure is a LatentGraph, a template"):
         et.SpectralJunctionTree("chains").save(tmp_path / "unfitted")

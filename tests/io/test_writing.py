@@ -68,14 +68,16 @@ def test_files_hold_the_answers_in_memory(kind: str, model: et.SpectralJunctionT
     scores, proba, filled = (tmp_path / f"{name}.parquet" for name in ("scores", "proba", "filled"))
     if kind != "memory":
         assert model.score_samples_to(sources(tmp_path)[kind], scores) == len(X)
-        np.testing.assert_array_equal(pd.read_parquet(scores)["log_prob"], model.score_samples(X))
+        np.testing.assert_array_equal(pd.read_parquet(scores)["log_probability"], model.score_samples(X))
         np.testing.assert_array_equal(model.score_samples(sources(tmp_path)[kind]), model.score_samples(X))
         assert model.score(sources(tmp_path)[kind]) == model.score(X)
         assert model.predict_proba_to(sources(tmp_path)[kind], proba, target="words") == len(X)
         expected = model.predict_proba(X, target="words")
         found = pd.read_parquet(proba)
-        assert list(found.columns) == ["low", "mid", "top"]
-        np.testing.assert_array_equal(found.to_numpy(), np.asarray(expected))
+        labels = ["low", "mid", "top"]
+        assert list(found.columns) == ["words", *(f"P(words={label})" for label in labels)]
+        np.testing.assert_array_equal(found.drop(columns="words").to_numpy(), np.asarray(expected))
+        assert found["words"].tolist() == [labels[place] for place in np.argmax(expected, axis=1)]
     assert model.impute_to(sources(tmp_path)[kind], filled) == len(X)
     found, expected = pd.read_parquet(filled), model.impute(X)
     assert list(found.columns) == list(TABLE.columns)
@@ -107,9 +109,9 @@ def test_a_column_may_be_empty_in_the_first_file(model: et.SpectralJunctionTree,
 
 def test_a_stream_is_told_which_method_writes_its_answers(model: et.SpectralJunctionTree, tmp_path: Path) -> None:
     TABLE.to_csv(path := tmp_path / "rows.csv", index=False)
-    with pytest.raises(et.DataError, match=r"rows\.csv'\); impute_to writes the answers into a Parquet file"):
+    with pytest.raises(et.DataError, match=r"rows\.csv'\); impute_to writes the results into a file"):
         model.impute(str(path))
-    with pytest.raises(et.DataError, match="predict_proba_to writes the answers"):
+    with pytest.raises(et.DataError, match="predict_proba_to writes the results"):
         model.predict_proba(iter([X]), target="words")
 
 
@@ -134,9 +136,8 @@ def test_draws_are_repeated_by_their_seed_and_differ_between_batches(tmp_path: P
 def test_a_target_need_not_be_there(model: et.SpectralJunctionTree, tmp_path: Path) -> None:
     X.drop(columns="sorts").to_parquet(tmp_path / "rows.parquet")
     model.predict_proba_to(tmp_path / "rows.parquet", tmp_path / "proba.parquet", target="sorts")
-    np.testing.assert_array_equal(
-        pd.read_parquet(tmp_path / "proba.parquet").to_numpy(), np.asarray(model.predict_proba(X, target="sorts"))
-    )
+    found = pd.read_parquet(tmp_path / "proba.parquet").drop(columns="sorts")
+    np.testing.assert_array_equal(found.to_numpy(), np.asarray(model.predict_proba(X, target="sorts")))
 
 
 def test_an_error_in_the_last_batch_leaves_what_was_there(model: et.SpectralJunctionTree, tmp_path: Path) -> None:
@@ -224,3 +225,39 @@ def test_a_file_that_may_not_grow_is_told(model: et.SpectralJunctionTree, tmp_pa
     said = subprocess.run([sys.executable, "-c", LIMITED, *arguments], capture_output=True, text=True, check=True)
     assert "out.parquet' cannot be written: File too large; nothing was changed" in said.stdout
     assert sorted(each.name for each in tmp_path.iterdir()) == ["model", "rows.parquet"]
+
+
+def test_rows_are_identified_and_each_batch_is_handed_out(model: et.SpectralJunctionTree, tmp_path: Path) -> None:
+    path, batches = tmp_path / "scores.csv", []
+    model.score_samples_to(sources(tmp_path)["csv"], path, id="key", each=lambda *part: batches.append(part))
+    found = pd.read_csv(path)
+    assert list(found.columns) == ["key", "log_probability"]
+    assert found["key"].tolist() == TABLE["key"].tolist()
+    np.testing.assert_array_equal(np.concatenate([scores for _, scores in batches]), found["log_probability"])
+    assert len(batches) > 1
+    model.score_samples_to(TABLE, tmp_path / "numbered", id="row", form="tsv")
+    assert pd.read_csv(tmp_path / "numbered", sep="\t")["row"].tolist() == list(range(len(TABLE)))
+    with pytest.raises(et.DataError, match="has no column 'kye'; did you mean 'key'"):
+        model.score_samples_to(sources(tmp_path)["parquet"], path, id="kye")
+    with pytest.raises(et.DataError, match="'words' would stand in the output twice"):
+        model.predict_proba_to(X, path, "words", id="words")
+
+
+def test_hidden_variables_are_written_where_there_are_tables(tmp_path: Path) -> None:
+    model = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0, max_iter=20, init="random", n_init=1).fit(X)
+    model.predict_proba_to(stream_of(sources(tmp_path)["csv"], SMALL), tmp_path / "h.csv", target="h")
+    found = pd.read_csv(tmp_path / "h.csv")
+    np.testing.assert_allclose(found[["P(h=0)", "P(h=1)"]], model.predict_proba(X, "h"), rtol=1e-12)
+    assert found["h"].tolist() == model.predict(X, "h").tolist()
+
+
+def test_text_stays_as_it_was_written(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("a,note,b\n" + "07,x,1.50\n7,=y,2\n,z,1.50\n" * 20)
+    model = et.EMJunctionTree(et.zoo.Mixture(1), random_state=0, categories={"b": [1.5, 2.0]})
+    model.fit(pd.DataFrame({"a": [7, 7], "b": [1.5, 2.0]}))
+    counts: list[int] = []
+    with pytest.warns(RuntimeWarning, match="20 cells begin with ="):
+        model.impute_to(tmp_path / "rows.csv", tmp_path / "filled.csv", each=lambda _, cells: counts.append(cells))
+    lines = (tmp_path / "filled.csv").read_text().splitlines()
+    assert lines[:4] == ["a,note,b", "07,x,1.50", "7,'=y,2", "7,z,1.50"]
+    assert counts == [20]

@@ -3,9 +3,9 @@
 import codecs
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from eigentree.errors import EigentreeError, did_you_mean
 
@@ -25,6 +25,7 @@ __all__ = [
     "RowsOutput",
     "Seed",
     "Shape",
+    "Structure",
     "Target",
     "Unknown",
     "UsageError",
@@ -124,18 +125,7 @@ def each(convert: Callable[[str], Any]) -> Callable[[Any, Sequence[Any]], list[A
 
 
 def option(convert: Callable[[str], Any], metavar: str, text: str, several: bool = False) -> Parameter:
-    """Return an option whose values a function converts.
-
-    Parameters
-    ----------
-    convert : callable
-        Returns the value of a text, or raises `ValueError` with a sentence.
-    metavar : str
-    text : str
-        The help text.
-    several : bool
-        Whether there may be several values after it.
-    """
+    """Return an option whose text a function converts, or raises `ValueError` with a sentence."""
     if several:
         more: Any = {"consume_multiple": (1, None), "negative": "", "metavar": f"{metavar}..."}
         return Parameter(converter=each(convert), allow_leading_hyphen=False, help=text, **more)
@@ -171,7 +161,9 @@ RowsOutput: TypeAlias = Annotated[
 ]
 Json: TypeAlias = Annotated[bool, Parameter(negative="", show_default=False, help="Output as JSON, for programs.")]
 Seed: TypeAlias = Annotated[int, option(seed, "NUMBER", "The seed of all random numbers.")]
-Target: TypeAlias = Annotated[str, Parameter(name=["--target", "-t"], metavar="COLUMN", help="The column.")]
+Target: TypeAlias = Annotated[
+    str, Parameter(name=["--target", "-t"], metavar="COLUMN", help="The column to predict.")
+]
 Unknown: TypeAlias = Annotated[
     Literal["error", "missing"],
     Parameter(help="A label that was not in the training data is an error, or a missing cell."),
@@ -200,7 +192,7 @@ class RowOptions:
     json: Json = False
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=Group("Reading", sort_key=2))
 @dataclass(frozen=True)
 class Reading:
     """How rows are read."""
@@ -217,19 +209,19 @@ class Reading:
     ] = None
     format: Annotated[
         Format | None,
-        Parameter(help="The format where the name of a file does not show it: of pipes, in and out (csv)."),
+        Parameter(help="The format where no name of a file shows it: of pipes, in and out (csv)."),
     ] = None
     delimiter: Annotated[
         str | None,
-        option(separator, "CHARACTER", "What separates the cells of the text that is read, such as ';' (found)."),
+        option(separator, "CHARACTER", "The character between cells, such as ';' (found in the first lines)."),
     ] = None
-    encoding: Annotated[
-        str | None, option(codec, "NAME", "The encoding of the text that is read, such as cp1252 (utf-8).")
-    ] = None
+    encoding: Annotated[str | None, option(codec, "NAME", "The encoding of the text, such as cp1252 (utf-8).")] = (
+        None
+    )
     decimal: Annotated[Literal[".", ","], Parameter(help="The decimal sign of numbers in the text.")] = "."
     thousands: Annotated[
         str | None,
-        option(separator, "CHARACTER", "What separates thousands, such as the comma of 125,000 (nothing)."),
+        option(separator, "CHARACTER", "The character between thousands, such as the comma of 125,000 (none)."),
     ] = None
     drop: Annotated[
         list[str] | None,
@@ -253,10 +245,10 @@ STRUCTURES = ("auto", "hmm", "mixture", "tree", "factorial")
 """The structures that have a name."""
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=Group("Model", sort_key=1))
 @dataclass(frozen=True)
-class Shape:
-    """Which model is fitted."""
+class Structure:
+    """The structure of a model."""
 
     structure: Annotated[
         str | None,
@@ -275,19 +267,24 @@ class Shape:
         int | None,
         option(count, "NUMBER", "Of hmm, its order (1); of factorial, the number of its chains (2)."),
     ] = None
-    method: Annotated[
-        Literal["em", "spectral"] | None,
-        Parameter(
-            help="em (the default) gives tables and hidden states; spectral takes one pass without random starts."
-        ),
-    ] = None
     numeric: Numeric = "error"
 
-    def or_else(self, structure: str, method: Literal["em", "spectral"] = "em") -> "Shape":
-        """Return the same with a structure and a method where none was named."""
-        return replace(self, structure=self.structure or structure, method=self.method or method)
+    def or_else(self, structure: str) -> Self:
+        """Return the same with a structure where none was named."""
+        return replace(self, structure=self.structure or structure)
 
     @property
     def is_file(self) -> bool:
         """Whether the structure is a file, which can only be understood beside the rows."""
         return str(self.structure).lower().endswith((".toml", ".bif"))
+
+
+@Parameter(name="*", group=Group("Model", sort_key=1))
+@dataclass(frozen=True)
+class Shape(Structure):
+    """The structure of a model, and how it is fitted."""
+
+    method: Annotated[
+        Literal["em", "spectral"],
+        Parameter(help="em gives tables and hidden states; spectral takes one pass without random starts."),
+    ] = "em"

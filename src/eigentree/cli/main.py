@@ -4,10 +4,11 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from cyclopts import App, CycloptsError, Group
 from cyclopts.exceptions import (
+    CoercionError,
     MissingArgumentError,
     UnknownCommandError,
     UnknownOptionError,
@@ -72,13 +73,7 @@ and eigentree COMMAND --help for more."""
 
 
 def application(called: str | None = None) -> App:
-    """Return the command with all commands under it, none of them loaded.
-
-    Parameters
-    ----------
-    called : str, optional
-        The command whose own, longer help is wanted.
-    """
+    """Return the command with all commands under it, none of them loaded; the one called has its longer help."""
     groups = list(dict.fromkeys(command.group for command in COMMANDS))
     made = {name: Group(name, sort_key=place) for place, name in enumerate(groups)}
     app = App(
@@ -109,9 +104,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
         with warnings.catch_warnings():
-            # Warnings of other libraries are for those who write programs.
+            # Other warnings, such as those of old names, are for those who write programs.
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", RuntimeWarning)
+            warnings.simplefilter("always", UserWarning)
             warnings.showwarning = _show_warning
             code = _called(tokens)
         sys.stdout.flush()
@@ -198,6 +194,10 @@ def _sentence(error: CycloptsError) -> str:
         if error.argument.tokens or error.keyword:
             return f"{name} needs a value"
         return f"{name} is missing"
+    if isinstance(error, CoercionError) and error.token and get_origin(error.target_type) is Literal:
+        choices = get_args(error.target_type)
+        value, name = error.token.value, error.token.keyword or (error.argument.name if error.argument else "")
+        return f"{name} is {', '.join(choices[:-1])} or {choices[-1]}, not {value!r}{did_you_mean(value, choices)}"
     return str(error).rstrip(".").removeprefix("Invalid value for ")
 
 

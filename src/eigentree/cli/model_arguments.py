@@ -4,27 +4,23 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from eigentree.cli.arguments import Reading, Shape, UsageError
-from eigentree.cli.rows_read import batches_of, open_rows, read_rows
+from eigentree.cli.rows_read import open_rows, read_rows
 from eigentree.cli.sequences_read import NamedSequences
 from eigentree.cli.structure_arguments import learned_columns, structure_of
 from eigentree.data.tables.text_cells import require_names
-from eigentree.errors import DataError, FileError, GraphError, with_article
+from eigentree.errors import FileError, GraphError, with_article
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from eigentree.cli.structure_arguments import AnyRows
     from eigentree.data.tables.columns import Columns
 
 __all__ = [
     "LIKE_MODELS",
     "SEQUENCE_MODELS",
     "WITH_TABLES",
-    "batches_for",
     "categories_of",
     "estimator_of",
     "fitted_columns",
-    "graph_of",
+    "identified",
     "kind_of",
     "loaded",
     "loaded_model",
@@ -47,17 +43,8 @@ LIKE_MODELS = ("SpectralJunctionTree", *WITH_TABLES, "LatentNetwork", *SEQUENCE_
 
 
 def read_training(path: str, shape: Shape, reading: Reading, stream: bool = False) -> Any:
-    """Return the rows that a model is fitted to, or the sequences that a column names.
-
-    Parameters
-    ----------
-    path : str
-    shape : Shape
-        It is checked first, since reading may take a while.
-    reading : Reading
-    stream : bool
-        Whether a large file may come as a stream.
-    """
+    """Return the rows that a model is fitted to, or the sequences that a column names; a large file as a stream."""
+    # What is wrong with the shape is found first, since reading may take a while.
     if reading.sequence is not None and shape.structure not in (None, "hmm"):
         raise UsageError(f"sequences are learned by hmm, not by {shape.structure}; leave --structure out")
     if reading.sequence is None and not shape.is_file:
@@ -89,7 +76,7 @@ def estimator_of(shape: Shape, seed: int, rows: Any = None) -> Any:
     return EMJunctionTree(structure, random_state=seed, verbose=1, **labels)
 
 
-def categories_of(structure: Any, rows: "AnyRows | None", shape: Shape) -> dict[str, list[Any]] | None:
+def categories_of(structure: Any, rows: Any, shape: Shape) -> dict[str, list[Any]] | None:
     """Return the labels of the columns of a graph, where numbers would be taken for codes; None for a template."""
     from eigentree.data.tables.labels import Labels
     from eigentree.graphs.graph import LatentGraph
@@ -120,21 +107,7 @@ def kind_of(thing: object) -> str:
 
 
 def loaded(path: str, kinds: Sequence[str] = (), wanted: str = "") -> Any:
-    """Return what a file of eigentree holds.
-
-    Parameters
-    ----------
-    path : str
-    kinds : sequence of str
-        The classes that will do, by default any.
-    wanted : str
-        What they are, for messages.
-
-    Raises
-    ------
-    FileError
-        When there is no such file, it is none of eigentree's, or it holds something else than is wanted.
-    """
+    """Return what a file of eigentree holds; raise `FileError` unless it is of some classes, if any are given."""
     from eigentree.estimators.model_files import load
     from eigentree.io.byte_files import require_there
 
@@ -156,22 +129,21 @@ def loaded(path: str, kinds: Sequence[str] = (), wanted: str = "") -> Any:
 
 
 def loaded_model(path: str, unknown: str = "error") -> Any:
-    """Return the model of a file."""
+    """Return the model of a file; a network of known tables is an estimator that was fitted."""
     model = loaded(path, LIKE_MODELS, "a model")
-    if hasattr(model, "handle_unknown"):
-        model.handle_unknown = unknown
+    if kind_of(model) == "LatentNetwork":
+        from eigentree.estimators.em_junction_tree import EMJunctionTree
+
+        network, model = model, EMJunctionTree(model.graph)
+        model.network_, model.model_, model.columns_ = network, network.model, network.columns
+    model.handle_unknown = unknown
     return model
 
 
 def fitted_columns(model: Any) -> "Columns":
     """Return the columns of a model."""
-    columns: Columns = model.columns if kind_of(model) in ("LatentNetwork", "Statistics") else model.columns_
+    columns: Columns = model.columns_ if hasattr(model, "columns_") else model.columns
     return columns
-
-
-def graph_of(model: Any) -> Any:
-    """Return the graph of a model of rows."""
-    return model.graph if kind_of(model) == "LatentNetwork" else model.graph_
 
 
 def require_tables(model: Any, path: str) -> None:
@@ -205,45 +177,16 @@ def read_for(model: Any, path: str, reading: Reading, stream: bool = False) -> A
     return open_rows(path, reading) if stream else read_rows(path, reading)
 
 
-def rows_for(model: Any, rows: Any, absent: str | None = None) -> Any:
-    """Return the columns of a model in its order; others are left out, and one may be absent.
+def rows_for(model: Any, rows: Any) -> Any:
+    """Return the columns of a model in its order; others are left out."""
+    return rows if isinstance(rows, NamedSequences) else rows.only(fitted_columns(model).names)
 
-    Raises
-    ------
-    DataError
-        When a column of the model is not there.
-    """
+
+def identified(rows: Any, id_column: str | None) -> dict[str, Any]:
+    """Return the column that identifies rows, the one given or their number; of sequences, their names."""
     if isinstance(rows, NamedSequences):
-        return rows
-    wanted = [name for name in fitted_columns(model).names if name != absent or name in rows.names]
-    if not wanted:
-        raise DataError(f"{rows.source} has none of the columns of the model")
-    return rows.only(wanted)
-
-
-def batches_for(
-    model: Any, rows: Any, id_column: str | None = None, absent: str | None = None
-) -> "Iterator[tuple[dict[str, Any], Any]]":
-    """Yield batches of rows, or all sequences, each with a column that identifies what is in it.
-
-    Parameters
-    ----------
-    model : a fitted model
-    rows : FileTable, FileStream or NamedSequences
-    id_column : str, optional
-        The column that identifies rows, by default their number.
-    absent : str, optional
-        A column that need not be there.
-    """
-    if isinstance(rows, NamedSequences):
-        yield {rows.name: rows.ids}, rows
-        return
-    if id_column is not None:
-        require_names([id_column], rows.names, rows.source)
-    first = 0
-    for batch in batches_of(rows):
-        cells = (
-            range(first, first + batch.count) if id_column is None else batch.cells(batch.names.index(id_column))
-        )
-        yield {id_column or "row": list(cells)}, rows_for(model, batch, absent)
-        first += batch.count
+        return {rows.name: rows.ids}
+    if id_column is None or (id_column == "row" and id_column not in rows.names):
+        return {"row": range(rows.count)}
+    require_names([id_column], rows.names, rows.source)
+    return {id_column: rows.cells(rows.names.index(id_column))}

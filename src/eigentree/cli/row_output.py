@@ -1,6 +1,6 @@
 """Rows that a command writes, and the sentence or document that it reports beside them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +8,7 @@ from eigentree.cli.arguments import PIPE, UsageError
 from eigentree.cli.terminal_output import note, show_json
 from eigentree.errors import DataError
 
-__all__ = ["RowSink", "checked_output", "joined", "report_saved", "require_file"]
+__all__ = ["RowSink", "checked_output", "report_saved", "require_file"]
 
 
 def checked_output(output: str) -> str:
@@ -39,26 +39,11 @@ def report_saved(output: str, as_json: bool, facts: Mapping[str, Any], sentence:
         note(f"{sentence}; written: {output}")
 
 
-def joined(identified: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the column that identifies rows before those that were computed; two of one name are an error."""
-    for name in identified:
-        if name in found:
-            raise DataError(f"the column {name!r} would stand in the output twice; take another --id, or rename it")
-    return {**identified, **found}
-
-
 @dataclass(frozen=True)
 class RowSink:
     """Where rows are written; an output that cannot be written raises an error before any work is done.
 
-    Attributes
-    ----------
-    output : str
-        A file, or - for standard output.
-    format : str or None
-        The format of pipes.
-    as_json : bool
-        Rows on standard output as JSON lines; where rows go to a file, the facts as a document.
+    With `as_json`, rows on standard output are JSON lines; where rows go to a file, the report is a document.
     """
 
     output: str
@@ -66,30 +51,35 @@ class RowSink:
     as_json: bool
 
     def __post_init__(self) -> None:
-        from eigentree.cli.rows_read import format_of
+        checked_output(self.output)
+        _ = self._form
 
-        format_of(checked_output(self.output), self.format)
-
-    def write(
-        self, parts: Iterable[Mapping[str, Any]], report: Callable[[], tuple[Mapping[str, Any], str]]
-    ) -> None:
-        """Write rows in parts, then report what was done.
-
-        Parameters
-        ----------
-        parts : iterable of mappings of str to sequences
-            The cells of each column.
-        report : callable
-            Returns facts for programs and a sentence for people, once all rows are written.
-        """
-        from eigentree.cli.rows_read import format_of
+    def write(self, *columns: Mapping[str, Any]) -> None:
+        """Write columns of cells, such as those that identify rows and those that were computed."""
         from eigentree.io.table_files import write_table
 
-        piped = self.output == PIPE
-        form = "jsonl" if self.as_json and piped else format_of(self.output, self.format)
-        write_table(self.output, parts, form)
-        facts, sentence = report()
-        if piped:
+        part: dict[str, Any] = {}
+        for name, cells in (item for each in columns for item in each.items()):
+            if name in part:
+                raise DataError(
+                    f"the column {name!r} would stand in the output twice; take another id, or rename it"
+                )
+            part[name] = cells
+        write_table(self.output, [part], self._form)
+
+    def write_by(self, write: Callable[..., int], rows: Any, /, **options: Any) -> None:
+        """Write what a method of an estimator whose name ends with ``_to`` computes for rows."""
+        write(rows, self.output, form=self._form, **options)
+
+    def report(self, facts: Mapping[str, Any], sentence: str) -> None:
+        """Report what was done, once rows are written."""
+        if self.output == PIPE:
             note(sentence)
         else:
             report_saved(self.output, self.as_json, facts, sentence)
+
+    @property
+    def _form(self) -> str:
+        from eigentree.cli.rows_read import format_of
+
+        return "jsonl" if self.as_json and self.output == PIPE else format_of(self.output, self.format)

@@ -6,10 +6,11 @@ are cut into blocks.
 What Python calls is an entry and is `compiled`. What only entries call is a `helper`, `inlined` or `inlined_sum`:
 it gets no wrapper that Python could call it by, which would take as long to compile as the loop itself. A call from
 Python would crash, so the names of all these start with an underscore, but for those that entries of other modules
-call: `leaves` and `matrices` have nothing for Python.
+call: `leaves` and `matrix_tiles` have nothing for Python.
 
 What makes compiling slow, and is left out of kernels: assignments to slices (numba compiles the formatting of an
-error message with them), literals handed to helpers (each is a type of its own), arrays by the dozen in every call.
+error message with them), literals as arguments of helpers (each is a type of its own), arrays by the dozen in every
+call.
 
 numba keeps what it has compiled until the file of the entry changes. So whoever changes a helper that entries of
 other files call has to touch these files as well, or their entries go on with the old one.
@@ -38,7 +39,7 @@ __all__ = ["announced", "compiled", "helper", "inlined", "inlined_sum", "thread_
 class _Announcer(ContextDecorator, compiler_events.Listener):
     """Says on a terminal that kernels are being compiled, and in the end how long that took.
 
-    numba tells it of compilations alone, so calls of what is compiled cost nothing. A context takes all that is
+    numba notifies it of compilations only, so calls of what is compiled cost nothing. A context takes all that is
     compiled inside for one matter; outside of any, each entry is one.
 
     Attributes

@@ -33,6 +33,10 @@ SPELLS_PER_ROW = 10
 cells."""
 
 
+POOL: tuple[ChainKind, ...] = ("moments", "random", "merged")
+"""The initialisers of a multi-start, in turn."""
+
+
 @dataclass(frozen=True, eq=False)
 class ChainFit:
     """Sequences, and how EM runs on them.
@@ -134,10 +138,6 @@ def fit_chain(fit: ChainFit, init: Floats | str, n_init: int, random: np.random.
     first = cast("ChainObjective", samples[0].objective) if len(samples) > 1 else fit.distinct
     pool = (_candidate(kind, first, random) for kind in cycle(POOL))
     return multistart(samples, pool, *how, finalists=n_init)
-
-
-POOL: tuple[ChainKind, ...] = ("random", "merged")
-"""The initialisers of a multi-start, in turn."""
 
 
 def _candidate(kind: ChainKind, objective: ChainObjective, random: np.random.Generator) -> Candidate:

@@ -3,10 +3,10 @@
 1. A method-of-moments start runs first, alone. If EM gains no more from it than a few chance errors, moments and
    likelihood agree (as in Hausman's test of a consistent against an efficient estimator), and it is the only
    candidate.
-2. Else candidates run on the smallest sample that can tell them apart, batch by batch: all of a batch run shortly,
-   then go on in the order of their objectives (em-EM). A run is cut once Aitken's extrapolation of its objective is
-   below what is kept.
-3. The best of every few go on to as many times more data; on all data the best runs on until it has converged.
+2. Else candidates run on the smallest sample that can distinguish them. If the first few meet at one optimum, they
+   suffice. Otherwise more join them, and the worse half is dropped after a short run (em-EM) and whenever the
+   iterations have doubled.
+3. The better half go on to a larger sample; on all data the best run until they have converged.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ __all__ = [
     "ETA",
     "MIXED",
     "ROWS_PER_PARAMETER",
+    "SHARE_OF_CHANCE",
     "Candidate",
     "Multistart",
     "Rung",
@@ -42,11 +43,12 @@ __all__ = [
 STARTS = 20
 """The most candidates: an optimum that one start in seven reaches is missed by one search in twenty."""
 
-BATCH = 4
-"""How many candidates run side by side at first; once so many have met at the best optimum, no more are drawn."""
+FIRST = 4
+"""If so many candidates meet at one optimum, no more are made: another that half of the starts reach is missed by
+one search in sixteen."""
 
 ETA = 4
-"""Of so many candidates one goes on, to so many times as much data: each rung costs about the same."""
+"""Each sample is so many times as large as the one before: twice the cost for half of the candidates."""
 
 ROWS_PER_PARAMETER = 8
 """The size of the smallest sample: the chance error is then 1/16 nat per row."""
@@ -57,9 +59,6 @@ SHARE_OF_CHANCE = 0.02
 CONFIRMED = 4.0
 """Moments are confirmed if EM gains no more chance errors from them: they are less efficient than the
 likelihood."""
-
-HOPE = 10.0
-"""How many times the extrapolated gain a run is given credit for: on a plateau little is gained for long."""
 
 MIXED = 1e-6
 """The share of the uniform distribution when a candidate goes on to more data, which may show what a sample
@@ -186,8 +185,8 @@ class _Run:
     def objective(self) -> float:
         return self.run.objective
 
-    def may_reach(self, bar: float) -> bool:
-        return self.objective + HOPE * remaining_gain(self.run.history) >= bar
+    def after(self, iterations: int) -> float:
+        return self.run.history[: iterations + 1][-1]
 
     def may_gain(self, least: float) -> bool:
         return not self.is_over and remaining_gain(self.run.history) > least
@@ -221,32 +220,40 @@ class _Search:
             yield _Run(name, em_run(sample.objective, start, self.stopping, self.max_iter, accelerate, validation))
 
     def rung(
-        self, sample: Sample, pool: Iterator[Candidate], known: Sequence[_Run], keep: int, agree: int, is_last: bool
+        self, sample: Sample, pool: Iterator[Candidate], known: Sequence[_Run], keep: int, first: int, is_last: bool
     ) -> Iterator[tuple[Multistart, list[_Run]]]:
-        """Yield the state after each run on a sample, with the best runs so far, those that have met once."""
+        """Yield the state while candidates run on a sample, at last with the best runs, those that have met once.
+
+        The first few run until they have hardly anything to gain. Unless they have met at one optimum, others join
+        them. The worse half is dropped after a short run, and again whenever the iterations have doubled.
+        """
         same = SHARE_OF_CHANCE * sample.chance
-        ended, dropped = list(known), list[_Run]()
-        met = 0
-        while met < agree and (batch := [*self.started(sample, islice(pool, BATCH), is_last)]):
-            for each in batch:
-                each.advance(SHORT_RUN)
-                yield self.state([*ended, *batch], is_last), []
-            for each in sorted(batch, key=lambda each: -each.objective):
-                best = _distinct(ended, same)
-                bar = best[keep - 1].objective - same if len(best) >= keep else -math.inf
-                while each.may_gain(same) and each.may_reach(bar):
-                    each.advance()
-                    yield self.state([*ended, each], is_last), []
-                (ended if each.may_reach(bar) else dropped).append(each)
-            highest = max(each.objective for each in ended)
-            met = sum(each.objective >= highest - 2.0 * same for each in ended)
-        every = sorted([*ended, *dropped], key=lambda each: -each.objective)
-        if not every:
+        runs = [*known, *self.started(sample, islice(pool, first), is_last)]
+        for each in runs:
+            while first and each.may_gain(same):
+                each.advance()
+                yield self.state(runs, is_last), []
+        if not first or len(_distinct(runs, same)) > 1:
+            runs += self.started(sample, pool, is_last)
+        if not runs:
             return
+        alive, goal = runs, SHORT_RUN
+        while len(alive) > keep:
+            for each in alive:
+                while each.run.iterations < goal and each.may_gain(same):
+                    each.advance()
+                    yield self.state(runs, is_last), []
+            alive = sorted(_distinct(alive, same), key=lambda each: -each.after(goal))[: max(keep, len(alive) // 2)]
+            goal *= 2
+        for each in alive:
+            while each.may_gain(same):
+                each.advance()
+                yield self.state(runs, is_last), []
+        every = sorted(runs, key=lambda each: -each.objective)
         weight = sample.objective.weight
         shown = tuple((each.name, each.objective / weight) for each in every)
         self.rungs.append(Rung(sample.rows, max(each.run.iterations for each in every), shown))
-        best = _distinct(ended, same)
+        best = _distinct(alive, same)
         yield self.state(best, is_last), best
 
 
@@ -283,8 +290,8 @@ def multistart(
     search = _Search(stopping, max_iter, accelerate, validation)
     keep = STARTS
     drawn: Iterator[Candidate] = islice(pool, STARTS)
-    # With a single sample rows are few beside parameters: local optima are many, and runs cost little.
-    agree = BATCH if len(samples) > 1 else STARTS
+    # With a single sample rows are few beside parameters: a few candidates that have met prove little.
+    first = FIRST if len(samples) > 1 else 0
     best: list[_Run] = []
     if moments is not None:
         sample, is_last = samples[0], len(samples) == 1
@@ -297,26 +304,20 @@ def multistart(
                 drawn = iter(())
     for sample in samples:
         is_last = sample is samples[-1]
-        keep = 1 if is_last else max(1, keep // ETA)
+        keep = max(1, min(finalists, keep // ETA) if is_last else keep // 2)
         found: list[_Run] = []
-        for state, so_far in search.rung(sample, drawn, best, keep, agree, is_last):
+        for state, so_far in search.rung(sample, drawn, best, keep, first, is_last):
             found = so_far
             yield state
         if not search.rungs:
             raise RankError(_nobody(search.absent))
-        best, agree = ([] if not is_last else found), STARTS
+        best, first = ([] if not is_last else found), 0
         layout = sample.objective.layout
-        drawn = iter([_again(each.name, layout.mixed(each.run.parameters, MIXED)) for each in found[:keep]])
-    yield from _finished(search, best[:finalists])
-
-
-def _finished(search: _Search, runs: Sequence[_Run]) -> Iterator[Multistart]:
-    """Yield the state while the best runs on all data go on until they have converged, or cannot win."""
-    for place, each in enumerate(runs):
-        bar = max((other.objective for other in runs[:place]), default=-math.inf)
-        while not each.is_over and each.may_reach(bar):
+        drawn = iter([_again(each.name, layout.mixed(each.run.parameters, MIXED)) for each in found])
+    for place, each in enumerate(best[:finalists]):
+        while not each.is_over and each.may_gain(max(best[0].objective - each.objective, 0.0)):
             each.advance()
-            yield search.state(runs[: place + 1], is_last=True)
+            yield search.state(best[: place + 1], is_last=True)
 
 
 def run_each(
@@ -356,10 +357,11 @@ def run_each(
 
 
 def _distinct(runs: Iterable[_Run], same: float) -> list[_Run]:
-    """Return runs, the best first, those that have met once."""
+    """Return runs, the best first; of those that have met at one optimum, with hardly anything to gain, one."""
     found: list[_Run] = []
     for each in sorted(runs, key=lambda each: -each.objective):
-        if not found or found[-1].objective - each.objective > 2.0 * same:
+        near = [other for other in found if other.objective - each.objective <= 2.0 * same]
+        if each.may_gain(same) or all(other.may_gain(same) for other in near):
             found.append(each)
     return found
 

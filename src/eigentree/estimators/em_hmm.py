@@ -15,8 +15,7 @@ from eigentree.em.chain_fit import ChainFit, fit_chain
 from eigentree.em.chains import ChainLayout, ChainObjective
 from eigentree.em.init.chains import KINDS
 from eigentree.em.optimize.stopping import USUAL_TOLERANCES, Stopping
-from eigentree.em.report import EMReport
-from eigentree.em.start_report import StartReport
+from eigentree.em.report import EMReport, StartReport
 from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
 from eigentree.estimators.mixins.iterative_mixin import present_init, warn_interrupted, warn_not_converged
@@ -260,17 +259,9 @@ class EMHMM(HiddenSequenceMixin):
 
     @property
     def report_(self) -> EMReport:
-        """What the fit tells of itself, which notebooks show with its learning curve."""
+        """The report of the fit, which notebooks show with its learning curve."""
         self._require_fit()
-        return EMReport(
-            parameters=self.n_parameters_,
-            steps=self.n_iter_,
-            converged=self.converged_,
-            history=tuple(map(float, self.history_)),
-            validation_history=tuple(map(float, self.validation_history_)),
-            unit="step",
-            start=self.start_,
-        )
+        return EMReport.of(self, "step")
 
     def _published(self, fit: ChainFit, state: Multistart, sequences: Sequences) -> Self:
         best = state.best[1]

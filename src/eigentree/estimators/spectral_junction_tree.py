@@ -18,8 +18,8 @@ from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.estep.unique_rows import DistinctRows
-from eigentree.em.out_of_core.finishing import finished
-from eigentree.em.sizes import Size, SizeSearch, Trial
+from eigentree.em.out_of_core.fit_rows import finished
+from eigentree.em.sizes import Size, SizeSearch, SizeTrial
 from eigentree.errors import DataError, GraphError, ParameterError, RankError, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
 from eigentree.estimators.mixins.density_mixin import DensityMixin
@@ -33,11 +33,11 @@ from eigentree.planning.view_search import PlanOptions
 from eigentree.spectral.learn.diagnostics import Clipping, SpectralReport
 from eigentree.spectral.learn.moments import ExactTables
 from eigentree.spectral.learn.operator_learning import learn
-from eigentree.spectral.learn.shrinkage import choose, number_or_auto
+from eigentree.spectral.learn.shrinkage import choose
 from eigentree.spectral.learn.spectral_fit import exact_marginals
 from eigentree.spectral.learn.spectral_model import SpectralModel
 from eigentree.spectral.recover.recovery import Recovery, recovered
-from eigentree.validation import finite_number, generator, one_of, our_arithmetic, whole_number
+from eigentree.validation import auto_or_number, finite_number, generator, one_of, our_arithmetic, whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -54,30 +54,28 @@ __all__ = ["SpectralJunctionTree"]
 
 
 class SpectralJunctionTree(DensityMixin):
-    """A latent junction tree learned from counts, in one pass and without local minima.
+    """A latent junction tree learned from counts, in one pass and without local optima (Algorithm 1 of the paper).
 
     Parameters
     ----------
     structure : LatentGraph, Template, "auto", or a graph of networkx, pgmpy or pyagrum
-        The graph, or a template such as ``zoo.HMM(order=2, hidden_states=2)`` that builds one from the columns.
-        "auto": a tree of hidden variables learned from the rows (`zoo.HiddenChowLiu`), its hidden states chosen on
-        held-out rows.
+        The graph, or a template such as ``zoo.HMM(order=2)`` that builds one from the columns; "auto" learns a tree
+        of hidden variables (`zoo.HiddenChowLiu`), with as many hidden states as held-out rows choose.
     views : int
         How many outside views of an edge are combined; 1 is the paper's Eq. 22 alone.
     scaling : {"variance", None}
-        Whether counts are scaled to equal noise.
+        Whether counts are scaled so that their noise has equal variance.
     shrinkage : float or "auto"
-        Shrinkage toward independent columns (kappa), in units of the noise: 0 is none, infinity is independent
-        columns (with variance scaling), 0.4 is about right for most data, and "auto" begins there and looks for
-        better by held-out likelihood.
+        Shrinkage toward independent columns in units of the noise: 0 is none, infinity is independent columns (with
+        variance scaling), and "auto" is chosen by held-out likelihood, from 0.4 on.
     max_rank : int, optional
-        Cap on the rank of every edge.
+        Largest rank of an edge.
     when_short : {"raise", "warn"}
         What to do where the views of an edge cannot reach its rank.
     floor : float or "auto"
-        The share of its column's own distribution that every cell has at least, given those before it. "auto"
-        chooses it with the shrinkage; where a shrinkage is given it is 10 over the number of rows and at most
-        0.001, and 0 where that is 0. With 0, rows can be impossible.
+        The share of its column's marginal distribution that every cell has at least given those before it: chosen
+        with the shrinkage, or, where that is given, 10 over the number of rows, at most 0.001, and 0 with
+        shrinkage 0. With 0, rows can be impossible.
     categories : mapping of str to sequence of labels, or one sequence, optional
         All labels of some columns by name, or those of every column; by default those that occur or are declared.
     handle_unknown : {"error", "missing"}
@@ -88,30 +86,27 @@ class SpectralJunctionTree(DensityMixin):
     Attributes
     ----------
     model_ : SpectralModel
-        The columns, the operators, and the fit they are from.
+        Columns, operators, and the fit they are from.
     statistics_ : Statistics
-        What was learned from, after `fit`, `partial_fit` and `fit_statistics`.
+        The counts, after `fit`, `partial_fit` and `fit_statistics`.
     report_ : SpectralReport
         Per separator: rank, views, singular values, warnings.
     search_ : SizeSearch
-        With the structure "auto": which numbers of hidden states were tried, and how likely held-out rows were.
+        With the structure "auto": the numbers of hidden states that were tried, and their held-out scores.
     graph_, operators_, plan_, counts_, shrinkage_, floor_, n_features_in_
-        Parts of these: the graph, the operators, the plan of views, the counts, the shrinkage and the floor that
-        were used, and the number of columns.
+        Parts of these.
 
     Notes
     -----
-    ``views=1, scaling=None, shrinkage=0`` is the published Algorithm 1, but for normalisation: what it learns does
-    not sum to 1 where rows are few or cells are missing, and is divided by its sum.
+    ``views=1, scaling=None, shrinkage=0`` is the published Algorithm 1, but for a normalising factor.
 
     Noise can leave a learned probability negative. Scores are log probabilities all the same, of one distribution
-    that is normalised for every pattern of missing cells: the chain rule over columns, in which what is negative is
-    clipped and replaced by the column's own distribution (`eigentree.inference.operators.normalised_scoring` has
-    the formula). `score_samples`, `sample`, `joint`, `conditional` and `predict_proba` are of that distribution;
-    what is clipped can differ a little between patterns of missing cells, so where something is, the sum of `joint`
-    over a column is not quite the `joint` of the others. `sample` with something given, and `impute` by samples, go
-    cell by cell. `report_.clipping` shows how much was clipped. `predict_proba` and `impute` cost a score for each
-    state of each cell that is wanted.
+    that is normalised for every pattern of missing cells: the chain rule over columns, in which negative values are
+    clipped and the rest is renormalised with the column's marginal distribution
+    (`eigentree.inference.operators.normalised_scoring` has the formula); `report_.clipping` says how much. The
+    renormalisation can differ a little between patterns of missing cells, so where something was clipped, the sum
+    of `joint` over a column is not quite the `joint` of the others. `predict_proba` and `impute` cost one score for
+    each state of each cell.
 
     Examples
     --------
@@ -156,25 +151,22 @@ class SpectralJunctionTree(DensityMixin):
     @property
     def operators_(self) -> TreeOperators:
         """The learned operators."""
-        return self._model.operators
+        return self._fitted_model.operators
 
     @property
     def plan_(self) -> ViewPlan:
-        """The views that were learned from."""
-        self._require_fit()
-        return self.model_.fit.plan
+        """The views that were counted."""
+        return self._fitted_model.fit.plan
 
     @property
     def shrinkage_(self) -> float:
         """The shrinkage that was used."""
-        self._require_fit()
-        return self.model_.shrinkage
+        return self._fitted_model.shrinkage
 
     @property
     def floor_(self) -> float:
         """The floor that was used."""
-        self._require_fit()
-        return self.model_.floor
+        return self._fitted_model.floor
 
     @property
     def counts_(self) -> Counts:
@@ -183,6 +175,11 @@ class SpectralJunctionTree(DensityMixin):
         if "statistics_" not in vars(self):
             raise AttributeError("this model was learned from population moments; there are no counts")
         return self.statistics_.counts
+
+    @property
+    def _fitted_model(self) -> SpectralModel:
+        self._require_fit()
+        return self.model_
 
     @learns
     def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | str | None = None) -> Self:
@@ -208,11 +205,11 @@ class SpectralJunctionTree(DensityMixin):
     def _fit_sizes(
         self, template: HiddenChowLiu, X: ArrayLike | Any, sample_weight: ArrayLike | str | None
     ) -> Self:
-        """Return the model of a learned tree, its hidden states doubled while the held-out likelihood grows."""
+        """Return the model of a learned tree, its hidden states doubled while the held-out score rises."""
         if self.shrinkage != "auto":
             raise ParameterError(
-                f"structure={quoted(self.structure)} is chosen on held-out rows, and so is the shrinkage; "
-                f"leave shrinkage 'auto', or give zoo.HiddenChowLiu(hidden_states=8)"
+                f"structure={quoted(self.structure)} has a size that held-out rows choose, and they choose the "
+                f"shrinkage too; leave shrinkage 'auto', or give zoo.HiddenChowLiu(hidden_states=8)"
             )
         if isinstance(template.trees, int) and template.trees > 1:
             raise ParameterError(
@@ -223,48 +220,44 @@ class SpectralJunctionTree(DensityMixin):
         rows, weights = any_rows(found, columns, sample_weight)
         warn_of_few(weights)
         pairs = PairCounts.empty(columns).count(rows, weights)
-        trials: list[Trial] = []
-        best, best_score = None, -math.inf
+        trials: list[SizeTrial] = []
+        best: dict[str, Any] = {}
         for states in template.numbers_of_states():
             began = time.process_time()
             try:
                 plan = self.plan(template.tree(pairs, states))
             except RankError:
                 # More states than the columns can distinguish.
-                if best is None:
+                if not trials:
                     raise
                 break
             counted = Statistics.empty(plan, columns).count(weighted_chunks(rows, weights))
-            learned, score = self._learned(plan, counted)
-            spent = time.process_time() - began
-            parameters = learned["report_"].parameters
-            trials.append(Trial(Size(states, 1), "spectral", 1, parameters, math.nan, score, spent))
-            if best is not None and not score > best_score:
+            fitted, score = self._fitted(plan, counted)
+            parameters, spent = fitted["report_"].parameters, time.process_time() - began
+            trials.append(SizeTrial(Size(states, 1), "spectral", 1, parameters, math.nan, score, spent))
+            if best and not score > trials[-2].validation:
                 break
-            best, best_score = learned, score
-        assert best is not None
-        chosen = max(trials, key=lambda trial: trial.validation).size
+            best = fitted
+        chosen = max(trials, key=lambda trial: trial.validation)
         statistics: Statistics = best["statistics_"]
         held = float(statistics.sample.weights.sum())
-        search = SizeSearch(tuple(trials), chosen, (1.0,), best_score, statistics.rows, held)
-        # Held-out rows chose these ranks: what they cannot support stands in the report, and needs no warning.
-        return self._become({**best, "search_": search})
+        search = SizeSearch(tuple(trials), chosen.size, (1.0,), chosen.validation, statistics.rows, held)
+        # Held-out rows chose these ranks: what they cannot support stands in the report, without a warning.
+        return self._become(best | {"search_": search})
 
     @learns
     def partial_fit(
         self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | str | None = None
     ) -> Self:
-        """Return the model learned from these rows and all that were given before.
+        """Return the model learned from these rows and all that were given before, bit-identical to one `fit`.
 
-        The result is bit-identical to `fit` on all the rows at once. A structure that is learned, and
-        its size, are those of the first rows.
+        A structure that is learned, and its size, are those of the first rows.
         """
         if "statistics_" not in vars(self):
             return self.fit(X, y, sample_weight)
         self._check_parameters()
         kept = {"search_": self.search_} if "search_" in vars(self) else {}
-        rows, weights = any_rows(X, self._columns, sample_weight)
-        return self._learn(self.plan_, self.statistics_.update(rows, weights), **kept)
+        return self._learn(self.plan_, self.statistics_.update(*any_rows(X, self._columns, sample_weight)), **kept)
 
     @learns
     def fit_statistics(self, statistics: Statistics) -> Self:
@@ -316,7 +309,7 @@ class SpectralJunctionTree(DensityMixin):
 
     @our_arithmetic
     def recover(self) -> Recovery:
-        """Return the tables that follow from the fit: which hidden variables are identified, how well, which not.
+        """Return the tables that are recovered from the fit: which hidden variables were resolved, and which not.
 
         Examples
         --------
@@ -342,27 +335,27 @@ class SpectralJunctionTree(DensityMixin):
         pseudo_counts: float = 0.1,
         random_state: Seed = 0,
     ) -> LatentNetwork:
-        """Return a network with tables: those that follow from the fit, finished by EM on rows.
+        """Return a network with conditional probability tables: those recovered from the fit, refined by EM.
 
-        Tables that do not are found beside the others on a part of the rows; then EM goes on with all of them
-        together, on growing parts of the rows and at last on all of them.
+        Tables that cannot be recovered are first estimated on a part of the rows, the others fixed; then EM runs on
+        all tables, on growing parts of the rows and at last on all of them.
 
         Parameters
         ----------
         X : array-like of shape (rows, columns), or a data frame, optional
-            Codes; -1, NaN or null for a missing cell. Without rows the tables are those that follow from the fit.
+            Codes; -1, NaN or null for a missing cell. Without rows the tables are those that are recovered.
         steps : int
-            Accelerated EM steps on all rows.
+            Accelerated EM iterations on all rows.
         sample_weight : array-like of shape (rows,), optional
         pseudo_counts : float
             Added to every expected count, as `EMJunctionTree` does: no row of seen states gets probability zero.
         random_state : int, Generator or None
-            For where unknown tables start, and for the parts of the rows.
+            For the start of unknown tables, and the parts of the rows.
 
         Raises
         ------
         RankError
-            Without rows, where some table does not follow from the fit. Names it and says why.
+            Without rows, where some table cannot be recovered. Names it and says why.
 
         Examples
         --------
@@ -390,15 +383,15 @@ class SpectralJunctionTree(DensityMixin):
     def predict_proba(self, X: ArrayLike | Any, target: str | None = None) -> LabeledTable:
         """Return P(target | the other cells) of each row, shape (rows, states of the target).
 
-        The target's own cell is not used. It is always a distribution: where no state has a positive probability
-        given the other cells, it is the target's marginal, and a warning says how often.
+        The target's own cell is not looked at. It is always a distribution: where no state has a positive
+        probability given the other cells, it is the target's marginal, and a warning says how often.
 
         Parameters
         ----------
         X : array-like of shape (rows, columns), a data frame, or rows of letters
             Labels or codes; None, NaN, null or -1 for a missing cell.
         target : str
-            The name of a column; hidden variables are targets of the network that `to_network` makes.
+            The name of a column; those of hidden variables are for the network that `to_network` makes.
         """
         target = self._target(target)
         self.graph_.require(target)
@@ -407,23 +400,23 @@ class SpectralJunctionTree(DensityMixin):
         return super().predict_proba(X, target)
 
     def posterior(self, X: ArrayLike | Any, names: Any = None) -> NoReturn:
-        """Raise `GraphError`: hidden variables need the network that `to_network` makes."""
+        """Raise `GraphError`: only the network that `to_network` makes has hidden states."""
         self._refuse("posterior is about hidden variables")
 
     def decode(self, X: ArrayLike | Any) -> NoReturn:
-        """Raise `GraphError`: hidden variables need the network that `to_network` makes."""
+        """Raise `GraphError`: only the network that `to_network` makes has hidden states."""
         self._refuse("decode is about hidden variables")
 
     @renamed_arguments(False, seed="random_state")
     def sample_hidden(self, X: ArrayLike | Any, random_state: Seed = None) -> NoReturn:
-        """Raise `GraphError`: hidden variables need the network that `to_network` makes."""
+        """Raise `GraphError`: only the network that `to_network` makes has hidden states."""
         self._refuse("sample_hidden is about hidden variables")
 
     def _refuse(self, what: str) -> NoReturn:
         self._require_fit()
         raise GraphError(
-            f"{what}, and a spectral model has no tables of them; network = model.to_network(X) has, and the "
-            f"same queries"
+            f"{what}, and a spectral model has no tables of them; network = model.to_network(X) has, and takes "
+            f"the same queries"
         )
 
     def plan(self, graph: LatentGraph) -> ViewPlan:
@@ -440,31 +433,30 @@ class SpectralJunctionTree(DensityMixin):
     def _check_parameters(self) -> None:
         PlanOptions.checked(self.views, self.max_rank, self.when_short)
         one_of("scaling", self.scaling, ("variance", None))
-        number_or_auto("shrinkage", self.shrinkage)
-        number_or_auto("floor", self.floor, 1.0)
+        auto_or_number("shrinkage", self.shrinkage, math.inf)
+        auto_or_number("floor", self.floor, 1.0)
         check_rules(self.handle_unknown, self.numeric)
 
-    def _learn(self, plan: ViewPlan, statistics: Statistics, **kept: Any) -> Self:
-        """Return the model with all that was learned put in place at once, after it was all computed."""
-        learned, _ = self._learned(plan, statistics)
-        learned["report_"].warn()
-        return self._become({**learned, **kept})
+    def _learn(self, plan: ViewPlan, statistics: Statistics, **more: Any) -> Self:
+        fitted, _ = self._fitted(plan, statistics)
+        fitted["report_"].warn()
+        return self._become(fitted | more)
 
-    def _learned(self, plan: ViewPlan, statistics: Statistics) -> tuple[dict[str, Any], float]:
-        """Return the attributes of a fit, and the mean log probability of held-out rows; -inf without any."""
+    def _fitted(self, plan: ViewPlan, statistics: Statistics) -> tuple[dict[str, Any], float]:
+        """Return the fitted attributes, and the mean log probability of held-out rows (-inf without any)."""
         if not statistics.rows > 0:
             raise DataError("there are no rows, or the weight of all rows is zero; there is nothing to learn from")
-        given = number_or_auto("shrinkage", self.shrinkage), number_or_auto("floor", self.floor, 1.0)
+        given = [None if isinstance(value, str) else float(value) for value in (self.shrinkage, self.floor)]
         model, tried = choose(plan, statistics, self.scaling, *given)
         sample, clipping = statistics.sample, Clipping(model.floor, 0.0, 0.0, 0)
         if len(sample.codes):
             scores = model.scored(sample.codes)
             clipping = Clipping.of(model.floor, scores, sample.weights, sample.codes.shape[1])
         report = SpectralReport.of(model.fit, statistics.rows, model.shrinkage, tried, statistics.counts, clipping)
-        learned = {
+        fitted = {
             "model_": model,
             "columns_": statistics.columns,
             "statistics_": statistics,
             "report_": report,
         }
-        return learned, tried.get((model.shrinkage, model.floor), -math.inf)
+        return fitted, tried.get((model.shrinkage, model.floor), -math.inf)

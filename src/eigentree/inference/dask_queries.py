@@ -1,4 +1,4 @@
-"""Answers about frames that lie in partitions: Dask frames, worked out partition by partition when asked for."""
+"""Queries of Dask frames, computed partition by partition when their result is."""
 
 from __future__ import annotations
 
@@ -23,76 +23,76 @@ SCORES = "log_probability"
 """The name of a series of scores."""
 
 
-def scored_lazily(answers: Any, frame: Any) -> Any:
+def scored_lazily(model: Any, frame: Any) -> Any:
     """Return a Dask Series of the log probability of each row of a Dask DataFrame."""
     import pandas as pd
 
     like = pd.Series(np.zeros(0), index=empty_frame(frame).index, name=SCORES)
-    return lazy_frame(frame.to_delayed(), _scored, answers, like=like, divisions=frame.divisions)
+    return lazy_frame(frame.to_delayed(), _scored, model, like=like, divisions=frame.divisions)
 
 
-def predicted_lazily(answers: Any, frame: Any, target: str, labels: Sequence[Any]) -> Any:
+def predicted_lazily(model: Any, frame: Any, target: str, labels: Sequence[Any]) -> Any:
     """Return a Dask DataFrame of P(target | the other cells) of each row, one column per label."""
     import pandas as pd
 
     columns = pd.Index(list(labels), name=target)
     like = pd.DataFrame(np.zeros((0, len(columns))), index=empty_frame(frame).index, columns=columns)
-    return lazy_frame(frame.to_delayed(), _predicted, answers, columns, like=like, divisions=frame.divisions)
+    return lazy_frame(frame.to_delayed(), _predicted, model, columns, like=like, divisions=frame.divisions)
 
 
-def filled_lazily(answers: Any, frame: Any, method: str, seed: Seed) -> Any:
-    """Return a Dask DataFrame with missing cells filled; draws are made partition by partition."""
+def filled_lazily(model: Any, frame: Any, method: str, seed: Seed) -> Any:
+    """Return a Dask DataFrame with missing cells filled; cells are sampled partition by partition."""
     frames = frame.to_delayed()
     parts = list(zip(frames, _seeds(seed, len(frames)), strict=True))
-    return lazy_frame(parts, _filled, answers, method, like=empty_frame(frame), divisions=frame.divisions)
+    return lazy_frame(parts, _filled, model, method, like=empty_frame(frame), divisions=frame.divisions)
 
 
 def drawn_lazily(
-    answers: Any, columns: Columns, n: int, seed: Seed, given: Mapping[str, Any] | None, partitions: int
+    model: Any, columns: Columns, n: int, seed: Seed, given: Mapping[str, Any] | None, partitions: int
 ) -> Any:
-    """Return a Dask DataFrame of rows drawn from a model, in partitions of about equally many."""
+    """Return a Dask DataFrame of rows sampled from a model, in partitions of about equally many."""
     whole_number("n", n)
     if whole_number("partitions", partitions) > n:
-        raise DataError(f"{n} rows cannot be drawn in {partitions} partitions; ask for at most one per row")
+        raise DataError(f"{n} rows cannot be sampled in {partitions} partitions; ask for at most one per row")
     bounds = [number * n // partitions for number in range(partitions + 1)]
     parts = list(zip(bounds[:-1], bounds[1:], _seeds(seed, partitions), strict=True))
     random = np.random.default_rng(0)
     like = _named(drawn_rows(columns, np.zeros((1, len(columns.names)), np.int64), random), columns, 0)[:0]
     divisions = (*bounds[:-1], n - 1)
-    return lazy_frame(parts, _drawn, answers, columns, given, like=like, divisions=divisions)
+    return lazy_frame(parts, _drawn, model, columns, given, like=like, divisions=divisions)
 
 
 def _seeds(seed: Seed, count: int) -> list[int]:
-    """Return a seed for each partition: whichever is drawn again, alone or by another worker, has the same rows."""
+    """Return a seed for each partition: whichever is computed again has the same rows."""
     return list(generator(seed).integers(2**63, size=count).tolist())
 
 
-def _scored(frame: Any, answers: Any) -> Any:
+def _scored(frame: Any, model: Any) -> Any:
     import pandas as pd
 
-    scores = answers.score_samples(frame) if len(frame) else np.zeros(0)
+    scores = model.score_samples(frame) if len(frame) else np.zeros(0)
     return pd.Series(scores, index=frame.index, name=SCORES)
 
 
-def _predicted(frame: Any, answers: Any, columns: Any) -> Any:
+def _predicted(frame: Any, model: Any, columns: Any) -> Any:
     import pandas as pd
 
-    proba = answers.predict_proba(frame, columns.name) if len(frame) else np.zeros((0, len(columns)))
+    proba = model.predict_proba(frame, columns.name) if len(frame) else np.zeros((0, len(columns)))
     return pd.DataFrame(np.asarray(proba), index=frame.index, columns=columns)
 
 
-def _filled(part: tuple[Any, int], answers: Any, method: Any) -> Any:
+def _filled(part: tuple[Any, int], model: Any, method: Any) -> Any:
     frame, seed = part
-    return answers.impute(frame, method, seed) if len(frame) else frame
+    return model.impute(frame, method, seed) if len(frame) else frame
 
 
-def _drawn(part: tuple[int, int, int], answers: Any, columns: Columns, given: Mapping[str, Any] | None) -> Any:
+def _drawn(part: tuple[int, int, int], model: Any, columns: Columns, given: Mapping[str, Any] | None) -> Any:
     start, stop, seed = part
-    return _named(answers.sample(stop - start, seed, given), columns, start)
+    return _named(model.sample(stop - start, seed, given), columns, start)
 
 
 def _named(rows: Any, columns: Columns, start: int) -> Any:
-    """Return drawn rows as a frame of pandas, counted from a first one."""
+    """Return sampled rows as a frame of pandas, counted from a first one."""
     import pandas as pd
 
     if hasattr(rows, "to_pandas"):

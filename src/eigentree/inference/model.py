@@ -1,7 +1,7 @@
-"""What a model is: columns and a tree of operators, and the questions that can be asked of them.
+"""`Model`: columns and a tree of operators, and the queries of them, in codes.
 
-A model never changes. Where it cannot answer by itself (a row that it calls impossible, a cell without any state of
-positive probability) it helps itself and says, beside the answer, how often.
+A model never changes. Where a distribution is undefined (an impossible row, a cell without any state of positive
+probability) it falls back to a marginal, and returns beside the result how often.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 __all__ = ["Model", "check_count"]
 
 MAX_TABLE = 2**24
-"""Largest table that a user may ask for: 128 MiB."""
+"""Most cells of a table: 128 MiB."""
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """The observed columns of a latent graph with the operators that answer for them.
+    """The observed columns of a latent graph with the operators of their distribution.
 
     Attributes
     ----------
@@ -45,8 +45,8 @@ class Model:
 
     Notes
     -----
-    `predict`, `impute` and `draw` return the answer and how often it was undefined, `log_prob` the answer and how
-    many rows had to be given another. Subclasses change what happens then, and say it in `undefined`.
+    `predict`, `impute` and `draw` return the result and how often it was undefined, `log_prob` the result and how
+    many rows were given another. Subclasses change what happens then, and name it in `undefined`.
     """
 
     graph: LatentGraph
@@ -56,7 +56,7 @@ class Model:
     """What rows or cells did for which the marginal of a column was used."""
 
     replaced: ClassVar[str] = "had no positive probability"
-    """What rows did that `log_prob` had to give another probability than their own."""
+    """What rows did to which `log_prob` gave another probability than their own."""
 
     @cached_property
     def columns(self) -> Columns:
@@ -65,7 +65,7 @@ class Model:
 
     @our_arithmetic
     def log_prob(self, X: ArrayLike | Any) -> tuple[Floats, int]:
-        """Return the log probability of each row, missing cells summed out, and for how many it was replaced.
+        """Return the log probability of each row, missing cells marginalised out, and for how many it was replaced.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class Model:
         """
         columns = self._positions(names)
         if not columns:
-            raise GraphError("the table of no variables at all is asked for; name at least one")
+            raise GraphError("the table of no variables at all has no cells; name at least one")
         evidence = self._evidence(given)
         if both := [column for column in columns if evidence[0, column] < self.columns.states[column]]:
             raise DataError(f"{self.columns.names[both[0]]!r} stands on both sides of the bar; leave it out of one")
@@ -166,8 +166,8 @@ class Model:
         ----------
         X : array-like of shape (rows, columns), or a data frame
         method : {"mode", "sample"}
-            "mode" puts the likeliest state of each missing cell given the known cells of its row; "sample" draws
-            all missing cells of a row together.
+            "mode" takes the most probable state of each missing cell given the known cells of its row; "sample"
+            samples all missing cells of a row together.
         seed : int or Generator, optional
             For "sample".
         """
@@ -176,7 +176,7 @@ class Model:
         filled = np.empty((rows.count, len(self.columns.states)), np.int64)
         random = generator(seed)
         undefined = 0
-        # In each row, the tables of all columns may be asked for at once.
+        # In each row, the tables of all columns may be wanted at once.
         for start, codes in rows.chunks(rows_at_a_time(sum(self.columns.states))):
             if method == "sample":
                 undefined += self._fill_draws(codes, random)
@@ -192,9 +192,9 @@ class Model:
         seed: Seed = None,
         given: Mapping[str, int] | None = None,
     ) -> tuple[Integers, int]:
-        """Return rows drawn from P(other columns | given), shape (n, columns), and how often that was undefined.
+        """Return rows sampled from P(other columns | given), shape (n, columns), and how often that was undefined.
 
-        A cell without any state of positive probability is drawn from its column alone and counts; so does evidence
+        A cell without any state of positive probability is sampled from its marginal and counts; so does evidence
         that has probability zero itself.
         """
         check_count(n, len(self.columns.names))
@@ -210,26 +210,26 @@ class Model:
         return drawn, undefined
 
     def _fill_draws(self, codes: Codes, random: np.random.Generator) -> int:
-        """Draw all missing cells of each row together; return for how many cells that was undefined."""
+        """Sample all missing cells of each row together; return for how many cells that was undefined."""
         return self.operators.draw(codes, random)
 
     def _fill_modes(self, codes: Codes) -> int:
-        """Put the likeliest state into each missing cell; return for how many that was undefined."""
+        """Put the most probable state into each missing cell; return for how many that was undefined."""
         missing = codes == np.asarray(self.columns.states)
         wanted = np.flatnonzero(missing.any(axis=0)).tolist()
         if not wanted:
             return 0
         undefined = 0
         for column, (table, lost) in zip(wanted, self.distributions(codes, wanted), strict=True):
-            holes = missing[:, column]
-            codes[holes, column] = table[holes].argmax(axis=1)
-            undefined += int((lost & holes).sum())
+            absent = missing[:, column]
+            codes[absent, column] = table[absent].argmax(axis=1)
+            undefined += int((lost & absent).sum())
         return undefined
 
     def distributions(self, codes: Codes, columns: Sequence[int]) -> list[tuple[Floats, Booleans]]:
         """Return each wanted column's distribution in each row, given the row's other cells, and where it is lost.
 
-        Where nothing is positive it is the column's own, and an even one where that has nothing positive either.
+        Where nothing is positive it is the column's own, and uniform where that has nothing positive either.
         """
         found = []
         for column, raw in zip(columns, self.operators.tables(codes, columns), strict=True):
@@ -237,10 +237,16 @@ class Model:
             table = np.maximum(raw, 0.0)
             lost = ~(table.sum(axis=1) > 0.0)
             if lost.any():
-                alone = np.maximum(self.operators.joint((column,)), 0.0)
-                table[lost] = alone if alone.any() else 1.0
+                marginal = np.maximum(self.operators.joint((column,)), 0.0)
+                table[lost] = marginal if marginal.any() else 1.0
             found.append((table / table.sum(axis=1, keepdims=True), lost))
         return found
+
+    def extended(self, codes: Codes, names: Sequence[str]) -> Codes:
+        """Return codes of some columns with a missing cell in each of the others."""
+        wide = self.columns.missing(len(codes))
+        wide[:, [self.columns.position(name) for name in names]] = codes
+        return wide
 
     def _positions(self, names: Iterable[str]) -> list[int]:
         return [self.graph.column(name) for name in different_names("names", names)]

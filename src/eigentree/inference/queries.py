@@ -1,4 +1,4 @@
-"""The answers that every object with a model gives, under the same names and with the same arguments."""
+"""Queries that networks and fitted estimators share, under the same names and with the same arguments."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ __all__ = ["Answers", "by_row", "warn_helped"]
 
 
 class Answers(ABC):
-    """What users ask of a network and of a fitted estimator alike."""
+    """Queries of a network and of a fitted estimator alike."""
 
     @property
     @abstractmethod
     def _model(self) -> Model:
-        """The model that answers, in codes."""
+        """The model, in codes."""
 
     @property
     @abstractmethod
@@ -61,7 +61,7 @@ class Answers(ABC):
     def predict_proba(self, X: ArrayLike | Any, target: str | None = None) -> LabeledTable:
         """Return P(target | the other cells) of each row, shape (rows, states of the target).
 
-        The target's own cell is not looked at, and a frame need not have its column. It is always a distribution:
+        The target's own cell is not read, and a frame need not have its column. It is always a distribution:
         where no state has a positive probability given the other cells, it is the target's marginal, and a warning
         says how often.
 
@@ -90,9 +90,9 @@ class Answers(ABC):
         method: Literal["mode", "sample"] = "mode",
         random_state: Seed = None,
     ) -> Any:
-        """Return the rows with their missing cells filled, by the likeliest state or by a joint draw.
+        """Return the rows with their missing cells filled, by the most probable state or by a joint sample.
 
-        They are handed back as they came: a frame as a frame of the same library, words as words, anything else as
+        They come back in their form: a frame as a frame of the same library, words as words, anything else as
         an array. Known cells stay as they are; a number that was cut into bins is filled in by one inside its bin.
 
         Parameters
@@ -100,8 +100,8 @@ class Answers(ABC):
         X : array-like of shape (rows, columns), a data frame, or rows of letters
             Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
         method : {"mode", "sample"}
-            "mode" puts the likeliest state of each missing cell given the known cells of its row; "sample" draws
-            all missing cells of a row together.
+            "mode" takes the most probable state of each missing cell given the known cells of its row; "sample"
+            samples all missing cells of a row together.
         random_state : int, Generator or None
             For "sample".
         """
@@ -122,9 +122,9 @@ class Answers(ABC):
         *,
         partitions: int | None = None,
     ) -> Any:
-        """Return rows drawn from the model, hidden variables left out.
+        """Return rows sampled from the model, without hidden variables.
 
-        Rows of labels come as those did that were learned from: in a frame of the same library, as words, or in an
+        Rows of labels come as the training data did: in a frame of the same library, as words, or in an
         array of shape (n, columns).
 
         Parameters
@@ -132,29 +132,29 @@ class Answers(ABC):
         n : int
         random_state : int, Generator or None
         given : mapping of str to label, optional
-            The states of some observed variables; the others are drawn given these.
+            The states of some observed variables; the others are sampled given these.
         partitions : int, optional
-            In how many partitions of a Dask DataFrame, each of which is drawn when it is asked for.
+            In how many partitions of a Dask DataFrame, each of which is sampled when it is computed.
         """
         known = None if given is None else self._codes(given)
         if partitions is not None:
             return drawn_lazily(self, self._columns, n, random_state, given, partitions)
         random = generator(random_state)
         codes = self._model.draw(n, random, known)[0]
-        return drawn_rows(self._columns, codes, random)
+        return drawn_rows(self._columns, codes, random, given)
 
     def joint(self, names: Sequence[str]) -> LabeledTable:
-        """Return the table of some observed variables, axes in the order of the names; it adds up to 1."""
-        asked = different_names("names", names)
-        return self._labeled(self._model.joint(asked), asked)
+        """Return the table of some observed variables, axes in the order of the names; it is normalised."""
+        wanted = different_names("names", names)
+        return self._labeled(self._model.joint(wanted), wanted)
 
     def conditional(self, names: Sequence[str], given: Mapping[str, Any]) -> LabeledTable:
         """Return the table P(names | given), axes in the order of the names."""
-        asked = different_names("names", names)
-        return self._labeled(self._model.conditional(asked, self._codes(given)), asked)
+        wanted = different_names("names", names)
+        return self._labeled(self._model.conditional(wanted, self._codes(given)), wanted)
 
     def _target(self, target: str | None) -> str:
-        """Return the variable that is asked for: the given one, or the hidden one where there is one only."""
+        """Return the variable to predict: the given one, or the hidden one where there is one only."""
         hidden = self._model.graph.hidden
         if target is not None or len(hidden) == 1:
             return hidden[0] if target is None else target
@@ -165,12 +165,12 @@ class Answers(ABC):
         )
 
     def _check_in_memory(self, X: Any, method: str) -> None:
-        """Raise `DataError` for a stream, whose answers another method writes batch by batch."""
+        """Raise `DataError` for a stream, whose results another method writes batch by batch."""
         if hasattr(self, f"{method}_to") and is_stream(X):
             how = "X.collect()" if hasattr(X, "collect") else "pandas.read_csv"
             raise DataError(
-                f"{method} answers about rows in memory, and these come in batches ({quoted(X)}); {method}_to "
-                f"writes the answers into a Parquet file, or read the rows first, as with {how}"
+                f"{method} takes rows in memory, and these come in batches ({quoted(X)}); {method}_to "
+                f"writes the results into a file, or read the rows first, as with {how}"
             )
 
     def _rows(self, X: ArrayLike | Any) -> Rows:
@@ -200,6 +200,6 @@ def _array(labels: Sequence[Hashable]) -> NDArray[Any]:
 
 
 def warn_helped(count: int, what: str) -> None:
-    """Warn that the model had to help itself a number of times."""
+    """Warn how often something was undefined."""
     if count:
         notice(f"{count} {what}")

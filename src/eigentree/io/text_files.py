@@ -195,6 +195,12 @@ class _Reader:
         self.indexed = len(self.header) > 1 and self.header[0] == ""
         self.names = self.header[1:] if self.indexed else self.header
         check_header(self.names, shown)
+        other = next((each for each in DELIMITERS if each in self.names[0]), None)
+        if options.delimiter is not None and len(self.names) == 1 and other is not None:
+            raise FileError(
+                f"the first line of {shown} has no {self.delimiter!r}, and is one name, {quoted(self.names[0])}; "
+                f"the delimiter may be {other!r}"
+            )
 
     def blocks(self, size: int | None) -> Iterator[TextBlock]:
         """Yield blocks of at least so many rows; by default all rows at once."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from eigentree.cli.arguments import Data, Json, Output, Reading, RowOptions, Seed, Shape, Target, UsageError
-from eigentree.cli.row_output import RowSink, joined, report_saved, require_file
+from eigentree.cli.row_output import RowSink, report_saved, require_file
 from eigentree.cli.terminal_output import number_of
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ __all__ = ["app"]
 
 app = App(
     name="classify",
+    group_commands="Commands",
     help="Learn a classifier by the probability of rows in each class (train), and classify rows (apply).",
     help_epilogue="""\
 Examples
@@ -111,7 +112,7 @@ def apply(
     sink = RowSink(rows.output, reading.format, rows.json)
     import numpy as np
 
-    from eigentree.cli.model_arguments import batches_for, loaded, read_for, unit_of
+    from eigentree.cli.model_arguments import identified, loaded, read_for, rows_for, unit_of
     from eigentree.cli.predictions import Predictions
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.data.tables.text_cells import require_names
@@ -119,21 +120,23 @@ def apply(
     asked = loaded(classifier, ("JunctionTreeClassifier",), "a classifier; eigentree predict uses a model")
     asked.estimator.handle_unknown = rows.unknown
     given = read_for(asked, data, reading)
-    ((identified, batch),) = batches_for(asked, given, rows.id)
     table = given.whole if unit_of(given) == "sequence" else given
     if target is not None:
         require_names([target], table.names, table.source)
     name = target or asked.target_ or "class"
     found = Predictions(name, asked.classes_.tolist())
+    own: Any = rows_for(asked, given)
     if unit_of(given) == "sequence":
-        batch = Sequences.of(given, asked.columns_.reading(rows.unknown))
-    proba = asked.predict_proba(batch)
+        own = Sequences.of(given, asked.columns_.reading(rows.unknown))
+    proba = asked.predict_proba(own)
+    truth: Any = [None] * given.count
     if name in table.names:
         truth = _class_labels(table, name)
-        truth = np.array(given.labels(name, truth), object) if unit_of(given) == "sequence" else truth
-        codes = {str(label): code for code, label in enumerate(found.labels)}
-        found.compare(proba.argmax(axis=1), np.array([codes.get(str(label), -1) for label in truth]))
-    sink.write([joined(identified, found.columns(proba))], lambda: found.report(unit_of(given)))
+        truth = given.labels(name, truth) if unit_of(given) == "sequence" else truth
+    codes = {str(label): code for code, label in enumerate(found.labels)}
+    found.compare(proba, np.array([codes.get(str(label), -1) for label in truth]))
+    sink.write(identified(given, rows.id), found.columns(proba))
+    sink.report(*found.report(unit_of(given)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,10 +154,10 @@ def _class_labels(table: "FileTable", target: str) -> Any:
     """Return the class of each row as its label, a number where all are; None where it is not known."""
     import numpy as np
 
-    from eigentree.data.tables.text_cells import Written, typed_texts
+    from eigentree.data.tables.text_cells import TextColumn, typed_texts
 
     cells = table.column(table.names.index(target), target)
-    if isinstance(cells, Written):
+    if isinstance(cells, TextColumn):
         typed = typed_texts([str(label) for label in cells.labels])
         labels = cells.labels if typed is None else tuple(typed.tolist())
         return np.array([*labels, None], object)[cells.places]

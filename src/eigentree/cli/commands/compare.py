@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from cyclopts import App
 
-from eigentree.cli.arguments import Data, HeldOut, Json, Reading, Seed, Shape, UsageError
+from eigentree.cli.arguments import Data, HeldOut, Json, Reading, Seed, Shape, Structure
 from eigentree.cli.terminal_output import note, number_of, show_json
 
 if TYPE_CHECKING:
@@ -32,20 +32,19 @@ def compare(
     /,
     *,
     held_out: HeldOut = 0.2,
-    shape: Shape = Shape(),
+    structure: Structure = Structure(),
     reading: Reading = Reading(),
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
     """Compare models on held-out rows."""
-    if shape.method is not None:
-        raise UsageError("compare fits by all methods; leave --method out")
     from eigentree.cli.model_arguments import read_training, unit_of
     from eigentree.cli.model_comparison import show_trials, split, tried
     from eigentree.cli.rows_read import hint_at_marks
     from eigentree.cli.structure_arguments import structure_words
 
-    shape = shape.or_else("auto" if reading.sequence is None else "hmm")
+    given = structure.or_else("auto" if reading.sequence is None else "hmm")
+    shape = Shape(**vars(given))
     rows = read_training(data, shape, reading)
     unit = unit_of(rows)
     training, test = split(rows, held_out, seed)

@@ -51,4 +51,5 @@ def dataset(
     }
     part["class"] = found.target.tolist()
     facts = {"rows": len(found.target), "columns": list(part)}
-    sink.write([part], lambda: (facts, f"{name}: {number_of(len(found.target), 'row')}"))
+    sink.write(part)
+    sink.report(facts, f"{name}: {number_of(len(found.target), 'row')}")

@@ -3,7 +3,7 @@
 from cyclopts import App
 
 from eigentree.cli.arguments import Data, ModelFile, Reading, RowOptions
-from eigentree.cli.row_output import RowSink, joined
+from eigentree.cli.row_output import RowSink
 from eigentree.cli.terminal_output import number_of
 
 __all__ = ["app"]
@@ -28,7 +28,7 @@ def decode(
     sink = RowSink(rows.output, reading.format, rows.json)
     import numpy as np
 
-    from eigentree.cli.model_arguments import batches_for, graph_of, loaded_model, read_for, require_tables, unit_of
+    from eigentree.cli.model_arguments import identified, loaded_model, read_for, require_tables, rows_for, unit_of
     from eigentree.errors import GraphError
 
     asked = loaded_model(model, rows.unknown)
@@ -39,14 +39,14 @@ def decode(
         states = found if isinstance(found, dict) else {"state": found}
         facts = {"sequences": given.count, "rows": given.table.count}
         sentence = f"hidden states of {number_of(given.table.count, 'row')} in {number_of(given.count, 'sequence')}"
-        sink.write([joined({given.name: given.column}, states)], lambda: (facts, sentence))
+        sink.write({given.name: given.column}, states)
+        sink.report(facts, sentence)
         return
-    graph = graph_of(asked)
+    graph = asked.graph_
     if not graph.hidden:
         raise GraphError(f"{model!r} has no hidden variables")
-    ((identified, batch),) = batches_for(asked, given, rows.id)
-    decoded = asked.decode(batch)
+    decoded = asked.decode(rows_for(asked, given))
     states = dict(zip(graph.hidden, np.asarray(decoded.states).T, strict=True))
     about = {"rows": given.count, "hidden_variables": list(graph.hidden)}
-    part = joined(identified, {**states, "log_probability": decoded.log_prob})
-    sink.write([part], lambda: (about, f"hidden states of {number_of(given.count, 'row')}"))
+    sink.write(identified(given, rows.id), states, {"log_probability": decoded.log_prob})
+    sink.report(about, f"hidden states of {number_of(given.count, 'row')}")

@@ -118,9 +118,9 @@ def _facts(found: Any) -> dict[str, Any]:
 
 
 def _model_facts(found: Any, kind: str) -> dict[str, Any]:
-    from eigentree.cli.model_arguments import WITH_TABLES, graph_of
+    from eigentree.cli.model_arguments import WITH_TABLES
 
-    graph = graph_of(found)
+    graph = found.graph if kind == "LatentNetwork" else found.graph_
     facts: dict[str, Any] = {} if kind == "LatentNetwork" else {"structure": _shown(found.structure)}
     facts["hidden_variables"] = [f"{name} ({graph.states[name]} states)" for name in graph.hidden[:MOST_HIDDEN]]
     if len(graph.hidden) > MOST_HIDDEN:

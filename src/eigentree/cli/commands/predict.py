@@ -1,16 +1,12 @@
 """``eigentree predict``: a column, or a hidden variable, from the other cells of each row."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cyclopts import App
 
 from eigentree.cli.arguments import Data, ModelFile, Reading, RowOptions, Target
-from eigentree.cli.row_output import RowSink, joined
+from eigentree.cli.row_output import RowSink
 from eigentree.cli.terminal_output import number_of
-
-if TYPE_CHECKING:
-    from eigentree.cli.sequences_read import NamedSequences
 
 __all__ = ["app"]
 
@@ -41,14 +37,7 @@ def predict(
 ) -> None:
     """Predict a column of rows."""
     sink = RowSink(rows.output, reading.format, rows.json)
-    from eigentree.cli.model_arguments import (
-        fitted_columns,
-        graph_of,
-        loaded_model,
-        read_for,
-        require_tables,
-        unit_of,
-    )
+    from eigentree.cli.model_arguments import fitted_columns, loaded_model, read_for, require_tables, unit_of
     from eigentree.cli.predictions import Predictions
     from eigentree.errors import GraphError, did_you_mean, what_there_is
 
@@ -57,27 +46,19 @@ def predict(
     if unit_of(given) == "sequence":
         _predict_sequences(asked, model, given, target, sink)
         return
-    graph = graph_of(asked)
+    graph, columns = asked.graph_, fitted_columns(asked)
     if target not in graph.names:
         hint = did_you_mean(target, graph.names) or what_there_is(target, graph.observed)
         raise GraphError(f"{model!r} has no column {target!r}{hint}")
     if target in graph.hidden:
         require_tables(asked, model)
-        found = Predictions(target, list(range(graph.states[target])))
-    else:
-        columns = fitted_columns(asked)
-        found = Predictions(target, list(columns.labels(target)), columns)
-
-    def parts() -> Iterator[dict[str, Any]]:
-        from eigentree.cli.model_arguments import batches_for
-
-        for identified, batch in batches_for(asked, given, rows.id, absent=target):
-            yield joined(identified, found.columns(asked.predict_proba(batch, target), batch))
-
-    sink.write(parts(), lambda: found.report("row"))
+    labels = range(graph.states[target]) if target in graph.hidden else columns.labels(target)
+    found = Predictions(target, list(labels), None if target in graph.hidden else columns)
+    sink.write_by(asked.predict_proba_to, given, target=target, id=rows.id or "row", each=found.add)
+    sink.report(*found.report("row"))
 
 
-def _predict_sequences(asked: Any, path: str, given: "NamedSequences", target: str, sink: RowSink) -> None:
+def _predict_sequences(asked: Any, path: str, given: Any, target: str, sink: RowSink) -> None:
     """Write the next step of each sequence, or the hidden state of each step."""
     from eigentree.cli.model_arguments import fitted_columns, require_tables
     from eigentree.cli.predictions import Predictions
@@ -96,7 +77,6 @@ def _predict_sequences(asked: Any, path: str, given: "NamedSequences", target: s
         require_names([target], columns.names, "the model")
         proba, labels = asked.predict_next_proba(given, target=target), list(columns.labels(target))
         identified, what = given.ids, f"the next {target}"
-    found = Predictions(target, labels)
-    part = joined({given.name: identified}, found.columns(proba))
+    sink.write({given.name: identified}, Predictions(target, labels).columns(proba))
     facts = {"sequences": given.count, "target": target, "labels": [str(label) for label in labels]}
-    sink.write([part], lambda: (facts, f"{what} of {number_of(given.count, 'sequence')}"))
+    sink.report(facts, f"{what} of {number_of(given.count, 'sequence')}")

@@ -69,7 +69,8 @@ def sample(
             raise UsageError("--given is for models of rows, and this is one of sequences; leave it out")
         part = _sampled_sequences(asked, columns.names, n, length or 10, seed)
         facts: dict[str, Any] = {"sequences": n, "length": length or 10, "seed": seed}
-        sink.write([part], lambda: (facts, f"{number_of(n, 'sequence')} sampled"))
+        sink.write(part)
+        sink.report(facts, f"{number_of(n, 'sequence')} sampled")
         return
     if length is not None:
         raise UsageError("--length is for models of sequences, and this is one of rows; leave it out")
@@ -84,7 +85,8 @@ def sample(
     table = table_of(asked.sample(n, random_state=seed, given=known or None))
     part = {name: table.cells(place) for place, name in enumerate(columns.names)}
     facts = {"rows": n, "given": known, "seed": seed}
-    sink.write([part], lambda: (facts, f"{number_of(n, 'row')} sampled"))
+    sink.write(part)
+    sink.report(facts, f"{number_of(n, 'row')} sampled")
 
 
 def _sampled_sequences(asked: Any, names: tuple[str, ...], count: int, length: int, seed: int) -> dict[str, Any]:

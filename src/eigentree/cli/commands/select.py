@@ -33,7 +33,7 @@ CHOICES = ("mixture", "tree", "hmm", "factorial")
 app = App(
     name="select",
     help="Fit structures of several sizes, print their held-out log-likelihoods, and with -o fit the best to all "
-    "rows. With --by bic or aic the fits are by maximum likelihood, and their criteria on the training rows decide.",
+    "rows. With --by bic or aic fits are by maximum likelihood, and their criteria on the training rows decide.",
     help_epilogue="""\
 Examples
 
@@ -77,7 +77,7 @@ def select(
         raise UsageError(f"--by {by} needs the number of free parameters, which a spectral model does not have")
     names = structure or (["mixture", "tree"] if reading.sequence is None else ["hmm"])
     shapes = [
-        Shape(name, states, order if name in ("hmm", "factorial") else None, method, numeric)
+        Shape(name, states, order if name in ("hmm", "factorial") else None, numeric, method)
         for name in dict.fromkeys(names)
         for states in dict.fromkeys(hidden or (2, 4, 8))
     ]

@@ -1,15 +1,12 @@
 """``eigentree count`` and ``eigentree merge``: saved statistics of rows, which add up."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from eigentree.cli.arguments import Data, Json, Output, Reading, Shape, UsageError
+from eigentree.cli.arguments import Data, Json, Output, Reading, Shape, Structure, UsageError
 from eigentree.cli.row_output import report_saved, require_file
 from eigentree.cli.terminal_output import number_of
-
-if TYPE_CHECKING:
-    from eigentree.cli.structure_arguments import AnyRows
 
 __all__ = ["count_app", "merge_app"]
 
@@ -51,7 +48,7 @@ def count(
             metavar="FILE", help="Counts of other rows, or a spectral model, with the structure and the labels."
         ),
     ] = None,
-    shape: Shape = Shape(),
+    structure: Structure = Structure(),
     reading: Reading = Reading(),
     json: Json = False,
 ) -> None:
@@ -63,18 +60,18 @@ def count(
     if reading.sequence is not None:
         raise UsageError("count is for rows, not for sequences; fit --sequence learns from these at once")
     if like is not None:
-        if shape.structure or shape.hidden or shape.order:
+        if structure.structure or structure.hidden or structure.order:
             raise UsageError("--like gives the structure too; leave --structure, --hidden and --order out")
         statistics = _counted_like(open_rows(data, reading), like)
     else:
-        if not shape.structure:
+        if not structure.structure:
             raise UsageError("--structure is missing; or give --like a file that was counted before")
-        if shape.structure in LEARNED:
+        if structure.structure in LEARNED:
             raise UsageError(
-                f"{shape.structure} is learned from rows, so parts would be counted for different trees; "
+                f"{structure.structure} is learned from rows, so parts would be counted for different trees; "
                 f"count for mixture, hmm, factorial or a graph.toml"
             )
-        statistics = _counted(data, shape, reading)
+        statistics = _counted(data, Shape(**vars(structure), method="spectral"), reading)
     statistics.save(output)
     report_saved(output, json, {"rows": statistics.rows}, f"{number_of(statistics.rows, 'row')} counted")
 
@@ -95,7 +92,7 @@ def _counted(data: str, shape: Shape, reading: Reading) -> Any:
     return Statistics.of(rows, structure, numeric=shape.numeric, categories=known)
 
 
-def _counted_like(rows: "AnyRows", like: str) -> Any:
+def _counted_like(rows: Any, like: str) -> Any:
     from eigentree.cli.model_arguments import kind_of, loaded, rows_for
     from eigentree.errors import FileError
 

@@ -125,7 +125,7 @@ def _gather_turns(stride: int, lanes: Any, cells: int) -> None:
 
 @helper
 def _count_whole(codes: Any, group: Any, sizes: Any, joint: Any, lanes: Any, table: Any) -> None:
-    """Add the joint counts of one group without holes, by way of small numbers, which take less of the cache.
+    """Add the joint counts of one group without missing cells, by way of small numbers that stay in cache.
 
     Where codes repeat, eight tables take turns.
     """
@@ -151,12 +151,12 @@ def _count_whole(codes: Any, group: Any, sizes: Any, joint: Any, lanes: Any, tab
 
 @compiled
 def count_groups(
-    codes: Any, which: Any, group_start: Any, columns: Any, states: Any, table_start: Any, tables: Any, holes: Any
+    codes: Any, which: Any, group_start: Any, columns: Any, states: Any, table_start: Any, tables: Any, missing: Any
 ) -> None:
     """Add the joint counts of some groups of columns to their tables; rows with a missing cell do not count there.
 
     Tables lie end to end in `tables`, and none has more than 65,536 cells. There are fewer than 2^32 rows.
-    ``holes[column]`` says whether the column has a missing cell at all.
+    ``missing[column]`` says whether the column has a missing cell at all.
     """
     block = 2048
     joint = np.empty(block, np.uint16)
@@ -170,17 +170,17 @@ def count_groups(
         sizes = states[group_start[g] : group_start[g + 1]]
         cells = table_start[g + 1] - table_start[g]
         table = tables[table_start[g] : table_start[g + 1]]
-        any_hole = False
+        any_missing = False
         for column in group:
-            any_hole |= holes[column]
+            any_missing |= missing[column]
         # To empty the small numbers should take less time than to fill them.
-        if not any_hole and 2 * cells <= codes.shape[1]:
+        if not any_missing and 2 * cells <= codes.shape[1]:
             _count_whole(codes, group, sizes, joint, lanes, table)
             continue
         for start in range(0, codes.shape[1], block):
             count = min(block, codes.shape[1] - start)
             _group_codes(codes, start, count, group, sizes, joint)
-            if any_hole:
+            if any_missing:
                 _present(codes, start, count, group, sizes, present)
                 for r in range(count):
                     if present[r]:
@@ -354,7 +354,7 @@ def count_pairs(codes: Any, weights: Any, wide: Any, states: Any, start: Any, ke
     states, start, kept : (columns,)
         How many states each column has, where they begin in `matrix`, and how many of them are counted there.
     matrix : (counted states, counted states)
-        Of a pair, the first column is the one that stands first; of a column alone, the diagonal is counted.
+        Of a pair, the first column is the one that stands first; of a column with itself, the diagonal is counted.
     """
     rows = codes.shape[1]
     scratch = np.zeros(max(rows, 1), weights.dtype)
@@ -368,7 +368,7 @@ def count_pairs(codes: Any, weights: Any, wide: Any, states: Any, start: Any, ke
             sizes[0], sizes[1] = states[i], states[j]
             cells = (sizes[0] + 1) * (sizes[1] + 1)
             if cells <= rows:
-                # Without a look at which codes are counted, which processors guess wrong.
+                # Without a branch on which codes are counted, which processors predict wrong.
                 _weigh_pair(first, second, weights, sizes, scratch)
                 for a in range(kept[i]):
                     for b in range(kept[j]):

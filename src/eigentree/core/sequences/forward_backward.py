@@ -1,18 +1,18 @@
 """Sequences under one hidden chain: probabilities, and how often each table entry is expected to be used.
 
-Eight sequences of about the same length walk side by side, each in a lane of the vectors, so that a step is a
+Eight sequences of about the same length are computed together, each in a lane of the vectors, so that a step is a
 product of a small matrix with eight messages. Nothing is padded in memory; a lane whose sequence has ended goes on
-with the symbol that tells nothing, and counts nothing. Of a long sequence only a block of messages is kept, and one
-message per block to start it again from: memory does not grow with the steps. Pieces of one sequence, of which is
-known what comes before and after (`long_sequences`), walk side by side too.
+with a symbol of probability 1 in all states, and counts nothing. Of a long sequence only a block of messages is
+kept, and one message per block to start it again from: memory does not grow with the steps. Pieces of one sequence,
+of which is known what comes before and after (`symbol_products`), are computed together too.
 
 A link is a table of a hidden state given the earlier ones: of state 0, of state 1 given state 0, …, and last the
 one that is used at all further steps, given as many as the order. All stand in one list, the state itself last.
 What a step shows is one symbol, however many channels it has; the line of a symbol holds its probability in each
 state.
 
-What a message on and one back make of a step is the probability of the whole sequence, at any step: so it is asked
-for once a block, and where a message was scaled, and no step has to divide.
+What a message on and one back make of a step is the probability of the whole sequence, at any step: so it is
+computed once a block, and where a message was scaled, and no step has to divide.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _last_end(lasts: Any, t: int) -> int:
 
 
 @helper
-def _walk(symbols: Any, lanes: Any, emissions: Any, links: Any, shape: Any, span: Any, work: Any) -> None:
+def _forward(symbols: Any, lanes: Any, emissions: Any, links: Any, shape: Any, span: Any, work: Any) -> None:
     """Write the messages of the steps of a block, given that of the step before it."""
     states, order, widest = shape
     start, stop = span
@@ -173,8 +173,8 @@ def log_prob_sequences(
 ) -> None:
     """Write the log probability of each sequence that is numbered.
 
-    `shape` is the number of states, the order, and the size of a full message; `lanes` and `work` are room to work
-    in.
+    `shape` is the number of states, the order, and the size of a full message; `lanes` and `work` are written
+    on.
     """
     widest = shape[2]
     block = len(work[2]) - 1
@@ -182,7 +182,7 @@ def log_prob_sequences(
         longest = _prepare(starts, numbers, group, weights, lanes)
         for start in range(0, longest, block):
             stop = min(start + block, longest)
-            _walk(symbols, lanes, emissions, links, shape, (start, stop), work)
+            _forward(symbols, lanes, emissions, links, shape, (start, stop), work)
             _copy(work[0], (stop - start) * widest, work[0], 0, widest)
         for lane in range(min(WIDTH, len(numbers) - group * WIDTH)):
             out[numbers[group * WIDTH + lane]] = lanes[3][lane]
@@ -203,7 +203,7 @@ def _weigh(messages: Any, here: int, size: int, ahead: Any, t: int, lanes: Any, 
 def _count(
     symbols: Any, lanes: Any, emissions: Any, links: Any, shape: Any, span: Any, work: Any, back: Any, counts: Any
 ) -> None:
-    """Walk back through a block, and add how often links and symbols are expected to be used."""
+    """Go back through a block, and add how often links and symbols are expected to be used."""
     states, order, widest = shape
     start, stop = span
     firsts, lasts, _, _, _ = lanes
@@ -282,7 +282,7 @@ def expected_sequences(
             if b > 0:
                 _copy(messages, block * widest, messages, 0, widest)
                 _copy(messages, 0, restarts, b * widest, widest)
-            _walk(symbols, lanes, emissions, links, shape, (b * block, min((b + 1) * block, longest)), work)
+            _forward(symbols, lanes, emissions, links, shape, (b * block, min((b + 1) * block, longest)), work)
         for lane in range(min(WIDTH, len(numbers) - group * WIDTH)):
             out[numbers[group * WIDTH + lane]] = lanes[3][lane]
         for z in range(widest):
@@ -292,7 +292,7 @@ def expected_sequences(
             span = (b * block, min((b + 1) * block, longest))
             if b < blocks - 1:
                 _copy(restarts, b * widest, messages, 0, widest)
-                _walk(symbols, lanes, emissions, links, shape, span, work)
+                _forward(symbols, lanes, emissions, links, shape, span, work)
             _count(symbols, lanes, emissions, links, shape, span, work, back, counts)
 
 
@@ -332,5 +332,5 @@ def expected_pieces(
                 work[0][WIDTH * z + lane] = before[piece, z]
                 back[0][WIDTH * z + lane] = back[1][WIDTH * z + lane] = after[piece, z]
         span = (1, 1 + longest)
-        _walk(symbols, lanes, emissions, links, shape, span, work)
+        _forward(symbols, lanes, emissions, links, shape, span, work)
         _count(symbols, lanes, emissions, links, shape, span, work, back, counts)

@@ -1,4 +1,4 @@
-"""A step of eight sequences side by side, under one hidden chain: the products that `sequences` is made of.
+"""A step of eight sequences together, under one hidden chain: the products that `forward_backward` is made of.
 
 Line z of a message holds eight numbers, one of each sequence, in two registers. Messages stand in a plain list, so
 that a place in them is a multiple of eight: to multiply by a width that is not known would take longer than the
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 WIDTH = 2 * LANES
-"""Sequences that walk side by side."""
+"""Sequences that are computed together."""
 
 
 @inlined
@@ -221,7 +221,7 @@ def add_lanes(counts: Any, line: int, low: Any, high: Any) -> None:
 def add_links(
     messages: Any, before: int, shown_ahead: Any, widest: int, steps: int, sizes: Any, counts: Any
 ) -> None:
-    """Add how often a link is expected to be used in a stretch of steps, walked back through: the last is first."""
+    """Add how often a link is expected to be used in a stretch of steps, backward: the last is first."""
     offset, dropped, rest, states = sizes
     for r in range(rest):
         for old in range(0, dropped, 2):

@@ -1,11 +1,11 @@
-"""Walks along sequences of any length, through the operators of one step.
+"""Sequences of any length through the operators of one step: scores, samples and smoothed distributions.
 
 A sequence is a run of steps, each with one cell per channel, which may be a block of channels of the user's; all
-sequences lie end to end. A cell's code is a pattern: it tells which states the cell can be, one where it is known,
-all where it is missing, some where a part of its block is. A walk goes cell by cell, by the same rule as `walking`
-has for rows, and its operators are those of one step, used at every step. Its message is the expectation of
-features given what it has seen, so it lies between their least and their largest values. Noise would drive it
-beyond after enough steps, and so it is held there.
+sequences lie end to end. A cell's code is a pattern: it stands for the states that the cell can be, one where it is
+known, all where it is missing, some where a part of its block is. Sequences go cell by cell, by the same rule as
+`chain_rule` has for rows, and the operators are those of one step, used at every step. The message is the
+expectation of features given the cells so far, so it lies between their least and their largest values. Noise would
+drive it beyond after enough steps, and so it is held there.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def _is_missing(steps: StepOperators, channel: int, pattern: int) -> bool:
 
 
 @helper
-def _drawn_state(steps: StepOperators, channel: int, pattern: int, table: Any, left: float) -> int:
-    """Return a state that a pattern can be, drawn from its distribution."""
+def _sampled_state(steps: StepOperators, channel: int, pattern: int, table: Any, left: float) -> int:
+    """Return a state that a pattern can be, sampled from its distribution."""
     place = steps.first_pattern[channel] + pattern
     chosen = steps.matches[steps.first_match[place]]
     for m in range(steps.first_match[place], steps.first_match[place + 1]):
@@ -105,10 +105,10 @@ def _drawn_state(steps: StepOperators, channel: int, pattern: int, table: Any, l
 
 
 @helper
-def _draw(
+def _sample(
     steps: StepOperators, floor: Floor, channel: int, pattern: int, table: Any, positive: float, left: float
 ) -> int:
-    """Return a state that a pattern can be, drawn from the distribution that a table stands for."""
+    """Return a state that a pattern can be, sampled from the distribution that a table stands for."""
     total = 0.0
     for s in range(steps.states[channel]):
         total += table[s]
@@ -126,7 +126,7 @@ def _draw(
             q = (1.0 - floor.share) * own + floor.share * marginal
         table[s] = q
         whole += q
-    return int(_drawn_state(steps, channel, pattern, table, left * whole))
+    return int(_sampled_state(steps, channel, pattern, table, left * whole))
 
 
 @inlined
@@ -147,7 +147,7 @@ def _advance(
     steps: StepOperators,
     channel: int,
     pattern: int,
-    told: Any,
+    effect: Any,
     row: int,
     table: Any,
     messages: Any,
@@ -159,13 +159,13 @@ def _advance(
     rank = steps.ranks[channel + 1]
     for n in range(rank):
         behind[to, n] = 0.0
-    if told[row, 0] != 0.0:
+    if effect[row, 0] != 0.0:
         place = steps.first_pattern[channel] + pattern
         for m in range(steps.first_match[place], steps.first_match[place + 1]):
             if table[steps.matches[m]] > 0.0:
-                _add(steps, channel, steps.matches[m], told[row, 0], messages, at, behind, to)
-    if told[row, 1] != 0.0:
-        _add(steps, channel, steps.states[channel], told[row, 1], messages, at, behind, to)
+                _add(steps, channel, steps.matches[m], effect[row, 0], messages, at, behind, to)
+    if effect[row, 1] != 0.0:
+        _add(steps, channel, steps.states[channel], effect[row, 1], messages, at, behind, to)
     following = channel + 1 if channel + 1 < steps.states.shape[0] else 0
     for n in range(1, rank):
         behind[to, n] = min(max(behind[to, n], steps.low[following, n]), steps.high[following, n])
@@ -181,14 +181,14 @@ def _cell(
     messages: Any,
     at: int,
     table: Any,
-    told: Any,
+    effect: Any,
     row: int,
 ) -> float:
-    """Return a cell's probability given those before it, after writing what it tells of those after it.
+    """Return a cell's probability given those before it, after writing its effect on those after it.
 
     Parameters
     ----------
-    told : (rows, 4)
+    effect : (rows, 4)
         How much of the message behind the cell is that of its states, and how much that of a missing one; the
         share of marginals in place of what is negative; 1 where the cell's own probability was not positive.
     """
@@ -210,14 +210,14 @@ def _cell(
             q += trust * (own + clipped * marginal) + floor.share * marginal
         else:
             q += marginal
-    told[row, 0], told[row, 1], told[row, 2], told[row, 3] = 0.0, 1.0, 0.0, 0.0
+    effect[row, 0], effect[row, 1], effect[row, 2], effect[row, 3] = 0.0, 1.0, 0.0, 0.0
     if usable and clipped > 0.0:
-        told[row, 2] = clipped / (positive + clipped)
+        effect[row, 2] = clipped / (positive + clipped)
     if usable and seen > 0.0:
-        told[row, 0] = trust / q
-        told[row, 1] = 1.0 - told[row, 0] * seen
+        effect[row, 0] = trust / q
+        effect[row, 1] = 1.0 - effect[row, 0] * seen
     elif usable:
-        told[row, 3] = 1.0
+        effect[row, 3] = 1.0
     return float(q)
 
 
@@ -229,7 +229,7 @@ def walk_sequences(
     starts: Any,
     begins: Any,
     uniform: Any,
-    drawn: Any,
+    sampled: Any,
     space: Any,
     found: Any,
     each: Any,
@@ -241,17 +241,17 @@ def walk_sequences(
     Parameters
     ----------
     codes : (channels, steps)
-        A missing cell is passed over, unless there are draws: then it gets a state.
+        A missing cell is passed over, unless it is sampled: then it gets a state.
     starts : (sequences + 1,)
     begins : (sequences,)
         Whether the first step is the first of its sequence; else nothing is known of those before it.
-    uniform, drawn : (channels, steps), or (channels, 0) where nothing is to be drawn
-        Random numbers, and the codes with what was drawn in place of missing cells.
+    uniform, sampled : (channels, steps), or (channels, 0) where nothing is sampled
+        Random numbers, and the codes with what was sampled in place of missing cells.
     space : (3, most states or largest rank)
     found : (3, sequences)
         Log probability; the share of marginals in place of what was negative, summed over cells; cells whose own
         probability was not positive.
-    each : (steps,), or (0,) where it is not asked for
+    each : (steps,), or (0,) where it is not wanted
         The log probability of each step given those before it.
     messages : (steps, first rank), or (0, first rank)
         The message before each step.
@@ -260,7 +260,7 @@ def walk_sequences(
     """
     channels = codes.shape[0]
     table = space[2]
-    told = np.empty((1, 4))
+    effect = np.empty((1, 4))
     at = 0
     for i in range(starts.shape[0] - 1):
         for k in range(steps.ranks[0]):
@@ -275,16 +275,16 @@ def walk_sequences(
                 pattern = int(codes[c, t])
                 if uniform.shape[1] > 0:
                     positive = _tabulate(steps, c, space, at, table)
-                    state = _draw(steps, floor, c, pattern, table, positive, uniform[c, t])
+                    state = _sample(steps, floor, c, pattern, table, positive, uniform[c, t])
                     pattern = int(steps.patterns[floor.first[c] + state])
-                    drawn[c, t] = pattern
+                    sampled[c, t] = pattern
                 if _is_missing(steps, c, pattern):
-                    told[0, 0], told[0, 1] = 0.0, 1.0
+                    effect[0, 0], effect[0, 1] = 0.0, 1.0
                 else:
-                    own *= _cell(steps, floor, c, pattern, space, at, table, told, 0)
-                    clipped += told[0, 2]
-                    refused += told[0, 3]
-                _advance(steps, c, pattern, told, 0, table, space, at, space, 1 - at)
+                    own *= _cell(steps, floor, c, pattern, space, at, table, effect, 0)
+                    clipped += effect[0, 2]
+                    refused += effect[0, 3]
+                _advance(steps, c, pattern, effect, 0, table, space, at, space, 1 - at)
                 at = 1 - at
             if each.shape[0] > 0:
                 each[t] = np.log(own)
@@ -341,7 +341,7 @@ def _both_ways(
 
 @helper
 def _backward(
-    steps: StepOperators, channel: int, pattern: int, told: Any, row: int, table: Any, behind: Any
+    steps: StepOperators, channel: int, pattern: int, effect: Any, row: int, table: Any, behind: Any
 ) -> None:
     """Write the message from the cells behind one, that one included, divided by its largest entry."""
     rank, following = steps.ranks[channel], steps.ranks[channel + 1]
@@ -351,7 +351,7 @@ def _backward(
     for m in range(steps.first_match[place], steps.first_match[place + 1] + 1):
         last = m == steps.first_match[place + 1]
         state = steps.states[channel] if last else steps.matches[m]
-        share = told[row, 1] if last else told[row, 0]
+        share = effect[row, 1] if last else effect[row, 0]
         if share != 0.0 and (last or table[state] > 0.0):
             first = steps.first_value[channel] + state * rank * following
             for k in range(rank):
@@ -374,10 +374,10 @@ def _meet(
     last: int,
     table: Any,
     seen: Any,
-    told: Any,
+    effect: Any,
     behind: Any,
 ) -> None:
-    """Write the messages before each cell of a sequence, what each cell tells, and the messages behind each."""
+    """Write the messages before each cell of a sequence, the effect of each cell, and the messages behind each."""
     channels = codes.shape[0]
     count = (last - first) * channels
     for k in range(steps.ranks[0]):
@@ -386,15 +386,15 @@ def _meet(
     for place in range(count):
         c = place % channels
         pattern = int(codes[c, first + place // channels])
-        told[place, 0], told[place, 1] = 0.0, 1.0
+        effect[place, 0], effect[place, 1] = 0.0, 1.0
         if not _is_missing(steps, c, pattern):
-            _cell(steps, floor, c, pattern, seen, place, table, told, place)
-        _advance(steps, c, pattern, told, place, table, seen, place, seen, place + 1)
+            _cell(steps, floor, c, pattern, seen, place, table, effect, place)
+        _advance(steps, c, pattern, effect, place, table, seen, place, seen, place + 1)
     for place in range(count - 1, -1, -1):
         c = place % channels
         pattern = int(codes[c, first + place // channels])
         _tabulate(steps, c, seen, place, table)
-        _backward(steps, c, pattern, told, place, table, behind)
+        _backward(steps, c, pattern, effect, place, table, behind)
 
 
 @compiled
@@ -404,32 +404,32 @@ def smooth_sequences(
     codes: Any,
     starts: Any,
     uniform: Any,
-    drawn: Any,
+    sampled: Any,
     table: Any,
     seen: Any,
     behind: Any,
-    told: Any,
+    effect: Any,
     found: Any,
 ) -> None:
-    """Write the distribution of each cell that is not known, given what is known of its sequence, or draw them.
+    """Write the distribution of each cell that is not known, given what is known of its sequence, or sample them.
 
     Parameters
     ----------
     codes : (channels, steps)
     starts : (sequences + 1,)
-    uniform, drawn : (channels, steps), or (channels, 0) where distributions are wanted
-        Random numbers, and the codes with what was drawn, all cells of a sequence together.
+    uniform, sampled : (channels, steps), or (channels, 0) where distributions are wanted
+        Random numbers, and the codes with what was sampled, all cells of a sequence together.
     table : (most states,)
     seen, behind : (channels * steps of the longest sequence + 1, largest rank)
-        Room for the messages before each cell, and from behind each.
-    told : (channels * steps of the longest sequence, 4)
-        Room for what each cell tells.
-    found : (cells that are not known, or 1 for draws, most states)
+        Space for the messages before each cell, and from behind each.
+    effect : (channels * steps of the longest sequence, 4)
+        Space for the effect of each cell.
+    found : (cells that are not known, or 1 for samples, most states)
         Of zeros; in the order of the sequences, steps and channels. Zero where a state is not what a cell can be.
     """
     channels = codes.shape[0]
     line = 0
-    draws = uniform.shape[1] > 0
+    sampling = uniform.shape[1] > 0
     for i in range(starts.shape[0] - 1):
         first = starts[i]
         count = (starts[i + 1] - first) * channels
@@ -439,23 +439,23 @@ def smooth_sequences(
             pattern = steps.first_pattern[c] + int(codes[c, t])
             if steps.first_match[pattern + 1] - steps.first_match[pattern] > 1:
                 wanted += 1
-            if draws:
-                drawn[c, t] = steps.patterns[floor.first[c] + steps.matches[steps.first_match[pattern]]]
+            if sampling:
+                sampled[c, t] = steps.patterns[floor.first[c] + steps.matches[steps.first_match[pattern]]]
         if wanted == 0:
             continue
-        _meet(steps, floor, codes, first, starts[i + 1], table, seen, told, behind)
+        _meet(steps, floor, codes, first, starts[i + 1], table, seen, effect, behind)
         for place in range(count):
             c, t = place % channels, first + place // channels
             pattern = int(codes[c, t])
             match = steps.first_match[steps.first_pattern[c] + pattern]
             if steps.first_match[steps.first_pattern[c] + pattern + 1] - match > 1:
                 _both_ways(steps, floor, c, pattern, seen, behind, place, found, line)
-                if draws:
-                    state = _drawn_state(steps, c, pattern, found[line], uniform[c, t])
-                    drawn[c, t] = steps.patterns[floor.first[c] + state]
+                if sampling:
+                    state = _sampled_state(steps, c, pattern, found[line], uniform[c, t])
+                    sampled[c, t] = steps.patterns[floor.first[c] + state]
                 else:
                     line += 1
-            if draws:
-                # The cells behind are drawn given this one too.
-                _cell(steps, floor, c, int(drawn[c, t]), seen, place, table, told, place)
-                _advance(steps, c, int(drawn[c, t]), told, place, table, seen, place, seen, place + 1)
+            if sampling:
+                # The cells behind are sampled given this one too.
+                _cell(steps, floor, c, int(sampled[c, t]), seen, place, table, effect, place)
+                _advance(steps, c, int(sampled[c, t]), effect, place, table, seen, place, seen, place + 1)

@@ -1,4 +1,4 @@
-"""States chosen by uniform draws."""
+"""States chosen by uniform random numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["choose", "pick"]
 
 @compiled
 def pick(table: Any, r: int, states: int, uniform: float) -> int:
-    """Return the state whose stretch of the positive part of a column of the table holds the uniform draw.
+    """Return the state whose stretch of the positive part of a column of the table holds the uniform number.
 
     Where nothing is positive, return the code of a missing cell.
     """
@@ -31,7 +31,7 @@ def pick(table: Any, r: int, states: int, uniform: float) -> int:
 
 @compiled
 def choose(cumulative: Any, given: Any, uniform: Any, chosen: Any) -> None:
-    """Write, for each row, the state whose stretch of its cumulative distribution holds the uniform draw."""
+    """Write, for each row, the state whose stretch of its cumulative distribution holds the uniform number."""
     states = cumulative.shape[1]
     for r in range(given.shape[0]):
         line = given[r]

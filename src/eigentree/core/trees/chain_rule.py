@@ -1,10 +1,10 @@
-"""Cell after cell of each row given those before it, on a walk through a tree of learned operators.
+"""The chain rule over a tree of learned operators: each cell of a row given those before it.
 
-A walk begins at a leaf and visits every other one. What it has seen is a message that it carries along; what is
-still to come is summed out, and so is a constant of the model. At each leaf it meets the table of the next column
-given the cells before, from operators that may be negative, and makes a distribution of it.
+It begins at a leaf and visits every other one. The cells so far are a message; those still to come are marginalised
+out, and so are constants of the model. At each leaf there is the table of the next column given the cells before,
+from operators that may be negative, and a distribution is made of it.
 
-All messages of a walk are divided by the probability of what they have seen, so none of them can underflow.
+All messages are divided by the probability of the cells so far, so none of them can underflow.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from eigentree.core.compiling import compiled, helper, inlined
 if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
 
-__all__ = ["CLIPPED", "LEAST_PRODUCT", "Floor", "Walk", "WalkSpace", "constants", "walk"]
+__all__ = ["CLIPPED", "LEAST_PRODUCT", "ChainRulePlan", "ChainRuleSpace", "Floor", "chain_rule", "constants"]
 
 CLIPPED = 4.0
 """How much of a column's own distribution is added to its table for each unit of probability below zero."""
@@ -28,8 +28,8 @@ LEAST_PRODUCT = 1e-200
 """A product of probabilities is turned into its logarithm before it gets as small as this."""
 
 
-class Walk(NamedTuple):
-    """A walk through a tree whose nodes have up to three neighbours and whose leaves hold a column each.
+class ChainRulePlan(NamedTuple):
+    """The order of the chain rule in a tree: nodes have up to three neighbours, and each leaf holds a column.
 
     A port is a node's side of an edge. A node's values are a dense table, one axis per port; that of a leaf has one
     axis for its port and one for its column, whose last entry is the sum over states.
@@ -74,8 +74,8 @@ class Floor(NamedTuple):
     first: Integers
 
 
-class WalkSpace(NamedTuple):
-    """What a walk writes on while it takes a block of rows along.
+class ChainRuleSpace(NamedTuple):
+    """What the chain rule writes on for a block of rows.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class WalkSpace(NamedTuple):
 
 
 @compiled
-def constants(tour: Walk, values: Any, found: Any) -> None:
+def constants(plan: ChainRulePlan, values: Any, found: Any) -> None:
     """Write the messages over every edge, both ways, when all cells are missing.
 
     Parameters
@@ -111,18 +111,18 @@ def constants(tour: Walk, values: Any, found: Any) -> None:
         The first is 1.
     """
     found[0] = 1.0
-    for m in range(tour.constants.shape[0]):
-        n, out = tour.constants[m, 0], tour.constants[m, 1]
+    for m in range(plan.constants.shape[0]):
+        n, out = plan.constants[m, 0], plan.constants[m, 1]
         one, two = (out + 1) % 3, (out + 2) % 3
-        first = tour.first_value[n] + tour.states[n]
-        for o in range(tour.ports[n, out, 0]):
+        first = plan.first_value[n] + plan.states[n]
+        for o in range(plan.ports[n, out, 0]):
             total = 0.0
-            for i in range(tour.ports[n, one, 0]):
-                for j in range(tour.ports[n, two, 0]):
-                    at = o * tour.ports[n, out, 1] + i * tour.ports[n, one, 1] + j * tour.ports[n, two, 1]
-                    by = found[tour.ports[n, one, 2] + i] * found[tour.ports[n, two, 2] + j]
+            for i in range(plan.ports[n, one, 0]):
+                for j in range(plan.ports[n, two, 0]):
+                    at = o * plan.ports[n, out, 1] + i * plan.ports[n, one, 1] + j * plan.ports[n, two, 1]
+                    by = found[plan.ports[n, one, 2] + i] * found[plan.ports[n, two, 2] + j]
                     total += values[first + at] * by
-            found[tour.ports[n, out, 3] + o] = total
+            found[plan.ports[n, out, 3] + o] = total
 
 
 @inlined
@@ -157,25 +157,25 @@ def _combine(lines: Any, out: int, matrix: Any, at: int, first: int, size: int, 
 
 
 @helper
-def _send(tour: Walk, step: Any, values: Any, known: Any, space: WalkSpace, count: int) -> None:
+def _send(plan: ChainRulePlan, step: Any, values: Any, known: Any, space: ChainRuleSpace, count: int) -> None:
     """Write the message that goes out of an inner node, from those that come in."""
     n, out, one, two = step[0], step[1], step[2], step[3]
-    first, matrix, lines = tour.first_value[n], space.matrix, space.lines
-    leaving, sizes, others = tour.ports[n, out, 0], tour.ports[n, one, 0], tour.ports[n, two, 0]
+    first, matrix, lines = plan.first_value[n], space.matrix, space.lines
+    leaving, sizes, others = plan.ports[n, out, 0], plan.ports[n, one, 0], plan.ports[n, two, 0]
     source = step[4]
     if step[5] < 0:
         for o in range(leaving):
             for i in range(sizes):
                 total = 0.0
                 for j in range(others):
-                    at = o * tour.ports[n, out, 1] + i * tour.ports[n, one, 1] + j * tour.ports[n, two, 1]
-                    total += values[first + at] * known[tour.ports[n, two, 2] + j]
+                    at = o * plan.ports[n, out, 1] + i * plan.ports[n, one, 1] + j * plan.ports[n, two, 1]
+                    total += values[first + at] * known[plan.ports[n, two, 2] + j]
                 matrix[o * sizes + i] = total
     else:
         for o in range(leaving):
             for i in range(sizes):
                 for j in range(others):
-                    at = o * tour.ports[n, out, 1] + i * tour.ports[n, one, 1] + j * tour.ports[n, two, 1]
+                    at = o * plan.ports[n, out, 1] + i * plan.ports[n, one, 1] + j * plan.ports[n, two, 1]
                     matrix[(o * sizes + i) * others + j] = values[first + at]
         for i in range(sizes):
             for j in range(others):
@@ -187,10 +187,10 @@ def _send(tour: Walk, step: Any, values: Any, known: Any, space: WalkSpace, coun
 
 
 @helper
-def _tabulate(tour: Walk, step: Any, values: Any, known: Any, space: WalkSpace, count: int) -> None:
+def _tabulate(plan: ChainRulePlan, step: Any, values: Any, known: Any, space: ChainRuleSpace, count: int) -> None:
     """Write the table of a leaf's column given the cells before it, one line per state, and its sums."""
     n, port = step[0], step[1]
-    first, states, bond = tour.first_value[n], tour.states[n], tour.ports[n, port, 0]
+    first, states, bond = plan.first_value[n], plan.states[n], plan.ports[n, port, 0]
     lines, matrix, spare = space.lines, space.matrix, space.spare
     for r in range(count):
         space.positive[r] = 0.0
@@ -201,7 +201,7 @@ def _tabulate(tour: Walk, step: Any, values: Any, known: Any, space: WalkSpace, 
         if step[4] < 0:
             cell = 0.0
             for k in range(bond):
-                cell += matrix[k] * known[tour.ports[n, port, 2] + k]
+                cell += matrix[k] * known[plan.ports[n, port, 2] + k]
             for r in range(count):
                 lines[spare + s, r] = cell
         else:
@@ -212,10 +212,10 @@ def _tabulate(tour: Walk, step: Any, values: Any, known: Any, space: WalkSpace, 
 
 
 @helper
-def _draw(
+def _sample(
     step: Any, floor: Floor, states: int, codes: Any, start: int, count: int, uniform: Any, space: Any
 ) -> None:
-    """Put a state into each missing cell of a column, drawn from its distribution."""
+    """Put a state into each missing cell of a column, sampled from its distribution."""
     column, spare = step[7], space.spare
     for r in range(count):
         if codes[column, start + r] == states:
@@ -241,9 +241,9 @@ def _draw(
 def _observe(
     step: Any, floor: Floor, states: int, codes: Any, start: int, count: int, space: Any, found: Any
 ) -> None:
-    """Multiply each row's probability by that of its cell, and find what the cell says about those after it.
+    """Multiply each row's probability by that of its cell, and find the effect of the cell on those after it.
 
-    With the probability that the cell came from its column's own distribution, it says nothing.
+    With the probability that the cell came from its column's marginal, it has none.
     """
     column, spare = step[7], space.spare
     first, share = floor.first[column], floor.share
@@ -275,12 +275,14 @@ def _observe(
 
 
 @helper
-def _go_on(tour: Walk, step: Any, values: Any, codes: Any, start: int, count: int, space: WalkSpace) -> None:
+def _go_on(
+    plan: ChainRulePlan, step: Any, values: Any, codes: Any, start: int, count: int, space: ChainRuleSpace
+) -> None:
     """Write the message of a leaf to the cells after it."""
     n, column = step[0], step[7]
-    states, lines = tour.states[n], space.lines
-    for k in range(tour.ports[n, step[1], 0]):
-        first = tour.first_value[n] + k * (states + 1)
+    states, lines = plan.states[n], space.lines
+    for k in range(plan.ports[n, step[1], 0]):
+        first = plan.first_value[n] + k * (states + 1)
         missing = values[first + states]
         for r in range(count):
             cell = values[first + codes[column, start + r]]
@@ -288,10 +290,17 @@ def _go_on(tour: Walk, step: Any, values: Any, codes: Any, start: int, count: in
 
 
 @compiled
-def walk(
-    tour: Walk, values: Any, known: Any, floor: Floor, codes: Any, uniform: Any, space: WalkSpace, found: Any
+def chain_rule(
+    plan: ChainRulePlan,
+    values: Any,
+    known: Any,
+    floor: Floor,
+    codes: Any,
+    uniform: Any,
+    space: ChainRuleSpace,
+    found: Any,
 ) -> None:
-    """Write the log probability of each row, cell after cell, and what had to be clipped on the way.
+    """Write the log probability of each row, cell after cell, and what was clipped.
 
     Parameters
     ----------
@@ -299,8 +308,8 @@ def walk(
     known : (1 + constants,)
         As `constants` writes them.
     codes : (columns, rows)
-        A missing cell is passed over, unless there are draws: then it gets a state.
-    uniform : (columns, rows), or (columns, 0) where nothing is to be drawn
+        A missing cell is skipped, unless cells are sampled: then it gets a state.
+    uniform : (columns, rows), or (columns, 0) where nothing is sampled
     found : (3, rows)
         Of zeros: log probability; the share of marginals that was added for what was negative, summed over cells;
         cells whose own probability was not positive.
@@ -311,17 +320,17 @@ def walk(
         count = min(block, rows - start)
         for r in range(count):
             space.product[r] = 1.0
-        for s in range(tour.steps.shape[0]):
-            step = tour.steps[s]
+        for s in range(plan.steps.shape[0]):
+            step = plan.steps[s]
             if step[7] < 0:
-                _send(tour, step, values, known, space, count)
+                _send(plan, step, values, known, space, count)
                 continue
-            states = tour.states[step[0]]
-            _tabulate(tour, step, values, known, space, count)
+            states = plan.states[step[0]]
+            _tabulate(plan, step, values, known, space, count)
             if uniform.shape[1] > 0:
-                _draw(step, floor, states, codes, start, count, uniform, space)
+                _sample(step, floor, states, codes, start, count, uniform, space)
             _observe(step, floor, states, codes, start, count, space, found)
             if step[6] >= 0:
-                _go_on(tour, step, values, codes, start, count, space)
+                _go_on(plan, step, values, codes, start, count, space)
         for r in range(count):
             found[0, start + r] += np.log(space.product[r])

@@ -1,21 +1,21 @@
 """Expected counts: the E-step's pass up and down.
 
-Why EM has a pass of its own, beside `messages`: there the entries of an operator meet the messages of all children
-at once, a column is read at the node that holds it, and messages may have any sign. Here tables are probabilities,
-and the same rows pass through them at every iteration, which allows more:
+Why EM has a pass of its own, beside `message_passing`: there the entries of an operator meet the messages of all
+children at once, a column is read at the node that holds it, and messages may have any sign. Here tables are
+probabilities, and the same rows pass through them at every iteration, which allows more:
 
 - A column is a leaf that reads one code per row, so an inner node is a plain matrix: one number for all rows, no
   look-up in its loops, and its expected counts are dot products of two lines of messages.
 - Without signs nothing cancels. Messages pass several nodes before they are brought back into range, nothing has
   to bound what underflow took, and the way down starts at 1 / P(row) and need not normalise again.
 - Counts are summed up while the messages are in the cache; no row's posterior is ever stored.
-- With many states most work is in the matrices, which are multiplied in registers (`matrices`); leaves are looked
-  up anew where their messages are needed (`leaves`), and products of siblings are made once.
+- With many states most work is in the matrices, which are multiplied in registers (`matrix_tiles`); leaves are
+  looked up anew where their messages are needed (`leaves`), and products of siblings are made once.
 - What rows have in common below an edge is passed once: the part of the tree below is a section with rows of its
-  own, the kinds of rows that differ there. Its messages up are a table, which one more leaf above it reads.
+  own, one of each that differs there. Its messages up are a table, which one more leaf above it reads.
 
-So a whole E-step takes about as long as the way up alone of `messages`, and a fourth to a tenth of its way up
-and down for a single column (HMMs of order 2 and 3 with 40 steps, a mixture of 12 columns).
+So a whole E-step takes about as long as the way up alone of `message_passing`, and a fourth to a tenth of its way
+up and down for a single column (HMMs of order 2 and 3 with 40 steps, a mixture of 12 columns).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LOWEST_SHIFT = -900
 
 SPOILED = 2.0**-100
 """In single precision a smaller message has lost digits. It is taken to be zero, which makes its row impossible:
-whoever asked has to ask again in double precision."""
+the caller has to repeat it in double precision."""
 
 USUAL_SINGLE = 2.0**-10
 """In single precision messages are brought back into range from here on, since siblings are multiplied before."""
@@ -186,7 +186,7 @@ def _to_range(node: Any, count: int, lines: Any, exponent: Any) -> None:
     """Bring each row's message, which is not negative, back into range.
 
     What a row was multiplied by is left in its line, and its logarithm is taken off the exponent. All states of a
-    row share that exponent: one that is less likely than another by more than doubles can tell is lost.
+    row share that exponent: one that is less probable than another by more than doubles can hold is lost.
     """
     message, bond, factor = node.message, node.bond, node.factor
     spoiled = 0.0 if lines.itemsize == DOUBLE_BYTES else SPOILED
@@ -260,7 +260,7 @@ def _turn(root: Any, weights: Any, begin: int, count: int, buffers: Buffers, so_
 
 
 @helper
-def _hand_up(section: Any, root: Any, begin: int, count: int, buffers: Buffers, values: Any) -> None:
+def _pass_up(section: Any, root: Any, begin: int, count: int, buffers: Buffers, values: Any) -> None:
     """Write the messages of a section's root where a leaf of the section above reads them."""
     lines, bond = buffers.lines, root.bond
     for r in range(count):
@@ -271,7 +271,7 @@ def _hand_up(section: Any, root: Any, begin: int, count: int, buffers: Buffers, 
 
 
 @helper
-def _hand_down(section: Any, root: Any, begin: int, count: int, buffers: Buffers, values: Any) -> None:
+def _pass_down(section: Any, root: Any, begin: int, count: int, buffers: Buffers, values: Any) -> None:
     """Write the message from above to a section's root: what the rows of each kind have added up there.
 
     A leaf counts products of messages from above and below. Where the latter is zero, nothing below can count.
@@ -418,7 +418,7 @@ def expected(
         for begin in range(section.start, section.stop, width):
             count = _begin(tree, section, begin, buffers)
             _up(tree, section, values, transposed, own, begin, count, buffers, many)
-            _hand_up(section, nodes[section.first], begin, count, buffers, values)
+            _pass_up(section, nodes[section.first], begin, count, buffers, values)
     log_likelihood, impossible = 0.0, -1
     for s in range(sections.shape[0]):
         section = sections[s]
@@ -432,7 +432,7 @@ def expected(
                 log_likelihood, found = _turn(nodes[0], weights, begin, count, buffers, log_likelihood)
                 impossible = max(impossible, found)
             else:
-                _hand_down(section, nodes[section.first], begin, count, buffers, values)
+                _pass_down(section, nodes[section.first], begin, count, buffers, values)
             if buffers.sums.shape[0] > 0:
                 _down(tree, section, values, transposed, own, begin, count, buffers, many)
     return log_likelihood, impossible

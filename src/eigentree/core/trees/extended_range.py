@@ -1,4 +1,4 @@
-"""Messages in wide numbers, with an exponent for each entry: slow, for the rows that underflow would spoil."""
+"""Messages in extended range, with an exponent for each entry: slow, for the rows that underflow could change."""
 
 from __future__ import annotations
 

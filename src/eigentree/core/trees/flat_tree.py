@@ -27,16 +27,16 @@ NODE = np.dtype(
     ],
     align=True,
 )
-"""What a `FlatTree` says of each node."""
+"""The record of a node of a `FlatTree`."""
 
 OWN_COLUMN = np.dtype([("column", np.int64), ("stride", np.int64), ("states", np.int64)], align=True)
-"""What a `FlatTree` says of each column that a node holds."""
+"""The record of a column that a node of a `FlatTree` holds."""
 
 
 class FlatTree(NamedTuple):
     """A tree of sparse operators as flat arrays; nodes in preorder, so that n-1 … 0 is leaves first.
 
-    Records rather than one array per property: numba hands over each array in seven parts in every call, and to
+    Records rather than one array per property: numba passes each array in seven parts in every call, and to
     compile this took longer than to compile the loops.
 
     Attributes

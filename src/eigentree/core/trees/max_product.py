@@ -1,4 +1,4 @@
-"""The likeliest states: max-product up the tree in logarithms, so that nothing underflows, and back down."""
+"""The most probable states: max-product up the tree in logarithms, so that nothing underflows, and back down."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DecodingWorkspace(NamedTuple):
     chosen : (nodes,)
         The index on each node's bond on the way back.
     decoded : (columns,)
-        Whether a missing cell of each column is decoded; others are summed out.
+        Whether a missing cell of each column is decoded; others are marginalised out.
     """
 
     score: Floats
@@ -68,7 +68,7 @@ def _send_up(tree: FlatTree, n: int, codes: Any, r: int, space: DecodingWorkspac
 
 @compiled
 def decode(tree: FlatTree, codes: Any, space: DecodingWorkspace, entries: Any, log_prob: Any) -> None:
-    """Write which entry of each operator the jointly likeliest states go through, and their log probability.
+    """Write which entry of each operator the jointly most probable states go through, and their log probability.
 
     Decoded missing cells are filled. A node holds one column at most, and the values of the tree are logarithms. A
     row that is impossible gets -inf, and is left as it is.

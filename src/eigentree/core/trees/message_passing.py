@@ -35,7 +35,7 @@ FLUSHED = 2.0**-1000
 """More than underflow can take from an entry of a message, when no message is beyond `TINY` and `HUGE`."""
 
 CERTAIN = 2.0**-45
-"""A row whose lost part may be a larger share of its probability than this is computed again, in wide numbers."""
+"""A row whose lost part may be a larger share of its probability than this is computed again, in extended range."""
 
 
 @helper
@@ -205,7 +205,7 @@ def upward(
     """Write the log absolute probability of each row and its sign (Eq. 13), until underflow could change one.
 
     One exponent serves a row's whole message, so an entry that is a thousand binary digits below another is lost;
-    that matters only where a message from elsewhere reverses their order. A bound on the smallest entry tells
+    that matters only where a message from elsewhere reverses their order. A bound on the smallest entry shows
     where anything can be lost at all, which is seldom: then `careful_upward` takes over.
 
     Parameters
@@ -294,7 +294,7 @@ def careful_upward(
 ) -> None:
     """Go on where `upward` stopped, for one block, and mark the rows whose probability underflow may have changed.
 
-    Only the nodes that can lose anything, and those above them, are looked at row by row.
+    Only the nodes that can lose anything, and those above them, are bounded row by row.
 
     Parameters
     ----------
@@ -399,16 +399,16 @@ def downward(tree: FlatTree, codes: Any, start: int, stop: int, space: Workspace
 def _find_absent(own: Any, codes: Any, start: int, count: int, unsure: Any, absent: Any) -> int:
     """Write which rows of a block lack a column and are to get it; return how many."""
     column, states = own.column, own.states
-    holes = 0
+    count_absent = 0
     for r in range(count):
         if codes[column, start + r] == states and not unsure[start + r]:
-            absent[holes] = r
-            holes += 1
-    return holes
+            absent[count_absent] = r
+            count_absent += 1
+    return count_absent
 
 
 @helper
-def _draw_column(
+def _sample_column(
     tree: FlatTree,
     node: Any,
     own: Any,
@@ -416,25 +416,25 @@ def _draw_column(
     start: int,
     count: int,
     absent: Any,
-    holes: int,
+    count_absent: int,
     uniform: Any,
     space: Workspace,
     table: Any,
 ) -> None:
-    """Draw one of a node's own columns, once the joint codes are known, in the rows that lack it."""
+    """Sample one of a node's own columns, once the joint codes are known, in the rows that lack it."""
     column, stride, states = own.column, own.stride, own.states
     for v in range(states):
-        for i in range(holes):
+        for i in range(count_absent):
             table[v, i] = 0.0
     above, value = space.above + node.line, node.first_value
     for e in range(node.first_entry, node.stop_entry):
         weight = _product(tree, node, e, above + tree.entry_parent[e], NONE, count, space)
         for v in range(states):
             shift = value + (v - states) * stride
-            for i in range(holes):
+            for i in range(count_absent):
                 table[v, i] += tree.values[shift + space.joint[absent[i]]] * space.lines[weight, absent[i]]
         value += node.width
-    for i in range(holes):
+    for i in range(count_absent):
         row = start + absent[i]
         codes[column, row] = pick(table, i, states, uniform[row, column])
 
@@ -451,10 +451,10 @@ def draw(
     table: Any,
     unsure: Any,
 ) -> None:
-    """Fill the missing cells of each row with a draw given its other cells.
+    """Fill the missing cells of each row with a sample given its other cells.
 
     The tour enters and leaves each node once. Entering node i (``i`` in the tour) sends the message from above and
-    draws the node's own cells; leaving it (``-i - 1``) sends its message up, now with these cells known.
+    samples the node's own cells; leaving it (``-i - 1``) sends its message up, now with these cells known.
     Where no state has a positive probability, the cell stays missing; so do those of rows that underflow spoiled.
 
     Parameters
@@ -486,7 +486,7 @@ def draw(
         node = tree.nodes[n]
         for k in range(node.first_column, node.stop_column):
             own = tree.columns[k]
-            holes = _find_absent(own, codes, start, count, unsure, absent)
-            if holes > 0:
+            count_absent = _find_absent(own, codes, start, count, unsure, absent)
+            if count_absent > 0:
                 _joint_codes(tree, node, codes, start, count, space.joint)
-                _draw_column(tree, node, own, codes, start, count, absent, holes, uniform, space, table)
+                _sample_column(tree, node, own, codes, start, count, absent, count_absent, uniform, space, table)

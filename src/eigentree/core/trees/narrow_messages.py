@@ -1,10 +1,10 @@
 """Messages up a tree of operators whose bonds are narrow, row by row.
 
-Where operators hold columns, their values differ from row to row: in `messages` each of them is a look-up of its
-own. Here all values that a row needs of an operator lie side by side, and the message of a row, padded to whole
+Where operators hold columns, their values differ from row to row: in `message_passing` each of them is a look-up of
+its own. Here all values that a row needs of an operator are contiguous, and the message of a row, padded to whole
 vectors, stays in registers while they are added up: a look-up serves four values.
 
-Messages add up in the order of `messages`, so both find the same numbers to the last bit.
+Sums have the order of `message_passing`, so both find bit-identical numbers.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ NARROW = np.dtype(
     ],
     align=True,
 )
-"""What a `NarrowTree` says of each node."""
+"""The record of a node of a `NarrowTree`."""
 
 
 class NarrowTree(NamedTuple):
-    """A tree of operators whose values lie side by side; nodes in preorder, so that n-1 … 0 is leaves first.
+    """A tree of operators whose values are contiguous; nodes in preorder, so that n-1 … 0 is leaves first.
 
     Attributes
     ----------

@@ -10,7 +10,7 @@ import numpy as np
 
 from eigentree.data.sequences.sequence_forms import SequenceForm
 from eigentree.data.sequences.steps import Steps, steps_of
-from eigentree.data.tables.cells import Factored
+from eigentree.data.tables.cells import Categorical
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.labels import MISSING, UNKNOWN
 from eigentree.data.tables.state_rules import DEFAULT_OPTIONS, ReadOptions
@@ -210,7 +210,9 @@ class _Channel:
         """Return the codes of some cells, `MISSING` or `UNKNOWN` where there is none."""
         picked: Any = slice(start, stop) if kept is None else kept[start:stop]
         cells = self.cells
-        part: Cells = Factored(cells.places[picked], cells.labels) if isinstance(cells, Factored) else cells[picked]
+        part: Cells = (
+            Categorical(cells.places[picked], cells.labels) if isinstance(cells, Categorical) else cells[picked]
+        )
         if self.meaning is not None:
             return self.meaning.encode(part)
         return _plain_codes(part, self.states)
@@ -228,12 +230,12 @@ class _Channel:
     def cell(self, place: int) -> Any:
         """Return a cell as the user gave it."""
         cells = self.cells
-        return cells.labels[cells.places[place]] if isinstance(cells, Factored) else cells[place].item()
+        return cells.labels[cells.places[place]] if isinstance(cells, Categorical) else cells[place].item()
 
 
 def _plain_codes(cells: Cells, states: int) -> Integers:
     """Return the codes of cells that stand for themselves."""
-    if isinstance(cells, Factored):
+    if isinstance(cells, Categorical):
         own = [
             label if isinstance(label, int) and 0 <= label < states else MISSING if label == -1 else UNKNOWN
             for label in cells.labels
@@ -259,7 +261,7 @@ def _without_ends(channels: Sequence[_Channel], width: int) -> tuple[Integers, I
     A sequence ends with the last step at which some channel is given.
     """
     cells = channels[0].cells
-    total = len(cells.places if isinstance(cells, Factored) else cells)
+    total = len(cells.places if isinstance(cells, Categorical) else cells)
     rows = total // width
     lengths = np.zeros(rows, np.int64)
     each = max(1, CHUNK // width)
@@ -281,7 +283,7 @@ def _unknown_cell(channel: _Channel, step: int, starts: Integers, kept: Integers
     name = channel.name
     known = f"the codes 0 to {channel.states - 1} (-1, NaN or null for a missing cell)"
     if channel.meaning is not None:
-        known = channel.meaning.told()
+        known = channel.meaning.described()
     return DataError(
         f"step {step - int(starts[number])} of sequence {number} holds {cell!r}, but {name!r} has {known}; fit "
         f"with all of them as categories=, or take what is unknown as missing with handle_unknown='missing'"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.data.sequences.sequence_forms import SequenceForm
-from eigentree.data.tables.cells import Factored, array_cells, is_missing, plain_label
+from eigentree.data.tables.cells import Categorical, array_cells, is_missing, plain_label
 from eigentree.data.tables.table import ARRAY, TEXT, Table, frame_of, table_of
 from eigentree.errors import DataError, quoted, what_there_is
 from eigentree.validation import an_array, check_cells
@@ -278,7 +278,7 @@ def _words(items: Sequence[Any]) -> Steps:
     alphabet = np.flatnonzero(seen)
     lookup = np.zeros(LARGEST_LETTER, np.min_scalar_type(-len(alphabet)))
     lookup[alphabet] = np.arange(len(alphabet))
-    letters = Factored(lookup[points], tuple(map(chr, alphabet)))
+    letters = Categorical(lookup[points], tuple(map(chr, alphabet)))
     return Steps(_Cells({"x0": letters}, TEXT, named=False), starts, SequenceForm("words"))
 
 
@@ -327,9 +327,9 @@ def _rows(X: Mapping[str, Any], form: SequenceForm, named: bool) -> Steps:
 
 def _require_alike(columns: Sequence[Cells], names: Sequence[str] | None) -> None:
     """Raise `DataError` where a column of numbers stands among steps of text: it may be an id."""
-    words = [place for place, column in enumerate(columns) if isinstance(column, Factored) and column.labels]
+    words = [place for place, column in enumerate(columns) if isinstance(column, Categorical) and column.labels]
     for place, column in enumerate(columns):
-        if isinstance(column, Factored) or not words or not ((column == column) & (column != -1)).any():
+        if isinstance(column, Categorical) or not words or not ((column == column) & (column != -1)).any():
             continue
         odd, other = (names[at] if names else f"x{at}" for at in (place, words[0]))
         raise DataError(
@@ -347,18 +347,18 @@ def _merged(columns: Sequence[Cells], name: str) -> Cells:
     labels: dict[Label, int] = {}
     first = columns[0]
     same = all(
-        isinstance(column, Factored) and isinstance(first, Factored) and column.labels == first.labels
+        isinstance(column, Categorical) and isinstance(first, Categorical) and column.labels == first.labels
         for column in columns
     )
     places = [_relabelled(column, labels, name) for column in columns]
-    declared = same and all(isinstance(column, Factored) and column.declared for column in columns)
-    ordered = declared and isinstance(first, Factored) and first.ordered
-    return Factored(np.stack(places, axis=1).ravel(), tuple(labels), declared, ordered)
+    declared = same and all(isinstance(column, Categorical) and column.declared for column in columns)
+    ordered = declared and isinstance(first, Categorical) and first.ordered
+    return Categorical(np.stack(places, axis=1).ravel(), tuple(labels), declared, ordered)
 
 
 def _relabelled(column: Cells, labels: dict[Label, int], name: str) -> Integers:
     """Return the places of a column's cells among labels of several columns, to which new ones are added."""
-    if isinstance(column, Factored):
+    if isinstance(column, Categorical):
         lookup = [labels.setdefault(label, len(labels)) for label in column.labels]
         return np.array([*lookup, -1], np.int64)[column.places]
     absent = column != column
@@ -377,7 +377,7 @@ class _Cells(Table):
     def __init__(self, channels: Mapping[str, Cells], container: str, named: bool) -> None:
         self._channels = list(channels.values())
         first = self._channels[0]
-        self.count = len(first.places if isinstance(first, Factored) else first)
+        self.count = len(first.places if isinstance(first, Categorical) else first)
         self.width = len(channels)
         self.container = container
         self.names = tuple(channels) if named else None
@@ -387,7 +387,7 @@ class _Cells(Table):
 
     def cells(self, place: int) -> list[Any]:
         column = self._channels[place]
-        if isinstance(column, Factored):
+        if isinstance(column, Categorical):
             return [None if at < 0 else column.labels[at] for at in column.places.tolist()]
         found: list[Any] = column.tolist()
         return found

@@ -1,19 +1,18 @@
-"""Rows of a stream as codes, chunk by chunk, and the look at them that tells what the codes are."""
+"""Rows of a stream as codes, chunk by chunk."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from eigentree.data.streams.partitions import Partitions
 from eigentree.data.streams.sources import is_stream, stream_of
-from eigentree.data.tables.cells import Factored
+from eigentree.data.tables.cells import Categorical
 from eigentree.data.tables.rows import Rows
-from eigentree.data.tables.text_cells import Written, read_as
+from eigentree.data.tables.text_cells import TextColumn, read_as
 from eigentree.data.tables.weights import check_total, checked_weights, warn_of_little
 from eigentree.errors import DataError, did_you_mean, quoted
 from eigentree.progress import shown_batches
@@ -28,10 +27,7 @@ if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.table import Table
 
-__all__ = ["Encoded", "Segment", "StreamedRows", "any_rows", "segments", "weighed", "weight_column"]
-
-SEGMENT = 16
-"""Batches that are added up together: sums of fractional weights depend on it, and are the same each time."""
+__all__ = ["Encoded", "StreamedRows", "any_rows", "weighed", "weight_column"]
 
 T = TypeVar("T")
 
@@ -102,9 +98,16 @@ class StreamedRows(Encoded):
         return cls(columns, stream, weight_column(stream, sample_weight))
 
     def chunks(self) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
-        """Yield codes and weights of consecutive rows."""
-        for segment in segments(self):
-            yield from segment.chunks()
+        """Yield codes and weights of consecutive rows; warn at the end where all weigh next to nothing."""
+        total, weighed_rows = 0.0, 0
+        for batch in shown_batches(self.stream.batches(self.needed), "counting", self.stream.rows):
+            for codes, weights in self.encoded(batch):
+                if weights is not None:
+                    total += float(weights.sum(dtype=np.float64))
+                    weighed_rows += int(np.count_nonzero(weights))
+                    check_total(total)
+                yield codes, weights
+        warn_of_little(total, weighed_rows)
 
     def summed(self, function: Callable[..., T], *shared: Any) -> T:
         """Return what a function makes of the rows; partitions are worked on where they lie."""
@@ -141,48 +144,6 @@ def _of_part(stream: Stream, function: Callable[..., T], columns: Columns, weigh
     return function(StreamedRows(columns, stream, weight), *shared)
 
 
-class Segment:
-    """Some consecutive batches of a stream, whose rows are added up together.
-
-    Attributes
-    ----------
-    batches : int
-        How many of them were read.
-    total : float
-        What the rows weigh that were read.
-    heavy : int
-        How many of them weigh anything.
-    """
-
-    def __init__(self, rows: StreamedRows, batches: Iterator[Batch]) -> None:
-        self._rows, self._rest = rows, batches
-        self.batches, self.total, self.heavy = 0, 0.0, 0
-
-    def chunks(self) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
-        """Yield codes and weights of consecutive rows, once."""
-        for batch in self._rest:
-            self.batches += 1
-            for codes, weights in self._rows.encoded(batch):
-                if weights is not None:
-                    self.total += float(weights.sum(dtype=np.float64))
-                    self.heavy += int(np.count_nonzero(weights))
-                yield codes, weights
-
-
-def segments(rows: StreamedRows, skip: int = 0) -> Iterator[Segment]:
-    """Yield the batches of a stream in segments, each to be read before the next, but for some that are skipped.
-
-    Warns at the end where all rows weigh next to nothing.
-    """
-    batches = shown_batches(rows.stream.batches(rows.needed, skip), "counting", rows.stream.rows)
-    total, heavy = 0.0, 0
-    for first in batches:
-        yield (segment := Segment(rows, chain([first], islice(batches, SEGMENT - 1))))
-        total, heavy = total + segment.total, heavy + segment.heavy
-        check_total(total)
-    warn_of_little(total, heavy)
-
-
 def weight_column(stream: Stream, sample_weight: Any) -> str | None:
     """Return the name of the column of a stream that weighs its rows; raise `DataError` where it is none."""
     if sample_weight is None:
@@ -206,9 +167,9 @@ def weighed(batch: Batch, weight: str | None) -> tuple[Table, NDArray[Any] | Non
         return table, None
     with batch.named():
         cells = table.column((table.names or ()).index(weight), weight)
-        if isinstance(cells, Written):
+        if isinstance(cells, TextColumn):
             cells = read_as(cells, None)
-        if isinstance(cells, Factored):
+        if isinstance(cells, Categorical):
             raise DataError(f"sample_weight, column {weight!r}, holds other cells than numbers")
         return table.without(weight), checked_weights(cells, table.count)
 

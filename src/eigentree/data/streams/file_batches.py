@@ -21,10 +21,10 @@ from eigentree.data.streams.row_batches import (
     needs_arrow,
     without_index,
 )
-from eigentree.data.tables.cells import Factored, arrow_dictionary, object_array
-from eigentree.data.tables.column_summary import Look
+from eigentree.data.tables.cells import Categorical, arrow_dictionary, object_array
+from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.table import ARRAY
-from eigentree.data.tables.text_cells import FileTable, Written, require_names
+from eigentree.data.tables.text_cells import FileTable, TextColumn, require_names
 from eigentree.errors import DataError, FileError
 from eigentree.io.atomic_write import checked_path
 from eigentree.io.byte_files import ENDINGS, PIPE, named_format, read_bytes, require_there, shown_path
@@ -201,11 +201,11 @@ class FileStream(Stream):
         self.names = self.files[0].names
         counts = [file.rows for file in self.files]
         self.rows = None if None in counts else sum(count for count in counts if count is not None)
-        self.told = Look.unknown(self.names, container)
+        self.typed = Schema.unknown(self.names, container)
         types = [file.types for file in self.files]
         # Types that differ between files say nothing.
         if types[0] is not None and all(each is not None and each.equals(types[0]) for each in types):
-            self.told = replace(Look.of_types(types[0].empty_table()), container=container)
+            self.typed = replace(Schema.of_types(types[0].empty_table()), container=container)
         self.types = _unified(types)
         self._chosen = False
 
@@ -224,7 +224,7 @@ class FileStream(Stream):
         """Return the same rows with some of the columns; raise `DataError` where one is not there."""
         require_names(names, self.names, self.source)
         made = copy(self)
-        made.names, made.told, made._chosen = tuple(names), self.told.only(names), True
+        made.names, made.typed, made._chosen = tuple(names), self.typed.only(names), True
         return made
 
     def whole_names(self) -> tuple[str, ...]:
@@ -237,33 +237,20 @@ class FileStream(Stream):
             require_names(file.names, first.names, f"{first.path!r}, unlike {file.path!r},")
         return first.names
 
-    def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
         """Yield the batches of each file in turn."""
         wanted = tuple(self.whole_names() if columns is None else columns)
         for file in self.files:
             require_names(wanted, file.names, repr(file.path))
-        rows, skipped = 0, skip
+        rows = 0
         for file in self.files:
             first = 0
             with _reading(file.path):
-                for table, count in file.read(wanted, skipped):
-                    if skipped:
-                        skipped -= 1
-                    else:
-                        assert table is not None
-                        yield Batch(table, repr(file.path), first)
-                    first += count
+                for table in file.read(wanted):
+                    yield Batch(table, repr(file.path), first)
+                    first += table.count
             rows += first
         self.rows = rows
-
-    def mark(self) -> list[Any]:
-        """Return the names, sizes and times of the files."""
-        found = []
-        for file in self.files:
-            with _reading(file.path):
-                status = os.stat(file.path)
-            found.append([os.path.abspath(file.path), status.st_size, status.st_mtime_ns])
-        return found
 
 
 class _ParquetFile:
@@ -278,29 +265,19 @@ class _ParquetFile:
             self.types, self.rows = without_index(file.schema_arrow), file.metadata.num_rows
         self.names = tuple(self.types.names)
 
-    def read(self, columns: tuple[str, ...], skip: int) -> Iterator[tuple[FileTable | None, int]]:
-        """Yield batches and their numbers of rows; batches that are skipped need not be read."""
+    def read(self, columns: tuple[str, ...]) -> Iterator[FileTable]:
+        """Yield batches."""
         import pyarrow
         from pyarrow import parquet
 
-        size = self._size.rows_of(len(columns))
         # As they are stored, most often: each different text is made once.
         forms = (pyarrow.string(), pyarrow.large_string())
         texts = [name for name in columns if self.types.field(name).type in forms]
         # Buffered, so that no column of a group of rows need be in memory as a whole.
         with parquet.ParquetFile(self.path, buffer_size=2**20, pre_buffer=False, read_dictionary=texts) as file:
             for group in range(file.metadata.num_row_groups):
-                rows = file.metadata.row_group(group).num_rows
-                if skip >= (there := -(-rows // size)):
-                    yield from ((None, min(size, rows - k * size)) for k in range(there))
-                    skip -= there
-                    continue
-                for batch in file.iter_batches(size, [group], list(columns)):
-                    yield (
-                        (None if skip else _arrow_table(batch, texts, repr(self.path), self._container)),
-                        len(batch),
-                    )
-                    skip = max(skip - 1, 0)
+                for batch in file.iter_batches(self._size.rows_of(len(columns)), [group], list(columns)):
+                    yield _arrow_table(batch, texts, repr(self.path), self._container)
 
 
 class _DelimitedFile:
@@ -313,11 +290,10 @@ class _DelimitedFile:
         self._file = TextFile(path, text, "\t" if form == "tsv" else ",")
         self.names = self._file.names
 
-    def read(self, columns: tuple[str, ...], skip: int) -> Iterator[tuple[FileTable | None, int]]:
-        """Yield batches and their numbers of rows."""
+    def read(self, columns: tuple[str, ...]) -> Iterator[FileTable]:
+        """Yield batches."""
         for block in self._file.blocks(columns, self._size.rows_of(len(columns)), self._size.text_bytes):
-            yield (None if skip else _text_table(block, repr(self.path), self._container)), block.rows
-            skip = max(skip - 1, 0)
+            yield _text_table(block, repr(self.path), self._container)
 
 
 class _JsonFile:
@@ -330,13 +306,13 @@ class _JsonFile:
         self._table.container = container
         self.names, self.rows = self._table.names, self._table.count
 
-    def read(self, columns: tuple[str, ...], skip: int) -> Iterator[tuple[FileTable | None, int]]:
+    def read(self, columns: tuple[str, ...]) -> Iterator[FileTable]:
         """Yield all rows as one batch."""
-        yield self._table.only(columns), self._table.count
+        yield self._table.only(columns)
 
 
 def _text_table(block: Any, source: str, container: str) -> FileTable:
-    held = [Written(places, texts) for places, texts in block.columns]
+    held = [TextColumn(places, texts) for places, texts in block.columns]
     return FileTable(block.names, held, block.rows, source, container)
 
 
@@ -365,12 +341,12 @@ def _arrow_table(
     return FileTable(names, held, table.num_rows, source, container)
 
 
-def _occurring(places: Any, labels: Sequence[str]) -> Factored:
+def _occurring(places: Any, labels: Sequence[str]) -> Categorical:
     came = np.bincount(places + 1, minlength=len(labels) + 1)[1:] > 0
     if came.all():
-        return Factored(places, tuple(labels))
+        return Categorical(places, tuple(labels))
     moved = np.append(np.cumsum(came) - 1, -1)
-    return Factored(moved[places], tuple(label for label, there in zip(labels, came, strict=True) if there))
+    return Categorical(moved[places], tuple(label for label, there in zip(labels, came, strict=True) if there))
 
 
 def _unified(types: Sequence[Any]) -> Any:

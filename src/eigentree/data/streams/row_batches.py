@@ -14,7 +14,7 @@ from eigentree.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from eigentree.data.tables.column_summary import Look
+    from eigentree.data.tables.column_summary import Schema
     from eigentree.data.tables.table import Table
 
 __all__ = [
@@ -99,8 +99,8 @@ class Stream(ABC):
         Whether the batches can be had more than once.
     rows : int or None
         How many rows there are, where that is known without reading them.
-    told : Look
-        What the types of the columns alone say: a look at no rows.
+    typed : Schema
+        What the types of the columns alone say: a schema of no rows.
     types : pyarrow.Schema or None
         The types of the columns in all batches together, where they are known without reading them.
     """
@@ -108,19 +108,17 @@ class Stream(ABC):
     names: tuple[str, ...] | None
     again: bool = True
     rows: int | None = None
-    told: Look
+    typed: Schema
     types: Any = None
 
     @abstractmethod
-    def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
         """Yield the batches, which are the same each time.
 
         Parameters
         ----------
         columns : sequence of str, optional
             The columns that are needed; others are not read. By default all. Columns without names are all needed.
-        skip : int
-            How many of these batches to leave out at the beginning.
 
         Raises
         ------
@@ -133,10 +131,6 @@ class Stream(ABC):
     def whole_names(self) -> tuple[str, ...]:
         """Return the names of all columns; raise `DataError` where they differ between files."""
         return self.names or ()
-
-    def mark(self) -> list[Any] | None:
-        """Return what tells these rows from others without reading them, for JSON; None where nothing does."""
-        return None
 
 
 def check_names(names: Sequence[str], source: str) -> None:

@@ -19,9 +19,9 @@ from eigentree.data.streams.row_batches import (
     needs_arrow,
     without_index,
 )
-from eigentree.data.tables.column_summary import Look
+from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.table import frame_of
-from eigentree.data.tables.text_cells import require_names
+from eigentree.data.tables.text_cells import FileTable, require_names
 from eigentree.errors import DataError, quoted
 from eigentree.io.byte_files import named_format
 
@@ -81,11 +81,11 @@ def stream_of(X: Any, size: BatchSize = USUAL_SIZE) -> Stream:
     if is_dask_frame(X):
         return Partitions.of(X)
     if _is_lazy(X):
-        return _Lazy(X, size)
+        return _lazy(X, size)
     if _is_relation(X):
-        return _Relation(X, size)
+        return _relation(X, size)
     if _is_arrow(X):
-        return _Dataset(X, size) if hasattr(X, "scanner") else _Batches(_reader(X))
+        return _dataset(X, size) if hasattr(X, "scanner") else _Batches(_reader(X))
     if isinstance(X, Iterator):
         return _Batches(X)
     if callable(X):
@@ -118,86 +118,90 @@ def _reader(X: Any) -> Iterator[Any]:
     return _engine("the record batches", X.to_reader() if hasattr(X, "to_reader") else X)
 
 
-class _Lazy(Stream):
-    """A lazy frame of polars."""
+class _Engine(Stream):
+    """Rows that a library reads as they are asked for.
 
-    def __init__(self, frame: Any, size: BatchSize) -> None:
-        if not hasattr(frame, "collect_batches"):
-            raise DataError("this polars is too old to hand out the batches of a lazy frame; 1.34 or later does")
-        schema = _asked("the lazy frame", frame.collect_schema)
-        self._frame, self._size, self.names = frame, size, tuple(schema.names())
-        check_names(self.names, "the lazy frame")
-        self.told = Look.of_types(sys.modules["polars"].DataFrame(schema=schema))
+    Parameters
+    ----------
+    what : str
+        What messages call it.
+    names : sequence of str
+    typed : frame or table
+        Without rows: the types of the columns.
+    read : callable
+        Takes the names of the columns that are needed; returns tables, each with the name of what it is from.
+    """
 
-    def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
-        """Yield the batches that polars collects."""
-        wanted = list(self.names or () if columns is None else columns)
-        require_names(wanted, self.names or (), "the lazy frame")
-        asked = self._frame.select(wanted).collect_batches(
-            chunk_size=self._size.rows_of(len(wanted)), maintain_order=True
-        )
-        yield from _named(_engine("the lazy frame", asked), "the lazy frame", skip)
+    names: tuple[str, ...]
 
+    def __init__(
+        self, what: str, names: Sequence[str], typed: Any, read: Callable[[list[str]], Iterable[tuple[str, Any]]]
+    ) -> None:
+        self._what, self._read, self.names = what, read, tuple(names)
+        check_names(self.names, what)
+        self.typed = Schema.of_types(typed)
 
-class _Relation(Stream):
-    """A relation of duckdb."""
-
-    def __init__(self, relation: Any, size: BatchSize) -> None:
-        self._relation, self._size, self.names = relation, size, tuple(relation.columns)
-        check_names(self.names, "the relation")
-        self.told = Look.of_types(self._declared(needs_arrow("reading a duckdb relation")))
-
-    def _declared(self, arrow: Any) -> Any:
-        """Return an empty table of the types of the columns, its enumerations with all their values."""
-        empty = _asked("the relation", self._relation.limit(0).to_arrow_table)
-        for place, kind in enumerate(self._relation.types):
-            if kind.id == "enum":
-                values = arrow.array(dict(kind.children)["values"], arrow.string())
-                held = arrow.DictionaryArray.from_arrays(arrow.array([], arrow.int32()), values)
-                empty = empty.set_column(place, empty.column_names[place], arrow.chunked_array([held]))
-        return empty
-
-    def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
-        """Yield the batches that duckdb hands out."""
-        import pyarrow
-
-        wanted = list(self.names or () if columns is None else columns)
-        require_names(wanted, self.names or (), "the relation")
-        quoted_names = ", ".join('"' + name.replace('"', '""') + '"' for name in wanted)
-        asked = self._relation.project(quoted_names)
-        reader = _asked("the relation", lambda: asked.to_arrow_reader(self._size.rows_of(len(wanted))))
-        tables = (pyarrow.Table.from_batches([batch]) for batch in _engine("the relation", reader))
-        yield from _named(tables, "the relation", skip)
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
+        """Yield the batches that the library makes and that have rows."""
+        wanted = list(self.names if columns is None else columns)
+        require_names(wanted, self.names, self._what)
+        last, first = "", 0
+        for source, table in _engine(self._what, _asked(self._what, lambda: self._read(wanted))):
+            last, first = source, first if source == last else 0
+            if len(table):
+                yield Batch(table, source, first)
+            first += len(table)
 
 
-class _Dataset(Stream):
-    """A dataset of pyarrow."""
+def _lazy(frame: Any, size: BatchSize) -> Stream:
+    """Return the rows of a lazy frame of polars."""
+    if not hasattr(frame, "collect_batches"):
+        raise DataError("this polars is too old to return the batches of a lazy frame; 1.34 or later does")
+    what = "the lazy frame"
+    schema = _asked(what, frame.collect_schema)
 
-    def __init__(self, dataset: Any, size: BatchSize) -> None:
-        schema = without_index(dataset.schema)
-        self._dataset, self._size, self.names = dataset, size, tuple(schema.names)
-        check_names(self.names, "the dataset")
-        self.told = Look.of_types(schema.empty_table())
+    def read(wanted: list[str]) -> Iterable[tuple[str, Any]]:
+        rows = size.rows_of(len(wanted))
+        tables = frame.select(wanted).collect_batches(chunk_size=rows, maintain_order=True)
+        return ((what, table) for table in tables)
 
-    def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
-        """Yield the batches of each fragment in turn."""
-        import pyarrow
+    return _Engine(what, schema.names(), sys.modules["polars"].DataFrame(schema=schema), read)
 
-        wanted = list(self.names or () if columns is None else columns)
-        require_names(wanted, self.names or (), "the dataset")
+
+def _relation(relation: Any, size: BatchSize) -> Stream:
+    """Return the rows of a relation of duckdb; its enumerations declare all their values."""
+    arrow, what = needs_arrow("reading a duckdb relation"), "the relation"
+    empty = _asked(what, relation.limit(0).to_arrow_table)
+    for place, kind in enumerate(relation.types):
+        if kind.id == "enum":
+            values = arrow.array(dict(kind.children)["values"], arrow.string())
+            held = arrow.DictionaryArray.from_arrays(arrow.array([], arrow.int32()), values)
+            empty = empty.set_column(place, empty.column_names[place], arrow.chunked_array([held]))
+
+    def read(wanted: list[str]) -> Iterable[tuple[str, Any]]:
+        names = ", ".join('"' + name.replace('"', '""') + '"' for name in wanted)
+        reader = relation.project(names).to_arrow_reader(size.rows_of(len(wanted)))
+        return ((what, arrow.Table.from_batches([batch])) for batch in reader)
+
+    return _Engine(what, relation.columns, empty, read)
+
+
+def _dataset(dataset: Any, size: BatchSize) -> Stream:
+    """Return the rows of a dataset of pyarrow, fragment by fragment."""
+    arrow = needs_arrow("reading a dataset")
+
+    def read(wanted: list[str]) -> Iterable[tuple[str, Any]]:
         # Little is read ahead: it would be in memory.
-        scanner = self._dataset.scanner(
-            columns=wanted, batch_size=self._size.rows_of(len(wanted)), batch_readahead=2, fragment_readahead=1
+        scanner = dataset.scanner(
+            columns=wanted, batch_size=size.rows_of(len(wanted)), batch_readahead=2, fragment_readahead=1
         )
-        source, first = "the dataset", 0
-        for tagged in _engine("the dataset", scanner.scan_batches()):
+        for tagged in scanner.scan_batches():
             path = getattr(tagged.fragment, "path", None)
-            name = "the dataset" if path is None else repr(path)
-            source, first = name, first if name == source else 0
-            rows = tagged.record_batch.num_rows
-            if rows and not skip:
-                yield Batch(pyarrow.Table.from_batches([tagged.record_batch]), source, first)
-            skip, first = skip - (rows > 0 and skip > 0), first + rows
+            source = "the dataset" if path is None else repr(path)
+            yield source, arrow.Table.from_batches([tagged.record_batch])
+
+    schema = without_index(dataset.schema)
+    return _Engine("the dataset", schema.names, schema.empty_table(), read)
 
 
 class _Batches(Stream):
@@ -215,14 +219,14 @@ class _Batches(Stream):
         if first is None:
             raise DataError("the iterator of batches has none; give at least one, with at least one row")
         self._rest = chain([first], batches)
-        self.told = Look.of_types(Batch(_as_table(first), "batch 0", 0).table).undeclared()
-        self.names = self.told.names
+        self.typed = Schema.of_types(Batch(_as_table(first), "batch 0", 0).table).undeclared()
+        self.names = self.typed.names
 
-    def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
         """Yield what the iterator has left, each batch with its number."""
         for number, data in enumerate(self._rest):
-            if number >= skip:
-                yield _projected(Batch(_as_table(data), f"batch {number}", 0), columns)
+            source = data.source if isinstance(data, FileTable) else f"batch {number}"
+            yield _projected(Batch(_as_table(data), source, 0), columns)
 
 
 class _Callable(Stream):
@@ -230,8 +234,8 @@ class _Callable(Stream):
 
     def __init__(self, function: Callable[[], Iterable[Any]]) -> None:
         self._function = function
-        self.told = _Batches(self._called()).told
-        self.names = self.told.names
+        self.typed = _Batches(self._called()).typed
+        self.names = self.typed.names
 
     def _called(self) -> Iterator[Any]:
         what = f"{quoted(self._function)}, which is to return batches,"
@@ -243,9 +247,9 @@ class _Callable(Stream):
             raise DataError(f"{what} returned {quoted(made)}; return an iterator or a list of batches")
         return iter(made)
 
-    def batches(self, columns: Sequence[str] | None = None, skip: int = 0) -> Iterator[Batch]:
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
         """Yield the batches of a new iterator."""
-        yield from _Batches(self._called()).batches(columns, skip)
+        yield from _Batches(self._called()).batches(columns)
 
 
 def _as_table(data: Any) -> Any:
@@ -264,20 +268,12 @@ def _projected(batch: Batch, columns: Sequence[str] | None) -> Batch:
     if table.names is None or set(table.names) == set(columns):
         return batch
     require_names(columns, table.names, batch.source)
+    if isinstance(batch.data, FileTable):
+        return Batch(batch.data.only(columns), batch.source, batch.first)
     places = [table.names.index(name) for name in columns]
     frame = frame_of(batch.data)
     assert frame is not None
     return Batch(frame[:, places].to_native(), batch.source, batch.first)
-
-
-def _named(batches: Iterable[Any], source: str, skip: int) -> Iterator[Batch]:
-    """Yield the batches of an engine that have rows, each with where it begins."""
-    first = 0
-    for data in batches:
-        rows = len(data)
-        if rows and not skip:
-            yield Batch(data, source, first)
-        skip, first = skip - (rows > 0 and skip > 0), first + rows
 
 
 def _engine(what: str, batches: Iterable[Any]) -> Iterator[Any]:

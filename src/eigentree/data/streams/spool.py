@@ -15,7 +15,7 @@ import numpy as np
 from eigentree.data.streams.encoded_stream import Encoded
 from eigentree.data.streams.row_batches import Batch
 from eigentree.data.streams.scratch import Scratch, kept_on_disk
-from eigentree.data.tables.cells import Factored, object_array
+from eigentree.data.tables.cells import Categorical, object_array
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows, rows_at_a_time
 from eigentree.errors import DataError
@@ -180,7 +180,7 @@ class _Labels:
 
     def codes(self, cells: Cells, batch: Batch) -> NDArray[Any]:
         """Return codes of the smallest type: 0 for a missing cell, and from 1 on for others as they came."""
-        if isinstance(cells, Factored):
+        if isinstance(cells, Categorical):
             labels, places = list(cells.labels), cells.places
         else:
             values, places = np.unique(cells, return_inverse=True)

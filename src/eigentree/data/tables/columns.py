@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.tables.column_summary import Look, Seen
+from eigentree.data.tables.column_summary import Schema, summary_of
 from eigentree.data.tables.labels import UNKNOWN, Bins, Labels
 from eigentree.data.tables.state_rules import (
     DEFAULT_OPTIONS,
     UNKNOWN_RULES,
     ReadOptions,
     checked_labels,
-    each_column,
     given_labels,
     learned_meaning,
     report_frequencies,
@@ -26,7 +25,7 @@ from eigentree.data.tables.state_rules import (
     stands_for_itself,
     without_codes,
 )
-from eigentree.data.tables.table import ARRAY, Table, extra_columns, shown_columns, table_of
+from eigentree.data.tables.table import ARRAY, Table, each_column, extra_columns, shown_columns, table_of
 from eigentree.data.tables.weights import checked_weights
 from eigentree.errors import DataError, quoted, what_there_is
 from eigentree.validation import one_of
@@ -34,7 +33,7 @@ from eigentree.validation import one_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from eigentree.arrays import Codes
     from eigentree.data.tables.cells import Label
@@ -102,7 +101,7 @@ class Columns:
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), a data frame, rows of letters, or a Look at such
+        X : array-like of shape (rows, columns), a data frame, rows of letters, or their `Schema`
         options : ReadOptions
 
         Raises
@@ -111,18 +110,17 @@ class Columns:
             When a column has no known cell, or looks continuous and `numeric` does not say what to do; the message
             names all such columns.
         """
-        table = X if isinstance(X, Look) else table_of(X)
-        rows, width = (table.rows, len(table.columns)) if isinstance(table, Look) else (table.count, table.width)
-        names = table.names or tuple(f"x{column}" for column in range(width))
+        table = X if isinstance(X, Schema) else table_of(X)
+        rows, names = table.rows if isinstance(table, Schema) else table.count, table.all_names
         if "" in names:
             raise DataError(f"column {names.index('')} has no name, counted from 0; rename or drop it")
         given = given_labels(options.categories, names)
-        weights = None if isinstance(table, Look) else checked_weights(options.sample_weight, table.count)
+        weights = None if isinstance(table, Schema) else checked_weights(options.sample_weight, table.count)
 
         def found(place: int, name: str) -> tuple[int, Meaning | None]:
             labels: Meaning | None = given.get(name)
             if labels is None:
-                seen = _seen(table, place, name, weights)
+                seen = summary_of(table, place, name, weights)
                 labels = learned_meaning(seen, name, options.numeric)
                 report_names(name, labels, rows - seen.missing)
             return without_codes(labels) if isinstance(labels, Labels) else (len(labels.labels), labels)
@@ -137,34 +135,34 @@ class Columns:
     def fitted_to(self, X: ArrayLike | Any, options: ReadOptions = DEFAULT_OPTIONS) -> Columns:
         """Return these columns, of a graph, with the labels that some data give to their states.
 
-        Numbers are codes already; text and categories are as many labels as the column has states.
+        ValueCounts are codes already; text and categories are as many labels as the column has states.
 
         Raises
         ------
         DataError
             When they are not; the message names all such columns.
         """
-        table = X if isinstance(X, Look) else table_of(X)
+        table = X if isinstance(X, Schema) else table_of(X)
         given, numeric = given_labels(options.categories, self.names), options.numeric
-        weights = None if isinstance(table, Look) else checked_weights(options.sample_weight, table.count)
+        weights = None if isinstance(table, Schema) else checked_weights(options.sample_weight, table.count)
         places = table.places(self.names)
         if extra := extra_columns(table.names, self.names):
             raise DataError(
-                f"the graph has no observed variable for {shown_columns(extra)} of the frame; select its columns, as "
-                f"with X[list(graph.observed)]"
+                f"the graph has no observed variable for {shown_columns(extra)} of the frame; select its columns, "
+                f"as with X[list(graph.observed)]"
             )
 
         def found(at: int, name: str) -> Meaning | None:
             place, states = places[at], self.states[at]
             labels: Meaning | None = given.get(name)
-            # Numbers that are codes need no summary, which takes a pass over them.
+            # ValueCounts that are codes need no summary, which takes a pass over them.
             codes = isinstance(table, Table) and numeric == "error" and table.holds_numbers(place)
             if labels is None and not codes:
-                seen = _seen(table, place, name, weights)
+                seen = summary_of(table, place, name, weights)
                 labels = None if stands_for_itself(seen, states, numeric) else learned_meaning(seen, name, numeric)
             if labels is not None and len(labels.labels) != states:
                 raise DataError(
-                    f"column {name!r} has {len(labels.labels)} states ({labels.told()}), but {states} in the "
+                    f"column {name!r} has {len(labels.labels)} states ({labels.described()}), but {states} in the "
                     f"graph; give all of them as categories={{{name!r}: [...]}}"
                 )
             return without_codes(labels)[1] if isinstance(labels, Labels) else labels
@@ -248,7 +246,7 @@ class Columns:
         if meaning is not None:
             if (code := meaning.code(value)) == UNKNOWN:
                 raise DataError(
-                    f"{name!r} is given as {quoted(value)}, but has {meaning.told()}; "
+                    f"{name!r} is given as {quoted(value)}, but has {meaning.described()}; "
                     f"leave a variable out of given when it is not known"
                 )
             return code
@@ -311,13 +309,6 @@ class Columns:
         if not sound:
             raise DataError("this is no description of columns: names, states and labels do not fit each other")
         return made
-
-
-def _seen(table: Table | Look, place: int, name: str, weights: NDArray[Any] | None) -> Seen:
-    """Return what there is to see of a column."""
-    if isinstance(table, Look):
-        return table.columns[place]
-    return Seen.of(table.column(place, name), weights)
 
 
 def _meaning_to_json(meaning: Meaning | None) -> dict[str, Any] | None:

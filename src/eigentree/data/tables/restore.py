@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.tables.cells import Factored, is_missing, object_array
+from eigentree.data.tables.cells import Categorical, is_missing, object_array
 from eigentree.data.tables.labels import Bins, Labels
 from eigentree.data.tables.table import ARRAY, TEXT, Table, frame_of, table_of, warn_of_extra
-from eigentree.errors import DataError
+from eigentree.errors import DataError, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,8 +58,12 @@ def filled_rows(
     return _side_by_side(cells)
 
 
-def drawn_rows(columns: Columns, codes: Integers, random: np.random.Generator) -> Any:
+def drawn_rows(
+    columns: Columns, codes: Integers, random: np.random.Generator, given: Mapping[str, Any] | None = None
+) -> Any:
     """Return codes as rows of labels, in what the columns were learned from.
+
+    Numbers of a bin are sampled within it, unless they are given.
 
     Raises
     ------
@@ -69,6 +73,16 @@ def drawn_rows(columns: Columns, codes: Integers, random: np.random.Generator) -
     if columns.container == ARRAY and columns.plain:
         return codes
     cells = [_decoded(meaning, codes[:, place], random) for place, meaning in enumerate(columns.meanings)]
+    for name, value in (given or {}).items():
+        place = columns.position(name)
+        if isinstance(meaning := columns.meanings[place], Bins) and not isinstance(value, str):
+            if not meaning.least <= value <= meaning.most:
+                raise DataError(
+                    f"{name!r} is given as {quoted(value)}, but has {meaning.described()}; give one of these"
+                )
+            cells[place] = (
+                np.full_like(cells[place], value) if float(value).is_integer() else np.full(len(codes), value)
+            )
     if columns.container == TEXT and _are_letters(cells):
         return ["".join(letters) for letters in zip(*cells, strict=True)]
     if columns.container in (ARRAY, TEXT):
@@ -152,7 +166,7 @@ def _label_array(labels: Sequence[Any]) -> NDArray[Any]:
 def _array_column(table: Table, place: int, filled: tuple[Booleans, NDArray[Any]] | None) -> NDArray[Any]:
     """Return a column of an array with its holes filled."""
     column = table.column(place, "")
-    if isinstance(column, Factored):
+    if isinstance(column, Categorical):
         column = object_array(table.cells(place))
     if filled is None:
         return column

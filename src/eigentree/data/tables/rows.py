@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.core.counting.encoding import copy_codes, encode_column, encode_rows
-from eigentree.data.tables.cells import Factored
+from eigentree.data.tables.cells import Categorical
 from eigentree.data.tables.labels import MISSING, UNKNOWN
-from eigentree.data.tables.state_rules import each_column
-from eigentree.data.tables.table import table_of, warn_of_extra
-from eigentree.data.tables.text_cells import Written, read_as
+from eigentree.data.tables.table import each_column, table_of, warn_of_extra
+from eigentree.data.tables.text_cells import read_as
 from eigentree.errors import DataError
 
 if TYPE_CHECKING:
@@ -93,8 +92,7 @@ class Rows:
             if places[at] < 0:
                 return np.full(table.count, MISSING, np.int8)
             column, meaning = table.column(places[at], name), columns.meanings[at]
-            if isinstance(column, Written):
-                column = read_as(column, meaning)
+            column = read_as(column, meaning)
             if meaning is None:
                 return _numbers(column, columns.states[at], name, lenient, first)
             return _coded(column, meaning, name, lenient, first)
@@ -191,7 +189,7 @@ _WIDEN = "fit with all of them as categories=, or take what is unknown as missin
 
 def _numbers(cells: Cells, states: int, name: str, lenient: bool, first: int) -> NDArray[Any]:
     """Return the cells of a column whose codes stand for themselves, NaN or -1 where one is missing."""
-    if isinstance(cells, Factored):
+    if isinstance(cells, Categorical):
         codes = [label if isinstance(label, int) else UNKNOWN for label in cells.labels]
         if not lenient and UNKNOWN in codes:
             odd = codes.index(UNKNOWN)
@@ -218,9 +216,10 @@ def _coded(cells: Cells, meaning: Meaning, name: str, lenient: bool, first: int)
     if (unknown := codes == UNKNOWN).any():
         if not lenient:
             row = int(unknown.argmax())
-            cell = cells.labels[cells.places[row]] if isinstance(cells, Factored) else cells[row].item()
+            cell = cells.labels[cells.places[row]] if isinstance(cells, Categorical) else cells[row].item()
             raise DataError(
-                f"row {first + row}, column {name!r} holds {cell!r}, but {name!r} has {meaning.told()}; {_WIDEN}"
+                f"row {first + row}, column {name!r} holds {cell!r}, but {name!r} has {meaning.described()}; "
+                f"{_WIDEN}"
             )
         codes[unknown] = MISSING
     return codes.astype(np.min_scalar_type(-1 - len(meaning.labels)))

@@ -8,17 +8,17 @@ from collections.abc import Iterator, Mapping, Sized
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from eigentree.data.tables.cells import Cells, Factored, array_cells, frame_cells
+from eigentree.data.tables.cells import Categorical, Cells, array_cells, frame_cells
 from eigentree.errors import DataError, did_you_mean, quoted, what_there_is
 from eigentree.messages import notice
 from eigentree.validation import check_cells
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -26,6 +26,7 @@ __all__ = [
     "ARRAY",
     "TEXT",
     "Table",
+    "each_column",
     "extra_columns",
     "frame_of",
     "placed",
@@ -36,6 +37,11 @@ __all__ = [
 
 ARRAY = "array"
 """The container of arrays and lists of rows."""
+
+MOST_ERRORS = 8
+"""Columns whose errors are all shown."""
+
+T = TypeVar("T")
 
 TEXT = "text"
 """The container of rows that are words of equally many letters."""
@@ -62,17 +68,22 @@ class Table(ABC):
     names: tuple[str, ...] | None = None
     array: NDArray[Any] | None = None
 
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """The names of the columns, x0, x1, … where they have none."""
+        return self.names or tuple(f"x{place}" for place in range(self.width))
+
     def column(self, place: int, name: str) -> Cells:
         """Return the cells of a column; its name is for messages. Labels are factorised once."""
         if (found := self._factorised.get(place)) is None:
             cells = self.read_column(place, name)
-            if not isinstance(cells, Factored):
+            if not isinstance(cells, Categorical):
                 return cells
             found = self._factorised[place] = cells
         return found
 
     @cached_property
-    def _factorised(self) -> dict[int, Factored]:
+    def _factorised(self) -> dict[int, Categorical]:
         return {}
 
     @abstractmethod
@@ -152,7 +163,7 @@ class _Text(Table):
         self.letters = places.reshape(self.count, self.width)
 
     def read_column(self, place: int, name: str) -> Cells:
-        return Factored(self.letters[:, place], self.alphabet)
+        return Categorical(self.letters[:, place], self.alphabet)
 
     def cells(self, place: int) -> list[Any]:
         return [word[place] for word in self.words]
@@ -243,6 +254,30 @@ def warn_of_extra(table: Table, names: Sequence[str]) -> None:
         notice(f"the model ignores {shown_columns(extra)} of the frame, which it was not fitted on", UserWarning)
 
 
+def each_column(names: Sequence[str], read: Callable[[int, str], T]) -> list[T]:
+    """Return what a function makes of the place and name of each column.
+
+    Raises
+    ------
+    DataError
+        When columns cannot be read; the message has a line for each, or for the first of many.
+    """
+    made: list[T] = []
+    errors: dict[str, str] = {}
+    for place, name in enumerate(names):
+        try:
+            made.append(read(place, name))
+        except DataError as error:
+            errors[name] = str(error)
+    if len(errors) == 1:
+        raise DataError(*errors.values())
+    if errors:
+        more = ", ".join(map(repr, list(errors)[MOST_ERRORS:]))
+        lines = [*list(errors.values())[:MOST_ERRORS], *([f"and columns {more}"] if more else [])]
+        raise DataError(f"{len(errors)} columns cannot be read:\n- " + "\n- ".join(lines))
+    return made
+
+
 def shown_columns(names: Sequence[str]) -> str:
     """Return some columns for a message."""
     if len(names) == 1:
@@ -300,6 +335,8 @@ def _unnamed(X: Any) -> Table:
             array = np.array(X, object)
     except (ValueError, TypeError, OverflowError):
         raise DataError("the rows have different lengths; every row needs one cell per column") from None
+    except Exception as error:  # what an object's own __array__ raises
+        raise DataError(f"the data cannot be read as an array: {type(error).__name__}: {error}") from None
     if array.dtype.kind == "V":
         raise DataError("the data are an array of records; make a frame of it, as with pandas.DataFrame(X)")
     if array.ndim == 1 and len(array) and (words := _words(array)):

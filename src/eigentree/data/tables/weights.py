@@ -102,6 +102,6 @@ def _as_array(sample_weight: Any, rows: int) -> NDArray[Any]:
         if (hasattr(kind, "__array__") and not hasattr(kind, "__len__")) or len(sample_weight) == rows:
             return np.asarray(sample_weight)
         given = f"{len(sample_weight)} of them"
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # what an object's own __len__ and __array__ raise
         given = quoted(sample_weight)
     raise DataError(f"sample_weight needs one number per row, shape ({rows},), not {given}")

@@ -1,4 +1,4 @@
-"""The classes that rows are told to be of: what users give as y."""
+"""The classes of rows: what users give as y."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ class Targets(NamedTuple):
     Attributes
     ----------
     classes : array, shape (classes,)
-        The labels, sorted. Numbers among which some were missing are whole if they can be, as in columns of cells,
-        whatever the library that held them has made of them.
+        The labels, sorted; numbers among which some were missing are whole if they can be.
     codes : array of int, shape (rows,)
         The place of each row's class among them; -1 where it is not known.
     name : str or None
@@ -42,14 +41,7 @@ class Targets(NamedTuple):
 
     @classmethod
     def of(cls, y: Any, rows: int, partly: bool = False) -> Targets:
-        """Return the classes that labels name; None, NaN and the like, where `partly`, name none.
-
-        Raises
-        ------
-        DataError
-            When there is not one label per row, or there are fewer than two classes, or no classes at all but
-            measurements.
-        """
+        """Return the classes of labels; where `partly`, None, NaN and the like stand for unknown ones."""
         given = label_array(y, rows)
         absent = _absent(given)
         if absent.any() and not partly:
@@ -59,13 +51,13 @@ class Targets(NamedTuple):
             )
         try:
             classes, found = np.unique(_as_numbers(given[~absent]) if absent.any() else given, return_inverse=True)
-        except TypeError:
+        except Exception:  # what comparisons of labels raise, those of arrays among them
             kinds = sorted({type(label).__name__ for label in given.tolist()})
             raise DataError(f"y mixes labels that have no common order: {', '.join(kinds)}; use one type") from None
         if classes.dtype.kind == "f" and (classes % 1 != 0).any() and FEW_ROWS_EACH * len(classes) > len(found):
             raise DataError(
-                f"y looks continuous: {len(classes)} different numbers in {len(found)} rows; a classifier tells "
-                f"classes apart, so cut y into bins, as with pandas.qcut, or turn it into text if these are labels"
+                f"y looks continuous: {len(classes)} different numbers in {len(found)} rows; a classifier needs "
+                f"classes, so cut y into bins, as with pandas.qcut, or turn it into text if these are labels"
             )
         if len(classes) < 2:
             named = f"one class only, {shown_label(classes[0])}" if len(classes) else "no class at all"
@@ -105,6 +97,8 @@ def label_array(y: Any, rows: int) -> NDArray[Any]:
         given = np.asarray(y)
     except ValueError:
         raise DataError(f"y needs one label per row, shape ({rows},), not lists of different lengths") from None
+    except Exception as error:  # what an object's own __array__ raises
+        raise DataError(f"y cannot be read as labels: {type(error).__name__}: {error}") from None
     given = _unmerged(y, given)
     if given.shape == (rows, 1):
         from sklearn.exceptions import DataConversionWarning
@@ -155,8 +149,16 @@ def _as_numbers(labels: NDArray[Any]) -> NDArray[Any]:
     return labels
 
 
+def _differs_from_itself(label: Any) -> bool:
+    """Return whether a label is NaN or the like; labels that cannot be compared are none of these."""
+    try:
+        return bool(label != label)
+    except Exception:  # what an object's own comparison raises
+        return False
+
+
 def _absent(labels: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which labels stand for a class that is not known."""
     if labels.dtype.kind == "O":
-        return np.array([label is None or bool(label != label) for label in labels], np.bool_)
+        return np.array([label is None or _differs_from_itself(label) for label in labels], np.bool_)
     return np.asarray(labels != labels)

@@ -1,13 +1,16 @@
-"""Answers about more rows than memory holds: asked batch by batch, and written into a file."""
+"""Results for more rows than memory holds: computed batch by batch, and written into a file."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
 
 from eigentree.data.streams.parquet_parts import arrow_rows
 from eigentree.data.streams.sources import is_stream, stream_of
 from eigentree.data.tables.restore import filled_rows
 from eigentree.data.tables.rows import Rows
+from eigentree.data.tables.text_cells import FileTable, TextColumn
 from eigentree.errors import DataError
 from eigentree.inference.queries import Answers, warn_helped
 from eigentree.io.atomic_write import checked_path
@@ -19,27 +22,43 @@ from eigentree.validation import generator
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Floats
     from eigentree.data.streams.row_batches import Batch, Stream
     from eigentree.data.tables.columns import Columns
+    from eigentree.data.tables.table import Table
     from eigentree.inference.model import Model
     from eigentree.validation import Seed
 
-__all__ = ["Writing", "scored_batches"]
+    Form: TypeAlias = Literal["csv", "tsv", "jsonl", "parquet"]
+    ForEach: TypeAlias = Callable[[Table, Any], object]
+
+__all__ = ["Writing", "completed_cells", "scored_batches"]
+
+ROW = "row"
+"""The name of the numbers of rows, where no column identifies them."""
 
 
 class Writing(Answers):
-    """What is asked of a fitted estimator about streams; each method is that without ``_to``, of each batch.
+    """Methods of a fitted estimator that write results for streams; each is that without ``_to``, of each batch.
 
     The file is written beside its place and put there once it is complete: what ends a call early, be it an error
-    in the last row, leaves what was there before.
+    in the last row, leaves what was there before. Its name shows its format: Parquet, CSV, TSV or JSON lines,
+    compressed or not; "-" is standard output.
     """
 
-    def score_samples_to(self, X: ArrayLike | Any, path: str | os.PathLike[str]) -> int:
+    def score_samples_to(
+        self,
+        X: ArrayLike | Any,
+        path: str | os.PathLike[str],
+        *,
+        id: str | None = None,
+        form: Form | None = None,
+        each: ForEach | None = None,
+    ) -> int:
         """Write the log probability of each row into a file; return how many rows there were.
 
         Parameters
@@ -47,49 +66,74 @@ class Writing(Answers):
         X : a stream, or whatever `score_samples` takes
             Such as a path of CSV or Parquet files; only the columns of the model are read.
         path : str or PathLike
-            Of the file, Parquet, CSV, TSV or JSON lines as its name shows, with one column ``log_prob``, in the
-            order of the rows.
+            Of the file, with the column ``log_probability``, in the order of the rows.
+        id : str, optional
+            A column that identifies rows, or "row" for their number; written first.
+        form : {"csv", "tsv", "jsonl", "parquet"}, optional
+            The format, where the name of the file does not show it.
+        each : callable, optional
+            Called with each batch as a table and its log probabilities.
         """
-        helped = 0
+        replaced = 0
 
-        def parts() -> Iterator[dict[str, Any]]:
-            nonlocal helped
-            for _, log_prob, replaced in scored_batches(self._model, self._columns, X):
-                helped += replaced
-                yield {"log_prob": log_prob}
+        def scored(rows: Rows, table: Table) -> dict[str, Any]:
+            nonlocal replaced
+            log_prob, count = self._model.log_prob(rows)
+            replaced += count
+            if each is not None:
+                each(table, log_prob)
+            return {"log_probability": log_prob}
 
-        rows = _written(path, parts())
-        warn_helped(helped, f"of {rows} rows {self._model.replaced}")
+        rows = _written(path, _results(X, self._columns, "scoring", scored, id), form)
+        warn_helped(replaced, f"of {rows} rows {self._model.replaced}")
         return rows
 
-    def predict_proba_to(self, X: ArrayLike | Any, path: str | os.PathLike[str], target: str) -> int:
+    def predict_proba_to(
+        self,
+        X: ArrayLike | Any,
+        path: str | os.PathLike[str],
+        target: str,
+        *,
+        id: str | None = None,
+        form: Form | None = None,
+        each: ForEach | None = None,
+    ) -> int:
         """Write P(target | the other cells) of each row into a file; return how many rows there were.
 
         Parameters
         ----------
         X : a stream, or whatever `predict_proba` takes
-            It need not have the column that is asked for.
+            It need not have the target.
         path : str or PathLike
-            Of the file, with one column per state of the target, called by its label.
+            Of the file, with the most probable label, called by the name of the target, and a column
+            ``P(target=label)`` for each.
         target : str
-            The name of a column.
+            The name of a column, or of a hidden variable where the model has tables.
+        id, form, each
+            As those of `score_samples_to`; `each` gets the probabilities.
         """
-        columns, undefined = self._columns, 0
-        self._model.graph.column(target)
-        names = [str(label) for label in columns.labels(target)]
+        labels, predict = self._prediction(target)
+        undefined = 0
 
-        def parts() -> Iterator[dict[str, Any]]:
+        def predicted(rows: Rows, table: Table) -> dict[str, Any]:
             nonlocal undefined
-            for batch in _batches(_stream(X), columns, "predicting", absent=target):
-                with batch.named():
-                    rows = Rows.of(batch.table, columns, target, batch.first)
-                    proba, lost = self._model.predict(rows, target)
-                undefined += lost
-                yield dict(zip(names, proba.T, strict=True))
+            proba, lost = predict(rows)
+            undefined += lost
+            if each is not None:
+                each(table, proba)
+            best = [labels[place] for place in proba.argmax(axis=1).tolist()]
+            return {target: best} | {
+                f"P({target}={label})": own for label, own in zip(labels, proba.T, strict=True)
+            }
 
-        rows = _written(path, parts())
+        rows = _written(path, _results(X, self._columns, "predicting", predicted, id, target), form)
         warn_helped(undefined, f"rows {self._model.undefined}; their column's marginal was used")
         return rows
+
+    def _prediction(self, target: str) -> tuple[Sequence[Any], Callable[[Rows], tuple[Floats, int]]]:
+        """Return the labels of a target, and what returns their probabilities and how many rows are undefined."""
+        self._model.graph.column(target)
+        return self._columns.labels(target), lambda rows: self._model.predict(rows, target)
 
     @renamed_arguments(False, seed="random_state")
     def impute_to(
@@ -98,10 +142,14 @@ class Writing(Answers):
         path: str | os.PathLike[str],
         method: Literal["mode", "sample"] = "mode",
         random_state: Seed = None,
+        *,
+        form: Form | None = None,
+        each: ForEach | None = None,
     ) -> int:
         """Write the rows with their missing cells filled into a file; return how many there were.
 
-        Columns that are none of the model's are handed on as they are.
+        Columns that are none of the model's are handed on as they are, and so is every known cell: text files that
+        are written as text keep their cells as they were written.
 
         Parameters
         ----------
@@ -110,41 +158,110 @@ class Writing(Answers):
             Of the file, with all the columns of X.
         method, random_state
             As those of `impute`; "sample" draws for one batch after the other.
+        form, each
+            As those of `score_samples_to`; `each` gets the number of filled cells.
         """
         columns, random, undefined = self._columns, generator(random_state), 0
-        stream = _stream(X)
+        stream, kind = _stream(X), _form_of(path, form)
 
         def parts() -> Iterator[dict[str, Any]]:
             nonlocal undefined
             for batch in _batches(stream, columns, "imputing", every=True):
-                table = arrow_rows(batch, columns)
+                as_written = isinstance(batch.data, FileTable) and kind != "parquet"
+                table = batch.data if as_written else arrow_rows(batch, columns)
                 with batch.named():
-                    own = table.select([name for name in table.column_names if name in columns.names])
+                    own = table.only(columns.names) if as_written else _select(table, columns)
                     rows = Rows.of(own, columns, first=batch.first)
                     codes, lost = self._model.impute(rows, method, random)
                     filled = filled_rows(own, rows, columns, codes, random if method == "sample" else None)
                 undefined += lost
+                holes = [np.flatnonzero(rows.missing(place)) for place in range(len(columns.names))]
+                if each is not None:
+                    each(batch.table, sum(map(len, holes)))
+                if as_written:
+                    yield completed_cells(table, columns.names, np.asarray(filled), holes)
+                    continue
                 for name in filled.column_names:
                     table = table.set_column(table.column_names.index(name), name, filled.column(name))
                 yield dict(zip(table.column_names, table.columns, strict=True))
 
-        rows = _written(path, parts(), stream.types)
+        rows = _written(path, parts(), form, stream.types)
         warn_helped(undefined, f"missing cells {self._model.undefined}; their column's marginal was used")
         return rows
 
 
-def _written(path: str | os.PathLike[str], parts: Iterator[dict[str, Any]], types: Any = None) -> int:
-    """Return how many rows were written, as Parquet where the name of the file shows no format."""
-    name = checked_path(path)
-    return write_table(name, parts, named_format(name) or "parquet", types=types)
+def completed_cells(
+    table: FileTable, names: Sequence[str], filled: Any, holes: Sequence[Any]
+) -> dict[str, list[Any]]:
+    """Return the cells of all columns as they were written, those that were missing filled in.
+
+    Parameters
+    ----------
+    table : FileTable
+    names : sequence of str
+        The columns that are filled.
+    filled : array, shape (rows, len(names))
+        Their cells, filled.
+    holes : sequence of array of int
+        The rows of each that were missing.
+    """
+    columns = {name: table.cells(place) for place, name in enumerate(table.names)}
+    for place, name in enumerate(names):
+        own = columns[name]
+        # Where cells are text, as those of CSV are, so are those that are filled in.
+        text = isinstance(table.held[table.names.index(name)], TextColumn) or any(
+            isinstance(cell, str) for cell in own
+        )
+        for row, cell in zip(holes[place].tolist(), filled[holes[place], place].tolist(), strict=True):
+            own[row] = str(cell) if text else cell
+    return columns
 
 
-def scored_batches(model: Model, columns: Columns, X: Any) -> Iterator[tuple[Batch, Floats, int]]:
-    """Yield each batch of a stream with the log probabilities of its rows, and for how many they were replaced."""
+def _form_of(path: str | os.PathLike[str], form: Form | None) -> str:
+    """Return the format of a file: by its name, as given, or Parquet."""
+    return form or named_format(checked_path(path)) or "parquet"
+
+
+def _written(
+    path: str | os.PathLike[str], parts: Iterator[dict[str, Any]], form: Form | None, types: Any = None
+) -> int:
+    return write_table(checked_path(path), parts, _form_of(path, form), types=types)
+
+
+def _select(table: Any, columns: Columns) -> Any:
+    return table.select([name for name in table.column_names if name in columns.names])
+
+
+def scored_batches(model: Model, columns: Columns, X: Any) -> Iterator[tuple[Floats, int]]:
+    """Yield the log probabilities of the rows of each batch, and for how many they were replaced."""
     for batch in _batches(_stream(X), columns, "scoring"):
         with batch.named():
-            log_prob, replaced = model.log_prob(Rows.of(batch.table, columns, first=batch.first))
-        yield batch, log_prob, replaced
+            yield model.log_prob(Rows.of(batch.table, columns, first=batch.first))
+
+
+def _results(
+    X: Any,
+    columns: Columns,
+    doing: str,
+    compute: Callable[[Rows, Table], dict[str, Any]],
+    id: str | None,
+    absent: str | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Yield what is computed for the rows of each batch as columns, what identifies rows first."""
+    first = 0
+    for batch in _batches(_stream(X), columns, doing, absent, id):
+        table = batch.table
+        there = id is not None and id in (table.names or ())
+        with batch.named():
+            own = table.without(str(id)) if there and id not in columns.names else table
+            found = compute(Rows.of(own, columns, absent, batch.first), table)
+        if id is not None:
+            if id in found:
+                raise DataError(f"the column {id!r} would stand in the output twice; take another id, or rename it")
+            numbers = range(first, first + table.count)
+            found = {id: table.cells((table.names or ()).index(id)) if there else list(numbers)} | found
+        yield found
+        first += table.count
 
 
 def _stream(X: Any) -> Stream:
@@ -153,12 +270,19 @@ def _stream(X: Any) -> Stream:
 
 
 def _batches(
-    stream: Stream, columns: Columns, doing: str, absent: str | None = None, every: bool = False
+    stream: Stream,
+    columns: Columns,
+    doing: str,
+    absent: str | None = None,
+    id: str | None = None,
+    every: bool = False,
 ) -> Iterator[Batch]:
     """Yield the batches of a stream that have rows, with the columns of a model or with all."""
     names: tuple[str, ...] | None = None
     if stream.names is not None and not every:
         names = tuple(name for name in columns.names if name != absent or name in stream.names)
+        if id is not None and id not in names and (id != ROW or id in stream.names):
+            names += (id,)
     none = True
     for batch in shown_batches(stream.batches(names), doing, stream.rows):
         if batch.table.count:

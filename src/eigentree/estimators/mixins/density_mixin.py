@@ -59,7 +59,7 @@ class DensityMixin(Parameters, Writing):
             lazy: Floats = scored_lazily(self, X)
             return lazy
         if is_stream(X):
-            scored = [(part, count) for _, part, count in scored_batches(self._model, self._columns, X)]
+            scored = list(scored_batches(self._model, self._columns, X))
             log_prob, replaced = np.concatenate([part for part, _ in scored]), sum(count for _, count in scored)
         else:
             log_prob, replaced = self._model.log_prob(self._rows(X))

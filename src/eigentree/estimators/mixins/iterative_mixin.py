@@ -46,20 +46,9 @@ class IterativeMixin(LatentMixin):
 
     @property
     def report_(self) -> EMReport:
-        """What the fit tells of itself, which notebooks show with its learning curve."""
+        """The report of the fit, which notebooks show with its learning curve."""
         self._require_fit()
-        known = vars(self)
-        return EMReport(
-            parameters=self.n_parameters_,
-            steps=self.n_iter_,
-            converged=self.converged_,
-            history=tuple(map(float, self.history_)),
-            validation_history=tuple(map(float, known.get("validation_history_", ()))),
-            start=known.get("start_"),
-            search=known.get("search_"),
-            pseudo_counts=known.get("pseudo_counts_"),
-            rows=known.get("finish_rows_"),
-        )
+        return EMReport.of(self)
 
     def _check_shared(self) -> None:
         whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
@@ -86,13 +75,13 @@ def present_init(init: Any) -> Any:
     return init
 
 
-def warn_not_converged(converged: bool, max_iter: int) -> None:
-    """Warn, as scikit-learn does, when a fit ended before it had converged."""
+def warn_not_converged(converged: bool, most: int, argument: str = "max_iter") -> None:
+    """Warn, as scikit-learn does, when a fit ended by its most iterations before it had converged."""
     if not converged:
         from sklearn.exceptions import ConvergenceWarning
 
         notice(
-            f"EM ended at max_iter={max_iter} before it converged; raise max_iter, or tol if less will do",
+            f"EM ended at {argument}={most} before it converged; raise {argument}, or tol if less will do",
             ConvergenceWarning,
         )
 

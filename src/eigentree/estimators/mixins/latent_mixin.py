@@ -12,9 +12,13 @@ from eigentree.inference.networks.hidden_variables import HiddenAnswers
 from eigentree.inference.networks.network import LatentNetwork
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from numpy.typing import ArrayLike
 
+    from eigentree.arrays import Floats
     from eigentree.data.tables.labeled_table import LabeledTable
+    from eigentree.data.tables.rows import Rows
 
 __all__ = ["LatentMixin"]
 
@@ -50,6 +54,17 @@ class LatentMixin(HiddenAnswers, DensityMixin):
     def n_parameters_(self) -> int:
         """How many free parameters were learned."""
         return self._tables.n_parameters
+
+    def _prediction(self, target: str) -> tuple[Sequence[Any], Callable[[Rows], tuple[Floats, int]]]:
+        """Return the same of a hidden variable, whose labels are the numbers of its states."""
+        if target not in self._model.graph.hidden:
+            return super()._prediction(target)
+
+        def posterior(rows: Rows) -> tuple[Floats, int]:
+            found, lost = self._marginals(rows, (target,))
+            return found[target], lost
+
+        return range(self._model.graph.states[target]), posterior
 
     def bic(self, X: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the Bayesian information criterion on rows: the lower, the better.

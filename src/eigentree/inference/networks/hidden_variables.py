@@ -1,14 +1,12 @@
-"""Hidden variables speak: their posteriors, their likeliest states and draws of them, given rows.
+"""Posteriors, most probable states and samples of hidden variables given rows.
 
-A hidden variable that is asked for becomes a column whose cells are all missing; the same engine then answers for
-it.
+A hidden variable that is wanted becomes a column whose cells are all missing, and then inference is as for columns.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,50 +26,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Booleans, Codes, Floats
-    from eigentree.data.tables.columns import Columns
+    from eigentree.arrays import Booleans, Floats
     from eigentree.data.tables.labeled_table import LabeledTable
-    from eigentree.inference.model import Model
     from eigentree.inference.networks.network import LatentNetwork
 
-__all__ = ["HiddenAnswers", "Revealed"]
+__all__ = ["HiddenAnswers"]
 
 MOST_POSTERIOR_STATES = 4096
-"""Largest number of joint states that a posterior is asked for."""
-
-
-@dataclass(frozen=True, eq=False)
-class Revealed:
-    """A model in which some hidden variables are columns too.
-
-    Attributes
-    ----------
-    model : Model
-    known : Columns
-        The columns that rows have.
-    names : tuple of str
-        The hidden variables that are columns here.
-    """
-
-    model: Model
-    known: Columns
-    names: tuple[str, ...]
-
-    @property
-    def places(self) -> list[int]:
-        """Where the revealed variables stand among the columns."""
-        return [self.model.columns.position(name) for name in self.names]
-
-    def extended(self, codes: Codes) -> Codes:
-        """Return codes of rows with a missing cell for each variable that is revealed."""
-        wide = self.model.columns.missing(len(codes))
-        wide[:, [self.model.columns.position(name) for name in self.known.names]] = codes
-        # Where the revealed columns have more states than the others, codes are of a larger type.
-        return wide
+"""Largest number of joint states of a joint posterior."""
 
 
 class HiddenAnswers(Answers):
-    """What users ask about hidden variables, wherever tables are known."""
+    """Queries of hidden variables, wherever tables are known."""
 
     @property
     @abstractmethod
@@ -81,7 +47,7 @@ class HiddenAnswers(Answers):
     def predict_proba(self, X: ArrayLike | Any, target: str | None = None) -> LabeledTable:
         """Return P(target | the other cells) of each row, shape (rows, states of the target).
 
-        The target's own cell is not looked at. A hidden target gets its posterior given all cells of the row. It is
+        The target's own cell is not read. A hidden target gets its posterior given all cells of the row. It is
         always a distribution: where a row is impossible, it is the target's marginal, and a warning says how often.
 
         Parameters
@@ -122,8 +88,8 @@ class HiddenAnswers(Answers):
             return {name: _by_row(X, proba, (name,)) for name, proba in found.items()}
         asked = self._hidden_names(names)
         revealed = self._tables.reveal(asked)
-        places = revealed.places
-        shape = [revealed.model.columns.states[place] for place in places]
+        places = [revealed.columns.position(name) for name in asked]
+        shape = [revealed.columns.states[place] for place in places]
         if math.prod(shape) > MOST_POSTERIOR_STATES:
             raise DataError(
                 f"the joint posterior of {list(asked)} has {math.prod(shape):,} states (the limit is "
@@ -131,15 +97,15 @@ class HiddenAnswers(Answers):
             )
         rows = self._rows(X)
         log_joint = np.empty((rows.count, math.prod(shape)))
-        for start, codes in rows.chunks(rows_at_a_time(len(revealed.model.columns.names))):
-            wide = revealed.extended(codes)
+        for start, codes in rows.chunks(rows_at_a_time(len(revealed.columns.names))):
+            wide = revealed.extended(codes, self._columns.names)
             for cell, states in enumerate(np.ndindex(*shape)):
                 wide[:, places] = states
-                log_joint[start : start + len(codes), cell] = revealed.model.score(wide)[0]
+                log_joint[start : start + len(codes), cell] = revealed.score(wide)[0]
         impossible = ~np.isfinite(log_joint).any(axis=1)
         if impossible.any():
             with np.errstate(divide="ignore"):
-                log_joint[impossible] = np.log(revealed.model.joint(asked)).ravel()
+                log_joint[impossible] = np.log(revealed.joint(asked)).ravel()
         count = int(impossible.sum())
         warn_helped(count, f"rows {self._model.undefined}; the hidden variables' own distribution was used")
         joint = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
@@ -148,9 +114,9 @@ class HiddenAnswers(Answers):
 
     @our_arithmetic
     def decode(self, X: ArrayLike | Any) -> Decoded:
-        """Return the jointly likeliest states of all hidden variables given each row, and their log probability.
+        """Return the jointly most probable hidden states given each row, and their log probability.
 
-        A missing cell is summed out; but where other variables depend on its column, its likeliest state is found
+        A missing cell is marginalised out; but where others depend on its column, its most probable state is found
         together with the hidden ones. For a frame the states are a frame of the same library, one column per hidden
         variable.
 
@@ -166,7 +132,7 @@ class HiddenAnswers(Answers):
         log_prob = np.empty(rows.count)
         for start, codes in rows.chunks(rows_at_a_time(len(decoder.tree.nodes))):
             part = slice(start, start + len(codes))
-            states[part], log_prob[part] = decoder.decode(codes)
+            states[part], log_prob[part] = decoder.decode(codes, hidden)
         impossible = int(np.isneginf(log_prob).sum())
         warn_helped(impossible, "rows are impossible under this model; their hidden states are -1")
         framed = frame_like(X, dict(zip(hidden, states.T, strict=True)))
@@ -175,34 +141,36 @@ class HiddenAnswers(Answers):
     @renamed_arguments(False, seed="random_state")
     @our_arithmetic
     def sample_hidden(self, X: ArrayLike | Any, random_state: Seed = None) -> Any:
-        """Return one joint draw of all hidden variables given each row, shape (rows, hidden variables).
+        """Return one joint sample of all hidden variables given each row, shape (rows, hidden variables).
 
         For a frame it is a frame of the same library.
         """
-        revealed = self._tables.reveal(self._hidden_names(self._model.graph.hidden))
+        hidden = self._hidden_names(self._model.graph.hidden)
+        revealed = self._tables.reveal(hidden)
+        places = [revealed.columns.position(name) for name in hidden]
         rows = self._rows(X)
         random = generator(random_state)
-        drawn = np.empty((rows.count, len(revealed.names)), np.int64)
+        sampled = np.empty((rows.count, len(hidden)), np.int64)
         undefined = 0
-        for start, codes in rows.chunks(rows_at_a_time(len(revealed.model.columns.names))):
-            wide = revealed.extended(codes)
-            undefined += revealed.model.operators.draw(wide, random)
-            drawn[start : start + len(codes)] = wide[:, revealed.places]
-        warn_helped(undefined, f"cells {self._model.undefined}; they were drawn from their own distribution")
-        framed = frame_like(X, dict(zip(revealed.names, drawn.T, strict=True)))
-        return drawn if framed is None else framed
+        for start, codes in rows.chunks(rows_at_a_time(len(revealed.columns.names))):
+            wide = revealed.extended(codes, self._columns.names)
+            undefined += revealed.operators.draw(wide, random)
+            sampled[start : start + len(codes)] = wide[:, places]
+        warn_helped(undefined, f"cells {self._model.undefined}; they were sampled from their marginal")
+        framed = frame_like(X, dict(zip(hidden, sampled.T, strict=True)))
+        return sampled if framed is None else framed
 
     @our_arithmetic
     def _marginals(self, X: ArrayLike | Any, names: tuple[str, ...]) -> tuple[dict[str, Floats], int]:
         """Return the posterior of each variable by itself, and how many rows are impossible."""
         revealed = self._tables.reveal(self._hidden_names(names))
         rows = self._rows(X)
-        states = [revealed.model.columns.states[place] for place in revealed.places]
-        found = {name: np.empty((rows.count, size)) for name, size in zip(names, states, strict=True)}
+        places = [revealed.columns.position(name) for name in names]
+        found = {name: np.empty((rows.count, self._model.graph.states[name])) for name in names}
         lost: Booleans = np.zeros(rows.count, np.bool_)
-        for start, codes in rows.chunks(rows_at_a_time(sum(revealed.model.columns.states))):
+        for start, codes in rows.chunks(rows_at_a_time(sum(revealed.columns.states))):
             part = slice(start, start + len(codes))
-            tables = revealed.model.distributions(revealed.extended(codes), revealed.places)
+            tables = revealed.distributions(revealed.extended(codes, self._columns.names), places)
             for name, (table, gone) in zip(names, tables, strict=True):
                 found[name][part] = table
                 lost[part] |= gone

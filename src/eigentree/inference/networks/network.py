@@ -12,9 +12,9 @@ from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.errors import NetworkError, did_you_mean, quoted
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.junction_tree import JunctionTree, TreeNode
-from eigentree.inference.networks.hidden_variables import HiddenAnswers, Revealed
+from eigentree.inference.networks.hidden_variables import HiddenAnswers
 from eigentree.inference.networks.network_interop import as_bif, as_pgmpy, as_pyagrum, bif_parts
-from eigentree.inference.networks.network_model import Decoder, NetworkModel, clique_operator
+from eigentree.inference.networks.network_model import NetworkModel, clique_operator
 from eigentree.inference.networks.state_order import canonical_orders
 from eigentree.inference.networks.table_checks import (
     check_own_tree,
@@ -59,7 +59,7 @@ class LatentNetwork(HiddenAnswers):
         each node of the tree with a remainder: the tuple of remainder names to an array with
         axes (separator…, remainder…). Rows that sum to 1 up to rounding are divided by their sum.
     tree : JunctionTree, optional
-        The tree that questions are answered on, made from the same graph, for example with another limit on the
+        The tree for inference, made from the same graph, for example with another limit on the
         size of its cliques; by default ``JunctionTree.build(graph)``.
     columns : Columns, optional
         What the states of the observed variables are called; by default codes stand for themselves.
@@ -169,7 +169,7 @@ class LatentNetwork(HiddenAnswers):
         free = 0
         for key in learnable_tables(self._graph, self._axes):
             shape = self._factors[key].shape
-            # Each distribution adds up to 1.
+            # Each distribution is normalised.
             free += math.prod(shape) - math.prod(shape[: len(shape) - len(key)])
         return free
 
@@ -183,7 +183,7 @@ class LatentNetwork(HiddenAnswers):
         Parameters
         ----------
         orders : mapping of str to sequence of int
-            The old states of a hidden variable in their new order, each once. Data look the same.
+            The old states of a hidden variable in their new order, each once. The distribution of rows is the same.
         """
         given = a_mapping("orders", orders, "{'h': [1, 0]}", NetworkError)
         checked = {name: checked_order(name, order, self._graph) for name, order in given.items()}
@@ -227,13 +227,13 @@ class LatentNetwork(HiddenAnswers):
         random_state: Seed = None,
         tree: JunctionTree | None = None,
     ) -> LatentNetwork:
-        """Return a network whose conditional distributions are drawn from a symmetric Dirichlet.
+        """Return a network whose conditional distributions are sampled from a symmetric Dirichlet.
 
         Parameters
         ----------
         graph : LatentGraph
         concentration : float
-            1 draws uniformly over distributions, smaller values draw peaked ones.
+            1 samples uniformly over distributions, smaller values nearly deterministic ones.
         random_state : int, Generator or None
         tree : JunctionTree, optional
             As in the constructor.
@@ -307,7 +307,7 @@ class LatentNetwork(HiddenAnswers):
     def to_bif(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the network as a text in the Interchange Format (BIF), and write it to a file if a path is given.
 
-        Numbers are written to the last bit, and states by their labels. The format does not say which variables are
+        Numbers are read back bit-identical, and states by their labels. The format does not say which variables are
         hidden. Names with spaces or signs in them stand in quotes, which some other programs do not read.
 
         Raises
@@ -342,7 +342,7 @@ class LatentNetwork(HiddenAnswers):
 
     @cached_property
     def tree(self) -> JunctionTree:
-        """The junction tree that questions are answered on."""
+        """The junction tree for inference."""
         return self._given_tree or JunctionTree.of(self._graph)
 
     @cached_property
@@ -369,32 +369,30 @@ class LatentNetwork(HiddenAnswers):
 
     @cached_property
     def model(self) -> NetworkModel:
-        """The model that answers: columns and operators."""
+        """The model in codes: columns and operators."""
         return NetworkModel(self._graph, self.operators, self.tree, self._conditional)
 
     @property
     def _tables(self) -> LatentNetwork:
         return self
 
-    @cached_property
-    def decoder(self) -> Decoder:
-        """What finds the jointly likeliest hidden states."""
+    @property
+    def decoder(self) -> NetworkModel:
+        """The model for decoding: hidden variables that no observed one depends on are columns."""
         held = {name for node in self.tree.nodes for name in node.clique}
         apart = tuple(name for name in self._graph.hidden if name not in held)
-        tree = JunctionTree.of(self._graph.derived(_with_columns, apart)) if apart else self.tree
-        return Decoder(self._graph, tree, self._conditional)
+        return self.reveal(apart) if apart else self.model
 
-    def reveal(self, names: tuple[str, ...]) -> Revealed:
+    def reveal(self, names: tuple[str, ...]) -> NetworkModel:
         """Return the model in which some hidden variables are columns too."""
         if names not in self._revealed:
             graph = self._graph.derived(_with_columns, names)
             tree = JunctionTree.of(graph)
-            model = NetworkModel(graph, self._embedded(tree), tree, self._conditional)
-            self._revealed[names] = Revealed(model, self.model.columns, names)
+            self._revealed[names] = NetworkModel(graph, self._embedded(tree), tree, self._conditional)
         return self._revealed[names]
 
     @cached_property
-    def _revealed(self) -> dict[tuple[str, ...], Revealed]:
+    def _revealed(self) -> dict[tuple[str, ...], NetworkModel]:
         return {}
 
     @our_arithmetic
@@ -447,7 +445,7 @@ class LatentNetwork(HiddenAnswers):
         return TreeOperators(operators, tree.states_of(tree.graph.observed))
 
     def log_prob(self, X: ArrayLike | Any) -> Floats:
-        """Return the log probability of each row, hidden variables and missing cells summed out.
+        """Return the log probability of each row, hidden variables and missing cells marginalised out.
 
         An impossible row has -inf.
 

@@ -6,7 +6,7 @@ import re
 import warnings
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.inference.networks.network import LatentNetwork
 
+    BifParts: TypeAlias = tuple[LatentGraph, dict[str, Floats], None, Columns, dict[str, tuple[Any, ...]]]
+
 __all__ = ["as_bif", "as_pgmpy", "as_pyagrum", "bif_parts"]
 
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
@@ -38,18 +40,8 @@ def as_bif(network: LatentNetwork) -> str:
     return bif_text(_state_names(network), parents, network.tables)
 
 
-class BifParts(NamedTuple):
-    """The arguments of a `LatentNetwork`, in their order."""
-
-    graph: LatentGraph
-    tables: dict[str, Floats]
-    tree: None
-    columns: Columns
-    hidden_labels: dict[str, tuple[Any, ...]]
-
-
 def bif_parts(source: str | os.PathLike[str], hidden: Sequence[str]) -> BifParts:
-    """Return the parts of a BIF text, or of a file of one; see `LatentNetwork.from_bif`."""
+    """Return the arguments of a `LatentNetwork` from a BIF text, or a file of one; see `LatentNetwork.from_bif`."""
     if isinstance(source, str) and ("{" in source or "\n" in source):
         return _parts(source, hidden)
     path = checked_path(source)
@@ -72,11 +64,11 @@ def _parts(text: str, hidden: Sequence[str]) -> BifParts:
     columns = replace(Columns.of(graph), meanings=tuple(meanings))
     labels = {name: _labels(found.states[name]).values for name in graph.hidden}
     hidden_labels = {name: own for name, own in labels.items() if own != tuple(range(len(own)))}
-    return BifParts(graph, {name: found.array(name) for name in graph.names}, None, columns, hidden_labels)
+    return graph, {name: found.array(name) for name in graph.names}, None, columns, hidden_labels
 
 
 def _labels(states: tuple[str, ...]) -> Labels:
-    """Return the names of states as labels: whole numbers where all are, since a text cannot tell 1 from "1"."""
+    """Return the names of states as labels: whole numbers where all are, since a text has 1 for "1" too."""
     whole = all(WHOLE.fullmatch(state) for state in states)
     return Labels(tuple(int(state) for state in states) if whole else states)
 

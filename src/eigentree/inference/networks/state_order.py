@@ -1,9 +1,9 @@
 """A canonical order of the states of hidden variables.
 
-Data cannot tell one numbering of hidden states from another, and which one a fit ends in depends on its seed. The
+Data do not determine the numbering of hidden states, and which one a fit ends in depends on its seed. The
 order here depends on the distribution alone.
 
-1. Along chains and trees, states are matched. Hidden variables are gone through outward from a root (h0 of a
+1. Along chains and trees, states are matched. Hidden variables are visited outward from a root (h0 of a
    chain), and each is matched, state by state, to the hidden neighbour with as many states that came last before it
    (h3 to h2), so that one number means one thing at both. Where both emit columns of the same sizes (the steps of a
    hidden Markov model), states are matched that emit alike; where emissions hardly differ, or there are none to
@@ -44,8 +44,8 @@ TOGETHER = 0.1
 """What the probability of two states to occur together weighs beside the affinity (0 to 1) of their emissions."""
 
 
-class _Step(NamedTuple):
-    """One variable of the walk.
+class _Matched(NamedTuple):
+    """One hidden variable in its order.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class _Step(NamedTuple):
 
     @property
     def families(self) -> list[tuple[str, ...]]:
-        """The joint tables that are looked at."""
+        """The joint tables that are compared."""
         if self.beside is None:
             return [(self.name,)]
         emitted = [((self.beside, theirs), (self.name, own)) for theirs, own in self.alike]
@@ -71,7 +71,7 @@ class _Step(NamedTuple):
 
 def canonical_orders(network: LatentNetwork) -> dict[str, Integers]:
     """Return, for each hidden variable, its states in their canonical order; the module says which that is."""
-    steps = network.graph.derived(_walk)
+    steps = network.graph.derived(_outward)
     tables = iter(network.clique_marginals([family for step in steps for family in step.families]))
     orders: dict[str, Integers] = {}
     totals: dict[str, Floats] = {}
@@ -91,7 +91,7 @@ def canonical_orders(network: LatentNetwork) -> dict[str, Integers]:
     return {name: order[ranks[firsts[name]]] for name, order in orders.items()}
 
 
-def _walk(graph: LatentGraph) -> tuple[_Step, ...]:
+def _outward(graph: LatentGraph) -> tuple[_Matched, ...]:
     """Return all hidden variables, outward from a root of each part that edges between them join."""
     hidden = frozenset(graph.hidden)
 
@@ -100,7 +100,7 @@ def _walk(graph: LatentGraph) -> tuple[_Step, ...]:
 
     firsts = sorted(hidden, key=lambda name: (not is_root(name), natural_key(name)))
     place: dict[str, int] = {}
-    steps: list[_Step] = []
+    steps: list[_Matched] = []
     for first in firsts:
         waiting = [(natural_key(first), first)]
         while waiting:
@@ -111,7 +111,7 @@ def _walk(graph: LatentGraph) -> tuple[_Step, ...]:
             known = [other for other in around if other in place and graph.states[other] == graph.states[name]]
             beside = max(known, key=place.__getitem__, default=None)
             place[name] = len(steps)
-            steps.append(_Step(name, beside, _comparable(graph, hidden, beside, name) if beside else ()))
+            steps.append(_Matched(name, beside, _comparable(graph, hidden, beside, name) if beside else ()))
             for other in around:
                 heappush(waiting, (natural_key(other), other))
     return tuple(steps)
@@ -205,9 +205,9 @@ def _all_emissions(network: LatentNetwork, name: str, states: int) -> Iterator[F
     except TreewidthError:
         # As a column it would be too large. Ties among thousands of states are left as they are.
         return
-    columns = revealed.model.columns
+    columns = revealed.columns
     codes = columns.missing(states)
-    codes[:, revealed.places[0]] = np.arange(states)
-    places = [columns.position(column) for column in revealed.known.names]
-    for table, _ in revealed.model.distributions(codes, places):
+    codes[:, columns.position(name)] = np.arange(states)
+    places = [columns.position(column) for column in network.graph.observed]
+    for table, _ in revealed.distributions(codes, places):
         yield from table.T

@@ -1,4 +1,4 @@
-"""Tables as users give them, checked: one per distribution of a graph, each with rows that add up to 1."""
+"""Tables as users give them, checked: one per distribution of a graph, each normalised."""
 
 from __future__ import annotations
 
@@ -156,8 +156,8 @@ def shown(key: tuple[str, ...]) -> str:
 
 
 def dirichlet(random: np.random.Generator, rows: int, states: int, concentration: float) -> Floats:
-    """Return rows drawn from a symmetric Dirichlet, shape (rows, states)."""
-    # Log-gamma draws: with a small concentration, plain gamma draws can all underflow to zero.
+    """Return rows sampled from a symmetric Dirichlet, shape (rows, states)."""
+    # Logarithms of gamma samples: with a small concentration, plain ones can all underflow to zero.
     uniform = random.random((rows, states))
     logs = np.log(random.gamma(concentration + 1.0, size=(rows, states))) + np.log1p(-uniform) / concentration
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))

@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eigentree.core.trees import chain_rule as kernels
-from eigentree.core.trees.chain_rule import Floor, Walk, WalkSpace
+from eigentree.core.trees.chain_rule import ChainRulePlan, ChainRuleSpace, Floor, chain_rule, constants
 from eigentree.inference.operators.operator_layout import LinePool
 
 if TYPE_CHECKING:
@@ -92,12 +91,12 @@ class Walker:
 
     Attributes
     ----------
-    walk : Walk
+    plan : ChainRulePlan
     order : tuple of int
         The columns in their order.
     """
 
-    walk: Walk
+    plan: ChainRulePlan
     order: tuple[int, ...]
 
     @classmethod
@@ -114,11 +113,12 @@ class Walker:
         (0, 1, 3, 2)
         """
         route = _ChainRuleSteps(nodes, states)
-        constants = route.place_constants()
         steps = np.array(route.steps(), np.int64).reshape(-1, 8)
         sizes = [states[node.column] if node.column >= 0 else 0 for node in nodes]
-        walk = Walk(route.ports, route.first_value, np.array(sizes, np.int64), *constants, steps)
-        return cls(walk, tuple(column for column in steps[:, 7].tolist() if column >= 0))
+        plan = ChainRulePlan(
+            route.ports, route.first_value, np.array(sizes, np.int64), *route.place_constants(), steps
+        )
+        return cls(plan, tuple(column for column in steps[:, 7].tolist() if column >= 0))
 
     def log_prob(self, values: Floats, floor: Floor, codes: Codes) -> Walked:
         """Return the log probability of each row of codes, and what was clipped.
@@ -132,46 +132,46 @@ class Walker:
         codes : array, shape (rows, columns)
         """
         cells = np.ascontiguousarray(codes.T)
-        return self._walked(values, floor, cells, np.empty((len(cells), 0)))
+        return self._scores(values, floor, cells, np.empty((len(cells), 0)))
 
     def draw(self, values: Floats, floor: Floor, codes: Codes, random: np.random.Generator) -> Walked:
         """Fill the missing cells of the codes in place, each sampled given those before it alone."""
         cells = np.ascontiguousarray(codes.T)
-        found = self._walked(values, floor, cells, random.random(codes.shape).T.copy())
+        found = self._scores(values, floor, cells, random.random(codes.shape).T.copy())
         codes[:] = cells.T
         return found
 
     def total(self, values: Floats) -> float:
         """Return the sum of the operators over all rows, signs and all."""
         known = self._known(values)
-        node, port = self.walk.steps[0, :2].tolist()
-        size, stride, entry, _ = self.walk.ports[node, port].tolist()
-        missing = int(self.walk.first_value[node] + self.walk.states[node])
+        node, port = self.plan.steps[0, :2].tolist()
+        size, stride, entry, _ = self.plan.ports[node, port].tolist()
+        missing = int(self.plan.first_value[node] + self.plan.states[node])
         own = values[missing + np.arange(size) * stride]
         return float(own @ known[entry : entry + size])
 
     def _known(self, values: Floats) -> Floats:
         """Return the messages over every edge when all cells are missing."""
-        known = np.empty(self.walk.size)
-        kernels.constants(self.walk, values, known)
+        known = np.empty(self.plan.size)
+        constants(self.plan, values, known)
         return known
 
-    def _walked(self, values: Floats, floor: Floor, cells: Codes, uniform: Floats) -> Walked:
+    def _scores(self, values: Floats, floor: Floor, cells: Codes, uniform: Floats) -> Walked:
         rows = cells.shape[1]
         found = np.zeros((3, rows))
-        kernels.walk(self.walk, values, self._known(values), floor, cells, uniform, self._space(rows), found)
+        chain_rule(self.plan, values, self._known(values), floor, cells, uniform, self._space(rows), found)
         return Walked(*found)
 
-    def _space(self, rows: int) -> WalkSpace:
-        sizes = self.walk.ports[:, :, 0]
-        steps = self.walk.steps
+    def _space(self, rows: int) -> ChainRuleSpace:
+        sizes = self.plan.ports[:, :, 0]
+        steps = self.plan.steps
         leaving = sizes[steps[:, 0], steps[:, 1]]
         messages = int((steps[:, 6] + leaving).max(initial=0))
         products = sizes[steps[:, 0], steps[:, 2]] * sizes[steps[:, 0], steps[:, 3]]
-        lines = messages + max(int(products.max()), int(self.walk.states.max()))
+        lines = messages + max(int(products.max()), int(self.plan.states.max()))
         block = max(1, min(int(np.clip(CACHE_BYTES // (8 * lines), 32, 512)), rows))
         per_row = [np.empty(block) for _ in range(5)]
-        return WalkSpace(np.empty((lines, block)), messages, np.empty(int(sizes.prod(axis=1).max())), *per_row)
+        return ChainRuleSpace(np.empty((lines, block)), messages, np.empty(int(sizes.prod(axis=1).max())), *per_row)
 
 
 class _ChainRuleSteps:
@@ -179,7 +179,7 @@ class _ChainRuleSteps:
 
     Attributes
     ----------
-    ports, first_value : as `Walk` has them
+    ports, first_value : as `ChainRulePlan` has them
     neighbours : for each node, the neighbour at each of its ports and that one's port towards it
     """
 

@@ -217,9 +217,9 @@ class Narrow:
 
 def _aligned(count: int) -> Floats:
     """Return so many numbers that start where a vector lies within one line of the cache."""
-    room = np.empty(count + 7)
-    start = -room.ctypes.data // 8 % 8
-    return room[start : start + count]
+    spare = np.empty(count + 7)
+    start = -spare.ctypes.data // 8 % 8
+    return spare[start : start + count]
 
 
 def _end_to_end(tables: Sequence[Floats]) -> Floats:

@@ -1,4 +1,4 @@
-"""`Chain`: a hidden Markov model of any order with one set of tables for all steps, and its exact answers."""
+"""`Chain`: a hidden Markov model of any order with one set of tables for all steps, and exact inference."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from eigentree.core.sequences.state_posteriors import (
     decode_steps,
-    draw_given_steps,
-    draw_steps,
     filter_steps,
+    sample_given_steps,
+    sample_steps,
     smooth_steps,
 )
 from eigentree.graphs.graph import LatentGraph
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Chain"]
 
 CHUNK = 2**18
-"""Steps whose cells are drawn or filled at a time."""
+"""Steps whose cells are sampled or filled at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,14 +60,14 @@ class Chain:
 
     @classmethod
     def of(cls, columns: Columns, chains: Sequence[Sequence[Floats]], emissions: Sequence[Floats]) -> Chain:
-        """Return the chain of one or several chains side by side, given the links of each."""
+        """Return the chain of one or of a factorial HMM, given the links of each of its chains."""
         links = tuple(product_chain(tables) for tables in zip(*chains, strict=True))
         parallel = tuple(map(tuple, chains)) if len(chains) > 1 else ()
         return cls(columns, links, tuple(emissions), parallel)
 
     @property
     def chains(self) -> tuple[tuple[Floats, ...], ...]:
-        """The links of each chain: of this one, or of those side by side."""
+        """The links of each chain: of this one, or of those of a factorial HMM."""
         return self.parallel or (self.links,)
 
     @property
@@ -94,14 +94,14 @@ class Chain:
         return np.concatenate([table.ravel() for table in self.links])
 
     def _known(self, sequences: Sequences) -> tuple[Any, ...]:
-        """Return what all loops over sequences read, and room for a message at each step of the longest."""
+        """Return what all loops over sequences read, and space for a message at each step of the longest."""
         symbols = Symbols.of(sequences.codes, self.columns.states)
-        room = np.zeros((int(sequences.lengths.max(initial=1)), self._shape[2]))
+        space = np.zeros((int(sequences.lengths.max(initial=1)), self._shape[2]))
         lines = symbols.emissions(self.emissions)
-        return symbols.steps, sequences.starts, lines, self._flat, self._shape, room
+        return symbols.steps, sequences.starts, lines, self._flat, self._shape, space
 
     def log_prob(self, sequences: Sequences, threads: int = 1) -> Floats:
-        """Return the log probability of each sequence, missing cells summed out; -inf if it is impossible."""
+        """Return the log probability of each sequence, missing cells marginalised out; -inf if it is impossible."""
         symbols = Symbols.of(sequences.codes, self.columns.states)
         every = SequencePass(symbols, sequences.starts, np.ones(sequences.count), threads)
         return every.log_prob(self.links, self.emissions)
@@ -120,15 +120,15 @@ class Chain:
         return out
 
     def decoded(self, sequences: Sequences) -> tuple[Integers, Floats]:
-        """Return the likeliest states of all steps together, and their log probability with each sequence.
+        """Return the jointly most probable states of all steps, and their log probability with each sequence.
 
         States are -1 where a sequence is impossible.
         """
-        steps, starts, emissions, links, shape, room = self._known(sequences)
+        steps, starts, emissions, links, shape, space = self._known(sequences)
         with np.errstate(divide="ignore"):
             emissions, links = np.log(emissions), np.log(links)
         states, log_prob = np.zeros(sequences.steps, np.int64), np.zeros(sequences.count)
-        scores, back = np.zeros((2, shape[2])), room.astype(np.int16)
+        scores, back = np.zeros((2, shape[2])), space.astype(np.int16)
         decode_steps(steps, starts, emissions, links, shape, scores, back, states, log_prob)
         return states, log_prob
 
@@ -148,7 +148,7 @@ class Chain:
     def ahead(self, sequences: Sequences, steps: int) -> list[Floats]:
         """Return P(cell so many steps after the end | sequence) of each channel, shape (sequences, states).
 
-        A sequence that is impossible tells zeros.
+        Zeros for a sequence that is impossible.
         """
         _, ends = self.filtered(sequences)
         known = np.minimum(sequences.lengths, self.order)
@@ -171,7 +171,8 @@ class Chain:
     ) -> tuple[Codes, int]:
         """Return the codes of all cells, missing ones filled, and how many sequences with such were impossible.
 
-        "mode" fills in the likeliest state of each cell by itself, "sample" draws those of a sequence together.
+        "mode" fills in the most probable state of each cell by itself, "sample" samples those of a sequence
+        together.
         """
         codes, missing = sequences.codes.copy(order="F"), sequences.missing
         touched = missing.any(axis=1)
@@ -180,39 +181,39 @@ class Chain:
             lost = state.sum(axis=1) == 0
             state[lost] = 1.0 / self.states
         else:
-            drawn = self.drawn_states(sequences, random)
-            lost = drawn < 0
-            drawn[lost] = random.integers(self.states, size=int(lost.sum()))
+            sampled = self.sampled_states(sequences, random)
+            lost = sampled < 0
+            sampled[lost] = random.integers(self.states, size=int(lost.sum()))
         for channel, table in enumerate(self.emissions):
             for start in range(0, len(codes), CHUNK):
-                holes = start + np.flatnonzero(missing[start : start + CHUNK, channel])
+                absent = start + np.flatnonzero(missing[start : start + CHUNK, channel])
                 if method == "mode":
-                    codes[holes, channel] = (state[holes] @ table).argmax(axis=1)
+                    codes[absent, channel] = (state[absent] @ table).argmax(axis=1)
                 else:
-                    codes[holes, channel] = drawn_cells(table, drawn[holes], random)
+                    codes[absent, channel] = sampled_cells(table, sampled[absent], random)
         number = np.repeat(np.arange(sequences.count), sequences.lengths)
         return codes, len(np.unique(number[lost & touched]))
 
     def drawn(self, starts: Integers, random: np.random.Generator) -> Codes:
         """Return the codes of new sequences, shape (steps, channels)."""
         states = np.zeros(int(starts[-1]), np.int64)
-        draw_steps(starts, self._flat, self._shape, random.random(len(states)), states)
+        sample_steps(starts, self._flat, self._shape, random.random(len(states)), states)
         codes = np.empty((len(states), len(self.emissions)), self.columns.code_type, order="F")
         for channel, table in enumerate(self.emissions):
-            codes[:, channel] = drawn_cells(table, states, random)
+            codes[:, channel] = sampled_cells(table, states, random)
         return codes
 
-    def drawn_states(self, sequences: Sequences, random: np.random.Generator) -> Integers:
-        """Return the hidden states of all steps, drawn given the sequences; -1 where one is impossible."""
+    def sampled_states(self, sequences: Sequences, random: np.random.Generator) -> Integers:
+        """Return the hidden states of all steps, sampled given the sequences; -1 where one is impossible."""
         states = np.zeros(sequences.steps, np.int64)
-        draw_given_steps(*self._known(sequences), random.random(sequences.steps), states)
+        sample_given_steps(*self._known(sequences), random.random(sequences.steps), states)
         return states
 
     def network(self, length: int) -> LatentNetwork:
         """Return the network of sequences of one length: a hidden h0, h1, … with the channels of its step below.
 
-        The channel c of step t is called ``c_t``; a single channel that has no name of its own, xt. Of several
-        chains side by side, the hidden variables are h0_t, h1_t, ….
+        The channel c of step t is called ``c_t``; a single channel that has no name of its own, xt. Of a factorial
+        HMM, the hidden variables are h0_t, h1_t, ….
         """
         check_variables("this network", length * (len(self.sizes) + len(self.emissions)))
         hidden = [_hidden_names(self.parallel, step) for step in range(length)]
@@ -255,8 +256,8 @@ class Chain:
         return [np.where(states < 0, -1, own) for own in np.unravel_index(np.maximum(states, 0), self.sizes)]
 
 
-def drawn_cells(table: Floats, states: Integers, random: np.random.Generator) -> NDArray[Any]:
-    """Return a cell for each hidden state, drawn from the table of its channel."""
+def sampled_cells(table: Floats, states: Integers, random: np.random.Generator) -> NDArray[Any]:
+    """Return a cell for each hidden state, sampled from the table of its channel."""
     ends = np.cumsum(table, axis=1)
     # Rounding must not leave anything beyond the last state that is possible.
     ends[np.arange(ends.shape[1]) >= ends.shape[1] - 1 - (table[:, ::-1] > 0).argmax(axis=1)[:, None]] = np.inf

@@ -305,8 +305,8 @@ class SequencePass:
         for number in cut.tolist():
             bounds, before, after, out[number] = self._pieces(links, lines, number, backward=True)
             weight = float(self.weights[number])
-            room = lanes, forward, backward
-            expected_pieces(steps, bounds, weight, before, after, emissions, flat, states, *room, counts)
+            pieces = (steps, bounds, weight, before, after, emissions, flat, states)
+            expected_pieces(*pieces, lanes, forward, backward, counts)
             # The first step is in no piece.
             own = before[0, :states] * backward[0][::WIDTH]
             if own.sum() > 0.0:
@@ -335,15 +335,15 @@ class SequencePass:
                 length += 1
                 words = (words[:, None, :, :states] @ single[:, :states]).reshape(-1, padded, padded)
         bounds = np.concatenate([[begin + 1], np.arange(end, begin + 1, -PIECE)[::-1]])
-        room = np.zeros(4 * padded)
-        room[:states] = links[0] * lines[steps[begin], :states]
-        room[2 * padded : 2 * padded + states] = 1.0
+        messages = np.zeros(4 * padded)
+        messages[:states] = links[0] * lines[steps[begin], :states]
+        messages[2 * padded : 2 * padded + states] = 1.0
         before = np.zeros((len(bounds) - 1, padded))
         after = np.zeros((len(before) if backward else 0, padded))
         flat = [matrices.reshape(-1, padded) for matrices in (single, words)]
         turned = np.ascontiguousarray(words.transpose(0, 2, 1).reshape(-1, padded)) if backward else flat[1]
-        halved = through_words(steps, bounds, length, *flat, turned, room, before, after)
-        total = float(room[:states].sum())
+        halved = through_words(steps, bounds, length, *flat, turned, messages, before, after)
+        total = float(messages[:states].sum())
         found = math.log(total) + halved * math.log(2.0) if total > 0.0 else -math.inf
         return bounds, before, after, found
 

@@ -102,7 +102,7 @@ class Factor(NamedTuple):
 
 
 class _Belief(NamedTuple):
-    """What a clique and all below it say of the clique's variables, and of those that it shares with its parent."""
+    """The product of a clique's factors and all below it, and its marginal over what it shares with its parent."""
 
     table: Floats
     message: Factor
@@ -151,7 +151,7 @@ def calibrated(tree: JunctionTree, factors: Sequence[Factor]) -> list[Floats]:
 
 
 def without_pruned(tree: JunctionTree, factors: Sequence[Factor]) -> list[Factor]:
-    """Return the factors over what the nodes of a tree hold, those of pruned cliques summed down to it.
+    """Return the factors over what the nodes of a tree hold, those of pruned cliques marginalised onto it.
 
     Each pruned part hangs from one clique that is left, and reaches that as one more factor; or from none, and is a
     constant that is left out.
@@ -217,7 +217,7 @@ def _product(tree: JunctionTree, i: int, factors: Iterable[Factor]) -> Floats:
 
 
 def _message(tree: JunctionTree, i: int, onto: int, table: Floats) -> Factor:
-    """Return what a table over clique i says of what it shares with another clique: nothing if that is -1."""
+    """Return the marginal of a table of clique i over what it shares with another clique: nothing if that is -1."""
     beside = frozenset(tree.cliques[onto]) if onto >= 0 else frozenset()
     shared = tuple(name for name in tree.cliques[i] if name in beside)
     return Factor(shared, marginal(table, tree.cliques[i], shared))

@@ -244,7 +244,7 @@ class LabeledTensor:
 
         The modes of a repeated label are adjacent, in the place of the original one; entries whose
         indices differ among them are zero. `repeats` says how often a label occurs in the result, d_{j,i} of
-        Eq. 9: 0 sums its mode out, and a label not mentioned stays as it is.
+        Eq. 9: 0 marginalises its mode out, and a label not mentioned stays as it is.
         """
         summed = self
         for name, count in a_mapping("repeats", repeats, "{'A': 2}", TensorError).items():
@@ -274,7 +274,7 @@ class LabeledTensor:
 
     @our_arithmetic
     def sum(self, label: str) -> LabeledTensor:
-        """Return the tensor with one mode of this label, the first, summed out: P(⊘_2 B) becomes P(B)."""
+        """Return the tensor with one mode of this label, the first, marginalised out: P(⊘_2 B) becomes P(B)."""
         mode = self._positions(_names((label,)))[0]
         return LabeledTensor(self.array.sum(axis=mode), self.labels[:mode] + self.labels[mode + 1 :])
 

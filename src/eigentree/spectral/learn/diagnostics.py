@@ -13,16 +13,14 @@ tensor and :math:`e_{\max}` the most observed modes of one.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from eigentree.markup.figures import Spectrum, note_list, spectra_figure
-from eigentree.markup.html import facts_list, number
-from eigentree.markup.style import fragment
-from eigentree.messages import notice
+from eigentree.markup.figures import Spectrum, spectra_figure
+from eigentree.markup.fit_report import FitReport
+from eigentree.markup.html import number
 from eigentree.spectral.learn.bonds import NO_SIGNAL
 from eigentree.spectral.learn.spectral_fit import graph_parameters, operator_parameters
 
@@ -33,11 +31,12 @@ if TYPE_CHECKING:
 
     from eigentree.counting.counts import Counts
     from eigentree.inference.operators.normalised_scoring import Walked
+    from eigentree.markup.html import Html
     from eigentree.planning.view_plan import PlanNode
     from eigentree.spectral.learn.spectral_fit import SpectralFit
     from eigentree.spectral.sequences.sequence_model import StepScores
 
-__all__ = ["BondSpectrum", "Clipping", "FitReport", "SeparatorReport", "SpectralReport"]
+__all__ = ["BondSpectrum", "Clipping", "SeparatorReport", "SpectralReport"]
 
 
 class Clipping(NamedTuple):
@@ -95,35 +94,6 @@ class BondSpectrum:
     def weak(self) -> bool:
         """Whether the smallest singular value cannot be distinguished from noise; the constant has none."""
         return self.rank > 1 and self.smallest < self.noise
-
-
-class FitReport(ABC):
-    """What the reports of spectral fits to rows and to sequences share."""
-
-    title: ClassVar[str]
-
-    @property
-    @abstractmethod
-    def warnings(self) -> tuple[str, ...]:
-        """What a user should know before trusting the fit."""
-
-    @property
-    @abstractmethod
-    def spectra(self) -> tuple[Spectrum, ...]:
-        """The singular values of each bond, as they are plotted."""
-
-    @abstractmethod
-    def facts(self) -> list[tuple[str, str]]:
-        """Return what is known of the fit by name, in words."""
-
-    def warn(self) -> None:
-        """Warn of what a user should know before trusting the fit."""
-        for sentence in self.warnings:
-            notice(sentence)
-
-    def _repr_html_(self) -> str:
-        figure = spectra_figure(self.spectra) if self.spectra else None
-        return fragment(self.title, facts_list(self.facts()), note_list(self.warnings), figure)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,6 +169,8 @@ class SpectralReport(FitReport):
         How many free parameters the learned operators have, and the tables of the graph.
     """
 
+    title: ClassVar[str] = "Report of a spectral fit"
+
     separators: tuple[SeparatorReport, ...]
     rows: float
     shrinkage: float
@@ -212,8 +184,6 @@ class SpectralReport(FitReport):
     hubs: int
     parameters: int
     graph_parameters: int
-
-    title: ClassVar[str] = "Report of a spectral fit"
 
     @classmethod
     def of(
@@ -358,6 +328,10 @@ class SpectralReport(FitReport):
             *self.clipping.facts("rows"),
         ]
 
+    def figures(self) -> list[Html]:
+        """Return the singular values."""
+        return [spectra_figure(self.spectra)] if self.separators else []
+
     def __str__(self) -> str:
         lines = [
             f"{len(self.separators)} separators from {self.rows:,.0f} rows, shrinkage {self.shrinkage:g}"
@@ -382,7 +356,7 @@ class SpectralReport(FitReport):
             )
         weak = sum(report.weak for report in self.separators)
         if weak:
-            lines.append(f"! {weak} separators have a direction no stronger than noise")
+            lines.append(f"! {weak} separators have a direction that does not differ from noise")
         return "\n".join(lines)
 
 

@@ -16,13 +16,11 @@ import numpy as np
 
 from eigentree.arrays import Floats
 from eigentree.counting.holdout_sample import bounded, held_share
-from eigentree.errors import ParameterError, quoted
 from eigentree.inference.operators.normalised_scoring import floor_of
 from eigentree.spectral.learn.moments import CountedTables
 from eigentree.spectral.learn.operator_learning import learn
 from eigentree.spectral.learn.spectral_fit import counted_marginals, pseudo_rows
 from eigentree.spectral.learn.spectral_model import SpectralModel
-from eigentree.validation import as_float
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +47,6 @@ __all__ = [
     "choose",
     "choose_class_shrinkage",
     "chosen",
-    "number_or_auto",
     "usual_floor",
 ]
 
@@ -95,16 +92,6 @@ Tried: TypeAlias = dict[tuple[float, float], float]
 """The held-out mean log probability at each shrinkage and floor that were tried."""
 
 M = TypeVar("M")
-
-
-def number_or_auto(name: str, given: Any, most: float = math.inf) -> float | None:
-    """Return a parameter that is a number within its range, or None for "auto"; raise `ParameterError` else."""
-    if isinstance(given, str) and given == "auto":
-        return None
-    if not 0 <= as_float(given) <= most:
-        range_ = "of at least 0" if math.isinf(most) else f"from 0 to {most:g}"
-        raise ParameterError(f"{name} is 'auto' or a number {range_}, not {quoted(given)}")
-    return float(given)
 
 
 def usual_floor(rows: float) -> float:

@@ -29,7 +29,7 @@ from eigentree.spectral.recover.separations import Leg, separations
 from eigentree.spectral.recover.state_labels import labelled, weight_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from eigentree.arrays import Floats
     from eigentree.graphs.graph import LatentGraph
@@ -227,8 +227,7 @@ class _Recovering:
             best = min(within, key=lambda states: (states.separation.states, states.residual))
             shares = np.maximum(best.shares, 0.0).reshape(best.separation.sizes)
             return marginal(shares, best.separation.names, axes)
-        for name in ("_at_bonds", "_at_nodes"):
-            meetings: dict[str, list[Meeting]] = getattr(self, name)
+        for meetings in self._meetings():
             fitting = [meeting for meeting in meetings.get(axes[0], ()) if set(axes) <= set(meeting.sizes)]
             fitting.sort(key=lambda meeting: (math.prod(meeting.sizes.values()), meeting.residual))
             for meeting in fitting:
@@ -240,6 +239,11 @@ class _Recovering:
     @cached_property
     def _by_set(self) -> dict[str, list[IdentifiedStates]]:
         return _by_name((states.separation.names, states) for states in self.sets)
+
+    def _meetings(self) -> Iterator[dict[str, list[Meeting]]]:
+        """Yield joint distributions by name: of bonds, and where these do not suffice, of nodes."""
+        yield self._at_bonds
+        yield self._at_nodes
 
     @cached_property
     def _at_bonds(self) -> dict[str, list[Meeting]]:

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from eigentree.markup.figures import Spectrum
-from eigentree.spectral.learn.diagnostics import BondSpectrum, Clipping, FitReport
+from eigentree.markup.figures import Spectrum, spectra_figure
+from eigentree.markup.fit_report import FitReport
+from eigentree.spectral.learn.diagnostics import BondSpectrum, Clipping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eigentree.arrays import Floats
     from eigentree.counting.window_counts import SequenceStatistics
+    from eigentree.markup.html import Html
     from eigentree.planning.window_plan import Group
     from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
 
@@ -65,6 +67,8 @@ class SequenceReport(FitReport):
         How much of the learned distribution was negative; its rows are pieces of sequences.
     """
 
+    title: ClassVar[str] = "Report of a spectral fit to sequences"
+
     bonds: tuple[StepBondReport, ...]
     sequences: float
     steps: float
@@ -73,8 +77,6 @@ class SequenceReport(FitReport):
     shrinkage: float
     tried: Mapping[tuple[float, float], float]
     clipping: Clipping
-
-    title: ClassVar[str] = "Report of a spectral fit to sequences"
 
     @classmethod
     def of(
@@ -150,6 +152,10 @@ class SequenceReport(FitReport):
             *self.clipping.facts("pieces of sequences"),
         ]
 
+    def figures(self) -> list[Html]:
+        """Return the singular values."""
+        return [spectra_figure(self.spectra)] if self.bonds else []
+
     def __str__(self) -> str:
         lines = [
             f"{self.steps:,.0f} steps of {self.sequences:,.0f} sequences, {self.windows:,.0f} windows, "
@@ -165,5 +171,5 @@ class SequenceReport(FitReport):
                 f"  {bond.channel[:24]:<24}{bond.rank:>6}{bond.smallest:>11.3g}{bond.noise:>9.2g}  {views}{mark}"
             )
         if any(bond.weak for bond in self.bonds):
-            lines.append("! a direction no stronger than noise")
+            lines.append("! a direction that does not differ from noise")
         return "\n".join(lines)

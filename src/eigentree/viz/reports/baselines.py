@@ -108,7 +108,7 @@ def likelihoods_of(data: EvaluationData, training: EvaluationData | None = None)
         for name, learn in baselines(some):
             try:
                 with warnings.catch_warnings():
-                    # These would be about fits that nobody asked for.
+                    # These would be about fits that the user did not make.
                     warnings.simplefilter("ignore")
                     scores = score(learn)
             except EigentreeError as error:

@@ -175,11 +175,11 @@ def evaluation_data(
     called: Sequence[Any]
     table: Table | None = None
     if adapter.steps:
-        telling = sequence_and_time(adapter.model, X)
-        sequences = Sequences.of(X, columns, lengths, *telling)
+        named = sequence_and_time(adapter.model, X)
+        sequences = Sequences.of(X, columns, lengths, *named)
         codes, starts, called = sequences.codes, sequences.starts, range(sequences.count)
         if not isinstance(X, Sequences):
-            table = steps_of(X, lengths, *telling).table
+            table = steps_of(X, lengths, *named).table
     else:
         if lengths is not None:
             raise DataError("lengths are those of sequences, and this is a model of rows; leave them out")
