@@ -174,7 +174,7 @@ class Counts(Additive):
 
     @cached_property
     def singles(self) -> tuple[Floats, ...]:
-        """The counts of each column alone."""
+        """The counts of each single column."""
         states = self.columns.states
         found: dict[int, Floats] = {}
         for size in set(states):

@@ -1,7 +1,7 @@
 """Dependence of pairs of columns: mutual information, and distances that add up along trees.
 
 Counts of a pair are smoothed toward independent columns by one row, so that a pair that few rows have shows little
-dependence. Each number follows from the counts of its two columns alone, taken in the order of their names: it is
+dependence. Each number follows from the counts of its two columns only, taken in the order of their names: it is
 bit-identical wherever in a table the columns stand.
 """
 

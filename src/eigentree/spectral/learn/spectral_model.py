@@ -45,7 +45,7 @@ class SpectralModel(Model):
     floor : float
         The share of its column's own distribution that each cell has at least.
     marginals : tuple of array, shape (states,)
-        The distribution of each column alone.
+        The distribution of each column by itself.
     """
 
     fit: SpectralFit
