@@ -184,7 +184,7 @@ def test_rows_are_those_of_theorem_1(report: SpectralReport, epsilon: float, del
     assert_allclose(report.rows_of_theorem_1(epsilon, delta), theorem_1(report, epsilon, delta, guess), rtol=1e-9)
 
 
-def test_theorem_1_asks_for_more_the_harder_the_task(report: SpectralReport) -> None:
+def test_theorem_1_requires_more_the_harder_the_task(report: SpectralReport) -> None:
     base = report.rows_of_theorem_1(0.1, 0.05, 0.5)
     assert report.rows_of_theorem_1(0.05, 0.05, 0.5) == pytest.approx(4 * base)
     assert report.rows_of_theorem_1(0.1, 0.01, 0.5) > base
