@@ -37,7 +37,7 @@ MOST_NAMES = 6
 """Names that a message lists."""
 
 CLOSE = 0.65
-"""How similar a name is that may be meant: that of "fti" and "fit", and more than that of "kmeans" and "moments"."""
+"""How similar a name is that may be meant: as "fti" and "fit", and more than "kmeans" and "moments"."""
 
 
 class EigentreeError(ValueError):

@@ -44,13 +44,7 @@ def network_content(writer: Writer, network: LatentNetwork) -> dict[str, Any]:
 
 
 def read_network(reader: Reader, content: Any) -> LatentNetwork:
-    """Return the network of a document and the tables of the file.
-
-    Raises
-    ------
-    FileError, NetworkError
-        When it is none.
-    """
+    """Return the network of a document and the tables of the file."""
     entry = Section(content, "a network", ("graph", "columns", "tree"), ("hidden_labels",))
     graph = reader.graph(entry["graph"])
     columns = checked_columns(entry["columns"], graph)
