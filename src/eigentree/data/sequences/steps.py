@@ -81,7 +81,7 @@ def steps_of(
     frame = frame_of(X)
     if sequence is not None:
         if frame is None:
-            raise DataError(f"sequence={sequence!r} names a column of a frame, but the data are {quoted(X)}")
+            raise DataError(f"sequence={quoted(sequence)} names a column of a frame, but the data are {quoted(X)}")
         return _long(X, frame, sequence, time)
     if lengths is not None:
         return _end_to_end(X, lengths)
