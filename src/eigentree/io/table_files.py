@@ -26,8 +26,6 @@ def write_table(
     path: str,
     parts: Iterable[Mapping[str, Any]],
     form: str | None = None,
-    delimiter: str | None = None,
-    encoding: str = "utf-8",
     types: Any = None,
 ) -> int:
     """Return how many rows were written: to a file, whole or not at all, or to standard output.
@@ -43,8 +41,6 @@ def write_table(
         Some rows after the other: columns of cells by name; None or NaN where a cell is missing.
     form : {"csv", "tsv", "jsonl", "parquet"}, optional
         By default as the name of the file shows.
-    delimiter, encoding : str, optional
-        Of CSV and TSV.
     types : pyarrow.Schema, optional
         Of columns of which the first part holds nothing.
     """
@@ -52,7 +48,7 @@ def write_table(
     if form == "parquet":
         writer: _TextWriter | _ParquetWriter = _ParquetWriter(parts, types, path)
     elif form in ("csv", "tsv", "jsonl"):
-        writer = _TextWriter(parts, form, delimiter or ("\t" if form == "tsv" else ","), encoding)
+        writer = _TextWriter(parts, form)
     else:
         raise FileError(f"the name {path!r} does not show a format: it ends with none of {ENDINGS}; rename it")
     write_bytes(path, writer.write)
@@ -75,9 +71,8 @@ def _plain(column: Any) -> list[Any]:
 class _TextWriter:
     """Rows on their way into CSV, TSV or JSON lines."""
 
-    def __init__(self, parts: Iterable[Mapping[str, Any]], form: str, delimiter: str, encoding: str) -> None:
-        self._parts, self._form, self._delimiter, self._encoding = parts, form, delimiter, encoding
-        self.rows, self.escaped = 0, 0
+    def __init__(self, parts: Iterable[Mapping[str, Any]], form: str) -> None:
+        self._parts, self._form, self.rows, self.escaped = parts, form, 0, 0
 
     def write(self, file: IO[bytes]) -> None:
         """Write all rows; the names of the columns are those of the first part."""
@@ -94,17 +89,12 @@ class _TextWriter:
                         json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n" for row in rows
                     )
                 else:
-                    writer = csv.writer(text, delimiter=self._delimiter, lineterminator="\n")
+                    writer = csv.writer(text, delimiter="\t" if self._form == "tsv" else ",", lineterminator="\n")
                     if not begun:
                         writer.writerow(self._cells(names))
                     writer.writerows(rows)
                 begun = True
-                try:
-                    file.write(text.getvalue().encode(self._encoding))
-                except UnicodeEncodeError as error:
-                    raise DataError(
-                        f"{error.object[error.start]!r} cannot be written in {self._encoding}; write UTF-8"
-                    ) from None
+                file.write(text.getvalue().encode("utf-8", "backslashreplace"))
             self.rows += count
 
     def _cells(self, column: Any) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,7 +84,7 @@ class Rows:
             return X
         table = table_of(X)
         lenient = columns.unknown == "missing"
-        at_row = where or (lambda row: f"row {first + row}")
+        at_row = where or partial(_named, first)
         places = table.places(columns.names, absent, columns.named)
         warn_of_extra(table, columns.names)
 
@@ -165,6 +166,10 @@ class Rows:
         size = size or rows_at_a_time(len(self.cells))
         for start in range(0, self.count, size):
             yield start, self.encode(start, start + size)
+
+
+def _named(first: int, row: int) -> str:
+    return f"row {first + row}"
 
 
 def _in_one_piece(cells: NDArray[Any] | None, columns: Columns) -> bool:
