@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import eigentree as et
+from eigentree.data.stored_columns import columns_content, columns_of
 from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.labels import Bins
@@ -436,7 +437,7 @@ def test_a_drawn_number_falls_into_its_own_bin(cells: list[float], seed: int) ->
     for array in (np.array(cells), np.rint(np.array(cells))):
         bins = Bins.of(array)
         codes = np.repeat(np.arange(len(bins.labels)), 5)
-        assert_array_equal(bins.encode(bins.drawn(codes, np.random.default_rng(seed))), codes)
+        assert_array_equal(bins.encode(bins.sampled(codes, np.random.default_rng(seed))), codes)
         assert_array_equal(bins.encode(np.array(bins.typical)), np.arange(len(bins.labels)))
         assert len(set(bins.labels)) == len(bins.labels)
 
@@ -507,7 +508,8 @@ def test_columns_are_kept_as_json(labels: list[list[Any]]) -> None:
     names = [f"x{place}" for place in range(len(labels))]
     rows = [[each[k % len(each)] for each in labels] for k in range(10)]
     columns = Columns.learned(rows, ReadOptions(dict(zip(names, labels, strict=True))))
-    for kept in (Columns.from_json(json.loads(json.dumps(columns.to_json()))), pickle.loads(pickle.dumps(columns))):
+    stored = json.loads(json.dumps(columns_content(columns)))
+    for kept in (columns_of(stored), pickle.loads(pickle.dumps(columns))):
         assert kept == columns
         assert [tuple(map(type, kept.labels(name))) for name in names] == [
             tuple(map(type, columns.labels(name))) for name in names

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.sequences.sequence_forms import FORM, SequenceForm
-from eigentree.data.sequences.sequence_restore import drawn_sequences, filled_sequences, per_step
+from eigentree.data.sequences.sequence_restore import filled_sequences, per_step, sampled_sequences
 from eigentree.errors import DataError, FileError
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
 from eigentree.io.codec import At
@@ -154,14 +154,14 @@ def test_a_step_that_nobody_shows_is_no_mistake_among_text() -> None:
 
 def test_unseen_labels_are_mistakes_or_missing() -> None:
     columns = Sequences.learned(["AC", "GT"]).columns
-    with pytest.raises(DataError, match="step 1 of sequence 2 holds 'Z', but 'x0' has the labels 'A'"):
+    with pytest.raises(DataError, match="step 1 of sequence 2, column 'x0' holds 'Z', but 'x0' has the labels 'A'"):
         Sequences.of(["A", "C", "GZ"], columns)
     lenient = Sequences.of(["A", "C", "GZ"], columns.reading("missing"))
     assert lenient.codes[:, 0].tolist() == [0, 1, 2, 4]
     # An unknown label at the end of a row is a step still.
     assert Sequences.of(wide_frame(["AZ"]), columns.reading("missing")).lengths.tolist() == [2]
     numbers = Sequences.learned([[0, 1], [2]]).columns
-    with pytest.raises(DataError, match="step 0 of sequence 1 holds 3, but 'x0' has the codes 0 to 2"):
+    with pytest.raises(DataError, match="step 0 of sequence 1, column 'x0' holds 3, but 'x0' has the codes 0 to 2"):
         Sequences.of([[1], [3]], numbers)
 
 
@@ -183,7 +183,7 @@ MISTAKES: list[tuple[Any, dict[str, Any], str]] = [
     (pandas.DataFrame({"id": [1], "x": [0]}), {"sequence": "idd"}, "did you mean 'id'"),
     (pandas.DataFrame({"id": [1], "x": [0]}), {"sequence": "id", "time": "id"}, "they are two columns"),
     (pandas.DataFrame({"id": [1], "x": [0]}), {"sequence": "id", "lengths": [1]}, "give one of them"),
-    (pandas.DataFrame({"id": [1], "x": [0]}), {"time": "x"}, "tell these by sequence="),
+    (pandas.DataFrame({"id": [1], "x": [0]}), {"time": "x"}, "name these by sequence="),
     (pandas.DataFrame({"id": [1]}), {"sequence": "id"}, "no column beside"),
     (pandas.DataFrame({"id": [1, None], "x": [0, 1]}), {"sequence": "id"}, "row 1 has no sequence"),
     (pandas.DataFrame({"id": [1, 1], "t": [1, None], "x": [0, 1]}), {"sequence": "id", "time": "t"}, "no order"),
@@ -250,7 +250,7 @@ def test_filled_frames_are_frames_whose_ends_stay_missing(library: str) -> None:
     assert list(filled.columns) == ["t", "x", "id"]
     assert list(filled["x"]) == ["b", "a", "b"]
     assert list(filled["id"]) == [7, 7, 8]
-    drawn = drawn_sequences(read.columns, read.form, np.zeros((4, 1), np.int64), 2, 2, np.random.default_rng(0))
+    drawn = sampled_sequences(read.columns, read.form, np.zeros((4, 1), np.int64), 2, 2, np.random.default_rng(0))
     assert list(drawn["id"]) == [0, 0, 1, 1]
     assert list(drawn["t"]) == [0, 1, 0, 1]
     assert set(drawn["x"]) == {"a"}

@@ -128,13 +128,13 @@ class JunctionTree:
         names = sorted(graph.names, key=natural_key)
         found = clique_tree(graph, names, max_clique_states)
         observed = set(graph.observed)
-        draft = _Draft(found, frozenset(i for i, name in enumerate(names) if name in observed))
-        draft.reroot(names.index(root) if root is not None else None)
-        draft.prune()
-        draft.hang_leaves()
-        draft.absorb()
-        draft.limit_children()
-        nodes = draft.nodes(names)
+        builder = _TreeBuilder(found, frozenset(i for i, name in enumerate(names) if name in observed))
+        builder.reroot(names.index(root) if root is not None else None)
+        builder.prune()
+        builder.hang_leaves()
+        builder.absorb()
+        builder.limit_children()
+        nodes = builder.nodes(names)
         _check_copies(graph, nodes, max_clique_states)
         return cls(
             graph,
@@ -203,7 +203,7 @@ def _check_copies(graph: LatentGraph, nodes: Sequence[TreeNode], max_states: int
 
 
 @dataclass(slots=True)
-class _Part:
+class _CliqueNode:
     """A node of a junction tree under construction: a part of the maximal clique `origin`, variables as numbers.
 
     `observed` is the observed variable that it is the leaf of, or -1.
@@ -217,12 +217,12 @@ class _Part:
     observed: int = -1
 
 
-class _Draft:
+class _TreeBuilder:
     """A junction tree under construction; pruned nodes stay in `parts` without a parent."""
 
     def __init__(self, tree: CliqueTree, observed: frozenset[int]) -> None:
         self.observed = observed
-        self.parts = [_Part(frozenset(clique), origin) for origin, clique in enumerate(tree.cliques)]
+        self.parts = [_CliqueNode(frozenset(clique), origin) for origin, clique in enumerate(tree.cliques)]
         self.neighbors: list[list[int]] = [[] for _ in tree.cliques]
         self.root = 0
         roots = [i for i, parent in enumerate(tree.parents) if parent < 0]
@@ -319,7 +319,7 @@ class _Draft:
         number = len(self.parts)
         above = self.parts[parent]
         above.children.append(number)
-        self.parts.append(_Part(clique, above.origin, separator, parent, observed=observed))
+        self.parts.append(_CliqueNode(clique, above.origin, separator, parent, observed=observed))
         return number
 
     def absorb(self) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.data.streams.partitions import empty_frame, lazy_frame
-from eigentree.data.tables.restore import drawn_rows
+from eigentree.data.tables.restore import sampled_rows
 from eigentree.errors import DataError
 from eigentree.validation import generator, whole_number
 
@@ -53,11 +53,11 @@ def drawn_lazily(
     """Return a Dask DataFrame of rows sampled from a model, in partitions of about equally many."""
     whole_number("n", n)
     if whole_number("partitions", partitions) > n:
-        raise DataError(f"{n} rows cannot be sampled in {partitions} partitions; ask for at most one per row")
+        raise DataError(f"{n} rows cannot be sampled in {partitions} partitions; take at most one per row")
     bounds = [number * n // partitions for number in range(partitions + 1)]
     parts = list(zip(bounds[:-1], bounds[1:], _seeds(seed, partitions), strict=True))
     random = np.random.default_rng(0)
-    like = _named(drawn_rows(columns, np.zeros((1, len(columns.names)), np.int64), random), columns, 0)[:0]
+    like = _named(sampled_rows(columns, np.zeros((1, len(columns.names)), np.int64), random), columns, 0)[:0]
     divisions = (*bounds[:-1], n - 1)
     return lazy_frame(parts, _drawn, model, columns, given, like=like, divisions=divisions)
 

@@ -7,7 +7,7 @@ places and bytes.
 
 Nothing in such a file can be executed. It is read with suspicion nevertheless: the header is read once its length
 is known to fit the file, and an array once the digest is right and its type and shape are those that its reader
-asks for. The package safetensors is not needed for this: what remains of its work once a header is checked is to
+expects. The package safetensors is not needed for this: what remains of its work once a header is checked is to
 copy bytes.
 """
 
@@ -59,13 +59,7 @@ class _Place(NamedTuple):
 def write_archive(
     path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Write a document and arrays into one file, whole or not at all.
-
-    Raises
-    ------
-    FileError
-        When the file cannot be written, or its header would be too long. What was there stays.
-    """
+    """Write a document and arrays into one file, whole or not at all."""
     # Wide types first: then every array begins at a multiple of its width.
     laid = {name: _laid(arrays[name]) for name in sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))}
     places: dict[str, _Place] = {}
@@ -145,11 +139,6 @@ class Archive:
         kinds : sequence of str
             The types that it may have, by safetensors' names.
         shape : tuple of int
-
-        Raises
-        ------
-        FileError
-            When it is not there, or is not of this type and shape; nothing is read then.
         """
         place = self._place(name)
         if place.kind not in kinds or place.shape != shape:
@@ -158,7 +147,7 @@ class Archive:
                 f"but here {place.kind} of {place.shape}"
             )
         if name in self._taken:
-            raise FileError(f"the array {name!r} is asked for twice")
+            raise FileError(f"the array {name!r} is read twice")
         self._taken.add(name)
         array = np.empty(shape, TYPES[place.kind])
         self._file.seek(self._start + place.start)
@@ -181,20 +170,14 @@ class Archive:
         return self._places[name]
 
     def check_all_taken(self) -> None:
-        """Raise `FileError` if there is an array that nobody asked for."""
+        """Raise `FileError` if there is an array that was not read."""
         if left := [name for name in self._places if name not in self._taken]:
             raise FileError(f"there is an array {left[0][:60]!r} that belongs to nothing")
 
 
 @contextmanager
 def opened_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
-    """Open a file of a document and arrays.
-
-    Raises
-    ------
-    FileError
-        When it is no such file; the message begins with the path, also of what is raised while it is open.
-    """
+    """Open a file of a document and arrays."""
     with opened(path) as (file, size):
         try:
             yield Archive(file, size)

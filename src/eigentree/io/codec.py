@@ -27,6 +27,7 @@ __all__ = [
     "Field",
     "Record",
     "optional",
+    "tuple_of",
     "within",
 ]
 
@@ -51,8 +52,8 @@ class Field:
         Takes the reader, what stands in the document, and where; raises `FileError` where that is no such value.
     """
 
-    write: Callable[[Writer, str, Any], Any]
-    read: Callable[[Reader, Any, At], Any]
+    write: Callable[[Any, str, Any], Any]
+    read: Callable[[Any, Any, At], Any]
 
 
 def _typed(kind: type, called: str) -> Field:
@@ -98,6 +99,17 @@ def optional(inner: Field) -> Field:
     )
 
 
+def tuple_of(inner: Field) -> Field:
+    """Return the field of a list of values, which is read as a tuple."""
+
+    def read(reader: Reader | None, content: Any, at: At) -> Any:
+        if type(content) is not list:
+            raise FileError(f"{at.where} is a list, not {quoted(content)}")
+        return tuple(inner.read(reader, each, at) for each in content)
+
+    return Field(lambda writer, name, value: [inner.write(writer, name, each) for each in value], read)
+
+
 def within(write: Callable[[Writer, Any], Any], read: Callable[[Reader, Any, Mapping[str, Any]], Any]) -> Field:
     """Return the field of a class that functions write and read, whose arrays are named within the entry's name."""
     return Field(
@@ -130,7 +142,7 @@ class Record:
     attributes: Mapping[str, str] = field(default_factory=dict)
     suffix: str = ""
 
-    def write(self, writer: Writer, thing: Any) -> dict[str, Any]:
+    def write(self, writer: Writer | None, thing: Any) -> dict[str, Any]:
         """Return the document of a thing, after putting its arrays into the file."""
         content = {}
         for name, each in {**self.fields, **self.later}.items():
@@ -139,14 +151,8 @@ class Record:
                 content[name] = each.write(writer, name, value)
         return content
 
-    def read(self, reader: Reader, content: Any) -> dict[str, Any]:
-        """Return the attributes that are not None, by name.
-
-        Raises
-        ------
-        FileError
-            When an entry is lacking, is not known, or holds no such value.
-        """
+    def read(self, reader: Reader | None, content: Any) -> dict[str, Any]:
+        """Return the attributes that are not None, by name."""
         entry = Section(content, self.what, tuple(self.fields), tuple(self.later))
         known: dict[str, Any] = {}
         for name, each in {**self.fields, **self.later}.items():

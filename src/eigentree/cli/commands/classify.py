@@ -119,7 +119,7 @@ def apply(
 
     asked = loaded(classifier, ("JunctionTreeClassifier",), "a classifier; eigentree predict uses a model")
     asked.estimator.handle_unknown = rows.unknown
-    given = read_for(asked, data, reading)
+    given = read_for(asked, data, reading, rows.id)
     table = given.whole if unit_of(given) == "sequence" else given
     if target is not None:
         require_names([target], table.names, table.source)
@@ -132,7 +132,7 @@ def apply(
     truth: Any = [None] * given.count
     if name in table.names:
         truth = _class_labels(table, name)
-        truth = given.labels(name, truth) if unit_of(given) == "sequence" else truth
+        truth = given.labels(name, truth, partly=True) if unit_of(given) == "sequence" else truth
     codes = {str(label): code for code, label in enumerate(found.labels)}
     found.compare(proba, np.array([codes.get(str(label), -1) for label in truth]))
     sink.write(identified(given, rows.id), found.columns(proba))

@@ -12,13 +12,13 @@ from eigentree.data.streams.partitions import Partitions
 from eigentree.data.streams.sources import is_stream, stream_of
 from eigentree.data.tables.cells import Categorical
 from eigentree.data.tables.rows import Rows
-from eigentree.data.tables.text_cells import TextColumn, read_as
+from eigentree.data.tables.text_cells import read_as
 from eigentree.data.tables.weights import check_total, checked_weights, warn_of_little
 from eigentree.errors import DataError, did_you_mean, quoted
 from eigentree.progress import shown_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.table import Table
 
-__all__ = ["Encoded", "StreamedRows", "any_rows", "weighed", "weight_column"]
+__all__ = ["Encoded", "StreamedRows", "any_rows", "in_stretches", "weighed", "weight_column"]
 
 T = TypeVar("T")
 
@@ -47,21 +47,8 @@ class Encoded(ABC):
         """Yield codes, shape (rows, columns), column-major, and weights or None."""
 
     def stretches(self, size: int) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
-        """Yield the same, so many rows at a time however the chunks are cut; the last stretch has what is left."""
-        held: list[tuple[Codes, NDArray[Any] | None]] = []
-        count = 0
-        for codes, weights in self.chunks():
-            begin = 0
-            while count + len(codes) - begin >= size:
-                end = begin + size - count
-                held.append((codes[begin:end], None if weights is None else weights[begin:end]))
-                yield _joined(held)
-                held, count, begin = [], 0, end
-            if begin < len(codes):
-                held.append((codes[begin:], None if weights is None else weights[begin:]))
-                count += len(codes) - begin
-        if held:
-            yield _joined(held)
+        """Return the same, so many rows at a time however the chunks are cut; the last stretch has what is left."""
+        return in_stretches(self.chunks(), size)
 
     def summed(self, function: Callable[..., T], *shared: Any) -> T:
         """Return what a function makes of the rows; of rows that lie in parts, the sum over the parts.
@@ -134,6 +121,26 @@ class StreamedRows(Encoded):
                 yield codes, None if weights is None else weights[start : start + len(codes)]
 
 
+def in_stretches(
+    chunks: Iterable[tuple[Codes, NDArray[Any] | None]], size: int
+) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
+    """Yield codes and weights of chunks, so many rows at a time; the last stretch has what is left."""
+    held: list[tuple[Codes, NDArray[Any] | None]] = []
+    count = 0
+    for codes, weights in chunks:
+        begin = 0
+        while count + len(codes) - begin >= size:
+            end = begin + size - count
+            held.append((codes[begin:end], None if weights is None else weights[begin:end]))
+            yield _joined(held)
+            held, count, begin = [], 0, end
+        if begin < len(codes):
+            held.append((codes[begin:], None if weights is None else weights[begin:]))
+            count += len(codes) - begin
+    if held:
+        yield _joined(held)
+
+
 def _joined(parts: list[tuple[Codes, NDArray[Any] | None]]) -> tuple[Codes, NDArray[Any] | None]:
     weights = [weight for _, weight in parts if weight is not None]
     codes = np.asfortranarray(np.concatenate([codes for codes, _ in parts]))
@@ -166,9 +173,7 @@ def weighed(batch: Batch, weight: str | None) -> tuple[Table, NDArray[Any] | Non
     if weight is None:
         return table, None
     with batch.named():
-        cells = table.column((table.names or ()).index(weight), weight)
-        if isinstance(cells, TextColumn):
-            cells = read_as(cells, None)
+        cells = read_as(table.column((table.names or ()).index(weight), weight), None)
         if isinstance(cells, Categorical):
             raise DataError(f"sample_weight, column {weight!r}, holds other cells than numbers")
         return table.without(weight), checked_weights(cells, table.count)

@@ -100,7 +100,7 @@ class Stream(ABC):
     rows : int or None
         How many rows there are, where that is known without reading them.
     typed : Schema
-        What the types of the columns alone say: a schema of no rows.
+        What is known from the types of the columns: a schema of no rows.
     types : pyarrow.Schema or None
         The types of the columns in all batches together, where they are known without reading them.
     """
@@ -119,13 +119,6 @@ class Stream(ABC):
         ----------
         columns : sequence of str, optional
             The columns that are needed; others are not read. By default all. Columns without names are all needed.
-
-        Raises
-        ------
-        DataError
-            When a column is missing, here or in one of several files.
-        FileError
-            When a file cannot be read, or is damaged.
         """
 
     def whole_names(self) -> tuple[str, ...]:

@@ -64,13 +64,6 @@ def stream_of(X: Any, size: BatchSize = USUAL_SIZE) -> Stream:
         such an iterator anew each time that it is called.
     size : BatchSize
         How much is read at a time; of no matter where the batches are made by others.
-
-    Raises
-    ------
-    DataError
-        When they are nothing of these.
-    FileError
-        When there is no such file, or it is damaged.
     """
     if isinstance(X, Stream):
         return X
@@ -119,7 +112,7 @@ def _reader(X: Any) -> Iterator[Any]:
 
 
 class _Engine(Stream):
-    """Rows that a library reads as they are asked for.
+    """Rows that a library reads when they are needed.
 
     Parameters
     ----------

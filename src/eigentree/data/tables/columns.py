@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import pairwise
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eigentree.data.tables.column_summary import Schema, summary_of
-from eigentree.data.tables.labels import UNKNOWN, Bins, Labels
+from eigentree.data.tables.labels import UNKNOWN, Labels
 from eigentree.data.tables.state_rules import (
     DEFAULT_OPTIONS,
-    UNKNOWN_RULES,
     ReadOptions,
-    checked_labels,
     given_labels,
     learned_meaning,
     report_frequencies,
@@ -28,7 +25,6 @@ from eigentree.data.tables.state_rules import (
 from eigentree.data.tables.table import ARRAY, Table, each_column, extra_columns, shown_columns, table_of
 from eigentree.data.tables.weights import checked_weights
 from eigentree.errors import DataError, quoted, what_there_is
-from eigentree.validation import one_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +57,7 @@ class Columns:
     unknown : {"error", "missing"}
         What a label is that a column does not have.
     container : str
-        What held the rows that the columns were learned from; rows that are drawn are handed out in the same.
+        What held the rows that the columns were learned from; sampled rows come in the same.
     named : bool
         Whether the names are those of a frame.
 
@@ -193,7 +189,7 @@ class Columns:
         return np.min_scalar_type(max(self.states))
 
     def __getstate__(self) -> dict[str, Any]:
-        # What was worked out on the way is worked out again, so that a pickle does not tell what was asked.
+        # What was worked out on the way is worked out again, so that a pickle does not depend on earlier queries.
         return {own.name: getattr(self, own.name) for own in fields(self)}
 
     @cached_property
@@ -261,81 +257,8 @@ class Columns:
     def __repr__(self) -> str:
         shown = []
         for name, states, meaning in list(zip(self.names, self.states, self.meanings, strict=True))[:8]:
-            told = f"0 … {states - 1}" if states > 1 else "0"
+            known = f"0 … {states - 1}" if states > 1 else "0"
             if meaning is not None:
-                told = ", ".join(repr(label) for label in meaning.labels[:6]) + (", …" if states > 6 else "")
-            shown.append(f"{name}: {told}")
+                known = ", ".join(repr(label) for label in meaning.labels[:6]) + (", …" if states > 6 else "")
+            shown.append(f"{name}: {known}")
         return f"Columns({'; '.join(shown)}{'; …' if len(self.names) > 8 else ''})"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the columns as plain values that JSON can hold."""
-        return {
-            "names": list(self.names),
-            "states": list(self.states),
-            "meanings": [_meaning_to_json(meaning) for meaning in self.meanings],
-            "unknown": self.unknown,
-            "container": self.container,
-            "named": self.named,
-        }
-
-    @classmethod
-    def from_json(cls, document: Any) -> Columns:
-        """Return the columns that `to_json` described; raise `DataError` where it did not."""
-        try:
-            made = cls(
-                tuple(document["names"]),
-                tuple(document["states"]),
-                tuple(map(_meaning_from_json, document["meanings"])),
-                document["unknown"],
-                document["container"],
-                document["named"],
-            )
-            one_of("unknown", made.unknown, UNKNOWN_RULES, DataError)
-            lengths = {len(made.names), len(made.states), len(made.meanings)}
-            sound = (
-                len(lengths) == 1
-                and len(made.names) == len(set(made.names)) > 0
-                and all(isinstance(name, str) for name in made.names)
-                and all(type(count) is int and count > 0 for count in made.states)
-                and all(
-                    meaning is None or len(meaning.labels) == count
-                    for meaning, count in zip(made.meanings, made.states, strict=True)
-                )
-                and isinstance(made.container, str)
-                and isinstance(made.named, bool)
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise DataError(f"this is no description of columns: {error!r}") from None
-        if not sound:
-            raise DataError("this is no description of columns: names, states and labels do not fit each other")
-        return made
-
-
-def _meaning_to_json(meaning: Meaning | None) -> dict[str, Any] | None:
-    if meaning is None:
-        return None
-    if isinstance(meaning, Labels):
-        return {"labels": list(meaning.values), "declared": meaning.declared, "ordered": meaning.ordered}
-    return {
-        "edges": list(meaning.edges),
-        "least": meaning.least,
-        "most": meaning.most,
-        "typical": list(meaning.typical),
-        "whole": meaning.whole,
-    }
-
-
-def _meaning_from_json(document: Any) -> Meaning | None:
-    if document is None:
-        return None
-    if "labels" in document:
-        labels = checked_labels(list(document["labels"]), "a column")
-        return Labels(labels.values, bool(document["declared"]), bool(document["ordered"]))
-    edges, typical = (tuple(map(float, document[key])) for key in ("edges", "typical"))
-    least, most = float(document["least"]), float(document["most"])
-    ends = (least, *edges, most)
-    if len(typical) != len(edges) + 1 or not all(a < b for a, b in pairwise(edges)):
-        raise ValueError("edges of bins")
-    if not np.isfinite(ends).all() or not np.isfinite(typical).all():
-        raise ValueError("edges of bins")
-    return Bins(edges, least, most, typical, bool(document["whole"]))

@@ -15,7 +15,7 @@ from eigentree.data.tables.text_cells import read_as
 from eigentree.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -45,17 +45,24 @@ class Rows:
     whole : array, shape (rows, columns), or None
         The same as one array, where the user gave a column-major one of small unsigned integers, or a row-major one
         of whole numbers of any kind.
-    first : int
-        The number of the first row, for messages: rows may be a part of more.
+    where : callable
+        What messages call a row, by its number: rows may be a part of more, or steps of sequences.
     """
 
     columns: Columns
     cells: tuple[NDArray[Any], ...]
     whole: NDArray[Any] | None = None
-    first: int = 0
+    where: Callable[[int], str] = "row {}".format
 
     @classmethod
-    def of(cls, X: ArrayLike | Any, columns: Columns, absent: str | None = None, first: int = 0) -> Rows:
+    def of(
+        cls,
+        X: ArrayLike | Any,
+        columns: Columns,
+        absent: str | None = None,
+        first: int = 0,
+        where: Callable[[int], str] | None = None,
+    ) -> Rows:
         """Return the rows of an array, a list of rows, rows of letters, or a data frame.
 
         Parameters
@@ -69,22 +76,14 @@ class Rows:
             A column that a frame need not have; its cells are missing then.
         first : int
             The number of the first row, for messages.
-
-        Raises
-        ------
-        DataError
-            When there are no rows, columns are missing, or a cell is no label of its column and
-            ``columns.unknown`` does not call it missing.
-
-        Warns
-        -----
-        UserWarning
-            When a frame has other columns too.
+        where : callable, optional
+            What messages call a row, by its number, in place of that.
         """
         if isinstance(X, Rows):
             return X
         table = table_of(X)
         lenient = columns.unknown == "missing"
+        at_row = where or (lambda row: f"row {first + row}")
         places = table.places(columns.names, absent, columns.named)
         warn_of_extra(table, columns.names)
 
@@ -94,12 +93,12 @@ class Rows:
             column, meaning = table.column(places[at], name), columns.meanings[at]
             column = read_as(column, meaning)
             if meaning is None:
-                return _numbers(column, columns.states[at], name, lenient, first)
-            return _coded(column, meaning, name, lenient, first)
+                return _numbers(column, columns.states[at], name, lenient, at_row)
+            return _coded(column, meaning, name, lenient, at_row)
 
         read = tuple(each_column(columns.names, cells))
         whole = table.array if type(table.array) is np.ndarray and columns.plain and not lenient else None
-        return cls(columns, read, whole if _in_one_piece(whole, columns) else None, first)
+        return cls(columns, read, whole if _in_one_piece(whole, columns) else None, at_row)
 
     @classmethod
     def of_codes(cls, codes: Codes, columns: Columns) -> Rows:
@@ -125,13 +124,7 @@ class Rows:
         return absent | (cells != cells) if cells.dtype.kind == "f" else absent
 
     def encode(self, start: int = 0, stop: int | None = None) -> Codes:
-        """Return the codes of some rows, shape (stop - start, columns), column-major; by default of all.
-
-        Raises
-        ------
-        DataError
-            When a cell is neither a code of its column nor missing; the message names row and column.
-        """
+        """Return the codes of some rows, shape (stop - start, columns), column-major; by default of all."""
         stop = self.count if stop is None else min(stop, self.count)
         states = self.columns.states
         codes = np.empty((stop - start, len(states)), self.columns.code_type, order="F")
@@ -148,7 +141,7 @@ class Rows:
             if bad >= 0:
                 name = self.columns.names[j]
                 raise DataError(
-                    f"row {self.first + start + bad}, column {name!r} holds {column[start + bad].item()!r}, "
+                    f"{self.where(start + bad)}, column {name!r} holds {column[start + bad].item()!r}, "
                     f"but {name!r} has the codes 0 to {count - 1} (-1, NaN or null for a missing cell); {_WIDEN}"
                 )
         return codes
@@ -187,17 +180,17 @@ def _in_one_piece(cells: NDArray[Any] | None, columns: Columns) -> bool:
 _WIDEN = "fit with all of them as categories=, or take what is unknown as missing with handle_unknown='missing'"
 
 
-def _numbers(cells: Cells, states: int, name: str, lenient: bool, first: int) -> NDArray[Any]:
+def _numbers(cells: Cells, states: int, name: str, lenient: bool, where: Callable[[int], str]) -> NDArray[Any]:
     """Return the cells of a column whose codes stand for themselves, NaN or -1 where one is missing."""
     if isinstance(cells, Categorical):
         codes = [label if isinstance(label, int) else UNKNOWN for label in cells.labels]
         if not lenient and UNKNOWN in codes:
-            odd = codes.index(UNKNOWN)
-            row = np.flatnonzero(cells.places == odd)
-            where = f"row {first + row[0]}, column {name!r}" if len(row) else f"column {name!r}"
+            unknown = codes.index(UNKNOWN)
+            row = np.flatnonzero(cells.places == unknown)
+            shown = f"{where(int(row[0]))}, column {name!r}" if len(row) else f"column {name!r}"
             raise DataError(
-                f"{where} holds {cells.labels[odd]!r}, but {name!r} has the integer codes 0 to {states - 1}; fit "
-                f"on labels, or give them as categories={{{name!r}: [...]}}"
+                f"{shown} holds {cells.labels[unknown]!r}, but {name!r} has the integer codes 0 to {states - 1}; "
+                f"fit on labels, or give them as categories={{{name!r}: [...]}}"
             )
         cells = np.array([*codes, MISSING], np.int64)[cells.places]
     elif cells.dtype.kind == "b":
@@ -210,7 +203,7 @@ def _numbers(cells: Cells, states: int, name: str, lenient: bool, first: int) ->
     return cells
 
 
-def _coded(cells: Cells, meaning: Meaning, name: str, lenient: bool, first: int) -> NDArray[Any]:
+def _coded(cells: Cells, meaning: Meaning, name: str, lenient: bool, where: Callable[[int], str]) -> NDArray[Any]:
     """Return the codes of a column of labels or numbers, -1 where a cell is missing."""
     codes = meaning.encode(cells)
     if (unknown := codes == UNKNOWN).any():
@@ -218,8 +211,7 @@ def _coded(cells: Cells, meaning: Meaning, name: str, lenient: bool, first: int)
             row = int(unknown.argmax())
             cell = cells.labels[cells.places[row]] if isinstance(cells, Categorical) else cells[row].item()
             raise DataError(
-                f"row {first + row}, column {name!r} holds {cell!r}, but {name!r} has {meaning.described()}; "
-                f"{_WIDEN}"
+                f"{where(row)}, column {name!r} holds {cell!r}, but {name!r} has {meaning.described()}; {_WIDEN}"
             )
         codes[unknown] = MISSING
     return codes.astype(np.min_scalar_type(-1 - len(meaning.labels)))

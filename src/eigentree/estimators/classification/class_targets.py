@@ -52,8 +52,8 @@ class Targets(NamedTuple):
         try:
             classes, found = np.unique(_as_numbers(given[~absent]) if absent.any() else given, return_inverse=True)
         except Exception:  # what comparisons of labels raise, those of arrays among them
-            kinds = sorted({type(label).__name__ for label in given.tolist()})
-            raise DataError(f"y mixes labels that have no common order: {', '.join(kinds)}; use one type") from None
+            types = sorted({type(label).__name__ for label in given.tolist()})
+            raise DataError(f"y mixes labels that have no common order: {', '.join(types)}; use one type") from None
         if classes.dtype.kind == "f" and (classes % 1 != 0).any() and FEW_ROWS_EACH * len(classes) > len(found):
             raise DataError(
                 f"y looks continuous: {len(classes)} different numbers in {len(found)} rows; a classifier needs "

@@ -1,4 +1,4 @@
-"""The face of estimators that climb to their tables step by step, and what their fits share."""
+"""What estimators that are fitted by EM share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import check_rules
 from eigentree.data.tables.weights import positive_weights, warn_of_few
-from eigentree.em.report import EMReport
+from eigentree.em.em_report import EMReport
 from eigentree.errors import NetworkError
 from eigentree.estimators.mixins.latent_mixin import LatentMixin
 from eigentree.inference.networks.network import LatentNetwork
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class IterativeMixin(LatentMixin):
-    """The face of an estimator whose fit leaves tables, step by step."""
+    """Checks and report of an estimator that is fitted by EM."""
 
     structure: Any
     categories: Any

@@ -93,7 +93,7 @@ class HiddenAnswers(Answers):
         if math.prod(shape) > MOST_POSTERIOR_STATES:
             raise DataError(
                 f"the joint posterior of {list(asked)} has {math.prod(shape):,} states (the limit is "
-                f"{MOST_POSTERIOR_STATES:,}); ask for fewer variables at a time, or for each by itself"
+                f"{MOST_POSTERIOR_STATES:,}); take fewer variables at a time, or each by itself"
             )
         rows = self._rows(X)
         log_joint = np.empty((rows.count, math.prod(shape)))

@@ -1,4 +1,4 @@
-"""Networks for other programs: BIF texts, and objects of pgmpy and pyagrum, which are imported when asked for."""
+"""Networks for other programs: BIF texts, and objects of pgmpy and pyagrum, which are imported when needed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def bif_parts(source: str | os.PathLike[str], hidden: Sequence[str]) -> BifParts
 def _parts(text: str, hidden: Sequence[str]) -> BifParts:
     found = BifNetwork(text)
     graph = LatentGraph({name: len(states) for name, states in found.states.items()}, found.edges, hidden)
-    # Before tables are made: a few lines of text can ask for very large ones.
+    # Before tables are made: a few lines of text can describe very large ones.
     check_families(graph)
     meanings = [without_codes(_labels(found.states[name]))[1] for name in graph.observed]
     columns = replace(Columns.of(graph), meanings=tuple(meanings))
