@@ -220,7 +220,7 @@ def _nearest_groups(
 
 
 @dataclass(slots=True)
-class _Edge:
+class _EdgeSide:
     """What is known of an edge from one side.
 
     A parent may widen the inside view, `views[0]`, to `whole`: a view of the generic rank, which must stay in sight
@@ -231,7 +231,7 @@ class _Edge:
     views: tuple[View, ...]
     whole: View
     rank: int
-    children: Sequence[_Edge] = ()
+    children: Sequence[_EdgeSide] = ()
 
     def widen(self) -> None:
         """Make the view one of the generic rank, and those of all below that this needs."""
@@ -269,7 +269,7 @@ def plan_edges(
     search = _ViewSearch(tree, spans, ranks, options, work)
     children = [node.children for node in tree.nodes]
     below = upward(children, search.inside)
-    above = downward(children, below, search.outside, _Edge(NOTHING, (), (), 1))
+    above = downward(children, below, search.outside, _EdgeSide(NOTHING, (), (), 1))
     edges = [EdgeViews(down.rank, up.views[0], down.views) for up, down in zip(below, above, strict=True)]
     return edges, tuple(search.short)
 
@@ -290,15 +290,15 @@ class _ViewSearch:
         self.separators = [frozenset(node.separator) for node in tree.nodes]
         self.nearest_groups = lru_cache(maxsize=GROUPINGS_KEPT)(_nearest_groups)
 
-    def inside(self, i: int, below: list[_Edge]) -> _Edge:
+    def inside(self, i: int, below: list[_EdgeSide]) -> _EdgeSide:
         """Return the inside view of the edge above a node, chosen from those of its children's edges."""
         node, table = self.tree.nodes[i], self.spans.tables[i]
         if node.parent < 0:
-            return _Edge(NOTHING, ((),), (), 1, below)
+            return _EdgeSide(NOTHING, ((),), (), 1, below)
         need = min(self.ranks[i], self.options.max_rank or self.ranks[i])
         if node.observed is not None:
             seen = CandidateViews.of_leaf(node.observed, table.leaf(), self.spans.inside[i])
-            return _Edge(seen, (seen.names,), seen.names, need)
+            return _EdgeSide(seen, (seen.names,), seen.names, need)
         incoming = [
             (k, edge.seen, self._step(child, i))
             for k, (child, edge) in enumerate(zip(node.children, below, strict=True))
@@ -308,7 +308,7 @@ class _ViewSearch:
         seen = _combined(incoming, kept | sure, table, -1)
         if len(below) == 1:
             (edge,) = below
-            return _Edge(seen.thinned(edge.views[0], edge.whole), edge.views, edge.whole, edge.rank, below)
+            return _EdgeSide(seen.thinned(edge.views[0], edge.whole), edge.views, edge.whole, edge.rank, below)
         # The children's views together keep the rank, so only subsets of them need be tried.
         span, wide = self.spans.outside[i], seen.narrowed(sure)
         found = self._search(i, seen.narrowed(kept), span, need, 1)
@@ -319,9 +319,9 @@ class _ViewSearch:
             found = self._search(i, wide, span, need, 1)
         rank, (view,) = (need, found) if found else self._best_and_note(i, wide, span, need)
         whole = self._whole(i, rank, wide, span, view)
-        return _Edge(seen.thinned(view, whole), (view,), whole, rank, below)
+        return _EdgeSide(seen.thinned(view, whole), (view,), whole, rank, below)
 
-    def outside(self, i: int, above: _Edge, below: list[_Edge]) -> Iterator[_Edge]:
+    def outside(self, i: int, above: _EdgeSide, below: list[_EdgeSide]) -> Iterator[_EdgeSide]:
         """Yield the outside views of each child's edge, from its siblings' and the parent's views."""
         node, table = self.tree.nodes[i], self.spans.tables[i]
         for k, child in enumerate(node.children):
@@ -330,13 +330,13 @@ class _ViewSearch:
             sure = {*above.whole, *(name for _, _, edge in siblings for name in edge.whole)}
             seen = _combined([*incoming, (-1, above.seen, self._step(i, child))], sure, table, k)
             if not siblings:
-                yield _Edge(seen.thinned((), above.whole), above.views, above.whole, above.rank)
+                yield _EdgeSide(seen.thinned((), above.whole), above.views, above.whole, above.rank)
                 continue
             span, need = self.spans.inside[child], below[k].rank
             found = self._search(child, seen, span, need, self.options.views)
             rank, views = (need, found) if found else self._best_and_note(child, seen, span, need)
             whole = self._whole(child, rank, seen, span, views[0])
-            yield _Edge(seen.thinned((), whole), tuple(views), whole, rank)
+            yield _EdgeSide(seen.thinned((), whole), tuple(views), whole, rank)
         # What has been used shall go: thousands of leaves would keep as many tables.
         for edge in (above, *below):
             edge.seen = NOTHING

@@ -102,7 +102,7 @@ def usual_floor(rows: float) -> float:
     return min(1e-3, 10.0 / max(rows, 1.0))
 
 
-class _Search:
+class _HeldOutSearch:
     """A search among shrinkages and floors, which scores held-out rows at no more pairs than it has to."""
 
     def __init__(self, trials: Sequence[HeldOutScore], weights: NDArray[Any], floors: tuple[float, ...]) -> None:
@@ -200,7 +200,7 @@ def chosen(held_out: HeldOut[M], shrinkage: float | None, floor: float | None) -
         # Where there is a floor, nothing that any row could hold is impossible.
         return held_out.model(0, shrinkage, share, added, held_out.pseudo_rows if share > 0 else added), {}
     floors = tuple(usual * multiple for multiple in FLOORS) if floor is None else (floor,)
-    searches = [_Search(trials, np.concatenate(folds), floors) for trials in ways]
+    searches = [_HeldOutSearch(trials, np.concatenate(folds), floors) for trials in ways]
     best = max(range(len(searches)), key=lambda way: searches[way].mean(searches[way].best))
     search = searches[best]
     tried = {search.at(place): search.mean(place) / held_out.unit for place in sorted(search.scores)}
