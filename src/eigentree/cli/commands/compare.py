@@ -1,4 +1,4 @@
-"""``eigentree compare``: EM, spectral and simpler models side by side on held-out rows."""
+"""``eigentree compare``: EM, spectral and simpler models on held-out rows."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from eigentree.data.sequences.sequence_codes import Sequences
-from eigentree.data.sequences.sequence_restore import drawn_sequences, filled_sequences, per_step
+from eigentree.data.sequences.sequence_restore import sampled_sequences, filled_sequences, per_step
 from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.data.tables.weights import positive_weights
 from eigentree.errors import DataError, ParameterError, quoted
@@ -185,7 +185,7 @@ class SequenceMixin(Parameters):
         check_cells("the sequences", count * steps * len(columns.names), "draw fewer or shorter ones", DataError)
         random = generator(random_state)
         codes = self._sequence_model.drawn(np.arange(count + 1) * steps, random)
-        return drawn_sequences(columns, self.form_, codes.astype(np.int64), count, steps, random)
+        return sampled_sequences(columns, self.form_, codes.astype(np.int64), count, steps, random)
 
 
 class HiddenSequenceMixin(SequenceMixin):

@@ -91,13 +91,7 @@ class NetworkModel(Model):
 
     @our_arithmetic
     def draw(self, n: int, seed: Seed = None, given: Mapping[str, int] | None = None) -> tuple[Integers, int]:
-        """Return rows sampled from the network, given the values of some observed variables if any.
-
-        Raises
-        ------
-        DataError
-            When what is given has probability zero.
-        """
+        """Return rows sampled from the network, given the values of some observed variables if any."""
         if given is not None:
             sampled, undefined = super().draw(n, seed, given)
             if undefined:
