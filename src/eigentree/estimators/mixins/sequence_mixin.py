@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from eigentree.data.sequences.sequence_codes import Sequences
-from eigentree.data.sequences.sequence_restore import sampled_sequences, filled_sequences, per_step
+from eigentree.data.sequences.sequence_restore import filled_sequences, per_step, sampled_sequences
 from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.data.tables.weights import positive_weights
 from eigentree.errors import DataError, ParameterError, quoted
