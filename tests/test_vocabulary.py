@@ -38,17 +38,14 @@ WORDS = {
 ALLOWED = (
     "et.plot.race",  # an old name that goes on working
     "def race(",
+    "an odd number",
 )
 """Parts of lines in which such a word is right."""
 
 CEILINGS: dict[str, int] = {
-    "arrays": 1,
-    "counting": 19,
-    "em": 114,
-    "errors": 1,
-    "estimators": 177,
-    "planning": 2,
-    "spectral": 22,
+    "counting": 3,
+    "em": 84,
+    "estimators": 33,
 }
 """Packages in which that many are left; none may be added, and the number is lowered as they go."""
 

@@ -77,7 +77,7 @@ class RankError(EigentreeError):
 
 
 class UnknownNameError(EigentreeError, KeyError):
-    """Something is asked for by a name that is not there."""
+    """There is nothing of the given name."""
 
     def __str__(self) -> str:
         # A KeyError would put its sentence in quotes.

@@ -44,16 +44,16 @@ COMMANDS = (
     Command("compare", "Fit", "EM, spectral and simpler models on held-out rows"),
     Command("classify", "Fit", "train a classifier, and apply it", ("train", "apply")),
     Command("inspect", "Use", "the contents of a file of eigentree"),
-    Command("report", "Use", "an HTML page about a model, and about rows beside it"),
+    Command("report", "Use", "an HTML page about a model, and about rows beside it", app="report_page:app"),
     Command("score", "Use", "the log probability of each row"),
     Command("predict", "Use", "a column, or a hidden variable, from the other cells of each row"),
     Command("impute", "Use", "fill missing cells"),
     Command("decode", "Use", "the most probable hidden states of each row"),
     Command("sample", "Use", "sample new rows"),
     Command(
-        "count", "Count", "count rows for a spectral model, here or on many machines", app="statistics:count_app"
+        "count", "Count", "count rows for a spectral model, here or on many machines", app="saved_counts:count_app"
     ),
-    Command("merge", "Count", "add up saved counts", app="statistics:merge_app"),
+    Command("merge", "Count", "add up saved counts", app="saved_counts:merge_app"),
     Command("dataset", "More", "write a table to try things on"),
     Command("warm-up", "More", "compile all kernels now (once per installation)"),
     Command("completion", "More", "completion of commands and options for your shell"),

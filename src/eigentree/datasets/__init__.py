@@ -1,6 +1,6 @@
 """Real data that come with the package, with where they are from and what may be done with them."""
 
-from eigentree.datasets.dataset import Dataset
+from eigentree.datasets.packaged import Dataset
 from eigentree.datasets.splice import CLASS_NAMES, LETTERS, Splice, load_splice
 from eigentree.datasets.uci import load_mushrooms, load_votes
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from eigentree import validation as checks
-from eigentree.datasets.dataset import Dataset, Packaged, labeled_fields
+from eigentree.datasets.packaged import Dataset, Packaged, labeled_fields
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from eigentree import validation as checks
-from eigentree.datasets.dataset import Dataset, Packaged, labeled_fields
+from eigentree.datasets.packaged import Dataset, Packaged, labeled_fields
 
 __all__ = ["MUSHROOMS", "VOTES", "load_mushrooms", "load_votes"]
 

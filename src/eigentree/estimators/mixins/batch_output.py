@@ -84,7 +84,8 @@ class Writing(Answers):
                 each(table, log_prob)
             return {"log_probability": log_prob}
 
-        rows = _written(path, _results(X, self._columns, "scoring", scored, id), form)
+        parts = _results(X, self._columns, "scoring", scored, id)
+        rows = write_table(checked_path(path), parts, _form_of(path, form))
         warn_helped(replaced, f"of {rows} rows {self._model.replaced}")
         return rows
 
@@ -126,7 +127,8 @@ class Writing(Answers):
                 f"P({target}={label})": own for label, own in zip(labels, proba.T, strict=True)
             }
 
-        rows = _written(path, _results(X, self._columns, "predicting", predicted, id, target), form)
+        parts = _results(X, self._columns, "predicting", predicted, id, target)
+        rows = write_table(checked_path(path), parts, _form_of(path, form))
         warn_helped(undefined, f"rows {self._model.undefined}; their column's marginal was used")
         return rows
 
@@ -170,7 +172,12 @@ class Writing(Answers):
                 as_written = isinstance(batch.data, FileTable) and kind != "parquet"
                 table = batch.data if as_written else arrow_rows(batch, columns)
                 with batch.named():
-                    own = table.only(columns.names) if as_written else _select(table, columns)
+                    there = (
+                        columns.names
+                        if as_written
+                        else [name for name in table.column_names if name in columns.names]
+                    )
+                    own = table.only(there) if as_written else table.select(there)
                     rows = Rows.of(own, columns, first=batch.first)
                     codes, lost = self._model.impute(rows, method, random)
                     filled = filled_rows(own, rows, columns, codes, random if method == "sample" else None)
@@ -185,7 +192,7 @@ class Writing(Answers):
                     table = table.set_column(table.column_names.index(name), name, filled.column(name))
                 yield dict(zip(table.column_names, table.columns, strict=True))
 
-        rows = _written(path, parts(), form, stream.types)
+        rows = write_table(checked_path(path), parts(), kind, types=stream.types)
         warn_helped(undefined, f"missing cells {self._model.undefined}; their column's marginal was used")
         return rows
 
@@ -193,18 +200,7 @@ class Writing(Answers):
 def completed_cells(
     table: FileTable, names: Sequence[str], filled: Any, missing: Sequence[Any]
 ) -> dict[str, list[Any]]:
-    """Return the cells of all columns as they were written, those that were missing filled in.
-
-    Parameters
-    ----------
-    table : FileTable
-    names : sequence of str
-        The columns that are filled.
-    filled : array, shape (rows, len(names))
-        Their cells, filled.
-    missing : sequence of array of int
-        The rows of each that were missing.
-    """
+    """Return the cells of all columns as they were written; in some, the rows that are missing are filled in."""
     columns = {name: table.cells(place) for place, name in enumerate(table.names)}
     for place, name in enumerate(names):
         own = columns[name]
@@ -220,16 +216,6 @@ def completed_cells(
 def _form_of(path: str | os.PathLike[str], form: Form | None) -> str:
     """Return the format of a file: by its name, as given, or Parquet."""
     return form or named_format(checked_path(path)) or "parquet"
-
-
-def _written(
-    path: str | os.PathLike[str], parts: Iterator[dict[str, Any]], form: Form | None, types: Any = None
-) -> int:
-    return write_table(checked_path(path), parts, _form_of(path, form), types=types)
-
-
-def _select(table: Any, columns: Columns) -> Any:
-    return table.select([name for name in table.column_names if name in columns.names])
 
 
 def scored_batches(model: Model, columns: Columns, X: Any) -> Iterator[tuple[Floats, int]]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -44,63 +44,37 @@ TOGETHER = 0.1
 """What the probability of two states to occur together weighs beside the affinity (0 to 1) of their emissions."""
 
 
-class _Matched(NamedTuple):
-    """One hidden variable in its order.
-
-    Attributes
-    ----------
-    name : str
-    beside : str or None
-        The neighbour that its states are matched to.
-    alike : tuple of (str, str)
-        Columns of that neighbour and of this variable whose distributions are compared.
-    """
-
-    name: str
-    beside: str | None
-    alike: tuple[tuple[str, str], ...]
-
-    @property
-    def families(self) -> list[tuple[str, ...]]:
-        """The joint tables that are compared."""
-        if self.beside is None:
-            return [(self.name,)]
-        emitted = [((self.beside, theirs), (self.name, own)) for theirs, own in self.alike]
-        return [(self.name,), (self.beside, self.name), *(family for pair in emitted for family in pair)]
-
-
 def canonical_orders(network: LatentNetwork) -> dict[str, Integers]:
     """Return, for each hidden variable, its states in their canonical order; the module says which that is."""
     steps = network.graph.derived(_outward)
-    tables = iter(network.clique_marginals([family for step in steps for family in step.families]))
+    tables = iter(network.clique_marginals([family for _, _, families in steps for family in families]))
     orders: dict[str, Integers] = {}
     totals: dict[str, Floats] = {}
     firsts: dict[str, str] = {}
-    for step in steps:
-        sizes, *others = [next(tables) for _ in step.families]
-        if step.beside is None:
-            firsts[step.name] = step.name
-            totals[step.name] = np.zeros(len(sizes))
-            order = _by_size(sizes, _all_emissions(network, step.name, len(sizes)))
+    for name, beside, families in steps:
+        sizes, *others = [next(tables) for _ in families]
+        if beside is None:
+            firsts[name] = name
+            totals[name] = np.zeros(len(sizes))
+            order = _by_size(sizes, _all_emissions(network, name, len(sizes)))
         else:
-            firsts[step.name] = firsts[step.beside]
-            order = _matched(orders[step.beside], sizes, others[0], others[1::2], others[2::2])
-        orders[step.name] = order
-        totals[firsts[step.name]] += sizes[order]
+            firsts[name] = firsts[beside]
+            order = _matched(orders[beside], sizes, others[0], others[1::2], others[2::2])
+        orders[name] = order
+        totals[firsts[name]] += sizes[order]
     ranks = {first: np.concatenate(_ranked(range(len(total)), total)) for first, total in totals.items()}
     return {name: order[ranks[firsts[name]]] for name, order in orders.items()}
 
 
-def _outward(graph: LatentGraph) -> tuple[_Matched, ...]:
-    """Return all hidden variables, outward from a root of each part that edges between them join."""
+def _outward(graph: LatentGraph) -> tuple[tuple[str, str | None, list[tuple[str, ...]]], ...]:
+    """Return all hidden variables, outward from a root of each part that edges between them join.
+
+    With each comes the neighbour that its states are matched to, and the families whose joint tables are compared.
+    """
     hidden = frozenset(graph.hidden)
-
-    def is_root(name: str) -> bool:
-        return hidden.isdisjoint(graph.parents(name))
-
-    firsts = sorted(hidden, key=lambda name: (not is_root(name), natural_key(name)))
+    firsts = sorted(hidden, key=lambda name: (not hidden.isdisjoint(graph.parents(name)), natural_key(name)))
     place: dict[str, int] = {}
-    steps: list[_Matched] = []
+    steps: list[tuple[str, str | None, list[tuple[str, ...]]]] = []
     for first in firsts:
         waiting = [(natural_key(first), first)]
         while waiting:
@@ -111,18 +85,18 @@ def _outward(graph: LatentGraph) -> tuple[_Matched, ...]:
             known = [other for other in around if other in place and graph.states[other] == graph.states[name]]
             beside = max(known, key=place.__getitem__, default=None)
             place[name] = len(steps)
-            steps.append(_Matched(name, beside, _comparable(graph, hidden, beside, name) if beside else ()))
+            families: list[tuple[str, ...]] = [(name,)]
+            if beside is not None:
+                theirs, own = _emitted(graph, hidden, beside), _emitted(graph, hidden, name)
+                families.append((beside, name))
+                # Emissions are compared where columns have the same numbers of states.
+                if [graph.states[column] for column in theirs] == [graph.states[column] for column in own]:
+                    pairs = zip(theirs, own, strict=True)
+                    families += [each for one, other in pairs for each in ((beside, one), (name, other))]
+            steps.append((name, beside, families))
             for other in around:
                 heappush(waiting, (natural_key(other), other))
     return tuple(steps)
-
-
-def _comparable(graph: LatentGraph, hidden: frozenset[str], one: str, other: str) -> tuple[tuple[str, str], ...]:
-    """Return the columns that two hidden variables emit, in pairs, if those have the same numbers of states."""
-    first, second = _emitted(graph, hidden, one), _emitted(graph, hidden, other)
-    if [graph.states[name] for name in first] != [graph.states[name] for name in second]:
-        return ()
-    return tuple(zip(first, second, strict=True))
 
 
 def _emitted(graph: LatentGraph, hidden: frozenset[str], name: str) -> list[str]:
