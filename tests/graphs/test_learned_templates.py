@@ -143,7 +143,7 @@ def test_hidden_variables_raise_the_held_out_score() -> None:
         (
             {"hidden_states": "auto"},
             et.GraphError,
-            r"not 'auto': held-out rows choose it, which EMJunctionTree\('auto'\)",
+            r"not 'auto': EMJunctionTree\('auto'\) chooses it on held-out rows",
         ),
         ({"method": METHODS[1], "hidden_states": None}, et.ParameterError, "needs a number of hidden_states"),
         ({"X": []}, et.DataError, "give at least one row"),
