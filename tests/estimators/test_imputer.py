@@ -255,3 +255,10 @@ def test_errors_say_what_is_wrong() -> None:
     with pytest.raises(et.DataError, match="the data have no rows"):
         made.fit(FRAME.iloc[:0])
     assert vars(made) == before, "a fit that fails changes nothing"
+
+
+def test_a_failed_fit_transform_leaves_the_imputer_unfitted() -> None:
+    made = imputer()
+    with pytest.raises(et.DataError, match="in memory"):
+        made.fit_transform(iter([HOLED]))
+    assert not made.__sklearn_is_fitted__()

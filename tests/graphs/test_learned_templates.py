@@ -14,8 +14,8 @@ from sklearn.model_selection import GridSearchCV
 
 import eigentree as et
 from benchmarks.planted import planted_network, random_tree
-from benchmarks.tree_distance import splits
 from eigentree.data.tables.columns import Columns
+from eigentree.graphs.tree_distance import splits
 
 METHODS = ("chow-liu", "neighbour-joining")
 TEMPLATE = et.zoo.HiddenChowLiu(hidden_states=2)

@@ -128,6 +128,7 @@ class JunctionTreeImputer(Parameters):
         library = self._library()
         return filled if library is None else as_frame(filled, self._columns.names, library)
 
+    @learns
     def fit_transform(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Any:
         """Return the rows with their missing cells imputed, after learning from them; arguments as of `fit`."""
         return self.fit(X, y, sample_weight).transform(X)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -255,6 +255,8 @@ def _joined(items: Sequence[Any]) -> NDArray[Any]:
 
 def _array(cells: Any) -> NDArray[Any]:
     """Return a list of cells, or of rows of cells, as an array that keeps them as they are."""
+    if isinstance(cells, Sized) and not isinstance(cells, np.ndarray):
+        check_cells("the sequences", len(cells), "give them in parts")
     try:
         array = np.asarray(cells)
         if array.dtype.kind in "US":

@@ -1,4 +1,4 @@
-"""How far trees over the same columns are from each other."""
+"""The Robinson-Foulds distance of trees over the same columns."""
 
 from __future__ import annotations
 
@@ -14,14 +14,9 @@ __all__ = ["robinson_foulds", "splits"]
 
 
 def splits(graph: LatentGraph) -> set[frozenset[str]]:
-    """Return the parts into which the edges of a tree split its columns: of each, the one without the first column.
+    """Return the splits of the columns by the edges of a tree, each as the part without the first column.
 
-    An edge that cuts off one column, or none, is left out: every tree has such ones.
-
-    Raises
-    ------
-    GraphError
-        When the graph is no tree.
+    Edges that cut off one column, or none, are left out.
     """
     check_graph(graph)
     root = min(graph.observed)
