@@ -12,21 +12,16 @@ from eigentree.em.sizes import SearchStart, Size, SizeSearch, SizeTrial
 from eigentree.em.stepwise import Learner
 from eigentree.errors import FileError, quoted
 from eigentree.graphs.elimination import check_families
-from eigentree.io.codec import NUMBER, TEXT, TEXTS, WHOLE, Field, Record, tuple_of
+from eigentree.io.codec import NUMBER, TEXT, TEXTS, WHOLE, Field, Record, tuple_of, within
 from eigentree.io.documents import UnknownEntryError, number, plain, texts, whole
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from eigentree.io.codec import At
     from eigentree.io.stores import Reader, Writer
 
-__all__ = [
-    "learner_content",
-    "outcome_content",
-    "read_learner",
-    "read_outcome",
-    "read_search",
-    "search_content",
-]
+__all__ = ["LEARNER", "SEARCH", "START"]
 
 
 def _rung_content(_: Writer | None, name: str, rung: Rung) -> list[Any]:
@@ -72,7 +67,7 @@ def _trial(_: Reader | None, content: Any, at: At) -> SizeTrial:
     )
 
 
-START = Record(
+_START = Record(
     "a start",
     {
         "name": TEXT,
@@ -85,7 +80,7 @@ START = Record(
     attributes={"heats": "rungs"},
 )
 
-SEARCH = Record(
+_SEARCH = Record(
     "a search",
     {
         "trials": tuple_of(Field(_trial_content, _trial)),
@@ -97,7 +92,7 @@ SEARCH = Record(
     },
 )
 
-LEARNER = Record(
+_LEARNER = Record(
     "a learner",
     {
         "graph": Field(
@@ -114,24 +109,8 @@ LEARNER = Record(
 )
 
 
-def outcome_content(outcome: StartReport) -> dict[str, Any]:
-    """Return the document of the start of a fit."""
-    return START.write(None, outcome)
-
-
-def read_outcome(content: Any) -> StartReport:
-    """Return the start of a fit, of a document; raise `FileError` when it is none."""
-    return StartReport(**START.read(None, content))
-
-
-def search_content(search: SizeSearch) -> dict[str, Any]:
-    """Return the document of a search over sizes."""
-    return SEARCH.write(None, search)
-
-
-def read_search(content: Any) -> SizeSearch:
-    """Return the search over sizes, of a document; raise `FileError` when it is none."""
-    entries = SEARCH.read(None, content)
+def _search(reader: Reader | None, content: Any, at: At) -> SizeSearch:
+    entries = _SEARCH.read(reader, content)
     size, shares = entries["size"], entries["shares"]
     if len(size) != 2 or Size(*size) not in {trial.size for trial in entries["trials"]}:
         raise FileError("a search has the size of one of its trials")
@@ -140,22 +119,14 @@ def read_search(content: Any) -> SizeSearch:
     return SizeSearch(**{**entries, "size": Size(*size)})
 
 
-def learner_content(writer: Writer, learner: Learner) -> dict[str, Any]:
-    """Return the document of a state of stepwise EM, after putting its arrays into the file."""
+def _learner_content(writer: Writer, learner: Learner) -> dict[str, Any]:
     writer.array("parameters", learner.parameters)
     writer.array("average", learner.average)
-    return LEARNER.write(writer, learner)
+    return _LEARNER.write(writer, learner)
 
 
-def read_learner(reader: Reader, content: Any) -> Learner:
-    """Return a state of stepwise EM, of a document and the arrays of the file.
-
-    Raises
-    ------
-    FileError, NetworkError
-        When it is no state of stepwise EM.
-    """
-    entries = LEARNER.read(reader, content)
+def _learner(reader: Reader, content: Any, _: Mapping[str, Any]) -> Learner:
+    entries = _LEARNER.read(reader, content)
     graph, missing = entries["graph"], frozenset(entries.pop("missing"))
     check_families(graph)
     size = ParameterLayout.of(graph).size
@@ -170,3 +141,11 @@ def read_learner(reader: Reader, content: Any) -> Learner:
     if learner.network.graph is not graph:
         raise FileError("a learner has tables of another graph")
     return learner
+
+
+START = Field(
+    lambda writer, name, start: _START.write(writer, start),
+    lambda reader, content, at: StartReport(**_START.read(reader, content)),
+)
+SEARCH = Field(lambda writer, name, search: _SEARCH.write(writer, search), _search)
+LEARNER = within(_learner_content, _learner)
