@@ -293,7 +293,7 @@ def test_an_interrupted_search_keeps_the_best_so_far(passes: int, monkeypatch: p
     [
         (lambda: et.EMJunctionTree("automatic").fit(ROWS), "'auto', or a graph of .*, not 'automatic'"),
         (lambda: et.OnlineEMJunctionTree("auto").fit(ROWS), "HiddenChowLiu\\(hidden_states=8\\)"),
-        (lambda: et.Statistics.of(ROWS, "auto"), "leaves a size to held-out rows"),
+        (lambda: et.Statistics.of(ROWS, "auto"), "has a size that held-out rows choose"),
         (lambda: et.EMJunctionTree("auto", init="random").fit(ROWS), "leave init out"),
         (lambda: et.SpectralJunctionTree("auto", shrinkage=0.1).fit(ROWS), "leave shrinkage 'auto'"),
         (lambda: et.EMJunctionTree("auto").fit(ROWS[:1]), "n_samples=1 rows leaves .* give more rows"),

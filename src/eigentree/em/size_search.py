@@ -322,15 +322,7 @@ def _start(
     for place in range(trees):
         classes = far.one(place) if far else seeded(tree, rows, most_classes(tree), SHARPNESS[0], random)
         vectors.append(carried(own, classes, NOISES[1], random))
-    return joined_trees(own, np.array(vectors), np.full(trees, 1.0 / trees))
-
-
-def joined_trees(layout: ParameterLayout, trees: Floats, shares: Floats) -> Floats:
-    """Return the parameters of a mixture of trees, given those of each tree, shape (trees, parameters)."""
-    if len(trees) == 1:
-        return np.array(trees[0])
-    tables = np.split(trees, list(layout.starts.values())[1:], axis=1)
-    return np.concatenate([shares, *(table.ravel() for table in tables)])
+    return averaged_fits(tree, vectors)
 
 
 def _trees(layout: ParameterLayout, mixture: Floats) -> tuple[Floats, Floats]:
@@ -364,10 +356,12 @@ def _averaged(problem: SizeProblem, state: SearchState) -> tuple[list[Floats], f
 
 def averaged_fits(tree: LatentGraph, vectors: Sequence[Floats]) -> Floats:
     """Return the parameters of the average of fits: the mixture of all their trees, fits with equal shares."""
+    if len(vectors) == 1:
+        return vectors[0]
     layout = ParameterLayout.of(tree)
-    parts = [_trees(layout, vector) for vector in vectors]
-    shares = np.concatenate([shares for _, shares in parts]) / len(parts)
-    return joined_trees(layout, np.concatenate([trees for trees, _ in parts]), shares)
+    trees, shares = zip(*(_trees(layout, vector) for vector in vectors), strict=True)
+    tables = np.split(np.concatenate(trees), list(layout.starts.values())[1:], axis=1)
+    return np.concatenate([*(share / len(vectors) for share in shares), *(table.ravel() for table in tables)])
 
 
 def average(problem: SizeProblem, state: SearchState) -> tuple[LatentNetwork, SizeSearch]:

@@ -9,14 +9,7 @@ from eigentree.counting.statistics import check_counts
 from eigentree.counting.stored_statistics import read_statistics, statistics_content
 from eigentree.data.sequences.sequence_forms import FORM
 from eigentree.data.stored_columns import columns_content, columns_of
-from eigentree.em.stored_learning import (
-    learner_content,
-    outcome_content,
-    read_learner,
-    read_outcome,
-    read_search,
-    search_content,
-)
+from eigentree.em.stored_learning import LEARNER, SEARCH, START
 from eigentree.errors import FileError
 from eigentree.inference.stored_chain import chain_content, read_chain
 from eigentree.inference.stored_network import network_content, read_network
@@ -70,9 +63,7 @@ def _tried(reader: Reader, content: Any, at: At) -> Any:
 
 
 COLUMNS = _document(columns_content, columns_of)
-START = _document(outcome_content, read_outcome)
-STEPS_START = _document(outcome_content, lambda content: replace(read_outcome(content), unit="step"))
-SEARCH = {"search": _document(search_content, read_search)}
+STEPS_START = Field(START.write, lambda reader, content, at: replace(START.read(reader, content, at), unit="step"))
 
 ITERATIONS = {"n_iter": WHOLE, "converged": FLAG, "history": SERIES}
 COURSE = {"validation_history": SERIES, "objectives": SERIES}
@@ -85,7 +76,7 @@ NETWORK = {
 EM = Record(
     "EMJunctionTree",
     {**NETWORK, "start": START, "pseudo_counts": NUMBER, **COURSE},
-    {**SEARCH, "finish_rows": WHOLE},
+    {"search": SEARCH, "finish_rows": WHOLE},
     suffix="_",
 )
 
@@ -94,7 +85,7 @@ RECORDS = {
     "LatentClassModel": EM,
     "OnlineEMJunctionTree": Record(
         "OnlineEMJunctionTree",
-        {**NETWORK, "learner": within(learner_content, lambda reader, content, _: read_learner(reader, content))},
+        {**NETWORK, "learner": LEARNER},
         suffix="_",
     ),
     "SpectralJunctionTree": Record(
@@ -111,7 +102,7 @@ RECORDS = {
             ),
             "statistics": optional(within(statistics_content, _counted)),
         },
-        SEARCH,
+        {"search": SEARCH},
         suffix="_",
     ),
     "EMHMM": Record(
