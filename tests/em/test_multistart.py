@@ -202,7 +202,7 @@ def test_without_hidden_variables_one_start_suffices(structure: et.LatentGraph) 
 
 def test_a_spectral_start_that_cannot_be_says_why() -> None:
     graph = et.LatentGraph({"h": 3, "x": 2}, [("h", "x")], ["h"])
-    why = "there can be no spectral start: .*; init='multistart' tries other starts beside it, and fewer hidden states"
+    why = "there can be no spectral start: .*; init='multistart' tries other starts beside it, and fewer hidden"
     with pytest.raises(et.RankError, match=why):
         et.EMJunctionTree(graph, init="spectral").fit([[0], [1], [1]])
     model = et.EMJunctionTree(graph, random_state=0).fit(np.random.default_rng(0).integers(0, 2, (2_000, 1)))

@@ -211,6 +211,8 @@ class _Search:
         """Yield the run of each candidate, at its start."""
         accelerate, validation = (self.accelerate, self.validation) if is_last else (True, None)
         for name, make in candidates:
+            if name in self.absent:
+                continue
             try:
                 start = make()
             except EigentreeError as error:
@@ -228,13 +230,13 @@ class _Search:
         have doubled.
         """
         same = SHARE_OF_CHANCE * sample.chance
-        runs = [*known, *self.started(sample, islice(pool, first), is_last)]
+        runs = [*known, *islice(self.started(sample, pool, is_last), first)]
         for each in runs:
             while first and each.may_gain(same) and not (is_last and each.run.iterations >= SHORT_RUN):
                 each.advance()
                 yield self.state(runs, is_last), []
         if not first or len(_distinct(runs, same)) > 1:
-            runs += self.started(sample, pool, is_last)
+            runs += islice(self.started(sample, pool, is_last), STARTS - first)
         if not runs:
             return
         alive, goal = runs, SHORT_RUN
@@ -289,7 +291,7 @@ def multistart(
     """
     search = _Search(stopping, max_iter, accelerate, validation)
     keep = STARTS
-    drawn: Iterator[Candidate] = islice(pool, STARTS)
+    drawn = iter(pool)
     first = FIRST
     best: list[_Run] = []
     if moments is not None:

@@ -14,7 +14,7 @@ from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.chain_fit import ChainFit, fit_chain
 from eigentree.em.chains import ChainLayout, ChainObjective
 from eigentree.em.init.chains import KINDS
-from eigentree.em.optimize.stopping import USUAL_TOLERANCES, Stopping
+from eigentree.em.optimize.stopping import SHARE_OF_ERROR, USUAL_TOLERANCES, Stopping
 from eigentree.em.report import EMReport, StartReport
 from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
@@ -50,9 +50,6 @@ if TYPE_CHECKING:
 
 __all__ = ["EMHMM", "HMM"]
 
-GAIN_TOLERANCE = 1e-9
-"""Of "gain", per step: a few steps more of a climb cost little."""
-
 MOST_MESSAGE = 2**16
 """Most joint states of as many hidden variables as the order."""
 
@@ -76,7 +73,8 @@ class EMHMM(HiddenSequenceMixin):
     n_init : int
         How many starts are climbed from to the end; in a race, the best of it.
     tol : float, optional
-        Of `stopping`, per step of the sequences: unless given, 1e-9 for "gain" and 1e-4 for "paper".
+        Of `stopping`, per step of the sequences. Unless given, for "gain" 0.005 of the chance error, p / 2n for p
+        free parameters and n steps, and 1e-4 for "paper".
     max_iter : int
         Most steps of a climb.
     init : {"multistart", "moments", "windows", "merged", "position", "random"} or mapping
@@ -316,9 +314,9 @@ class EMHMM(HiddenSequenceMixin):
         walk = SequencePass.of_distinct(symbols, sequences.starts, learned, self.n_jobs)
         problem = ChainObjective(layout, walk, layout.prior(float(self.pseudo_counts), float(self.sticky)))
         tol = self.tol
-        if tol is None:
-            tol = GAIN_TOLERANCE if self.stopping == "gain" else USUAL_TOLERANCES["paper"]
-        stopping = Stopping(self.stopping, float(tol))
+        if tol is None and self.stopping == "gain":
+            tol = Stopping.within_chance(SHARE_OF_ERROR, layout.free_count, problem.weight).tol
+        stopping = Stopping(self.stopping, USUAL_TOLERANCES["paper"] if tol is None else float(tol))
         return ChainFit(problem, stopping, self.max_iter, self.accelerate, validation)
 
     def _layout(self, columns: Columns) -> ChainLayout:

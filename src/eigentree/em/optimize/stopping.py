@@ -10,7 +10,15 @@ if TYPE_CHECKING:
 
     from eigentree.em.estep.unique_rows import DistinctRows
 
-__all__ = ["SHORTEST_STRETCH", "USUAL_TOLERANCES", "Rule", "Stopping", "has_converged", "remaining_gain"]
+__all__ = [
+    "SHARE_OF_ERROR",
+    "SHORTEST_STRETCH",
+    "USUAL_TOLERANCES",
+    "Rule",
+    "Stopping",
+    "has_converged",
+    "remaining_gain",
+]
 
 Rule: TypeAlias = Literal["gain", "paper"]
 
