@@ -7,12 +7,13 @@ BIN := $(VENV)/bin
 .PHONY: demo test wheel-test recipes lint format bench docs clean
 
 demo: $(VENV)/.run
-	$(BIN)/python -m eigentree.demo
+	$(BIN)/python tools/demo.py
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n 2 tests/core/test_kernels.py tests/core/test_kernels_expected.py \
-	  tests/core/test_kernels_walking.py tests/core/test_kernels_sequences.py tests/counting/test_carriers.py tests/core/test_vectors.py \
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n 2 tests/core/test_counting_loops.py tests/core/test_message_passing.py \
+	  tests/core/test_estep.py tests/core/test_chain_rule.py tests/core/test_forward_backward.py tests/core/test_vectors.py \
+	  tests/counting/test_merged_groups.py \
 	  --cov=eigentree.core --cov-branch --cov-fail-under=95
 
 wheel-test: $(VENV)/.created

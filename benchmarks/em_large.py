@@ -62,16 +62,12 @@ def in_memory(folder: str, threads: int) -> dict[str, float]:
 def on_disk(folder: str, threads: int) -> dict[str, float]:
     """Time steps on rows whose codes are on disk as leaves read them."""
     from eigentree.counting.structure_and_schema import resolved
-    from eigentree.em.estep.expectation import Expectation
-    from eigentree.em.out_of_core.parted import PartedObjective
-    from eigentree.em.out_of_core.spooled import SpooledRows
+    from eigentree.em.out_of_core.on_disk import DiskRows
 
     begun = time.perf_counter()
     known, _, found = resolved(graph(), folder)
-    rows = SpooledRows(found)
-    expectation = Expectation.of(known, (), rows.count)
-    parts = rows.parts(expectation, None, threads)
-    problem = PartedObjective.of(expectation, parts, rows.margins, PSEUDO_COUNTS)
+    rows = DiskRows(found)
+    problem = rows.objective(known, frozenset(), PSEUDO_COUNTS, threads=threads)
     return _timed(folder, "disk", problem, rows.count, begun)
 
 
@@ -98,9 +94,7 @@ def on_cluster(folder: str, workers: int) -> dict[str, float]:
 
     from eigentree import Partitions
     from eigentree.counting.structure_and_schema import resolved
-    from eigentree.em.estep.expectation import Expectation
     from eigentree.em.out_of_core.dask_workers import ClusterRows
-    from eigentree.em.out_of_core.parted import PartedObjective
 
     with (
         LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
@@ -109,8 +103,7 @@ def on_cluster(folder: str, workers: int) -> dict[str, float]:
         begun = time.perf_counter()
         known, columns, found = resolved(graph(), Partitions.of(folder, client))
         rows = ClusterRows(columns, found.stream)
-        expectation = Expectation.of(known, (), rows.count)
-        problem = PartedObjective.of(expectation, rows.parts(expectation, None, 1), rows.margins, PSEUDO_COUNTS)
+        problem = rows.objective(known, frozenset(), PSEUDO_COUNTS)
         found_times = _timed(folder, f"cluster{workers}", problem, rows.count, begun)
         before = sum(client.run(time.process_time).values())
         problem.evaluated(problem.layout.vector(start()))

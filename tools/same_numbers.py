@@ -26,13 +26,13 @@ import numpy as np
 TIMES = ("elapsed", "finished")
 
 PAPER = {"init": "random", "stopping": "paper", "tol": 1e-4, "accelerate": False, "pseudo_counts": 0.0}
-"""EM as it was before starts were raced."""
+"""EM as the paper has it: random starts, no acceleration."""
 
 Named = Iterator[tuple[str, np.ndarray]]
 
 
 def graphs() -> dict[str, object]:
-    """Structures of every kind."""
+    """Structures of every sort."""
     import eigentree as et
 
     zoo = et.zoo
@@ -56,7 +56,7 @@ def graphs() -> dict[str, object]:
     }
 
 
-def holed(rows: np.ndarray, share: float, seed: int) -> np.ndarray:
+def with_missing(rows: np.ndarray, share: float, seed: int) -> np.ndarray:
     """Return the rows with a share of their cells missing, but for the first row."""
     lost = np.random.default_rng(seed).random(rows.shape) < share
     lost[0] = False
@@ -64,9 +64,9 @@ def holed(rows: np.ndarray, share: float, seed: int) -> np.ndarray:
 
 
 def of_network(network: object, rows: np.ndarray) -> Named:
-    """Yield what an exact model answers."""
+    """Yield the results of an exact model."""
     names = network.graph.observed
-    lost = holed(rows[:700], 0.3, 5)
+    lost = with_missing(rows[:700], 0.3, 5)
     yield "log_prob", network.log_prob(rows)
     yield "log_prob of holes", network.log_prob(lost)
     yield "log_prob of one row", network.log_prob(lost[1:2])
@@ -80,18 +80,18 @@ def of_network(network: object, rows: np.ndarray) -> Named:
 
 
 def of_spectral(graph: object, rows: np.ndarray, settings: dict[str, object]) -> Named:
-    """Yield what a spectral model answers, from whole and from holed rows, with weights and in parts."""
+    """Yield the results of a spectral model, of rows with and without missing cells, with weights and in parts."""
     import eigentree as et
 
     names = graph.observed
     weights = np.random.default_rng(6).integers(0, 4, len(rows))
     cases = {
         "whole": (rows, None),
-        "holed": (holed(rows, 0.1, 7), None),
+        "holed": (with_missing(rows, 0.1, 7), None),
         "weighted": (rows, weights),
         "fractional": (rows, weights / 3),
     }
-    tests = holed(rows[:600], 0.2, 8)
+    tests = with_missing(rows[:600], 0.2, 8)
     for case, (data, weight) in cases.items():
         model = et.SpectralJunctionTree(graph, **settings).fit(data, sample_weight=weight)
         yield f"{case}: shrinkage", np.array(model.shrinkage_)
@@ -119,7 +119,7 @@ def of_em(graph: object, rows: np.ndarray) -> Named:
         "threads": {"n_init": 1, "random_state": 3, "max_iter": 5, "n_jobs": 2},
     }
     for case, settings in cases.items():
-        for kind, data in {"whole": rows, "holed": holed(rows, 0.1, 10)}.items():
+        for kind, data in {"whole": rows, "holed": with_missing(rows, 0.1, 10)}.items():
             model = et.EMJunctionTree(graph, **PAPER | settings).fit(data)
             yield f"{case}, {kind}: history", model.history_
             yield f"{case}, {kind}: scores", model.score_samples(rows[:300])
@@ -133,14 +133,14 @@ def of_em(graph: object, rows: np.ndarray) -> Named:
     yield "online: history", online.history_
     yield "online: scores", online.score_samples(rows[:300])
     stepwise = et.OnlineEMJunctionTree(graph, random_state=0)
-    for part in np.array_split(holed(rows, 0.05, 12), 3):
+    for part in np.array_split(with_missing(rows, 0.05, 12), 3):
         stepwise.partial_fit(part)
     yield "stepwise: history", stepwise.history_
     yield "stepwise: scores", stepwise.score_samples(rows[:300])
 
 
 def of_classes() -> Named:
-    """Yield what classifiers say of splice junctions."""
+    """Yield the predictions of classifiers of splice junctions."""
     import eigentree as et
 
     splice = et.datasets.load_splice()
@@ -198,7 +198,7 @@ def compare(first: str, second: str) -> int:
         else:
             print(f"{name}: differs by up to {np.abs(old[name].astype(float) - new[name]).max():.3g}")
         different += 1
-    print(f"{len(names) - different} of {len(names)} arrays are the same to the last bit")
+    print(f"{len(names) - different} of {len(names)} arrays are bit-identical")
     return different
 
 
@@ -210,7 +210,7 @@ def results(folder: str) -> dict[str, object]:
 
 
 def without_times(found: object) -> object:
-    """Return a result without the entries that say how long something took."""
+    """Return a result without its times."""
     if isinstance(found, dict):
         kept = {name: value for name, value in found.items() if "seconds" not in name and name not in TIMES}
         return {name: without_times(value) for name, value in kept.items()}
@@ -224,7 +224,7 @@ def compare_journals(first: str, second: str) -> int:
     different = [name for name in names if old.get(name) != new.get(name)]
     for name in different:
         print(f"differs: {name}")
-    print(f"{len(names) - len(different)} of {len(names)} cells are the same to the last bit, times aside")
+    print(f"{len(names) - len(different)} of {len(names)} cells are bit-identical, times aside")
     return len(different)
 
 

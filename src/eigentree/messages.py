@@ -67,10 +67,7 @@ def notice(message: str, category: type[Warning] = RuntimeWarning) -> None:
 
 @contextlib.contextmanager
 def kept_notices() -> Iterator[list[tuple[str, type[Warning]]]]:
-    """Yield a list that the message and category of all notices of this thread go to meanwhile, to be rephrased.
-
-    Recording warnings would change what all threads are warned of.
-    """
+    """Yield a list that message and category of this thread's notices go to, instead of warnings."""
     kept: list[tuple[str, type[Warning]]] = []
     token = _KEPT.set(kept)
     try:
@@ -85,7 +82,7 @@ def renamed(old: str, new: str) -> None:
 
 
 def renamed_arguments(warn: bool = True, /, **names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator that takes arguments under old names too (old="new"), with a warning unless told not to.
+    """Return a decorator that takes arguments under old names too (old="new"), with a warning where `warn`.
 
     Raises
     ------
@@ -129,7 +126,7 @@ def on_terminal() -> bool:
 
 @contextlib.contextmanager
 def showing() -> Iterator[None]:
-    """Keep signs of life back meanwhile, in all threads: a line on the terminal shows how far the work is."""
+    """Suppress signs of life in all threads while a progress bar is shown."""
     mark = object()
     _SHOWN.append(mark)
     try:
@@ -140,26 +137,25 @@ def showing() -> Iterator[None]:
 
 @contextlib.contextmanager
 def signs_of_life(what: str, hint: str, patience: float | None = None) -> Iterator[None]:
-    """Say on a terminal, every so many seconds, that work is under way; of work inside work, the outer does."""
+    """Print on a terminal, every `patience` seconds, that work is under way; only the outermost call does."""
     if _AT_WORK.get() or not on_terminal():
         yield
         return
     over, start = threading.Event(), time.monotonic()
 
-    def tell() -> None:
+    def report() -> None:
         while not over.wait(PATIENCE if patience is None else patience):
-            # What shows how far it is needs no other sign.
             if _SHOWN:
                 continue
             spent = time.monotonic() - start
             print(f"eigentree: {what} has been at work for {spent:.0f} s{hint}", file=sys.stderr, flush=True)
 
-    teller = threading.Thread(target=tell, daemon=True)
+    reporter = threading.Thread(target=report, daemon=True)
     token = _AT_WORK.set(True)
-    teller.start()
+    reporter.start()
     try:
         yield
     finally:
         over.set()
-        teller.join()
+        reporter.join()
         _AT_WORK.reset(token)

@@ -1,8 +1,4 @@
-"""The checks of arguments that all faces share: whole numbers, numbers, choices, names, sizes, seeds.
-
-What passes comes back in its plain form; what does not is named in an error of ours, before anything is computed or
-any memory is asked for.
-"""
+"""Checks of arguments: what passes comes back in its plain form, what does not is named in an error of ours."""
 
 from __future__ import annotations
 
@@ -30,6 +26,7 @@ __all__ = [
     "a_mapping",
     "an_array",
     "as_float",
+    "auto_or_number",
     "check_cells",
     "check_variables",
     "different_names",
@@ -46,10 +43,10 @@ Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 """What users may give as `seed` or `random_state`."""
 
 MOST_WHOLE = 2**53
-"""Largest whole number that an argument may be: beyond, floats no longer tell whole numbers apart."""
+"""Largest whole number that an argument may be: beyond, floats merge whole numbers."""
 
 MOST_SEED = 2**128 - 1
-"""Largest seed: as many bits as numpy itself draws for one."""
+"""Largest seed, of as many bits as numpy's own."""
 
 MOST_CELLS = 2**30
 """Most numbers of an array that is handed out: 8 GiB."""
@@ -61,7 +58,7 @@ MOST_SHOWN = 8
 """Most columns whose errors are shown."""
 
 MOST_THREADS = 1024
-"""Most threads that may be asked for."""
+"""Most threads of `n_jobs`."""
 
 ARITHMETIC: dict[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 """numpy's own rules for overflow and underflow, whatever users have set: a probability may underflow to zero."""
@@ -98,6 +95,13 @@ def finite_number(
         range_ = f"of at least {least:g}" if math.isinf(most) else f"from {least:g} to {most:g}"
         raise error(f"{argument} is a finite number {range_}, not {quoted(value)}")
     return number
+
+
+def auto_or_number(argument: str, value: Any, most: float) -> None:
+    """Raise `ParameterError` unless a value is "auto" or a number from 0 to `most`."""
+    if not 0 <= as_float(value) <= most and not (isinstance(value, str) and value == "auto"):
+        range_ = "of at least 0" if math.isinf(most) else f"from 0 to {most:g}"
+        raise ParameterError(f"{argument} is 'auto' or a number {range_}, not {quoted(value)}")
 
 
 def as_float(value: Any) -> float:
@@ -162,7 +166,7 @@ def one_by_one(argument: str, value: Any, members: str, error: type[EigentreeErr
 
 
 def an_array(what: str, value: Any, error: type[EigentreeError]) -> NDArray[Any]:
-    """Return what is given as an array of whatever kind, or raise an error; nothing enormous is looked at."""
+    """Return an array of whatever type, or raise an error; nothing enormous is converted."""
     try:
         if not (isinstance(value, Sized) and not isinstance(value, np.ndarray) and len(value) > MOST_CELLS):
             return np.asarray(value)

@@ -1,4 +1,4 @@
-"""The command line: what it answers is what the library answers, and an error is one sentence."""
+"""The command line: its results are those of the library, and an error is one sentence."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def frame(path: str | Path = "mushrooms.csv", **options: object) -> pd.DataFrame
     return pd.read_csv(path, na_values="?", dtype=str, **options)
 
 
-# Kinds of arguments
+# Arguments
 
 
 @pytest.mark.parametrize(("text", "number"), [("1", 1), ("12", 12), ("1_000", 1000), ("31,623", 31_623)])
@@ -96,7 +96,7 @@ def test_shares_seeds_and_labels_are_read() -> None:
                 convert(text)
 
 
-# What is answered
+# Results
 
 
 def test_the_dataset_is_that_of_the_package(here: Path) -> None:
@@ -124,14 +124,14 @@ def test_fit_and_score_are_those_of_the_library(here: Path) -> None:
 
 def test_predict_is_that_of_the_library_and_needs_no_target(here: Path) -> None:
     expected = et.load("model.eigentree").predict_proba(frame(), target="odor")
-    code, out, said = call("eigentree predict model.eigentree mushrooms.csv --missing '?' --target odor")
+    code, out, errors = call("eigentree predict model.eigentree mushrooms.csv --missing '?' --target odor")
     found = pd.read_csv(io.StringIO(out))
     labels = expected.states[1]
     np.testing.assert_array_equal(found[[f"P(odor={label})" for label in labels]], expected)
     assert found["odor"].tolist() == [labels[place] for place in np.argmax(expected, axis=1)]
     right = (found["odor"] == frame()["odor"]).mean()
     assert code == 0
-    assert f"accuracy {100 * right:.1f} % on {ROWS} with a known label" in said
+    assert f"accuracy {100 * right:.1f} % on {ROWS} with a known label" in errors
     frame().drop(columns="odor").to_csv("without.csv", index=False)
     assert answer("eigentree predict model.eigentree without.csv --target odor") == out
 
@@ -151,12 +151,12 @@ def test_impute_fills_what_is_missing_and_leaves_the_rest(here: Path) -> None:
     expected = et.load("model.eigentree").impute(rows)
     rows.insert(0, "id", [f"{row:04d}" for row in range(ROWS)])
     rows.to_csv("with_id.csv", index=False, na_rep="?")
-    code, out, said = call("eigentree impute model.eigentree with_id.csv --missing '?'")
+    code, out, errors = call("eigentree impute model.eigentree with_id.csv --missing '?'")
     found = frame(io.StringIO(out))
     assert found["id"].tolist() == rows["id"].tolist()
     assert (found.drop(columns="id") == expected).all(axis=None)
     assert code == 0
-    assert f"{rows.isna().sum().sum()} missing cells of {ROWS} rows filled" in said
+    assert f"{rows.isna().sum().sum()} missing cells of {ROWS} rows filled" in errors
     drawn = [
         answer(f"eigentree impute model.eigentree with_id.csv --missing ? --by sample --seed {s}") for s in "112"
     ]
@@ -197,10 +197,11 @@ def test_a_class_as_a_column_learns_from_rows_without_one(here: Path) -> None:
     rows = frame()
     rows.loc[rows.index % 2 == 0, "class"] = np.nan
     rows.to_csv("half.csv", index=False, na_rep="?")
-    said = call("eigentree classify train half.csv --missing ? -t class --class-as column -o half.eigentree")[2]
-    assert f"from {ROWS} rows" in said
-    said = call("eigentree classify train half.csv --missing ? -t class -o half.eigentree --json")[1]
-    assert json.loads(said)["rows"] == ROWS // 2
+    errors = call("eigentree classify train half.csv --missing ? -t class --class-as column -o half.eigentree")[2]
+    assert f"from {ROWS} rows" in errors
+    assert f"note: {ROWS // 2} of {ROWS} rows have no class" in errors
+    errors = call("eigentree classify train half.csv --missing ? -t class -o half.eigentree --json")[1]
+    assert json.loads(errors)["rows"] == ROWS // 2
 
 
 def test_a_class_as_a_column_keeps_its_name(here: Path) -> None:
@@ -209,7 +210,7 @@ def test_a_class_as_a_column_keeps_its_name(here: Path) -> None:
     assert json.loads(answer("eigentree inspect odors.eigentree --json"))["class_column"] == "odor"
     shown = json.loads(answer("eigentree inspect odors.eigentree --table odor --json"))
     assert sorted(shown["states"][shown["axes"].index("odor")]) == sorted(frame()["odor"].unique())
-    # The file that it was trained from has all the columns that a report asks for.
+    # Its training data have all the columns of the report.
     answer("eigentree report odors.eigentree --data mushrooms.csv --missing ? -o odors.html")
 
 
@@ -226,43 +227,43 @@ def test_counts_add_up_to_the_same_model(here: Path) -> None:
     np.testing.assert_array_equal(one, other)
 
 
-def test_compare_holds_the_same_rows_out_and_tells_likelihoods(here: Path) -> None:
-    told = json.loads(answer("eigentree compare mushrooms.csv --missing ? --structure mixture --json"))
-    methods = {each["name"]: each for each in told["methods"]}
+def test_compare_holds_the_same_rows_out_and_prints_likelihoods(here: Path) -> None:
+    facts = json.loads(answer("eigentree compare mushrooms.csv --missing ? --structure mixture --json"))
+    methods = {each["name"]: each for each in facts["methods"]}
     assert list(methods) == ["independent", "Chow-Liu tree", "spectral", "online EM", "EM"]
-    assert told["rows"] + told["held_out_rows"] == ROWS
-    out = np.sort(np.random.default_rng(0).permutation(ROWS)[: told["held_out_rows"]])
+    assert facts["rows"] + facts["held_out_rows"] == ROWS
+    out = np.sort(np.random.default_rng(0).permutation(ROWS)[: facts["held_out_rows"]])
     rows = frame()
     model = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0).fit(rows.drop(index=out))
     model.handle_unknown = "missing"
     assert methods["EM"]["held_out"] == pytest.approx(model.score(rows.loc[out]), abs=1e-9)
     assert methods["EM"]["parameters"] == model.n_parameters_
     assert methods["EM"]["held_out"] > methods["independent"]["held_out"]
-    assert all(each["seconds"] > 0 and not each["failure"] for each in told["methods"])
+    assert all(each["seconds"] > 0 and not each["failure"] for each in facts["methods"])
 
 
 def test_select_writes_the_best_of_what_it_tried(here: Path) -> None:
     line = "eigentree select mushrooms.csv --missing ? --structure mixture --hidden 1 3 -o best.eigentree --json"
-    told = json.loads(answer(line))
-    held_out = {each["name"]: each["held_out"] for each in told["tried"]}
-    assert told["best"] == max(held_out, key=held_out.__getitem__) == "mixture, 3 states"
+    facts = json.loads(answer(line))
+    held_out = {each["name"]: each["held_out"] for each in facts["tried"]}
+    assert facts["best"] == max(held_out, key=held_out.__getitem__) == "mixture, 3 states"
     best = et.load("best.eigentree")
     np.testing.assert_array_equal(best.score_samples(frame()), et.load("model.eigentree").score_samples(frame()))
 
 
-def test_select_tells_the_criteria_of_the_library(here: Path) -> None:
+def test_select_prints_the_criteria_of_the_library(here: Path) -> None:
     line = "eigentree select mushrooms.csv --missing ? --structure mixture --hidden 1 2 4 --held-out 0.01 --by bic"
-    told = json.loads(answer(f"{line} --json"))
+    facts = json.loads(answer(f"{line} --json"))
     out = int(np.random.default_rng(0).permutation(ROWS)[0])  # a hundredth of these rows is one
     learned = frame().drop(index=out)
-    for each in told["tried"]:
+    for each in facts["tried"]:
         mixture = et.zoo.Mixture(int(each["name"].split()[1]))
         model = et.EMJunctionTree(mixture, random_state=0, pseudo_counts=1e-6).fit(learned)
         assert (each["bic"], each["aic"]) == pytest.approx((model.bic(learned), model.aic(learned)))
-    assert told["best"] == min(told["tried"], key=lambda each: each["bic"])["name"]
-    _, out_text, said = call(line)
+    assert facts["best"] == min(facts["tried"], key=lambda each: each["bic"])["name"]
+    _, out_text, errors = call(line)
     assert out_text.splitlines()[0].split() == ["structure", "held", "out", "BIC", "AIC", "parameters", "seconds"]
-    assert f"best by BIC: {told['best']}" in said
+    assert f"best by BIC: {facts['best']}" in errors
     held_out = answer("eigentree select mushrooms.csv --missing ? --structure mixture --hidden 1")
     assert held_out.splitlines()[0].split() == ["structure", "held", "out", "parameters", "seconds"]
 
@@ -277,18 +278,18 @@ def test_select_tells_the_criteria_of_the_library(here: Path) -> None:
         ((4,), 0, None),
     ],
 )
-def test_the_best_at_the_edge_of_what_was_tried_asks_for_more(
+def test_the_best_at_the_edge_of_what_was_tried_proposes_more(
     sizes: tuple[int, ...], best: int, sentence: str | None
 ) -> None:
     shapes = [Shape(structure="mixture", hidden=size) for size in sizes]
     assert at_the_edge([*shapes, Shape(structure="tree", hidden=64)], best) == sentence
 
 
-def test_inspect_tells_what_a_file_holds(here: Path) -> None:
-    told = json.loads(answer("eigentree inspect model.eigentree --json"))
+def test_inspect_shows_what_a_file_holds(here: Path) -> None:
+    facts = json.loads(answer("eigentree inspect model.eigentree --json"))
     model = et.load("model.eigentree")
-    assert told["free_parameters"] == model.n_parameters_
-    assert told["columns"]["bruises"] == ["f", "t"]
+    assert facts["free_parameters"] == model.n_parameters_
+    assert facts["columns"]["bruises"] == ["f", "t"]
     one = json.loads(answer("eigentree inspect model.eigentree --table odor --json"))
     np.testing.assert_allclose(one["table"], model.tables_["odor"])
     for name, word in (("spectral", "Spectral"), ("classes", "Classifier"), ("counts", "Statistics")):
@@ -296,10 +297,12 @@ def test_inspect_tells_what_a_file_holds(here: Path) -> None:
 
 
 def test_a_report_is_that_of_the_library(here: Path) -> None:
-    said = json.loads(answer("eigentree report model.eigentree --data mushrooms.csv --missing ? -o m.html --json"))
+    errors = json.loads(
+        answer("eigentree report model.eigentree --data mushrooms.csv --missing ? -o m.html --json")
+    )
     page = Path("m.html").read_text()
-    assert said["rows"] == ROWS
-    assert said["bytes"] == len(page.encode())
+    assert errors["rows"] == ROWS
+    assert errors["bytes"] == len(page.encode())
     made = et.report(et.load("model.eigentree"), frame(), source="mushrooms.csv")
     assert page == made.html
     text = Path("mushrooms.csv").read_bytes()
@@ -327,8 +330,8 @@ def test_numbers_are_labels_in_a_graph_too(here: Path) -> None:
     table = et.load("pair.eigentree").joint(["a", "b"])
     assert [list(states) for states in table.states] == [[5, 7], ["x", "y"]]
     np.testing.assert_allclose(table, [[1 / 3, 0], [1 / 3, 1 / 3]], atol=0.02)
-    told = json.loads(answer("eigentree compare pair.csv --structure mixture --json"))
-    assert not any(each["failure"] for each in told["methods"])
+    facts = json.loads(answer("eigentree compare pair.csv --structure mixture --json"))
+    assert not any(each["failure"] for each in facts["methods"])
     answer("eigentree count pair.csv --structure pair.toml -o pairs.eigentree")
     assert et.load("pairs.eigentree").rows == 60
 
@@ -342,7 +345,7 @@ def test_a_network_of_others_is_a_structure(here: Path) -> None:
     assert found.states == model.graph_.states
 
 
-def test_a_saved_network_answers_too(here: Path) -> None:
+def test_a_saved_network_is_a_model(here: Path) -> None:
     et.load("model.eigentree").network_.save("network.eigentree")
     for question in ("score", "decode", "predict --target class", "impute"):
         name, *options = question.split()
@@ -350,18 +353,18 @@ def test_a_saved_network_answers_too(here: Path) -> None:
         assert answer(line.format("network.eigentree")) == answer(line.format("model.eigentree"))
 
 
-def test_unseen_labels_are_missing_cells_where_that_is_said(here: Path) -> None:
+def test_unseen_labels_are_missing_cells_by_option(here: Path) -> None:
     rows = frame()
     rows.loc[3, "odor"] = "roses"
     rows.to_csv("roses.csv", index=False)
-    code, _, said = call("eigentree score model.eigentree roses.csv")
+    code, _, errors = call("eigentree score model.eigentree roses.csv")
     assert code == 1
-    assert "odor" in said
-    assert "roses" in said
+    assert "odor" in errors
+    assert "roses" in errors
     rows.loc[3, "odor"] = np.nan
-    rows.to_csv("holed.csv", index=False)
+    rows.to_csv("masked.csv", index=False)
     assert answer("eigentree score model.eigentree roses.csv --unknown missing") == answer(
-        "eigentree score model.eigentree holed.csv"
+        "eigentree score model.eigentree masked.csv"
     )
 
 
@@ -421,7 +424,7 @@ def test_sequences_are_reported_by_their_names(here: Path, steps: pd.DataFrame) 
     assert "training sequences" in page
 
 
-def test_hidden_chains_side_by_side_are_told_by_name(here: Path, steps: pd.DataFrame) -> None:
+def test_the_chains_of_a_factorial_hmm_have_names(here: Path, steps: pd.DataFrame) -> None:
     rows = steps.drop(columns="kind")
     model = et.EMHMM((2, 2), random_state=0, sequence="id", init="random", n_init=1, max_iter=5).fit(rows)
     model.save("chains.eigentree")
@@ -430,8 +433,8 @@ def test_hidden_chains_side_by_side_are_told_by_name(here: Path, steps: pd.DataF
     for name in ("chain 0", "chain 1"):
         np.testing.assert_array_equal(decoded[name], states[name])
         asked = answer(f"eigentree predict chains.eigentree steps.csv --missing ? -t '{name}'")
-        told = pd.read_csv(io.StringIO(asked))
-        np.testing.assert_allclose(told[[f"P({name}=0)", f"P({name}=1)"]], proba[name])
+        facts = pd.read_csv(io.StringIO(asked))
+        np.testing.assert_allclose(facts[[f"P({name}=0)", f"P({name}=1)"]], proba[name])
     one = json.loads(answer("eigentree inspect chains.eigentree --table 'transitions of chain 1' --json"))
     np.testing.assert_allclose(one["table"], model.tables_["transitions"]["chain 1"])
 
@@ -447,11 +450,13 @@ def test_the_model_of_sequences_takes_frames_in_python(here: Path, steps: pd.Dat
 
 def test_sequences_are_classified_compared_and_selected(here: Path, steps: pd.DataFrame) -> None:
     answer("eigentree classify train steps.csv --missing ? --sequence id -t kind --hidden 1 -o kinds.eigentree")
-    told = pd.read_csv(io.StringIO(answer("eigentree classify apply kinds.eigentree steps.csv --missing ?")))
+    facts = pd.read_csv(io.StringIO(answer("eigentree classify apply kinds.eigentree steps.csv --missing ?")))
     rows, kinds = steps.drop(columns="kind"), steps.groupby("id", sort=False)["kind"].first()
     model = et.JunctionTreeClassifier(et.EMHMM(1, random_state=0, sequence="id")).fit(rows, kinds.to_numpy())
-    np.testing.assert_allclose(told[["P(kind=e)", "P(kind=o)"]], model.predict_proba(rows))
-    assert told["id"].tolist() == kinds.index.tolist()
+    np.testing.assert_allclose(facts[["P(kind=e)", "P(kind=o)"]], model.predict_proba(rows))
+    assert facts["id"].tolist() == kinds.index.tolist()
+    steps.assign(kind=steps["kind"].where(steps["id"] != "p3")).to_csv("partly.csv", index=False, na_rep="?")
+    assert "on 39 with a known label" in call("eigentree classify apply kinds.eigentree partly.csv --missing ?")[2]
     line = "steps.csv --missing ? --sequence id --drop kind --json"
     compared = json.loads(answer(f"eigentree compare {line} --hidden 2"))
     held_out = {each["name"]: each["held_out"] for each in compared["methods"]}
@@ -487,7 +492,7 @@ def test_pipes_are_read_as_they_come(here: Path, pack: object) -> None:
     assert answer("eigentree score model.eigentree - --missing ?", pack(rows)) == expected  # type: ignore[operator]
 
 
-def test_pipes_have_the_format_that_is_said(here: Path) -> None:
+def test_pipes_have_the_format_of_the_option(here: Path) -> None:
     written = frame().to_json(orient="records", lines=True)
     out = answer("eigentree impute model.eigentree - --format jsonl", written.encode())
     rows = [json.loads(line) for line in out.splitlines()]
@@ -576,8 +581,8 @@ def examples(text: str) -> list[str]:
 
 @pytest.mark.parametrize("command", helps(), ids=" ".join)
 def test_every_help_text_fits_a_terminal(command: list[str]) -> None:
-    code, text, said = call(shlex.join(["eigentree", *command, "--help"]))
-    assert (code, said) == (0, "")
+    code, text, errors = call(shlex.join(["eigentree", *command, "--help"]))
+    assert (code, errors) == (0, "")
     assert text.startswith("Usage: eigentree")
     assert max(map(len, text.splitlines())) <= 80
     if len(command) == 1:
@@ -589,7 +594,7 @@ ORDER += ["report", "compare", "count", "merge", "completion"]
 
 
 def run_in_turn(lines: list[str]) -> None:
-    """Run lines as printed, without a process for each; what is not ours at the end of a pipe is left out."""
+    """Run lines as printed, without a process for each; other programs at the end of a pipe are left out."""
     for line in lines:
         head, *rest = [part.strip() for part in line.split("|")]
         if head.startswith("cat "):
@@ -613,11 +618,11 @@ def shorten(name: str) -> None:
 
 def test_every_example_of_every_help_text_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = {name: call(f"eigentree {name} --help")[1] for name in ORDER}
-    told = re.search(r"^( *hidden = .*?kind = 3)$", shown["fit"], flags=re.MULTILINE | re.DOTALL)
-    assert told
+    graph = re.search(r"^( *hidden = .*?kind = 3)$", shown["fit"], flags=re.MULTILINE | re.DOTALL)
+    assert graph
     monkeypatch.chdir(tmp_path)
     run_in_turn(examples(shown["dataset"]))
-    Path("graph.toml").write_text(told.group(1))
+    Path("graph.toml").write_text(graph.group(1))
     for name in ORDER[1:]:
         run_in_turn(examples(shown[name]))
     # warm-up is what the other commands are when they are called first.
@@ -673,7 +678,7 @@ def test_the_completion_of_bash_is_bash(tmp_path: Path) -> None:
     assert subprocess.run(["bash", "-n", str(tmp_path / "script")], check=False).returncode == 0
 
 
-# Mistakes
+# Errors
 
 USAGE = [
     ("eigentree", "name a command"),
@@ -853,13 +858,13 @@ def trouble(folder: Path, steps: pd.DataFrame) -> Path:
     return folder
 
 
-def check_mistake(line: str, sentence: str, code: int) -> None:
-    found, out, said = call(line)
-    assert (found, out) == (code, ""), said
-    assert said.startswith("eigentree")
-    assert said.count("\n") == 1
-    assert sentence in said
-    assert "Traceback" not in said
+def check_error(line: str, sentence: str, code: int) -> None:
+    found, out, errors = call(line)
+    assert (found, out) == (code, ""), errors
+    assert errors.startswith("eigentree")
+    assert errors.count("\n") == 1
+    assert sentence in errors
+    assert "Traceback" not in errors
 
 
 @pytest.mark.parametrize(("line", "sentence"), USAGE)
@@ -867,7 +872,7 @@ def test_a_mistyped_command_gets_one_sentence(
     line: str, sentence: str, trouble: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(trouble)
-    check_mistake(line, sentence, 2)
+    check_error(line, sentence, 2)
 
 
 @pytest.mark.parametrize(("line", "sentence"), FAILURES)
@@ -876,11 +881,11 @@ def test_what_cannot_be_done_gets_one_sentence(
 ) -> None:
     monkeypatch.chdir(trouble)
     names = set(os.listdir(trouble))
-    check_mistake(line, sentence, 1)
+    check_error(line, sentence, 1)
     assert set(os.listdir(trouble)) == names, "nothing is left behind"
 
 
-def test_there_are_many_mistakes() -> None:
+def test_there_are_many_errors() -> None:
     assert len({line for line, _ in USAGE + FAILURES}) >= 90
 
 
@@ -889,8 +894,8 @@ class _Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize("said", [io.StringIO(), _Terminal()])
-def test_warming_up_is_told_in_one_sentence(said: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("errors", [io.StringIO(), _Terminal()])
+def test_warm_up_reports_one_sentence(errors: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
     taken = []
 
     def steps() -> Iterator[str]:
@@ -905,34 +910,34 @@ def test_warming_up_is_told_in_one_sentence(said: io.StringIO, monkeypatch: pyte
             yield "small alphabets: learning"
 
     monkeypatch.setattr(warming, "warm_up", steps)
-    monkeypatch.setattr(compiling, "on_terminal", said.isatty)
+    monkeypatch.setattr(compiling, "on_terminal", errors.isatty)
     out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
         assert main(["warm-up"]) == 0
     assert len(taken) == warming.STEPS
     assert re.fullmatch(r"all kernels are compiled, \d+ s\n", out.getvalue())
-    if not said.isatty():
-        assert said.getvalue() == ""
+    if not errors.isatty():
+        assert errors.getvalue() == ""
         return
-    assert said.getvalue().count("compiling kernels") == 1
-    assert "eigentree: … done in" in said.getvalue().splitlines()[-1]
-    assert f"{warming.STEPS}/{warming.STEPS}" in said.getvalue()
+    assert errors.getvalue().count("compiling kernels") == 1
+    assert "eigentree: … done in" in errors.getvalue().splitlines()[-1]
+    assert f"{warming.STEPS}/{warming.STEPS}" in errors.getvalue()
 
 
 @pytest.mark.parametrize("command", [command for command in COMMANDS if not command.below])
 def test_every_command_guesses_a_mistyped_option(command: object) -> None:
-    code, _, said = call(f"eigentree {command.name} --hlep")  # type: ignore[attr-defined]
-    assert (code, said.count("\n")) == (2, 1)
-    assert "there is no option --hlep; did you mean --help?" in said
+    code, _, errors = call(f"eigentree {command.name} --hlep")  # type: ignore[attr-defined]
+    assert (code, errors.count("\n")) == (2, 1)
+    assert "there is no option --hlep; did you mean --help?" in errors
 
 
 HINT = "eigentree: note: column stalk-root has {} cells '?', taken as a label; --missing '?' reads them as missing"
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-def test_marks_that_are_taken_as_labels_are_told_once(kind: str, here: Path) -> None:
+def test_marks_that_are_taken_as_labels_are_reported_once(kind: str, here: Path) -> None:
     rows = frame()
-    holes = int(rows["stalk-root"].isna().sum())
+    gaps = int(rows["stalk-root"].isna().sum())
     rows = rows.fillna("?")
     {
         "csv": lambda: rows.to_csv("marked.csv", index=False),
@@ -945,10 +950,10 @@ def test_marks_that_are_taken_as_labels_are_told_once(kind: str, here: Path) -> 
         f"eigentree select marked.{kind} --structure mixture --hidden 2",
         f"eigentree classify train marked.{kind} -t class -o m",
     ):
-        code, _, said = call(line)
-        assert code == 0, said
-        assert said.splitlines().count(HINT.format(holes)) == 1
-        assert said.count("note:") == 1
+        code, _, errors = call(line)
+        assert code == 0, errors
+        assert errors.splitlines().count(HINT.format(gaps)) == 1
+        assert errors.count("note:") == 1
     for line in (
         f"eigentree count marked.{kind} --missing ? --structure hmm -o m",
         f"eigentree count marked.{kind} --missing none --structure hmm -o m",
@@ -956,22 +961,22 @@ def test_marks_that_are_taken_as_labels_are_told_once(kind: str, here: Path) -> 
         f"eigentree fit marked.{kind} --structure own.toml -o m",
     ):
         (here / "own.toml").write_text('edges = [["odor", "class"]]\n')
-        assert "note:" not in call(line)[2], "it was said, or nothing is learned from it"
+        assert "note:" not in call(line)[2], "it was given, or the column is not used"
 
 
-def test_marks_in_several_columns_are_told_by_the_one_with_most(here: Path) -> None:
+def test_marks_in_several_columns_are_reported_by_the_one_with_most(here: Path) -> None:
     (here / "marks.csv").write_text("a,b,c\n?,?,.\n?,x,y\nz,x,y\n")
-    said = call("eigentree count marks.csv --structure mixture -o m")[2]
-    assert "column a has 2 cells '?', taken as a label, as in 1 more column; --missing '?' reads them" in said
-    assert "column c has 1 cell '.', taken as a label; --missing '.' reads it as missing" in said
+    errors = call("eigentree count marks.csv --structure mixture -o m")[2]
+    assert "column a has 2 cells '?', taken as a label, as in 1 more column; --missing '?' reads them" in errors
+    assert "column c has 1 cell '.', taken as a label; --missing '.' reads it as missing" in errors
 
 
-def test_parquet_without_pyarrow_is_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_without_pyarrow_is_an_error_that_names_it(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frame().to_parquet("rows.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    check_mistake("eigentree score model.eigentree rows.parquet", "Parquet needs pyarrow; pip install", 1)
-    check_mistake("eigentree sample model.eigentree -o new.parquet", "pip install pyarrow", 1)
-    check_mistake("eigentree sample model.eigentree -o new.csv.zst", "pip install pyarrow", 1)
+    check_error("eigentree score model.eigentree rows.parquet", "Parquet needs pyarrow; pip install", 1)
+    check_error("eigentree sample model.eigentree -o new.parquet", "pip install pyarrow", 1)
+    check_error("eigentree sample model.eigentree -o new.csv.zst", "pip install pyarrow", 1)
     assert not (here / "new.parquet").exists()
     assert "mean log" in answer("eigentree score model.eigentree mushrooms.csv --missing ? --summary"), (
         "CSV needs none"

@@ -1,4 +1,4 @@
-"""Files that are read block by block: the answers, models and complaints are those of a whole file."""
+"""Files that are read block by block: results, models and errors are those of a whole file."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def at_once_and_in_blocks(line: str, monkeypatch: pytest.MonkeyPatch) -> tuple[s
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.tsv.gz", "rows.parquet"])
-def test_answers_are_those_of_a_whole_file(here: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_those_of_a_whole_file(here: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     read = f"{name} --missing '?'"
     models = []
     for size in (2**40, 0):
@@ -111,7 +111,7 @@ def test_em_and_graphs_learn_from_large_files(here: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "errors"),
     [
         ("a,b\n1,2\n" * 1 + "1,2\n" * 300 + "1,2,3\n", "line 303 of 'bad.csv' has 3 cells, but the first line 2"),
         ("a,b\n" + "1,2\n" * 300 + '1,"2\n', "line 302 of 'bad.csv' cannot be read"),
@@ -121,8 +121,8 @@ def test_em_and_graphs_learn_from_large_files(here: Path, monkeypatch: pytest.Mo
         ("a,b\n", "'bad.csv' has no rows; give at least one"),
     ],
 )
-def test_what_is_wrong_is_told_as_of_a_small_file(
-    here: Path, text: str, said: str, monkeypatch: pytest.MonkeyPatch
+def test_errors_are_those_of_a_small_file(
+    here: Path, text: str, errors: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("bad.csv").write_text(text)
     found = []
@@ -131,17 +131,17 @@ def test_what_is_wrong_is_told_as_of_a_small_file(
         found.append(call("eigentree fit bad.csv --structure mixture --method spectral -o bad.eigentree"))
     assert found[0] == found[1]
     assert found[0][0] != 0
-    assert said in found[0][2]
+    assert errors in found[0][2]
     assert not Path("bad.eigentree").exists()
 
 
-def test_damaged_parquet_and_late_types_are_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_parquet_is_an_error_and_late_types_are_not(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read_from(0, monkeypatch)
     held = Path("rows.parquet").read_bytes()
     Path("cut.parquet").write_bytes(held[: len(held) // 2])
-    code, _, said = call("eigentree count cut.parquet --structure hmm -o bad.eigentree")
+    code, _, errors = call("eigentree count cut.parquet --structure hmm -o bad.eigentree")
     assert code != 0
-    assert "'cut.parquet' cannot be read; it may have been cut short or damaged" in said
+    assert "'cut.parquet' cannot be read; it may have been cut short or damaged" in errors
     answer("eigentree fit rows.csv --drop key --structure hmm --method spectral -o model.eigentree")
     late = pd.read_csv("rows.csv").assign(note=[None] * 150 + ["seen"] * 50)
     late.to_csv("late.csv", index=False)

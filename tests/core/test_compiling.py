@@ -69,9 +69,9 @@ def test_one_row_compiles_nothing_that_many_rows_have_not() -> None:
         codes = Rows.of(X, Columns.of(graph)).encode()
         operators.log_prob(codes)
         operators.tables(codes, [1])
-        holes = codes.copy(order="F")
-        holes[:, 2] = 3
-        operators.draw(holes, np.random.default_rng(0))
+        missing = codes.copy(order="F")
+        missing[:, 2] = 3
+        operators.draw(missing, np.random.default_rng(0))
         Counts(graph, [("x0", "x1"), ("x2",)]).update(X)
         Counts(graph, [("x0", "x1"), ("x2",)]).update(X, np.full(len(X), 0.5))
         RowSample.empty(4).update(codes, None)
@@ -215,6 +215,6 @@ def test_compiling_is_no_part_of_the_time_of_a_fit() -> None:
         fresh_kernel()(1)
         return Model()
 
-    trial = tried(("made up", fit), None, None)
+    trial = tried("made up", fit, None, None)
     spent = compiling.announced.processor_seconds - before
     assert 0 <= trial.seconds < spent

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import eigentree as et
-from eigentree.data.tables.column_summary import Look
+from eigentree.data.stored_columns import columns_content, columns_of
+from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.labels import Bins
 from eigentree.data.tables.rows import Rows
@@ -307,7 +308,7 @@ def test_classes_share_their_columns() -> None:
         assert labelled.n_features_in_ == 3
 
 
-# Numbers
+# ValueCounts
 
 
 def test_measurements_are_told_from_codes() -> None:
@@ -389,7 +390,7 @@ def test_labels_that_name_their_rows_are_told(declared: bool) -> None:
     with pytest.warns(RuntimeWarning, match=told):
         Columns.learned(frame)
     with pytest.warns(RuntimeWarning, match=told):
-        Columns.learned(Look.of(frame[:30]) + Look.of(frame[30:]))
+        Columns.learned(Schema.of(frame[:30]) + Schema.of(frame[30:]))
     with pytest.warns(RuntimeWarning, match=told):
         et.learn_structure(frame)
     # Nobody is told who says which labels there are, or has two rows of each, or few of them.
@@ -507,7 +508,8 @@ def test_columns_are_kept_as_json(labels: list[list[Any]]) -> None:
     names = [f"x{place}" for place in range(len(labels))]
     rows = [[each[k % len(each)] for each in labels] for k in range(10)]
     columns = Columns.learned(rows, ReadOptions(dict(zip(names, labels, strict=True))))
-    for kept in (Columns.from_json(json.loads(json.dumps(columns.to_json()))), pickle.loads(pickle.dumps(columns))):
+    stored = json.loads(json.dumps(columns_content(columns)))
+    for kept in (columns_of(stored), pickle.loads(pickle.dumps(columns))):
         assert kept == columns
         assert [tuple(map(type, kept.labels(name))) for name in names] == [
             tuple(map(type, columns.labels(name))) for name in names

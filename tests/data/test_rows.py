@@ -207,5 +207,5 @@ def test_further_columns_are_ignored_with_a_warning() -> None:
     with pytest.warns(UserWarning, match="the model ignores column .z. of the frame"):
         rows = Rows.of(frame, columns)
     np.testing.assert_array_equal(rows.encode(), Rows.of(frame[["x0", "x1", "x2"]], columns).encode())
-    with pytest.raises(et.DataError, match="the graph has no observed variable for column .z."):
+    with pytest.raises(et.DataError, match=r"the graph has no observed variable for column .z."):
         columns.fitted_to(frame)

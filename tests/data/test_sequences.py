@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eigentree.data.sequences.sequence_codes import Sequences
-from eigentree.data.sequences.sequence_forms import SequenceForm
+from eigentree.data.sequences.sequence_forms import FORM, SequenceForm
 from eigentree.data.sequences.sequence_restore import drawn_sequences, filled_sequences, per_step
-from eigentree.errors import DataError
+from eigentree.errors import DataError, FileError
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
+from eigentree.io.codec import At
 
 LETTERS = st.lists(st.text("ACGT", max_size=7), min_size=1, max_size=6).filter(any)
 
@@ -152,14 +154,14 @@ def test_a_step_that_nobody_shows_is_no_mistake_among_text() -> None:
 
 def test_unseen_labels_are_mistakes_or_missing() -> None:
     columns = Sequences.learned(["AC", "GT"]).columns
-    with pytest.raises(DataError, match="step 1 of sequence 2 holds 'Z', but 'x0' has the labels 'A'"):
+    with pytest.raises(DataError, match="step 1 of sequence 2, column 'x0' holds 'Z', but 'x0' has the labels 'A'"):
         Sequences.of(["A", "C", "GZ"], columns)
     lenient = Sequences.of(["A", "C", "GZ"], columns.reading("missing"))
     assert lenient.codes[:, 0].tolist() == [0, 1, 2, 4]
     # An unknown label at the end of a row is a step still.
     assert Sequences.of(wide_frame(["AZ"]), columns.reading("missing")).lengths.tolist() == [2]
     numbers = Sequences.learned([[0, 1], [2]]).columns
-    with pytest.raises(DataError, match="step 0 of sequence 1 holds 3, but 'x0' has the codes 0 to 2"):
+    with pytest.raises(DataError, match="step 0 of sequence 1, column 'x0' holds 3, but 'x0' has the codes 0 to 2"):
         Sequences.of([[1], [3]], numbers)
 
 
@@ -300,7 +302,10 @@ def test_symbols_of_several_channels_stand_for_what_they_were_made_of() -> None:
 
 def test_a_form_survives_json_and_nothing_else_is_one() -> None:
     form = SequenceForm("long", False, sequence="id", time="t")
-    assert SequenceForm.from_json(form.to_json()) == form
-    for broken in ({}, None, form.to_json() | {"kind": "odd"}, form.to_json() | {"sequence": None}):
-        with pytest.raises(DataError, match="no form of sequences"):
-            SequenceForm.from_json(broken)
+    writer: Any = None
+    content = FORM.write(writer, "form", form)
+    at = At("form", "the form", {})
+    assert FORM.read(writer, json.loads(json.dumps(content)), at) == form
+    for broken in ({}, None, content | {"kind": "odd"}, content | {"sequence": None}, content | {"width": -1}):
+        with pytest.raises(FileError, match=r"a? ?form of sequences"):
+            FORM.read(writer, broken, at)

@@ -29,11 +29,11 @@ import eigentree as et
 from eigentree.data.streams.row_batches import USUAL_SIZE, Batch, BatchSize
 from eigentree.data.streams.sources import is_stream, stream_of
 from eigentree.data.tables.cells import arrow_dictionary
-from eigentree.data.tables.column_summary import Look
+from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import ReadOptions
-from eigentree.data.tables.text_cells import FileTable, Written, typed_texts
+from eigentree.data.tables.text_cells import FileTable, TextColumn, typed_texts
 from eigentree.io.text_files import MISSING_MARKS
 
 TABLE = pd.DataFrame(
@@ -144,7 +144,7 @@ def test_every_stream_holds_the_rows_of_the_table(make: Callable[[Path], Any], t
     assert stream.rows in (None, len(TABLE))
     found = list(stream.batches())
     assert len(found) > 1 or make in (lazy, relation)
-    columns = Columns.learned(reduce(add, (Look.of(batch.data) for batch in found)))
+    columns = Columns.learned(reduce(add, (Schema.of(batch.data) for batch in found)))
     assert columns == Columns.learned(TABLE)
     codes = np.concatenate([Rows.of(batch.data, columns).encode() for batch in found])
     np.testing.assert_array_equal(codes, Rows.of(TABLE, columns).encode())
@@ -192,7 +192,7 @@ TEXTS = st.sampled_from(
 )
 
 
-def told(X: Any) -> Columns | str:
+def typed(X: Any) -> Columns | str:
     try:
         return Columns.learned(X)
     except et.DataError as error:
@@ -212,12 +212,12 @@ def test_text_is_read_as_pandas_reads_a_whole_file(cells: list[str], size: int) 
     parts = [cells[start : start + size] for start in range(0, len(cells), size)]
     tables = [
         FileTable(
-            ["cell"], [Written(*arrow_dictionary(pa.chunked_array([text_cells(part)])))], len(part), "rows.csv"
+            ["cell"], [TextColumn(*arrow_dictionary(pa.chunked_array([text_cells(part)])))], len(part), "rows.csv"
         )
         for part in parts
     ]
-    looks = reduce(add, map(Look.of, tables))
-    columns, expected = told(looks), told(whole)
+    looks = reduce(add, map(Schema.of, tables))
+    columns, expected = typed(looks), typed(whole)
     assert columns == expected
     if isinstance(columns, str):
         return
@@ -346,7 +346,7 @@ def test_names_may_be_anything_and_headers_long(tmp_path: Path) -> None:
         pl.from_pandas(rows).lazy(),
         duckdb.connect().read_parquet(str(tmp_path / "rows.parquet")),
     ):
-        columns = Columns.learned(reduce(add, (Look.of(batch.data) for batch in seen(stream, wanted, size))))
+        columns = Columns.learned(reduce(add, (Schema.of(batch.data) for batch in seen(stream, wanted, size))))
         assert columns == Columns.learned(rows[wanted])
 
 
@@ -363,24 +363,24 @@ def test_text_has_the_labels_that_occur_in_its_batch(tmp_path: Path) -> None:
 
 def test_types_that_declare_all_states_need_no_rows(tmp_path: Path) -> None:
     frame = pl.LazyFrame({"mood": pl.Series(["b"], dtype=pl.Enum(["b", "a"])), "so": [True]})
-    told = stream_of(frame).told
-    assert told is not None
-    assert told.settles()
-    assert Columns.learned(told).labels("mood") == ("b", "a")
+    typed = stream_of(frame).typed
+    assert typed is not None
+    assert typed.settles()
+    assert Columns.learned(typed).labels("mood") == ("b", "a")
     connection = duckdb.connect()
     connection.execute("create type mood as enum ('b', 'a')")
     connection.execute("create table moods as select 'a'::mood as mood, true as so")
-    told = stream_of(connection.table("moods")).told
-    assert told is not None
-    assert told.settles()
-    assert Columns.learned(told).labels("mood") == ("b", "a")
+    typed = stream_of(connection.table("moods")).typed
+    assert typed is not None
+    assert typed.settles()
+    assert Columns.learned(typed).labels("mood") == ("b", "a")
     pa.parquet.write_table(
         pa.table({"a": pa.array([0, 1], pa.int8()), "so": [True, False]}), tmp_path / "a.parquet"
     )
-    told = stream_of(tmp_path / "a.parquet").told
-    assert told is not None
-    assert told.settles(codes=True)
-    assert not told.settles()
+    typed = stream_of(tmp_path / "a.parquet").typed
+    assert typed is not None
+    assert typed.settles(codes=True)
+    assert not typed.settles()
 
 
 def test_columns_that_nobody_needs_may_hold_anything(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from shared_files import shared_file
 
 import eigentree as et
 from eigentree.datasets import CLASS_NAMES, LETTERS, load_mushrooms, load_splice, load_votes, splice, uci
-from eigentree.datasets.packaged import Packaged
+from eigentree.datasets.dataset import Packaged
 from eigentree.errors import quoted
 
 PACKAGED = [splice.SPLICE, uci.MUSHROOMS, uci.VOTES]

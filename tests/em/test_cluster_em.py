@@ -20,13 +20,11 @@ from numpy.testing import assert_allclose
 import eigentree as et
 from eigentree.counting.structure_and_schema import resolved
 from eigentree.data.tables.state_rules import ReadOptions
-from eigentree.em.estep.expectation import Expectation
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_gaps
 from eigentree.em.out_of_core.dask_workers import ClusterRows
-from eigentree.em.out_of_core.large import sampled_numbers
-from eigentree.em.out_of_core.parted import PartedObjective
+from eigentree.em.out_of_core.parted_rows import PartedObjective, sampled_numbers
 from eigentree.em.tree_objective import TreeObjective
-from eigentree.estimators.memory_sample import far_rows
+from eigentree.estimators.memory_sample import parted_rows
 
 GRAPH = et.zoo.hmm(6, 1, 3, 4)
 PLAIN = {"accelerate": False, "max_iter": 6, "tol": 0.0, "stopping": "paper", "pseudo_counts": 0.5}
@@ -59,10 +57,9 @@ def in_parts(table: pd.DataFrame, sizes: list[int]) -> Any:
 
 def far_problem(table: Any, weight: str | None = None) -> PartedObjective:
     graph, _, found = resolved(GRAPH, table, ReadOptions(sample_weight=weight))
-    far = far_rows(found)
+    far = parted_rows(found)
     assert isinstance(far, ClusterRows)
-    expectation = Expectation.of(graph, far.gaps(), far.count)
-    return PartedObjective.of(expectation, far.parts(expectation, None, 1), far.margins, 0.5)
+    return far.objective(graph, far.gaps(), 0.5)
 
 
 def near_problem(rows: np.ndarray, weights: np.ndarray | None = None) -> TreeObjective:
@@ -95,14 +92,12 @@ def test_a_column_weighs_the_rows(rows: np.ndarray) -> None:
 
 def test_rows_are_taken_by_number_from_their_partitions(rows: np.ndarray) -> None:
     _, _, found = resolved(GRAPH, in_parts(frame(rows), [100, 0, 1_500]))
-    far = far_rows(found)
+    far = parted_rows(found)
     numbers = sampled_numbers(len(rows), 321, np.random.default_rng(0))
     codes, weights = far.taken(numbers)
     assert (codes == coded(GRAPH, rows)[numbers]).all()
     assert (weights == 1).all()
-    gaps = far.gaps()
-    parts = far.parts(Expectation.of(GRAPH, gaps, 321), numbers, 1)
-    assert parts.weight == 321
+    assert far.objective(GRAPH, far.gaps(), 0.5, numbers).weight == 321
 
 
 def test_an_impossible_row_of_a_partition_is_named_by_its_number() -> None:
@@ -131,8 +126,8 @@ def test_a_multistart_on_a_sample_is_finished_in_all_partitions(
 
 
 def little_memory(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("eigentree.em.out_of_core.large.RACE_ROWS", 400)
-    patch.setattr("eigentree.em.out_of_core.large.RACE_ROWS_PER_PARAMETER", 1)
+    patch.setattr("eigentree.em.out_of_core.parted_rows.MEMORY_ROWS", 400)
+    patch.setattr("eigentree.em.out_of_core.parted_rows.MEMORY_ROWS_PER_PARAMETER", 1)
     patch.setattr(ClusterRows, "few", lambda self: None)
 
 

@@ -26,10 +26,9 @@ from eigentree.em.estep.unique_rows import DistinctRows, columns_with_gaps, marg
 from eigentree.em.optimize.objective import ExpectedCounts
 from eigentree.em.optimize.run import em_run
 from eigentree.em.optimize.stopping import Stopping
-from eigentree.em.out_of_core import leaf_file
-from eigentree.em.out_of_core.large import sampled_numbers
-from eigentree.em.out_of_core.parted import PartedObjective
-from eigentree.em.out_of_core.spooled import SpooledRows
+from eigentree.em.out_of_core import on_disk
+from eigentree.em.out_of_core.on_disk import DiskRows
+from eigentree.em.out_of_core.parted_rows import PartedObjective, sampled_numbers
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.tree_objective import TreeObjective
 from eigentree.inference.threads import in_order
@@ -55,12 +54,10 @@ def ends(count: int, cuts: list[int]) -> list[int]:
     return sorted({0, count, *(cut % (count + 1) for cut in cuts)})
 
 
-def split(
-    graph: et.LatentGraph, rows: np.ndarray, cuts: list[int], weights: np.ndarray | None = None
-) -> SpooledRows:
+def split(graph: et.LatentGraph, rows: np.ndarray, cuts: list[int], weights: np.ndarray | None = None) -> DiskRows:
     """Rows in which -1 is a missing cell, read in such chunks and kept on disk."""
     codes = np.asfortranarray(coded(graph, rows).astype(np.uint8))
-    return SpooledRows(Split(Columns.of(graph), codes, weights, cuts))
+    return DiskRows(Split(Columns.of(graph), codes, weights, cuts))
 
 
 def both(
@@ -78,12 +75,11 @@ def both(
     states = [graph.states[name] for name in graph.observed]
     known = np.ones(len(codes)) if weights is None else weights
     near = TreeObjective.of(graph, DistinctRows.of(codes, states, known), gaps, pseudo_counts, 1)
-    expectation = Expectation.of(graph, gaps, len(codes))
     far = split(graph, rows, cuts, weights)
     assert far.count == len(rows)
     assert far.gaps() == gaps
     assert_allclose(far.weight, near.weight, rtol=1e-14)
-    return near, PartedObjective.of(expectation, far.parts(expectation, None, threads), far.margins, pseudo_counts)
+    return near, far.objective(graph, gaps, pseudo_counts, threads=threads)
 
 
 @SLOW
@@ -103,7 +99,7 @@ def test_every_split_on_disk_steps_as_rows_in_memory(
 ) -> None:
     network, rows, weights = problem
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(leaf_file, "STRETCH", stretch)
+        patch.setattr(on_disk, "STRETCH", stretch)
         near, far = both(network, rows, cuts, pseudo_counts, weights=weights if weighted else None)
         assert_allclose(far.weight, near.weight, rtol=1e-14)
         assert_allclose(far.prior, near.prior, rtol=1e-13)
@@ -145,7 +141,7 @@ def hmm_rows(count: int, seed: int = 0) -> tuple[et.LatentNetwork, np.ndarray]:
 
 
 def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leaf_file, "STRETCH", 700)
+    monkeypatch.setattr(on_disk, "STRETCH", 700)
     network, rows = hmm_rows(5_000)
     found = []
     for threads, cuts in ((1, [3_000]), (2, []), (3, [17, 2_500])):
@@ -158,7 +154,7 @@ def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_climb_on_disk_is_the_climb_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plain steps stay together; accelerated ones end at the same objective."""
-    monkeypatch.setattr(leaf_file, "STRETCH", 512)
+    monkeypatch.setattr(on_disk, "STRETCH", 512)
     network, rows = hmm_rows(4_000)
     near, far = both(network, rows, [1_000], 0.1)
     start = near.layout.vector(et.LatentNetwork.random(network.graph, seed=5))
@@ -172,7 +168,7 @@ def test_a_climb_on_disk_is_the_climb_in_memory(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_impossible_row_is_named_by_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leaf_file, "STRETCH", 10)
+    monkeypatch.setattr(on_disk, "STRETCH", 10)
     graph = et.zoo.mixture(columns=3, hidden_states=2, observed_states=3)
     tables = {name: np.array([[0.5, 0.5, 0.0]] * 2) for name in graph.observed} | {graph.hidden[0]: [0.5, 0.5]}
     network = et.LatentNetwork(graph, tables)
@@ -185,8 +181,7 @@ def test_an_impossible_row_is_named_by_its_number(monkeypatch: pytest.MonkeyPatc
     # A sample names its rows as the user does.
     spooled = split(graph, rows, [])
     numbers = np.arange(1, 45, 2)
-    parts = spooled.parts(far.expectation, numbers, 1)
-    sample = PartedObjective.of(far.expectation, parts, spooled.margins, 0.0, numbers)
+    sample = spooled.objective(graph, frozenset(), 0.0, numbers)
     assert sample.evaluated(sample.layout.vector(network)).impossible == 33
 
 
@@ -209,7 +204,7 @@ def test_every_row_is_as_likely_in_a_sample() -> None:
 
 
 def test_rows_that_differ_are_gathered_as_long_as_they_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eigentree.em.out_of_core.spooled.FEW_CELLS", 8 * 300)
+    monkeypatch.setattr("eigentree.em.out_of_core.parted_rows.MEMORY_CELLS", 8 * 300)
     network, _ = hmm_rows(1)
     random = np.random.default_rng(0)
     kinds = network.sample(250, seed=3)
@@ -251,14 +246,14 @@ def test_work_comes_in_order_and_stops_at_an_error() -> None:
         seen.extend(in_order(fails, 1_000, 2))
 
 
-def small_memory(patch: pytest.MonkeyPatch, race_rows: int = 500, finish_rows: int = 2_000) -> None:
+def small_memory(patch: pytest.MonkeyPatch, memory_rows: int = 500, finish_rows: int = 2_000) -> None:
     """Let little fit into memory, so that a few thousand rows are many."""
-    patch.setattr("eigentree.em.out_of_core.spooled.FEW_CELLS", 64)
-    patch.setattr("eigentree.em.out_of_core.large.RACE_ROWS", race_rows)
-    patch.setattr("eigentree.em.out_of_core.large.RACE_ROWS_PER_PARAMETER", 1)
-    patch.setattr("eigentree.em.out_of_core.large.FINISH_ROWS", finish_rows)
-    patch.setattr("eigentree.em.out_of_core.large.FINISH_ROWS_PER_PARAMETER", 1)
-    patch.setattr(leaf_file, "STRETCH", 700)
+    patch.setattr(DiskRows, "few", lambda self: None)
+    patch.setattr("eigentree.em.out_of_core.parted_rows.MEMORY_ROWS", memory_rows)
+    patch.setattr("eigentree.em.out_of_core.parted_rows.MEMORY_ROWS_PER_PARAMETER", 1)
+    patch.setattr("eigentree.em.out_of_core.parted_rows.FINISH_ROWS", finish_rows)
+    patch.setattr("eigentree.em.out_of_core.parted_rows.FINISH_ROWS_PER_PARAMETER", 1)
+    patch.setattr(on_disk, "STRETCH", 700)
 
 
 def parquet(folder: Path, rows: np.ndarray, graph: et.LatentGraph, sizes: list[int]) -> Path:
@@ -299,8 +294,7 @@ def test_many_copies_of_few_rows_are_learned_as_if_in_memory(
     truth = et.LatentNetwork.random(et.zoo.mixture(columns=4, hidden_states=2, observed_states=2), seed=0)
     rows = truth.sample(4_000, seed=1)
     folder = parquet(tmp_path, rows, truth.graph, [1_500])
-    monkeypatch.setattr("eigentree.em.out_of_core.spooled.FEW_CELLS", 4 * 16)
-    monkeypatch.setattr("eigentree.em.out_of_core.large.RACE_ROWS", 100)
+    monkeypatch.setattr("eigentree.em.out_of_core.parted_rows.MEMORY_CELLS", 4 * 16)
     model = et.EMJunctionTree(truth.graph, random_state=0, finish_rows=None)
     same_fit(model.fit(folder), et.EMJunctionTree(truth.graph, random_state=0).fit(rows))
 
@@ -378,8 +372,8 @@ def test_sizes_are_tried_on_a_sample_and_the_tree_is_that_of_all_rows(
     folder = parquet(tmp_path, rows, truth.graph, [1_500])
     settings = {"random_state": 0, "n_init": 1}
     same_fit(et.EMJunctionTree("auto", **settings).fit(folder), et.EMJunctionTree("auto", **settings).fit(rows))
-    monkeypatch.setattr("eigentree.em.out_of_core.spooled.FEW_CELLS", 64)
-    monkeypatch.setattr("eigentree.estimators.memory_sample.SEARCH_ROWS", 600)
+    monkeypatch.setattr(DiskRows, "few", lambda self: None)
+    monkeypatch.setattr("eigentree.em.out_of_core.parted_rows.MEMORY_ROWS", 600)
     model = et.EMJunctionTree("auto", **settings)
     with pytest.warns(UserWarning, match="sizes are tried on a sample of 600 of the 4,000 rows"):
         model.fit(folder)
@@ -393,7 +387,6 @@ def test_sizes_are_tried_on_a_sample_and_the_tree_is_that_of_all_rows(
 def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     network, rows = hmm_rows(2_000)
     spooled = split(network.graph, rows, [])
-    expectation = Expectation.of(network.graph, spooled.gaps(), 2_000)
 
     class Full:
         def write(self, data: bytes) -> None:
@@ -403,7 +396,7 @@ def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: Full())
     with pytest.raises(et.errors.FileError, match=r"No space left on device.*TMPDIR"):
-        spooled.parts(expectation, None, 1)
+        spooled.objective(network.graph, spooled.gaps(), 0.0)
 
 
 def test_rows_that_are_none_or_weigh_nothing_are_told() -> None:

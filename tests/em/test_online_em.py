@@ -281,19 +281,19 @@ def test_a_fit_names_the_row_whatever_its_order() -> None:
         et.OnlineEMJunctionTree(HALF_KNOWN, init=INIT, batch_size=2, random_state=0).fit(IMPOSSIBLE)
 
 
-def test_to_learn_makes_a_new_learner() -> None:
+def test_an_update_makes_a_new_state() -> None:
     start = ParameterLayout.of(HALF_KNOWN).vector(INIT)
     learner = replace(Learner.of(HALF_KNOWN, start, 0.7), batch_size=2, pseudo_counts=0.1)
     parameters, average = learner.parameters.copy(), learner.average.copy()
-    first = list(learner.lessons(GOOD, np.ones(6), np.arange(6)))
-    second = list(learner.lessons(GOOD, np.ones(6), np.arange(6)))
-    assert [lesson.learner.batches for lesson in first] == [1, 2, 3]
+    first = list(learner.updates(GOOD, np.ones(6), np.arange(6)))
+    second = list(learner.updates(GOOD, np.ones(6), np.arange(6)))
+    assert [state.batches for state, _ in first] == [1, 2, 3]
     assert learner.batches == learner.rows == 0
     assert np.array_equal(learner.parameters, parameters)
     assert np.array_equal(learner.average, average)
     for one, two in zip(first, second, strict=True):
-        assert one.log_likelihood == two.log_likelihood
-        assert np.array_equal(one.learner.parameters, two.learner.parameters)
+        assert one[1] == two[1]
+        assert np.array_equal(one[0].parameters, two[0].parameters)
 
 
 def test_a_model_goes_on_after_a_pickle() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import eigentree as et
 from benchmarks.planted import planted_network, random_tree
 from eigentree.em import holdout, size_search
 from eigentree.em.size_search import Candidate, SearchState
-from eigentree.em.sizes import Size, SizeSearch, Trial
+from eigentree.em.sizes import Size, SizeSearch, SizeTrial
 from eigentree.em.stepwise import stepwise_passes
 
 NETWORK = planted_network(random_tree(8, 3, 3, seed=3), seed=3)
@@ -72,7 +73,6 @@ def test_sizes_grow_while_validation_rises(model: et.EMJunctionTree) -> None:
 def test_the_same_seed_gives_the_same_model(model: et.EMJunctionTree) -> None:
     again = clone(model).fit(ROWS, validation=HELD)
     np.testing.assert_array_equal(again.score_samples(TEST), model.score_samples(TEST))
-    assert [trial[:-1] for trial in again.search_.trials] == [trial[:-1] for trial in model.search_.trials]
     assert again.search_ == model.search_
 
 
@@ -82,7 +82,7 @@ def test_the_same_rows_seed_and_version_give_the_same_file(model: et.EMJunctionT
     assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
     assert et.load(tmp_path / "one").search_ == model.search_
     assert all(math.isnan(trial.seconds) for trial in et.load(tmp_path / "one").search_.trials)
-    assert model.search_.trials[0] != model.search_.trials[0]._replace(validation=0.0)
+    assert model.search_.trials[0] != replace(model.search_.trials[0], validation=0.0)
 
 
 def test_labels_are_learned_as_codes_are(model: et.EMJunctionTree) -> None:
@@ -356,7 +356,7 @@ def test_sizes_that_are_given_leave_no_other_kind_of_model() -> None:
 
 def test_classes_that_are_hardly_better_are_no_reason_to_leave_a_tree() -> None:
     tree, few, many = (
-        Candidate(Trial(size, "mixture", 1, 5, -1.0, score, 0.1), ())
+        Candidate(SizeTrial(size, "mixture", 1, 5, -1.0, score, 0.1), ())
         for size, score in ((Size(4, 1), -1.0), (Size(1, 16), -0.9995), (Size(1, 64), -0.99))
     )
     assert SearchState((tree, few), Size(4, 1)).best is tree
@@ -387,5 +387,5 @@ def test_a_search_is_shown_as_text_as_rows_and_as_a_plot(model: et.EMJunctionTre
 
 
 def test_an_unfinished_figure_is_a_dash() -> None:
-    trial = Trial(Size(2, 1), "spectral", 1, 5, math.nan, -1.0, 0.1)
+    trial = SizeTrial(Size(2, 1), "spectral", 1, 5, math.nan, -1.0, 0.1)
     assert "  -  " in repr(SizeSearch((trial,), trial.size, (1.0,), -1.0, 10, 10)).splitlines()[-1]

@@ -58,7 +58,7 @@ def test_the_fit_ends_at_an_optimum_of_the_chosen_objective(init: object) -> Non
 
 
 def answers(seed: int) -> pd.DataFrame:
-    """A table as people have them: a few columns of labels that two or three classes explain, with missing cells."""
+    """A table as people have them: columns of labels that two or three classes explain, with missing cells."""
     states = [2, 3, 4, 2, 3]
     graph = et.zoo.Mixture(2 + seed % 2).build(states)
     codes = et.LatentNetwork.random(graph, seed=seed).sample(250, seed=seed)

@@ -316,7 +316,7 @@ def test_the_classifier_takes_the_shrinkage_that_is_chosen() -> None:
     )
 
 
-def test_classes_that_differ_in_dependence_alone_are_told_apart() -> None:
+def test_classes_that_differ_in_dependence_only_are_distinguished() -> None:
     """Equal marginals: naive Bayes can only guess."""
     random = np.random.default_rng(0)
     mixed = np.where(

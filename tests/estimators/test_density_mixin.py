@@ -1,4 +1,4 @@
-"""One face: every estimator answers the same questions, with the same arguments, and keeps its state whole."""
+"""Every estimator has the same queries, with the same arguments, and fits all or nothing."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ def test_a_truth_value_is_no_rank(rank: object) -> None:
         et.SpectralJunctionTree(GRAPH, max_rank=rank).fit(ROWS)
 
 
-def test_a_score_tells_of_impossible_rows_once() -> None:
+def test_a_score_warns_of_impossible_rows_once() -> None:
     model = et.EMJunctionTree(
         et.zoo.mixture(2, 2, 3), init="random", n_init=1, max_iter=3, pseudo_counts=0, random_state=0
     ).fit([[0, 0], [1, 1]] * 20)
@@ -292,7 +292,7 @@ def test_a_rule_for_unknown_labels_that_is_none_is_refused_after_a_fit_too(
     assert lenient == model.set_params(handle_unknown="error").score(ROWS)
 
 
-def test_what_a_classifier_was_told_since_its_fit_is_checked() -> None:
+def test_what_was_set_on_a_classifier_since_its_fit_is_checked() -> None:
     model = et.JunctionTreeClassifier(et.SpectralJunctionTree(GRAPH)).fit(MIXED, LABELS)
     with pytest.raises(et.ParameterError, match="handle_unknown is 'error' or 'missing', not 'bogus'"):
         model.set_params(estimator__handle_unknown="bogus").predict(MIXED)

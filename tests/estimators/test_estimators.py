@@ -1,4 +1,4 @@
-"""The scikit-learn face: conventions, one model however the rows come, and answers that are always answers."""
+"""Conventions of scikit-learn, one model however the rows come, and scores that are always numbers."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_a_template_takes_holes_and_different_numbers_of_states() -> None:
     assert np.isfinite(model.score_samples(holed)).all()
 
 
-def test_moments_cannot_tell_a_template_its_columns() -> None:
+def test_moments_do_not_have_the_columns_of_a_template() -> None:
     with pytest.raises(et.EigentreeError, match=r"fit_moments needs a LatentGraph .* template"):
         et.SpectralJunctionTree(et.zoo.HMM()).fit_moments(TRUTH)
 

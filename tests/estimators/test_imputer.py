@@ -31,7 +31,7 @@ CLASSES = np.array(["no", "yes"])[CODES[:, 3]]
 LABELS = (("blue", "green", "red"), ("no", "yes"), ("l", "m", "s"), (5, 9))
 LISTS = [[None if code < 0 else LABELS[place][code] for place, code in enumerate(row)] for row in HOLED.tolist()]
 FRAME = pd.DataFrame(LISTS, columns=["colour", "happy", "size", "age"], index=np.arange(200) * 3)
-EM = et.EMJunctionTree(et.zoo.Mixture(2), init="random", n_init=1, max_iter=10, pseudo_counts=0.1, random_state=0)
+EM = et.EMJunctionTree(et.zoo.Mixture(2), init="random", n_init=1, max_iter=50, pseudo_counts=0.1, random_state=0)
 ESTIMATORS = [
     et.SpectralJunctionTree(et.zoo.Mixture(2)),
     EM,

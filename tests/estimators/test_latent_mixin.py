@@ -32,7 +32,7 @@ def test_tables_are_those_of_the_network_with_names(estimator: type) -> None:
     assert_allclose(model.tables_["x2"].at(h=1).array.sum(), 1)
 
 
-def test_a_table_that_is_not_there_is_told_with_those_that_are() -> None:
+def test_a_table_that_is_not_there_is_an_error_that_names_those_that_are() -> None:
     tables = et.LatentNetwork.random(GRAPH, seed=0).labeled_tables
     for kind in (KeyError, et.UnknownNameError, et.EigentreeError):
         with pytest.raises(kind) as told:

@@ -110,7 +110,7 @@ def test_numbers_of_hidden_states_play_no_part_in_order() -> None:
 
 
 @pytest.mark.parametrize(("sizes", "order"), [(2, 1), (3, 2), ((2, 3), 1), ((2, 2), 2)])
-def test_sequences_are_told_over_their_steps(sizes: int | tuple[int, int], order: int) -> None:
+def test_sequences_are_profiled_over_their_steps(sizes: int | tuple[int, int], order: int) -> None:
     """As the network of as many steps has it, step by step."""
     model = et.EMHMM(sizes, order, init="random", n_init=1, max_iter=4, random_state=0).fit(WORDS)
     network = model.to_network(5)
@@ -132,7 +132,7 @@ def test_sequences_are_told_over_their_steps(sizes: int | tuple[int, int], order
             np.testing.assert_allclose(profile.table("x0"), model.tables_["emissions"], atol=1e-12)
 
 
-def test_some_hidden_variables_are_told_alone() -> None:
+def test_some_hidden_variables_are_profiled_alone() -> None:
     network = et.LatentNetwork.random(TREE, concentration=0.4, seed=2)
     every = et.profiles(network)
     name = TREE.hidden[-1]
@@ -177,7 +177,7 @@ def test_profiles_never_change_and_are_copied_whole() -> None:
         np.testing.assert_array_equal(again["tree"].table("x0"), found["tree"].table("x0"))
 
 
-def test_what_cannot_be_told_is_said() -> None:
+def test_what_has_no_profile_is_an_error() -> None:
     rows = MIXTURE.sample(200, seed=0)
     unfitted = et.EMJunctionTree(TREE)
     for model in (unfitted, et.EMHMM()):

@@ -80,7 +80,7 @@ def test_scikit_learns_own_checks_pass(name: str) -> None:
     assert {each["check_name"] for each in results if each["status"] == "skipped"} <= SKIPPED.keys()
 
 
-def test_tags_tell_what_is_taken() -> None:
+def test_tags_say_what_is_taken() -> None:
     for name, estimator in CHECKED.items():
         tags = get_tags(estimator)
         assert (tags.input_tags.allow_nan, tags.input_tags.categorical, tags.input_tags.string) == (True,) * 3

@@ -71,7 +71,7 @@ def test_a_hub_with_thousands_of_children_does_not_underflow() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(graphs, st.integers(0, 99))
-def test_what_is_pruned_is_summed_out(graph: et.LatentGraph, seed: int) -> None:
+def test_what_is_pruned_is_marginalised_out(graph: et.LatentGraph, seed: int) -> None:
     tree = JunctionTree.of(graph)
     factors = random_factors(tree, seed)
     left = without_pruned(tree, factors)

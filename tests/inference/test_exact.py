@@ -84,7 +84,7 @@ def test_impossible_rows_are_told_from_possible_ones(network: et.LatentNetwork, 
         rows = rows[possible]
         assert (table[tuple(network.impute(rows, "sample", seed=seed).T)] > 0).all()
         for column, name in enumerate(network.graph.observed):
-            # Not looking at the target's own cell, a possible row stays possible.
+            # Without reading the target's own cell, a possible row stays possible.
             predicted = network.predict_proba(rows, name)
             assert_allclose(predicted, [predictive(table, row, column) for row in rows], atol=1e-10)
     evidence = {name: int(cell) for name, cell in zip(network.graph.observed, rows[0], strict=True) if cell >= 0}
@@ -105,7 +105,7 @@ def test_missing_cells_may_be_spelled_in_any_way(network: et.LatentNetwork, seed
 
 @settings(max_examples=60, deadline=None)
 @given(networks, seeds)
-def test_imputed_cells_are_the_likeliest_and_known_cells_stay(network: et.LatentNetwork, seed: int) -> None:
+def test_imputed_cells_are_the_most_probable_and_known_cells_stay(network: et.LatentNetwork, seed: int) -> None:
     table = observed_table(network)
     rows = rows_with_holes(network, seed)
     filled = network.impute(rows)

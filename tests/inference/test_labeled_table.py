@@ -48,7 +48,7 @@ def test_states_are_picked_by_their_labels() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mistake", "told"),
+    ("wrong", "message"),
     [
         (lambda: TABLE.at(aa="no"), "the table has no axis 'aa'; did you mean 'a'"),
         (lambda: TABLE.at(b=0), "'b' has no state 0; it has 1, 2, 3"),
@@ -58,9 +58,9 @@ def test_states_are_picked_by_their_labels() -> None:
         (lambda: et.LabeledTable(0.5, ()).to_pandas(), "a single number makes no frame"),
     ],
 )
-def test_mistakes_are_named(mistake: object, told: str) -> None:
-    with pytest.raises(et.DataError, match=told):
-        mistake()  # type: ignore[operator]
+def test_errors_are_named(wrong: object, message: str) -> None:
+    with pytest.raises(et.DataError, match=message):
+        wrong()  # type: ignore[operator]
 
 
 def test_pandas_finds_every_cell_by_its_labels() -> None:

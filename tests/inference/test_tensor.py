@@ -488,7 +488,7 @@ def test_messages_pass_by_multiplication(clique):
     assert swapped.equivalent(message)
 
 
-def test_a_variable_in_no_separator_is_summed_out(clique):
+def test_a_variable_in_no_separator_is_marginalised_out(clique):
     cpt, message_f, _, _ = clique
     message = cpt.diagonal({"B": 1, "D": 0, "C": 2, "E": 1}).multiply(message_f, over=["B", "C"])
     assert message.labels == ("C", "E")
@@ -533,7 +533,7 @@ def tensor_bbd():
     return tensor_bdc().sum("C").diagonal({"B": 2})
 
 
-MISTAKES = {
+ERRORS = {
     "too few labels": (
         lambda: LabeledTensor(np.ones((2, 3)), ["B"]),
         "an array of shape (2, 3) needs 2 labels, one per mode, not 1: ('B',)",
@@ -649,7 +649,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize(("mistake", "message"), MISTAKES.values(), ids=MISTAKES.keys())
-def test_mistakes_are_explained(mistake, message):
+@pytest.mark.parametrize(("wrong", "message"), ERRORS.values(), ids=ERRORS.keys())
+def test_errors_are_explained(wrong, message):
     with pytest.raises(TensorError, match=re.escape(message)):
-        mistake()
+        wrong()

@@ -17,6 +17,7 @@ import safetensors.numpy
 from corruptions import corrupted, header_of, outcome, resealed, saved_files, with_header
 
 import eigentree as et
+from eigentree.data.stored_columns import columns_content
 from eigentree.data.tables.columns import Columns
 from eigentree.io import atomic_write as whole_files
 from eigentree.io.documents import plain, unplain
@@ -255,7 +256,7 @@ HUGE = 2**60
 
 
 def plain_columns(states: int) -> dict[str, Any]:
-    return Columns(("x",), (states,)).to_json()
+    return columns_content(Columns(("x",), (states,)))
 
 
 def hostile_files(raw: bytes) -> dict[str, bytes]:

@@ -127,7 +127,7 @@ def test_plans(change: Callable[[Any], None], message: str, tmp_path: Path) -> N
             lambda content: content["columns"]["states"].__setitem__(0, 2),
             "the array 'dense' is I64 or F64 of shape",
         ),
-        (lambda content: content["columns"].update(more=1), "columns have an entry 'more', which is not known"),
+        (lambda content: content["columns"].update(more=1), "a description of columns has an entry 'more', which is not known"),
     ],
 )
 def test_statistics(change: Callable[[Any], None], message: str, tmp_path: Path) -> None:

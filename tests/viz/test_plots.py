@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 
 import eigentree as et
 from benchmarks.planted import random_tree
-from eigentree.em.sizes import Size, SizeSearch, Trial
+from eigentree.em.sizes import Size, SizeSearch, SizeTrial
 from eigentree.estimators.dependencies import edge_strengths
 from eigentree.graphs.structure_learning import mixture_of_trees
 from eigentree.viz.layout import Layout, laid_out
@@ -242,7 +242,7 @@ def test_without_matplotlib_it_is_said_what_to_install(monkeypatch: pytest.Monke
 
 def test_a_search_is_drawn_with_all_its_trials() -> None:
     tried = [(2, 1, -9.0), (2, 1, -9.5), (4, 1, -8.0), (4, 4, -7.5), (8, 4, -7.6)]
-    trials = tuple(Trial(Size(states, trees), "random", 5, 10, -7.0, nats, 0.1) for states, trees, nats in tried)
+    trials = tuple(SizeTrial(Size(states, trees), "random", 5, 10, -7.0, nats) for states, trees, nats in tried)
     search = SizeSearch(trials, Size(4, 4), (0.6, 0.4), -7.4, 100.0, 20.0)
     ax = Figure().subplots()
     assert search.plot(ax) is ax

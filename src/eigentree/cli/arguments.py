@@ -125,18 +125,7 @@ def each(convert: Callable[[str], Any]) -> Callable[[Any, Sequence[Any]], list[A
 
 
 def option(convert: Callable[[str], Any], metavar: str, text: str, several: bool = False) -> Parameter:
-    """Return an option whose values a function converts.
-
-    Parameters
-    ----------
-    convert : callable
-        Returns the value of a text, or raises `ValueError` with a sentence.
-    metavar : str
-    text : str
-        The help text.
-    several : bool
-        Whether there may be several values after it.
-    """
+    """Return an option whose text a function converts, or raises `ValueError` with a sentence."""
     if several:
         more: Any = {"consume_multiple": (1, None), "negative": "", "metavar": f"{metavar}..."}
         return Parameter(converter=each(convert), allow_leading_hyphen=False, help=text, **more)

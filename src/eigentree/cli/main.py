@@ -73,13 +73,7 @@ and eigentree COMMAND --help for more."""
 
 
 def application(called: str | None = None) -> App:
-    """Return the command with all commands under it, none of them loaded.
-
-    Parameters
-    ----------
-    called : str, optional
-        The command whose own, longer help is wanted.
-    """
+    """Return the command with all commands under it, none of them loaded; the one called has its longer help."""
     groups = list(dict.fromkeys(command.group for command in COMMANDS))
     made = {name: Group(name, sort_key=place) for place, name in enumerate(groups)}
     app = App(
@@ -110,9 +104,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
         with warnings.catch_warnings():
-            # Warnings of other libraries are for those who write programs.
+            # Other warnings, such as those of old names, are for those who write programs.
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", RuntimeWarning)
+            warnings.simplefilter("always", UserWarning)
             warnings.showwarning = _show_warning
             code = _called(tokens)
         sys.stdout.flush()

@@ -8,10 +8,9 @@ from eigentree.cli.rows_read import open_rows, read_rows
 from eigentree.cli.sequences_read import NamedSequences
 from eigentree.cli.structure_arguments import learned_columns, structure_of
 from eigentree.data.tables.text_cells import require_names
-from eigentree.errors import DataError, FileError, GraphError, with_article
+from eigentree.errors import FileError, GraphError, with_article
 
 if TYPE_CHECKING:
-    from eigentree.cli.structure_arguments import AnyRows
     from eigentree.data.tables.columns import Columns
 
 __all__ = [
@@ -44,17 +43,8 @@ LIKE_MODELS = ("SpectralJunctionTree", *WITH_TABLES, "LatentNetwork", *SEQUENCE_
 
 
 def read_training(path: str, shape: Shape, reading: Reading, stream: bool = False) -> Any:
-    """Return the rows that a model is fitted to, or the sequences that a column names.
-
-    Parameters
-    ----------
-    path : str
-    shape : Shape
-        It is checked first, since reading may take a while.
-    reading : Reading
-    stream : bool
-        Whether a large file may come as a stream.
-    """
+    """Return the rows that a model is fitted to, or the sequences that a column names; a large file as a stream."""
+    # What is wrong with the shape is found first, since reading may take a while.
     if reading.sequence is not None and shape.structure not in (None, "hmm"):
         raise UsageError(f"sequences are learned by hmm, not by {shape.structure}; leave --structure out")
     if reading.sequence is None and not shape.is_file:
@@ -86,7 +76,7 @@ def estimator_of(shape: Shape, seed: int, rows: Any = None) -> Any:
     return EMJunctionTree(structure, random_state=seed, verbose=1, **labels)
 
 
-def categories_of(structure: Any, rows: "AnyRows | None", shape: Shape) -> dict[str, list[Any]] | None:
+def categories_of(structure: Any, rows: Any, shape: Shape) -> dict[str, list[Any]] | None:
     """Return the labels of the columns of a graph, where numbers would be taken for codes; None for a template."""
     from eigentree.data.tables.labels import Labels
     from eigentree.graphs.graph import LatentGraph
@@ -117,21 +107,7 @@ def kind_of(thing: object) -> str:
 
 
 def loaded(path: str, kinds: Sequence[str] = (), wanted: str = "") -> Any:
-    """Return what a file of eigentree holds.
-
-    Parameters
-    ----------
-    path : str
-    kinds : sequence of str
-        The classes that will do, by default any.
-    wanted : str
-        What they are, for messages.
-
-    Raises
-    ------
-    FileError
-        When there is no such file, it is none of eigentree's, or it holds something else than is wanted.
-    """
+    """Return what a file of eigentree holds; raise `FileError` unless it is of some classes, if any are given."""
     from eigentree.estimators.model_files import load
     from eigentree.io.byte_files import require_there
 
@@ -201,20 +177,9 @@ def read_for(model: Any, path: str, reading: Reading, stream: bool = False) -> A
     return open_rows(path, reading) if stream else read_rows(path, reading)
 
 
-def rows_for(model: Any, rows: Any, absent: str | None = None) -> Any:
-    """Return the columns of a model in its order; others are left out, and one may be absent.
-
-    Raises
-    ------
-    DataError
-        When a column of the model is not there.
-    """
-    if isinstance(rows, NamedSequences):
-        return rows
-    wanted = [name for name in fitted_columns(model).names if name != absent or name in rows.names]
-    if not wanted:
-        raise DataError(f"{rows.source} has none of the columns of the model")
-    return rows.only(wanted)
+def rows_for(model: Any, rows: Any) -> Any:
+    """Return the columns of a model in its order; others are left out."""
+    return rows if isinstance(rows, NamedSequences) else rows.only(fitted_columns(model).names)
 
 
 def identified(rows: Any, id_column: str | None) -> dict[str, Any]:

@@ -46,13 +46,7 @@ class Trial:
 
 
 def split(rows: Any, share: float, seed: int) -> tuple[Any, Any]:
-    """Return the training rows, and a share that is held out; of sequences likewise.
-
-    Raises
-    ------
-    DataError
-        When either would be empty.
-    """
+    """Return the training rows, and a share that is held out; of sequences likewise."""
     order = np.random.default_rng(seed).permutation(rows.count)
     out = round(share * rows.count)
     if not 0 < out < rows.count:
@@ -88,18 +82,7 @@ def _processor_seconds() -> float:
 def show_trials(
     called: str, trials: Sequence[Trial], best: int | None, more: Mapping[str, Callable[[Trial], str]]
 ) -> None:
-    """Print a line for each model, and why some failed.
-
-    Parameters
-    ----------
-    called : str
-        The heading of the models.
-    trials : sequence of Trial
-    best : int, optional
-        The place of the best.
-    more : mapping of str to callable
-        Further columns, after the held-out score.
-    """
+    """Print a line for each model, with more columns after the held-out score, and why some failed."""
     lines = [
         [
             trial.name,

@@ -17,6 +17,8 @@ REPLACEMENTS = (
     (r"so its states are unknown; drop it.*", "so its states are unknown; leave it out with --drop"),
     (r"; give all of them as categories=\{.*", "; say as many under [states], or leave it to the columns"),
     (r": drop the column, or join labels", "; leave it out with --drop"),
+    (r"; raise max_iter, or tol if less will do", ""),
+    (r"; finish_rows=.*", ""),
     (r"often encoding='latin-1' or 'cp1252'", "often --encoding cp1252 or latin-1"),
     (r"delimiter is given as delimiter=", "delimiter is given as --delimiter"),
     (r"\b(structure|encoding|decimal|thousands|numeric)='([^']+)'", r"--\1 \2"),

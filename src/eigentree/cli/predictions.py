@@ -14,17 +14,7 @@ __all__ = ["Predictions"]
 
 
 class Predictions:
-    """The predictions of one column, and how many of its known cells they agree with.
-
-    Parameters
-    ----------
-    target : str
-        The name of the column.
-    labels : list
-        Its labels.
-    columns : Columns, optional
-        What encodes known cells of the target.
-    """
+    """The predictions of one column, and how many of its known cells, encoded by columns, they agree with."""
 
     def __init__(self, target: str, labels: list[Any], columns: "Columns | None" = None) -> None:
         self.target, self.labels, self._columns = target, labels, columns

@@ -43,14 +43,7 @@ def report_saved(output: str, as_json: bool, facts: Mapping[str, Any], sentence:
 class RowSink:
     """Where rows are written; an output that cannot be written raises an error before any work is done.
 
-    Attributes
-    ----------
-    output : str
-        A file, or - for standard output.
-    format : str or None
-        The format of pipes.
-    as_json : bool
-        Rows on standard output as JSON lines; where rows go to a file, the facts as a document.
+    With `as_json`, rows on standard output are JSON lines; where rows go to a file, the report is a document.
     """
 
     output: str

@@ -7,7 +7,7 @@ from eigentree.cli.terminal_output import note
 from eigentree.data.sequences.steps import Steps
 from eigentree.data.streams.file_batches import FileStream, open_table
 from eigentree.data.streams.file_batches import read_table as read_file
-from eigentree.data.tables.cells import Factored
+from eigentree.data.tables.cells import Categorical
 from eigentree.data.tables.text_cells import FileTable
 from eigentree.errors import DataError
 from eigentree.io.byte_files import ENDINGS, named_format
@@ -65,7 +65,7 @@ def hint_at_marks(rows: FileTable | FileStream | Steps, reading: Reading) -> Non
     found: dict[str, list[tuple[int, str]]] = {}
     for place, name in enumerate(batch.names):
         column = batch.column(place, name)
-        if not isinstance(column, Factored):
+        if not isinstance(column, Categorical):
             continue
         for mark in LIKE_MARKS:
             if mark in column.labels and (cells := int((column.places == column.labels.index(mark)).sum())):

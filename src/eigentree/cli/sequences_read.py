@@ -82,14 +82,14 @@ class NamedSequences(Steps):
         """Return the same sequences without some of their channels."""
         return replace(self, table=self.table.dropping(names))  # type: ignore[attr-defined]
 
-    def labels(self, name: str, cells: Any) -> list[Any]:
-        """Return the label of each sequence, the same at all of its steps; `cells` are those of the rows."""
+    def labels(self, name: str, cells: Any, partly: bool = False) -> list[Any]:
+        """Return the label of each sequence, the same at all of its steps; if `partly`, None without any."""
         assert self.starts is not None
         found: list[Any] = []
         for each, own in zip(self.ids, np.split(cells[self.places], self.starts[1:-1]), strict=True):
             labels = {label for label in own if label is not None}
-            if len(labels) != 1:
+            if len(labels) != 1 and not (partly and not labels):
                 many = "several classes" if labels else "no class"
                 raise DataError(f"the sequence {each!r} has {many} in {name!r}; each has one, in all of its rows")
-            found += labels
+            found += labels or [None]
         return found

@@ -28,18 +28,9 @@ ENTRIES = ("states", "edges", "hidden", "directed")
 
 
 def structure_of(shape: Shape, table: "AnyRows | None" = None) -> Any:
-    """Return the structure of a name, a template, or the graph of a file.
+    """Return the template of a name, or the graph of a file.
 
-    Parameters
-    ----------
-    shape : Shape
-    table : FileTable or FileStream, optional
-        The rows; they determine the states of the columns of a graph, and which variables of a network are hidden.
-
-    Raises
-    ------
-    UsageError
-        When there is none of this name, or an option is not of this structure.
+    The rows determine the states of the columns of a graph, and which variables of a network are hidden.
     """
     name = str(shape.structure)
     if name not in STRUCTURES:
@@ -137,10 +128,10 @@ def _all_states(
 def learned_columns(table: "AnyRows", numeric: Any) -> "Columns":
     """Return the columns of rows; a large file is read once for them."""
     from eigentree.data.streams.sources import is_stream
-    from eigentree.data.streams.stream_schema import Looked
+    from eigentree.data.streams.stream_schema import StreamSchema
     from eigentree.data.tables.columns import Columns
 
-    found = Looked.at(table, ReadOptions(numeric=numeric)).look if is_stream(table) else table
+    found = StreamSchema.of(table, ReadOptions(numeric=numeric)).schema if is_stream(table) else table
     return Columns.learned(found, ReadOptions(numeric=numeric))
 
 

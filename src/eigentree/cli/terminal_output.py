@@ -31,17 +31,7 @@ def number_of(count: float, what: str) -> str:
 def show_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], best: int | None = None, words: Sequence[int] = (0,)
 ) -> None:
-    """Print a table; on a terminal the best row is bold.
-
-    Parameters
-    ----------
-    header : sequence of str
-    rows : sequence of sequences of str
-    best : int, optional
-        The place of the best row.
-    words : sequence of int
-        The columns that hold no numbers.
-    """
+    """Print a table, in which the columns `words` hold no numbers; on a terminal the best row is bold."""
     if not sys.stdout.isatty():
         widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
         for row in (header, *rows):

@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from eigentree.data.tables.columns import Columns
+from eigentree.data.stored_columns import columns_content, columns_of
 from eigentree.data.tables.weights import MOST_WEIGHT
-from eigentree.errors import DataError, quoted
+from eigentree.errors import DataError, FileError, quoted
 from eigentree.validation import a_mapping, our_arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
+
+    from eigentree.data.tables.columns import Columns
 
 __all__ = ["ROUNDING", "Additive", "GivenArrays", "columns_array", "require_added", "total_rows"]
 
@@ -101,11 +103,11 @@ class GivenArrays:
     def columns(self) -> Columns:
         """Return the columns that were counted."""
         try:
-            return Columns.from_json(json.loads(bytes(self.one("columns", "u"))))
-        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+            return columns_of(json.loads(bytes(self.one("columns", "u"))))
+        except (FileError, UnicodeDecodeError, json.JSONDecodeError, RecursionError):
             raise self.error("'columns' does not describe any") from None
 
 
 def columns_array(columns: Columns) -> NDArray[Any]:
     """Return columns as an array of bytes, from which `GivenArrays.columns` makes the same."""
-    return np.frombuffer(json.dumps(columns.to_json()).encode(), np.uint8)
+    return np.frombuffer(json.dumps(columns_content(columns)).encode(), np.uint8)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from eigentree.counting.pair_counts import PairCounts
 from eigentree.data.streams.encoded_stream import Encoded
 from eigentree.data.streams.sources import is_stream
-from eigentree.data.streams.stream_schema import Looked, any_rows_and_columns
+from eigentree.data.streams.stream_schema import StreamSchema, any_rows_and_columns
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import DEFAULT_OPTIONS, ReadOptions
@@ -16,12 +16,12 @@ from eigentree.data.tables.table import table_of
 from eigentree.data.tables.weights import checked_weights
 from eigentree.graphs.coercion import as_structure, require_structure
 from eigentree.graphs.graph import LatentGraph
-from eigentree.graphs.learned_templates import LearnedTemplate, open_template
+from eigentree.graphs.learned_templates import HiddenChowLiu, open_template
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from eigentree.data.tables.column_summary import Look
+    from eigentree.data.tables.column_summary import Schema
     from eigentree.data.tables.table import Table
     from eigentree.graphs.templates import Template
 
@@ -37,23 +37,23 @@ def resolved(
     """
     require_structure(structure)
     structure = open_template(structure) or structure
-    if isinstance(structure, LearnedTemplate):
+    if isinstance(structure, HiddenChowLiu):
         rows, columns = any_rows_and_columns(X, options)
         weights = None if isinstance(rows, Encoded) else checked_weights(options.sample_weight, rows.count)
         return structure.learned(PairCounts.empty(columns).count(rows, weights)), columns, rows
     if isinstance(X, Rows):
         return graph_over(structure, X.columns), X.columns, X
     if is_stream(X):
-        looked = Looked.at(X, options, structure if isinstance(structure, LatentGraph) else None)
-        graph, columns = graph_and_columns(structure, looked.look, options)
-        return graph, columns, looked.rows(columns)
+        summarised = StreamSchema.of(X, options, structure if isinstance(structure, LatentGraph) else None)
+        graph, columns = graph_and_columns(structure, summarised.schema, options)
+        return graph, columns, summarised.rows(columns)
     table = table_of(X)
     graph, columns = graph_and_columns(structure, table, options)
     return graph, columns, Rows.of(table, columns)
 
 
 def graph_and_columns(
-    structure: LatentGraph | Template | Any, table: Table | Look, options: ReadOptions
+    structure: LatentGraph | Template | Any, table: Table | Schema, options: ReadOptions
 ) -> tuple[LatentGraph, Columns]:
     """Return the graph of a model over the columns of a table, and these."""
     if isinstance(structure, LatentGraph):

@@ -1,20 +1,23 @@
-"""Data as scikit-learn's loaders hand them out: cells and classes by their labels, as arrays or as frames."""
+"""Data that come with the package, as scikit-learn's loaders return them: labels, as arrays or as frames."""
 
 from __future__ import annotations
 
+import hashlib
+import lzma
 from dataclasses import dataclass, fields
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eigentree.errors import EigentreeError
+from eigentree.errors import DataError, EigentreeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-__all__ = ["Dataset", "LabeledCells"]
+__all__ = ["Dataset", "Packaged", "labeled_fields"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,32 +61,68 @@ class Dataset:
         )
 
 
-class LabeledCells(NamedTuple):
-    """Cells and classes by their labels, before it is known in which form they are wanted."""
+class Packaged(NamedTuple):
+    """A published text that comes with the package, compressed, and its checksum.
 
-    cells: NDArray[np.object_]
-    classes: NDArray[np.str_]
-    names: Sequence[str]
+    Attributes
+    ----------
+    name : str
+        The data set: its files are ``name.txt.xz`` and ``name-attribution.txt``.
+    checksum : str
+        SHA-256 of the uncompressed text.
+    """
 
-    def fields(self, as_frame: bool, description: str) -> dict[str, Any]:
-        """Return what a `Dataset` is made of, as arrays or as frames."""
-        data: Any = self.cells
-        target: Any = self.classes
-        frame = None
-        if as_frame:
-            pandas = _pandas()
-            columns = {name: pandas.Categorical(own) for name, own in zip(self.names, self.cells.T, strict=True)}
-            data = pandas.DataFrame(columns)
-            target = pandas.Series(pandas.Categorical(self.classes), name="class")
-            frame = data.assign(**{"class": target})
-        return {
-            "data": data,
-            "target": target,
-            "frame": frame,
-            "feature_names": tuple(self.names),
-            "target_names": tuple(np.unique(self.classes).tolist()),
-            "DESCR": description,
-        }
+    name: str
+    checksum: str
+
+    @property
+    def file(self) -> str:
+        """The compressed file."""
+        return f"{self.name}.txt.xz"
+
+    @property
+    def attribution(self) -> str:
+        """The description of the data, their source and their licence."""
+        return files("eigentree.datasets").joinpath(f"{self.name}-attribution.txt").read_text("utf-8")
+
+    def lines(self) -> list[str]:
+        """Return the lines of the text."""
+        return self.opened(files("eigentree.datasets").joinpath(self.file).read_bytes())
+
+    def opened(self, compressed: bytes) -> list[str]:
+        """Return the lines of a compressed text; raise `DataError` unless it is the published one."""
+        try:
+            text = lzma.decompress(compressed)
+        except (lzma.LZMAError, EOFError):
+            text = b""
+        if hashlib.sha256(text).hexdigest() != self.checksum:
+            raise DataError(
+                f"the file {self.file} of the package eigentree is damaged (wrong checksum); install it again"
+            )
+        return text.decode("ascii").splitlines()
+
+
+def labeled_fields(
+    cells: NDArray[np.object_], classes: NDArray[np.str_], names: Sequence[str], as_frame: bool, description: str
+) -> dict[str, Any]:
+    """Return the fields of a `Dataset` of labels, as arrays or as frames."""
+    data: Any = cells
+    target: Any = classes
+    frame = None
+    if as_frame:
+        pandas = _pandas()
+        columns = {name: pandas.Categorical(own) for name, own in zip(names, cells.T, strict=True)}
+        data = pandas.DataFrame(columns)
+        target = pandas.Series(pandas.Categorical(classes), name="class")
+        frame = data.assign(**{"class": target})
+    return {
+        "data": data,
+        "target": target,
+        "frame": frame,
+        "feature_names": tuple(names),
+        "target_names": tuple(np.unique(classes).tolist()),
+        "DESCR": description,
+    }
 
 
 def _pandas() -> Any:

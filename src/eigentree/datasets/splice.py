@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from eigentree import validation as checks
-from eigentree.datasets.dataset import Dataset, LabeledCells
-from eigentree.datasets.packaged import Packaged
+from eigentree.datasets.dataset import Dataset, Packaged, labeled_fields
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +22,7 @@ CLASS_NAMES = ("EI", "IE", "N")
 """The classes in the order of their codes: exon to intron, intron to exon, neither."""
 
 AMBIGUOUS = "DNRS"
-"""Letters for a base that was not told for certain: D is A, G or T; N is any; R is A or G; S is C or G."""
+"""Letters for an ambiguous base: D is A, G or T; N is any; R is A or G; S is C or G."""
 
 SPLICE = Packaged("splice", "acd4a4f88d476f390bfb8b1f7e7bced1a56f7e9295a30929ece45824aa5e9693")
 
@@ -116,8 +115,8 @@ def load_splice(
     # The code -1 picks the last one.
     cells = np.array([*LETTERS, None], object)[codes]
     names = [f"base{place:+d}" for place in range(-HALF, HALF + 1) if place]
-    labeled = LabeledCells(cells, np.array(CLASS_NAMES)[classes], names)
-    found = Splice(**labeled.fields(as_frame, SPLICE.attribution), codes=codes, classes=classes)
+    fields = labeled_fields(cells, np.array(CLASS_NAMES)[classes], names, as_frame, SPLICE.attribution)
+    found = Splice(**fields, codes=codes, classes=classes)
     return (found.data, found.target) if return_X_y else found
 
 

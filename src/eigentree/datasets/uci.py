@@ -7,8 +7,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from eigentree import validation as checks
-from eigentree.datasets.dataset import Dataset, LabeledCells
-from eigentree.datasets.packaged import Packaged
+from eigentree.datasets.dataset import Dataset, Packaged, labeled_fields
 
 __all__ = ["MUSHROOMS", "VOTES", "load_mushrooms", "load_votes"]
 
@@ -64,7 +63,7 @@ def load_mushrooms(*, return_X_y: Literal[False] = False, as_frame: bool = False
 @overload
 def load_mushrooms(*, return_X_y: Literal[True], as_frame: bool = False) -> tuple[Any, Any]: ...
 def load_mushrooms(*, return_X_y: bool = False, as_frame: bool = False) -> Dataset | tuple[Any, Any]:
-    """Return 8,124 mushrooms, edible (e) or poisonous (p), by 22 things that can be seen or smelled of each.
+    """Return 8,124 mushrooms, edible (e) or poisonous (p), and 22 attributes of each.
 
     Parameters
     ----------
@@ -80,7 +79,7 @@ def load_mushrooms(*, return_X_y: bool = False, as_frame: bool = False) -> Datas
 
     Notes
     -----
-    2,480 cells of stalk-root are missing. ``DESCR`` tells what the letters mean.
+    2,480 cells of stalk-root are missing. ``DESCR`` explains the letters.
 
     Examples
     --------
@@ -133,5 +132,5 @@ def _loaded(
     table = np.array([line.split(",") for line in packaged.lines()])
     cells = table[:, 1:].astype(object)
     cells[cells == "?"] = None
-    found = Dataset(**LabeledCells(cells, table[:, 0], columns).fields(as_frame, packaged.attribution))
+    found = Dataset(**labeled_fields(cells, table[:, 0], columns, as_frame, packaged.attribution))
     return (found.data, found.target) if return_X_y else found

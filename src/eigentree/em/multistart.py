@@ -31,6 +31,7 @@ __all__ = [
     "ETA",
     "MIXED",
     "ROWS_PER_PARAMETER",
+    "SHARE_OF_CHANCE",
     "Candidate",
     "Multistart",
     "Rung",

@@ -17,9 +17,9 @@ import numpy as np
 
 from eigentree.em.init.classes import carried, most_classes, seeded
 from eigentree.em.optimize.run import em_run
-from eigentree.em.optimize.stopping import Stopping
+from eigentree.em.optimize.stopping import SHORTEST_STRETCH, Stopping
 from eigentree.em.parameters import ParameterLayout
-from eigentree.em.sizes import CLASSES, COLUMNS, Kind, Size, SizeSearch, Trial
+from eigentree.em.sizes import CLASSES, COLUMNS, SearchStart, Size, SizeSearch, SizeTrial
 from eigentree.em.stepwise import stepwise_passes
 from eigentree.em.tree_objective import TreeObjective
 from eigentree.graphs.structure_learning import mixture_of_trees
@@ -44,24 +44,24 @@ __all__ = [
     "search",
 ]
 
-MIXED_STATES, MORE_TREES, MOST_TREES = 4, 4, 16
-"""With how many states mixtures are first compared; by how much trees multiply, as much work as twice the states;
-and how many are mixed at most, since the average of several fits mixes as many again."""
+MORE_TREES, MOST_TREES = 4, 16
+"""By how much trees multiply, as much work as twice the states, first at as many states; and how many are mixed at
+most, since the average of several fits mixes as many again."""
 
 WORTH = 0.0025
 """The share of the held-out score by which a larger size has to gain for an even larger one to be tried, and
 classes to be preferred to a tree: about what another seed changes."""
 
 FEW_PSEUDO_COUNTS = 0.01
-"""Pseudo-counts of a search unless given: no cell is impossible. Held-out rows end each fit, which does the rest."""
+"""Pseudo-counts of a search unless given: no cell is impossible. Held-out rows end each fit, which does more."""
 
 BATCH, FEWEST_BATCHES, PASSES, STEPSIZE = 768, 12, 10, 0.55
 """Rows of a mini-batch, the fewest mini-batches of a pass, and passes of stepwise EM: at least 120 updates, after
 which a mini-batch has a weight of 0.07 by this step size; Liang and Klein's have to be above 0.5 to converge."""
 
-STRETCH, LITTLE = 5, 2e-4
-"""A fit ends where the last so many iterations raised the held-out score by less than this share of it; averaging
-ends where one more fit does: a tenth of `WORTH`, so that it cannot decide between sizes."""
+LITTLE = WORTH / 10
+"""A fit ends where the last few iterations raised the held-out score by less than this share of it, and averaging
+where one more fit does: too little to decide between sizes."""
 
 SHARPNESS, NOISE = 0.5, 0.1
 """How much of a class is the row that it is seeded by, and how much of a hidden variable is independent of the
@@ -77,7 +77,7 @@ class SizeProblem:
     tree : callable
         From the number of hidden states to the tree.
     folds : tuple of Fold
-        One, or several, with all of which each size is fitted.
+        One, or several, to all of which each size is fitted.
     gaps : frozenset of str
         The columns that may have missing cells.
     pseudo_counts : float
@@ -134,15 +134,15 @@ class Fit(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A size fitted from one kind of start, to each fold.
+    """A size fitted from one start, to each fold.
 
     Attributes
     ----------
-    trial : Trial
+    trial : SizeTrial
     fits : tuple of Fit
     """
 
-    trial: Trial
+    trial: SizeTrial
     fits: tuple[Fit, ...]
 
 
@@ -156,9 +156,9 @@ class SearchState(NamedTuple):
     size : Size
         Of the model that is being fitted.
     passes, most : int
-        How often it went through the rows, and how often it will at most.
+        Its passes over the rows so far, and at most.
     to_come : int
-        How many more of this size there will be at most, if no larger one is tried.
+        The most further fits of this size, if no larger one is tried.
     """
 
     members: tuple[Candidate, ...]
@@ -179,7 +179,7 @@ class SearchState(NamedTuple):
         return tuple(sorted(same, key=lambda member: -member.trial.validation))
 
 
-def _rank(trial: Trial) -> float:
+def _rank(trial: SizeTrial) -> float:
     """Return the score by which sizes are compared: a tree shows more of its columns than classes hardly better."""
     ahead = WORTH if trial.size.hidden_states == CLASSES else 0.0
     return trial.validation - ahead * abs(trial.validation)
@@ -218,7 +218,7 @@ class _Search:
         """Return the sizes to try after the best one."""
         problem, (states, trees) = self._problem, self._state.best.trial.size
         sizes = [Size(2 * states, trees)] if problem.hidden_states is None else []
-        mixed = trees > 1 or states == MIXED_STATES or problem.hidden_states is not None
+        mixed = trees > 1 or states == MORE_TREES or problem.hidden_states is not None
         if problem.trees is None and mixed and MORE_TREES * trees <= MOST_TREES:
             sizes.append(Size(states, MORE_TREES * trees))
         known = {member.trial.size for member in self._state.members}
@@ -238,10 +238,10 @@ class _Search:
             last, size = score, Size(size.hidden_states, MORE_TREES * size.trees)
 
     def tried(self, size: Size) -> Iterator[SearchState]:
-        """Fit models of some size from both kinds of starts, where there are two."""
-        kinds: tuple[Kind, ...] = ("mixture", "random") if size.hidden_states > CLASSES else ("mixture",)
-        for kind in kinds:
-            yield from self.fitted(size, kind, self._problem.fits - 1)
+        """Fit a size from both starts, where there are two."""
+        starts: tuple[SearchStart, ...] = ("mixture", "random") if size.hidden_states > CLASSES else ("mixture",)
+        for start in starts:
+            yield from self.fitted(size, start, self._problem.fits - 1)
 
     def repeated(self) -> Iterator[SearchState]:
         """Fit more models of the best size, while their average gains."""
@@ -257,7 +257,7 @@ class _Search:
             if not score - before > LITTLE * abs(before):
                 return
 
-    def fitted(self, size: Size, kind: Kind, to_come: int) -> Iterator[SearchState]:
+    def fitted(self, size: Size, start: SearchStart, to_come: int) -> Iterator[SearchState]:
         """Fit one model to each fold."""
         began = time.process_time()
         problem, fits, passes = self._problem, [], 0
@@ -265,16 +265,16 @@ class _Search:
             (random,) = self._random.spawn(1)
             objective = problem.objective(size, fold.rows, problem.pseudo_counts)
             held = problem.objective(size, fold.validation, 0.0)
-            start = _start(problem.tree(size.hidden_states), objective.layout, fold.rows, size.trees, kind, random)
+            first = _start(problem.tree(size.hidden_states), objective.layout, fold.rows, size.trees, start, random)
             most = 10 * PASSES * len(problem.folds)
-            for fit in _fitted(objective, held, start, random):
+            for fit in _fitted(objective, held, first, random):
                 yield SearchState(self._state.members, size, min(passes + len(fit.history), most), most, to_come)
             exact = [replace(each, single=False).log_likelihood(fit.parameters) for each in (objective, held)]
             fits.append(fit._replace(log_likelihood=exact[0], score=exact[1]))
             passes += len(fit.history)
-        trial = Trial(
+        trial = SizeTrial(
             size,
-            kind,
+            start,
             passes,
             objective.layout.learned_count,
             sum(fit.log_likelihood for fit in fits) / sum(float(fold.rows.weights.sum()) for fold in problem.folds),
@@ -310,8 +310,8 @@ def _fitted(
             (*fit.validation, run.validation[-1] / held.weight),
         )
         yield fit
-        recent = fit.validation[-1 - STRETCH :]
-        if run.iterations >= STRETCH and recent[-1] - recent[0] < LITTLE * abs(recent[-1]):
+        recent = fit.validation[-1 - SHORTEST_STRETCH :]
+        if run.iterations >= SHORTEST_STRETCH and recent[-1] - recent[0] < LITTLE * abs(recent[-1]):
             return
 
 
@@ -320,11 +320,11 @@ def _start(
     layout: ParameterLayout,
     rows: DistinctRows,
     trees: int,
-    kind: Kind,
+    start: SearchStart,
     random: np.random.Generator,
 ) -> Floats:
     """Return the start of a fit: at random, or with hidden variables that are copies of classes around rows."""
-    if kind == "random":
+    if start == "random":
         return layout.normalised(random.standard_exponential(layout.size), layout.uniform)
     own = ParameterLayout.of(tree)
     # With nothing hidden in it, each tree is one of the classes.

@@ -1,32 +1,30 @@
-"""What a search over the sizes of a learned tree has tried, and what it chose."""
+"""Sizes of a learned tree that a search has tried, and the one it chose."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["CLASSES", "COLUMNS", "Kind", "Size", "SizeSearch", "Trial"]
+__all__ = ["CLASSES", "COLUMNS", "SearchStart", "Size", "SizeSearch", "SizeTrial"]
 
-Kind: TypeAlias = Literal["mixture", "random", "spectral"]
-"""Where a model starts: with classes around rows that are far from each other, or at random. A spectral fit has no
-start."""
-
+SearchStart: TypeAlias = Literal["mixture", "random", "spectral"]
+"""Where a fit starts: with classes around rows far from each other, or at random; a spectral fit has no start."""
 
 COLUMNS, CLASSES = 0, 1
 """Numbers of hidden states of what is no tree of hidden variables: the Chow-Liu tree of the columns themselves has
-none. With one state they would say nothing, so they are left out; a mixture of such trees are classes."""
+none; with one state hidden variables are left out, and a mixture of such trees are latent classes."""
 
 STYLES: tuple[dict[str, Any], ...] = (
     {"color": "#0072B2", "marker": "o", "linestyle": "-"},
     {"color": "#D55E00", "marker": "s", "linestyle": (0, (5, 1.5))},
     {"color": "#009E73", "marker": "^", "linestyle": (0, (1, 1.2))},
 )
-"""Lines in colours of Okabe and Ito, told apart by marks and dashes as well."""
+"""Lines in colours of Okabe and Ito, with marks and dashes of their own."""
 
 
 class Size(NamedTuple):
@@ -57,60 +55,55 @@ class Size(NamedTuple):
         return f"{self.hidden_states} states{more}"
 
 
-class Trial(NamedTuple):
-    """One model that was tried.
+@dataclass(frozen=True)
+class SizeTrial:
+    """One fit of some size.
 
     Attributes
     ----------
     size : Size
     start : {"mixture", "random", "spectral"}
     passes : int
-        How often it went through the rows.
+        Passes over the rows.
     parameters : int
-        How many entries its tables have.
+        The number of entries of its tables.
     log_likelihood : float
-        Mean log probability of a row that it learned from; NaN where that was not asked for.
+        Mean log probability of a training row; NaN where it is not known.
     validation : float
-        Mean log probability of a validation row, where that was highest.
+        Mean log probability of a held-out row, where that was highest.
     seconds : float
-        Processor time; NaN where it was read from a file, which holds what the rows tell only. Trials are compared
-        without it.
+        Processor time; NaN where it was read from a file. Trials are compared without it.
     """
 
     size: Size
-    start: Kind
+    start: SearchStart
     passes: int
     parameters: int
     log_likelihood: float
     validation: float
-    seconds: float
+    seconds: float = field(default=math.nan, compare=False)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Trial) and self[:-1] == other[:-1]
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash(self[:-1])
+    def values(self) -> list[Any]:
+        """Return all but the size, in the order of the attributes."""
+        return [getattr(self, each.name) for each in fields(self)[1:]]
 
 
 @dataclass(frozen=True)
 class SizeSearch:
-    """What was tried until validation rows did not become likelier, and what was kept.
+    """The sizes that were tried until the held-out log-likelihood did not rise, and what was kept.
 
     Attributes
     ----------
-    trials : tuple of Trial
+    trials : tuple of SizeTrial
         In the order in which they were tried.
     size : Size
-        That of the models that were kept.
+        The chosen one.
     shares : tuple of float
-        Those of the models that were averaged, the best first.
+        Those of the fits that were averaged, the best first.
     validation : float
-        Mean log probability of a validation row under their average.
+        Mean log probability of a held-out row under their average.
     rows, validation_rows : float
-        How many rows were learned from, and how many chose.
+        The numbers of training rows and of held-out rows.
 
     Examples
     --------
@@ -121,7 +114,7 @@ class SizeSearch:
     True
     """
 
-    trials: tuple[Trial, ...]
+    trials: tuple[SizeTrial, ...]
     size: Size
     shares: tuple[float, ...]
     validation: float
@@ -130,13 +123,11 @@ class SizeSearch:
 
     def table(self) -> list[dict[str, Any]]:
         """Return one dictionary per trial, as a frame of any library takes them."""
-        return [
-            {**size._asdict(), **dict(zip(Trial._fields[1:], figures, strict=True))}
-            for size, *figures in self.trials
-        ]
+        names = [each.name for each in fields(SizeTrial)[1:]]
+        return [{**trial.size._asdict(), **dict(zip(names, trial.values(), strict=True))} for trial in self.trials]
 
     def plot(self, ax: Any = None) -> Any:
-        """Return matplotlib's axes with the log probability of validation rows at each size that was tried.
+        """Return matplotlib's axes with the held-out log-likelihood of each size that was tried.
 
         Parameters
         ----------
@@ -152,7 +143,7 @@ class SizeSearch:
             best = _best_by_states(trials)
             label = f"mixture of {trees} trees" if trees > 1 else "one tree"
             ax.plot(list(best), list(best.values()), label=label, markersize=6, **style)
-            # The best of each size is on the line; other starts stand below it.
+            # The best of each size is on the line, other starts are below it.
             places = [_place(trial.size) for trial in trials]
             ax.plot(places, [trial.validation for trial in trials], alpha=0.4, **style | {"linestyle": ""})
         several = f"average of {len(self.shares)} fits" if len(self.shares) > 1 else "kept"
@@ -173,13 +164,13 @@ class SizeSearch:
         several = f"the average of {len(self.shares)} fits" if len(self.shares) > 1 else "one fit"
         lines = [
             f"{self.size}: {self.validation:.4f} per validation row, {several}",
-            f"  learned from {self.rows:,g} rows, chosen by {self.validation_rows:,g}",
-            "  states  trees  start    passes  parameters  learned from  validation",
+            f"  {self.rows:,g} training rows, {self.validation_rows:,g} validation rows",
+            "  states  trees  start    passes  parameters    training  validation",
         ]
         lines += [
-            f"  {size.hidden_states:6d}  {size.trees:5d}  {start:7s}  {passes:6d}  {parameters:10,d}  "
-            f"{_shown(log_likelihood):>12s}  {validation:10.4f}"
-            for size, start, passes, parameters, log_likelihood, validation, _ in self.trials
+            f"  {trial.size.hidden_states:6d}  {trial.size.trees:5d}  {trial.start:7s}  {trial.passes:6d}  "
+            f"{trial.parameters:10,d}  {_shown(trial.log_likelihood):>10s}  {trial.validation:10.4f}"
+            for trial in self.trials
         ]
         return "\n".join(lines)
 
@@ -189,12 +180,12 @@ def _shown(figure: float) -> str:
 
 
 def _place(size: Size) -> float:
-    """Return where a size stands in a picture whose steps double: none beside one, as one beside two."""
+    """Return the place of a size on an axis whose steps double: none beside one, as one beside two."""
     return size.hidden_states or 0.5
 
 
-def _best_by_states(trials: Sequence[Trial]) -> dict[float, float]:
-    """Return the best validation at each place of a picture, in their order."""
+def _best_by_states(trials: Sequence[SizeTrial]) -> dict[float, float]:
+    """Return the best held-out log-likelihood at each place of the axis, in order."""
     best: dict[float, float] = {}
     for trial in sorted(trials, key=lambda trial: trial.size.hidden_states):
         count = _place(trial.size)

@@ -1,8 +1,8 @@
 """How many pseudo-counts: those with the highest marginal likelihood, where rows are few beside parameters.
 
-With few rows the prior matters more than anything else, and which one is right depends on the data: classes that are
-nearly alike need several pseudo-counts, classes far apart next to none. The marginal likelihood is a sum over all
-rows and cells, so neither seed, order nor labels decide, and no row has to be held out.
+With few rows the prior matters more than anything else, and which one is right depends on the data: classes that
+are nearly alike need several pseudo-counts, classes far apart next to none. The marginal likelihood is a sum over
+all rows and cells, so neither seed, order nor labels decide, and no row has to be held out.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eigentree.em.multistart import SHARE_OF_CHANCE
 from eigentree.em.optimize.run import em_run
 from eigentree.em.optimize.stopping import Stopping
 
@@ -20,18 +21,15 @@ if TYPE_CHECKING:
     from eigentree.em.optimize.objective import Objective
     from eigentree.em.tree_fit import TreeFit
 
-__all__ = ["PSEUDO_COUNTS", "log_marginal_likelihood", "smoothed"]
+__all__ = ["PSEUDO_COUNTS", "ROWS_PER_PARAMETER", "log_marginal_likelihood", "smoothed"]
 
 PSEUDO_COUNTS = (0.1, 0.3, 1.0, 3.0)
-"""Those to choose from, half an order of magnitude apart: from one that rules out nothing and hardly changes anything
-else to one that outweighs some rows of each class."""
+"""Those to choose from, half an order of magnitude apart: from one that rules out nothing and hardly changes
+anything else to one that outweighs some rows of each class."""
 
 ROWS_PER_PARAMETER = 50
-"""With more rows for each entry of the tables the chance error is below 0.01 nats per row, and the prior can spare a
-part of that only: the fewest are enough."""
-
-SHARE_OF_CHANCE = 0.02
-"""EM runs are compared once such a share of the chance error, p / 2n nats per row, is left to gain."""
+"""With more rows for each entry of the tables the chance error is below 0.01 nats per row, and the prior can spare
+a part of that only: the fewest are enough."""
 
 
 def smoothed(fit: TreeFit, parameters: Floats, rows: float) -> tuple[float, Floats]:

@@ -1,15 +1,14 @@
 """Stepwise EM (Liang and Klein, 2009): a running average of expected counts over mini-batches of rows.
 
-Mini-batch k = 0, 1, … has the weight (k + 2) ** -stepsize in the average, and the tables follow after each.
-`Learner` goes on with whatever rows come, for `OnlineEMJunctionTree`; `stepwise_passes` goes through the same rows
-several times. Where tables have many entries, ten passes lead about as far as 40 to 80 L-BFGS iterations on all
-rows.
+Mini-batch k = 0, 1, … has the weight (k + 2) ** -stepsize in the average, and the tables follow after each. The
+rows of `OnlineEMJunctionTree` come one mini-batch after another (`Learner`); those of a search are passed several
+times (`stepwise_passes`), where ten passes lead about as far as 40 to 80 L-BFGS iterations.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.networks.network import LatentNetwork
 
-__all__ = ["Learner", "Lesson", "RunningAverage", "batches_of", "stepwise_passes"]
+__all__ = ["Learner", "RunningAverage", "batches_of", "stepwise_passes"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +40,7 @@ class RunningAverage:
     average : (parameters,)
         Expected counts per row, or per unit of weight.
     batches : int
-        How many mini-batches it has seen.
+        The number of mini-batches so far.
     """
 
     graph: LatentGraph
@@ -117,20 +116,6 @@ def stepwise_passes(
         yield state.parameters, log_likelihood
 
 
-class Lesson(NamedTuple):
-    """The state after one mini-batch.
-
-    Attributes
-    ----------
-    learner : Learner
-    log_likelihood : float
-        Of the rows, under the tables before.
-    """
-
-    learner: Learner
-    log_likelihood: float
-
-
 @dataclass(frozen=True, eq=False)
 class Learner(RunningAverage):
     """Stepwise EM on rows that come one mini-batch after another.
@@ -144,7 +129,7 @@ class Learner(RunningAverage):
     missing : frozenset of str
         Columns that have had missing cells.
     rows : int
-        How many rows it has seen.
+        The number of rows so far.
     """
 
     batch_size: int = 1
@@ -158,8 +143,8 @@ class Learner(RunningAverage):
         """The tables so far."""
         return ParameterLayout.of(self.graph).network(self.parameters)
 
-    def lessons(self, codes: Codes, weights: Floats, numbers: Integers) -> Iterator[Lesson]:
-        """Yield the state after each mini-batch of rows.
+    def updates(self, codes: Codes, weights: Floats, numbers: Integers) -> Iterator[tuple[Learner, float]]:
+        """Yield the state after each mini-batch, and the log-likelihood of its rows under the tables before.
 
         Parameters
         ----------
@@ -185,7 +170,7 @@ class Learner(RunningAverage):
                     f"give pseudo_counts, or an init whose tables have no zeros there"
                 )
             learner = learner._seen(found.counts, rows.weights, expectation.layout)
-            yield Lesson(learner, found.log_likelihood)
+            yield learner, found.log_likelihood
 
     def _seen(self, counts: Floats, weights: Floats, layout: ParameterLayout) -> Learner:
         seen = self.rows + len(weights)

@@ -1,13 +1,14 @@
-"""What EM leaves beside its tables, in files: which start won, and what stepwise EM goes on from."""
+"""In files, beside the tables of a fit by EM: its start, its size search, and the state of stepwise EM."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, get_args
 
 from eigentree.em.multistart import Rung
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.report import StartReport
-from eigentree.em.sizes import Kind, Size, SizeSearch, Trial
+from eigentree.em.sizes import SearchStart, Size, SizeSearch, SizeTrial
 from eigentree.em.stepwise import Learner
 from eigentree.errors import FileError, quoted
 from eigentree.graphs.elimination import check_families
@@ -28,17 +29,16 @@ __all__ = [
 NUMBERS = ("stepsize", "pseudo_counts")
 FIGURES = ("validation", "rows", "validation_rows")
 
-SUM_ROUNDING = 1e-9
-
 WHOLES = ("batch_size", "threads", "batches", "rows")
 
 
 def outcome_content(outcome: StartReport) -> dict[str, Any]:
-    """Return the document of the start that won."""
+    """Return the document of the start of a fit."""
     return {
         "name": outcome.name,
         "objective": plain(outcome.objective, "an objective"),
         "lead": plain(outcome.lead, "a lead"),
+        # Rungs have their first name in files, so that old files load.
         "heats": [
             [rung.rows, rung.iterations, [[name, plain(end, "an objective")] for name, end in rung.objectives]]
             for rung in outcome.rungs
@@ -48,7 +48,7 @@ def outcome_content(outcome: StartReport) -> dict[str, Any]:
 
 
 def read_outcome(content: Any) -> StartReport:
-    """Return the start that won, of a document.
+    """Return the start of a fit, of a document.
 
     Raises
     ------
@@ -63,27 +63,28 @@ def read_outcome(content: Any) -> StartReport:
         entry.text("name"),
         entry.number("objective"),
         entry.number("lead"),
-        tuple(_heat(each) for each in entry.items("heats")),
+        tuple(_rung(each) for each in entry.items("heats")),
         tuple((name, reason) for name, reason in absent),
     )
 
 
-def _heat(content: Any) -> Rung:
+def _rung(content: Any) -> Rung:
     if type(content) is not list or len(content) != 3 or type(content[2]) is not list:
-        raise FileError("a heat has rows, steps and standings")
-    rows, steps, lines = content
-    standings = []
+        raise FileError("a rung has rows, iterations and candidates")
+    rows, iterations, lines = content
+    candidates = []
     for line in lines:
         if type(line) is not list or len(line) != 2 or type(line[0]) is not str:
-            raise FileError("a standing of a heat is a name and an objective")
-        standings.append((line[0], number(line[1], "an objective")))
-    return Rung(whole(rows, "the rows of a heat"), whole(steps, "the steps of a heat"), tuple(standings))
+            raise FileError("a candidate of a rung is a name and an objective")
+        candidates.append((line[0], number(line[1], "an objective")))
+    return Rung(whole(rows, "the rows of a rung"), whole(iterations, "its iterations"), tuple(candidates))
 
 
 def search_content(search: SizeSearch) -> dict[str, Any]:
     """Return the document of a search over sizes, without its seconds: the same rows are the same bytes."""
     trials = [
-        [*trial.size, *(plain(figure, "a figure of a trial") for figure in trial[1:-1])] for trial in search.trials
+        [*trial.size, *(plain(figure, "a figure of a trial") for figure in trial.values()[:-1])]
+        for trial in search.trials
     ]
     return {
         "trials": trials,
@@ -107,33 +108,31 @@ def read_search(content: Any) -> SizeSearch:
     shares = tuple(number(each, entry.at("shares")) for each in entry.items("shares"))
     if len(size) != 2 or Size(*size) not in {trial.size for trial in trials}:
         raise FileError("a search has the size of one of its trials")
-    if not shares or not all(share > 0 for share in shares) or abs(sum(shares) - 1.0) > SUM_ROUNDING:
-        raise FileError("a search has shares that add up to 1")
+    if not shares or not all(share > 0 for share in shares) or not math.isclose(sum(shares), 1.0):
+        raise FileError("a search has normalised shares")
     return SizeSearch(trials, Size(*size), shares, *(entry.number(name) for name in FIGURES))
 
 
-def _trial(content: Any) -> Trial:
-    expected = len(Size._fields) + len(Trial._fields) - 2
+def _trial(content: Any) -> SizeTrial:
     # Earlier files had the seconds behind it.
-    if type(content) is not list or len(content) not in (expected, expected + 1):
+    if type(content) is not list or len(content) not in (7, 8):
         raise FileError("a trial has a size, a start and four figures")
-    states, trees, start, passes, parameters, *figures = content[:expected]
-    if start not in get_args(Kind):
-        raise UnknownEntryError(f"there is no kind of start {quoted(start)}")
+    states, trees, start, passes, parameters, *figures = content[:7]
+    if start not in get_args(SearchStart):
+        raise UnknownEntryError(f"there is no start {quoted(start)}")
     log_likelihood, validation = (number(figure, "a figure of a trial") for figure in figures)
-    return Trial(
+    return SizeTrial(
         Size(whole(states, "hidden states"), whole(trees, "trees", 1)),
         start,
         whole(passes, "passes"),
         whole(parameters, "parameters"),
         log_likelihood,
         validation,
-        float("nan"),
     )
 
 
 def learner_content(writer: Writer, learner: Learner) -> dict[str, Any]:
-    """Return the document of what stepwise EM knows, after putting its arrays into the file."""
+    """Return the document of a state of stepwise EM, after putting its arrays into the file."""
     writer.array("parameters", learner.parameters)
     writer.array("average", learner.average)
     return {
@@ -144,12 +143,12 @@ def learner_content(writer: Writer, learner: Learner) -> dict[str, Any]:
 
 
 def read_learner(reader: Reader, content: Any) -> Learner:
-    """Return what stepwise EM knows, of a document and the arrays of the file.
+    """Return a state of stepwise EM, of a document and the arrays of the file.
 
     Raises
     ------
     FileError, NetworkError
-        When it is nothing that it could know.
+        When it is no state of stepwise EM.
     """
     entry = Section(content, "a learner", ("graph", "missing", *NUMBERS, *WHOLES))
     graph = reader.graph(entry["graph"])

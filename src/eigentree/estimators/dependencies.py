@@ -1,4 +1,4 @@
-"""Which columns speak to which: how much the variables of a model tell of each other."""
+"""Mutual information of the variables of a model."""
 
 from __future__ import annotations
 
@@ -27,14 +27,7 @@ MOST_SHOWN = 10
 
 
 class Link(NamedTuple):
-    """How much two variables tell of each other.
-
-    Attributes
-    ----------
-    one, other : str
-    nats : float
-        Their mutual information: 0 where they are independent, the entropy of either where each tells the other.
-    """
+    """Two variables and their mutual information, which is 0 where they are independent."""
 
     one: str
     other: str
@@ -43,7 +36,7 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Dependencies:
-    """How much the variables of a model tell of each other; any of these makes a frame, as in ``DataFrame(edges)``.
+    """Mutual information of the variables of a model; each list makes a frame, as in ``DataFrame(edges)``.
 
     Attributes
     ----------
@@ -52,7 +45,7 @@ class Dependencies:
     edges : list of Link
         The edges of the graph, the strongest first.
     hidden : list of Link
-        Each hidden variable and each column, those first that it tells most about.
+        Each hidden variable and each column, the strongest of each first.
     """
 
     columns: list[Link]
@@ -60,23 +53,23 @@ class Dependencies:
     hidden: list[Link]
 
     def about(self, name: str) -> list[Link]:
-        """Return what a variable has to do with each column, the strongest first; it stands first in each."""
+        """Return the mutual information of a variable and each column, the strongest first; it is `one` in each."""
         turned = [Link(other, one, nats) for one, other, nats in self.columns]
         found = [link for link in (*self.hidden, *self.columns, *turned) if link.one == name]
         if not found:
             names = {link.one: None for link in (*self.hidden, *self.columns, *turned)}
             raise GraphError(
-                f"nothing is known of a variable {quoted(name)} beside other columns{did_you_mean(name, names)}"
+                f"there is no mutual information of {quoted(name)} and other columns{did_you_mean(name, names)}"
             )
         return _ranked(found)
 
     def __repr__(self) -> str:
-        lines = ["columns that tell most of each other, in nats"]
+        lines = ["pairs of columns with the most mutual information, in nats"]
         lines += [f"  {nats:.4f}  {one}, {other}" for one, other, nats in self.columns[:MOST_SHOWN]]
         if len(self.columns) > MOST_SHOWN:
             lines.append(f"  … ({len(self.columns)} pairs in all)")
         if self.hidden:
-            lines.append("columns that hidden variables tell most about")
+            lines.append("hidden variables, and the columns with most information about them")
         for name, links in groupby(self.hidden, key=lambda link: link.one):
             shown = ", ".join(f"{link.other} {link.nats:.3f}" for link in list(links)[:3])
             lines.append(f"  {name}: {shown}")
@@ -85,9 +78,7 @@ class Dependencies:
 
 @our_arithmetic
 def dependencies(model: LatentNetwork | LatentMixin) -> Dependencies:
-    """Return how much the columns of a model, and its hidden variables, tell of each other: mutual information.
-
-    All is exact under the model, whatever cells were missing when it was learned.
+    """Return the mutual information of the columns of a model, and of its hidden variables, exact under the model.
 
     Parameters
     ----------
@@ -101,9 +92,9 @@ def dependencies(model: LatentNetwork | LatentMixin) -> Dependencies:
     >>> graph = et.LatentGraph({"h": 2, "x": 2, "y": 2}, [("h", "x"), ("h", "y")], ["h"])
     >>> copy = [[1.0, 0.0], [0.0, 1.0]]
     >>> dependencies(et.LatentNetwork(graph, {"h": [0.5, 0.5], "x": copy, "y": [[0.9, 0.1], [0.1, 0.9]]}))
-    columns that tell most of each other, in nats
+    pairs of columns with the most mutual information, in nats
       0.3681  x, y
-    columns that hidden variables tell most about
+    hidden variables, and the columns with most information about them
       h: x 0.693, y 0.368
     """
     network = network_of(model)
@@ -114,12 +105,12 @@ def dependencies(model: LatentNetwork | LatentMixin) -> Dependencies:
     for name, table in pairs.tables():
         tables = table if which else table[:, :, None]
         if name in tree.hidden:
-            told = column_nats(tables, pairs.starts)
-            hidden[name] = _ranked(Link(name, *each) for each in zip(tree.observed, told, strict=True))
+            nats = column_nats(tables, pairs.starts)
+            hidden[name] = _ranked(Link(name, *each) for each in zip(tree.observed, nats, strict=True))
         else:
-            told = column_nats(tables.sum(axis=2, keepdims=True), pairs.starts)
+            nats = column_nats(tables.sum(axis=2, keepdims=True), pairs.starts)
             place = tree.column(name)
-            columns += [Link(*each) for each in zip(tree.observed[:place], repeat(name), told[:place])]
+            columns += [Link(*each) for each in zip(tree.observed[:place], repeat(name), nats[:place])]
     return Dependencies(
         _ranked(columns),
         _ranked(Link(*edge, nats) for edge, nats in edge_strengths(network).items()),
@@ -143,7 +134,7 @@ def network_of(model: object) -> LatentNetwork:
 
 @our_arithmetic
 def edge_strengths(network: LatentNetwork) -> dict[tuple[str, str], float]:
-    """Return the mutual information of both ends of each edge in nats, as `dependencies` tells it."""
+    """Return the mutual information of both ends of each edge in nats, as in `dependencies`."""
     tree, which = mixed_tree(network.graph)
     beside = () if which is None else (which,)
     tables = network.clique_marginals([(*edge, *beside) for edge in tree.edges])
@@ -168,9 +159,9 @@ def column_nats(tables: Floats, starts: Integers) -> list[float]:
     expected = tables.sum(axis=1, keepdims=True) * of_rows
     known = tables * of_rows.sum(axis=1, keepdims=True)
     ratio = np.divide(known, expected, out=np.ones_like(tables), where=tables > 0)
-    told = np.add.reduceat((tables * np.log(ratio)).sum(axis=(1, 2)), starts)
-    # Rounding must not make independent columns tell less than nothing.
-    return [max(float(nats), 0.0) for nats in told]
+    found = np.add.reduceat((tables * np.log(ratio)).sum(axis=(1, 2)), starts)
+    # Rounding must not make it negative.
+    return [max(float(nats), 0.0) for nats in found]
 
 
 def _ranked(links: Iterable[Link]) -> list[Link]:

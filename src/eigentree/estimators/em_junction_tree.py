@@ -1,9 +1,8 @@
-"""`EMJunctionTree`: tables learned by EM, from the start that wins a race (section 9)."""
+"""`EMJunctionTree`: conditional probability tables learned by EM (section 9)."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import cache, partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -20,7 +19,7 @@ from eigentree.em.estep.unique_rows import DistinctRows, columns_with_gaps
 from eigentree.em.holdout import Fold, check_split, folds_of, held_out
 from eigentree.em.init.trees import KINDS
 from eigentree.em.optimize.stopping import USUAL_TOLERANCES, Stopping
-from eigentree.em.out_of_core.large import Finish, fit_rows
+from eigentree.em.out_of_core.fit_rows import fit_rows
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.report import StartReport
 from eigentree.em.size_search import FEW_PSEUDO_COUNTS, SizeProblem, average, search
@@ -28,7 +27,13 @@ from eigentree.em.smoothing import PSEUDO_COUNTS
 from eigentree.em.tree_fit import TreeFit
 from eigentree.em.tree_objective import TreeObjective
 from eigentree.errors import ParameterError, quoted
-from eigentree.estimators.memory_sample import check_finish_rows, far_rows, near_rows, searched_rows, some_of
+from eigentree.estimators.memory_sample import (
+    check_finish_rows,
+    fit_sample,
+    parted_rows,
+    search_sample,
+    some_of,
+)
 from eigentree.estimators.mixins.constructor_parameters import learns
 from eigentree.estimators.mixins.iterative_mixin import (
     IterativeMixin,
@@ -52,7 +57,7 @@ if TYPE_CHECKING:
     from eigentree.em.init.trees import Kind
     from eigentree.em.multistart import Multistart
     from eigentree.em.optimize.stopping import Rule
-    from eigentree.em.out_of_core.large import FarRows
+    from eigentree.em.out_of_core.fit_rows import Finish
     from eigentree.em.size_search import SearchState
     from eigentree.em.sizes import SizeSearch
     from eigentree.graphs.graph import LatentGraph
@@ -64,53 +69,52 @@ __all__ = ["EMJunctionTree"]
 
 
 class EMJunctionTree(IterativeMixin):
-    """Tables learned by expectation maximisation.
+    """Conditional probability tables learned by expectation maximisation.
 
     Parameters
     ----------
     structure : LatentGraph, Template, "auto", or a graph of networkx, pgmpy or pyagrum
-        A graph, or a template such as ``zoo.HMM(order=2)`` that builds one from the columns of the data. "auto": a
-        tree of hidden variables learned from the rows (`zoo.HiddenChowLiu`), as large as validation rows ask for,
-        and the average of several fits of it; classes, or the Chow-Liu tree of the columns themselves, where these
-        rows are likelier so.
+        A graph, or a template such as ``zoo.HMM(order=2)`` that builds one from the columns of the data. "auto":
+        chosen by held-out log-likelihood among trees of hidden variables (`zoo.HiddenChowLiu`) of several sizes,
+        mixtures of such trees, latent classes, and the Chow-Liu tree of the columns. Several fits of the best size
+        are averaged, so the result is a mixture whose hidden states are no classes.
     n_init : int
-        How many starts to climb from, where `init` names their kind; the best end is kept. In a race, how many may
-        be climbed to the end. With "auto", how many fits are averaged at most; up to 2,000 rows it is one of each
-        five parts of the rows, whatever this says.
+        The number of starts, where `init` names an initialiser; the run with the highest objective is kept. In a
+        multi-start, how many candidates at most run until they have converged. With "auto", how many fits are
+        averaged at most; up to 2,000 rows it is one of each of five folds, whatever this says.
     tol : float, optional
-        Of `stopping`: unless given, 1e-4 for "paper", and for "gain" 4e-6 nats per row, or 1/200 of the error
-        that chance makes (p / 2n for p entries of tables and n rows) where that is more and 32,000 rows differ; a
-        race on these ends with Newton's steps, and at 1/50 of it.
+        Of `stopping`: by default 1e-4 for "paper", and for "gain" 4e-6 nats per row, or 1/200 of the chance error
+        (p / 2n for p entries of tables and n rows) where that is more and 32,000 rows differ.
     max_iter : int
-        Most steps of a climb.
+        Most iterations of an EM run.
     init : {"multistart", "spectral", "mixture", "copy", "random"} or LatentNetwork
-        Where to start. "spectral": the tables that a spectral fit tells. "mixture": classes around rows that are
-        far from each other. "copy": hidden variables that are noisy copies of the classes of a fitted mixture.
-        "random": tables at random, each climbed to the end. "multistart": all of these, raced on growing parts of the
-        rows. Of a network there is one climb only.
+        Where to start. "spectral": the tables recovered from a spectral fit. "mixture": classes around rows that
+        are far from each other. "copy": hidden variables that are noisy copies of the classes of a fitted mixture.
+        "random": tables at random. "multistart": all of these, compared on growing samples of the rows. From a
+        network there is one run.
     stopping : {"gain", "paper"}
-        When a climb ends. "gain": once the log-likelihood per row is expected to rise by no more than `tol` however
-        long it went on; only a saddle can look like a summit. "paper": once the log-likelihood f satisfies
-        ``|f(t) - f(t-1)| <= tol · (|f(t)| + |f(t-1)|) / 2`` (section 9).
+        When a run has converged. "gain": once the log-likelihood per row is expected to rise by no more than `tol`
+        in all further iterations; only a saddle can look like an optimum. "paper": once the log-likelihood f
+        satisfies ``|f(t) - f(t-1)| <= tol · (|f(t)| + |f(t-1)|) / 2`` (section 9).
     pseudo_counts : float or "auto"
         Added to every expected count (a Dirichlet prior): the objective is then the log-likelihood plus the sum of
         all log parameters, each times its pseudo-count. The first 0.25 are the same for all entries of a table;
         what goes beyond is spread, as many on the average, as the states of each column are among all rows (those
-        of hidden variables evenly). With 0, cells that were never seen together can have probability zero. "auto"
-        is 0.1, which prevents that and hardly changes anything else; while there are less than 50 rows for each
-        entry of the tables, it is that of 0.1, 0.3, 1 and 3 with the highest marginal likelihood (Cheeseman and
-        Stutz), which depends neither on labels nor on the order of rows or columns.
+        of hidden variables uniformly). With 0, cells that were never seen together can be impossible. "auto" is
+        0.1, which prevents that and hardly changes anything else; while there are less than 50 rows for each entry
+        of the tables, it is that of 0.1, 0.3, 1 and 3 with the highest marginal likelihood (Cheeseman and Stutz),
+        which depends neither on labels nor on the order of rows or columns.
     accelerate : bool
-        Extrapolate from earlier steps (L-BFGS, begun with EM's own step); one that would lower the objective is
+        Take quasi-Newton steps (L-BFGS, whose first step is EM's own); one that would lower the objective is
         shortened or taken back.
     validation_fraction : float
-        The share of the rows that is not learned from: the tables under which it was likeliest are kept, and the
-        climb ends when it has not become likelier for some steps. With "auto", 0 stands for a tenth; up to 2,000
-        rows, for each of five parts in turn.
+        The share of the rows that is held out: the tables under which it has the highest log-likelihood are kept,
+        and a run ends when that has not risen for some iterations. With "auto", 0 stands for a tenth; up to 2,000
+        rows, for five-fold cross-validation.
     finish_rows : int, "auto" or None
-        On a sample of how many rows the last climb runs. None: on all rows. "auto": on all rows that are in
-        memory, or of which no more differ than fit into it; of others on 1,000,000, or 1,000 for each entry of the
-        tables where that is more.
+        The number of rows of the last run. None: all rows. "auto": all rows that are in memory, or of which no
+        more differ than fit into it; of others a sample of 1,000,000, or 1,000 for each entry of the tables where
+        that is more.
     random_state : int, Generator or None
     n_jobs : int
         Threads that share the rows.
@@ -119,9 +123,9 @@ class EMJunctionTree(IterativeMixin):
     categories : mapping of str to sequence of labels, or one sequence, optional
         All labels of some columns by name, or those of every column; by default those that occur or are declared.
     handle_unknown : {"error", "missing"}
-        What a label is that its column does not have: a mistake, or a missing cell.
+        What a label is that its column does not have: an error, or a missing cell.
     numeric : {"error", "quantiles"}
-        What a column of measurements is: a mistake, or cut into bins with about equally many rows.
+        What a continuous column is: an error, or cut into bins with about equally many rows.
 
     Attributes
     ----------
@@ -129,30 +133,30 @@ class EMJunctionTree(IterativeMixin):
         The learned tables. Hidden variables that no observed one depends on keep the tables of the start. States
         of hidden variables are in canonical order (`LatentNetwork.ordered`), or in that of `init` if it is given.
     tables_ : dict of LabeledTable
-        The same with names; `n_parameters_` is how many of their entries are free.
+        The same with names; `n_parameters_` is the number of free parameters.
     graph_ : LatentGraph
     start_ : StartReport
-        Which start won, by how much, and what was raced.
+        Which start was kept, by how much it was ahead, and which candidates there were.
     pseudo_counts_ : float
         The pseudo-counts that were used.
     history_ : array
-        The objective of the best climb on all rows, start included; it never decreases. Its last is that of
-        `network_`, unless validation rows chose an earlier step.
+        The objective of the best run on all rows, start included; it never decreases. Its last is that of
+        `network_`, unless validation rows chose an earlier iteration.
     validation_history_ : array
-        The mean log probability of the validation rows at each step of it; empty if there are none.
+        The mean log probability of the validation rows at each iteration of it; empty if there are none.
     objectives_ : array
-        Where each climb on all rows ended.
+        Where each run on all rows ended.
     n_iter_ : int
-        Steps of the best climb.
+        Iterations of the best run.
     converged_ : bool
-        Whether the best climb ended by `stopping`, or by the validation rows.
+        Whether the best run ended by `stopping`, or by the validation rows.
     finish_rows_ : int
-        How many rows it ran on.
+        The number of rows of it.
     search_ : SizeSearch
-        With "auto": which sizes were tried, and how likely validation rows were with each; ``search_.plot()`` draws
-        it. `history_` is then the log-likelihood of the rows in each pass and step of the best fit, which may
+        With "auto": which sizes were tried, and their held-out log-likelihoods; ``search_.plot()`` draws them.
+        `history_` is then the log-likelihood of the rows in each pass and iteration of the best fit, which may
         fall, and `objectives_` that of each fit that was tried. `max_iter`, `tol`, `stopping` and `accelerate` are
-        not used. `pseudo_counts="auto"` is 0.01. Validation rows that were taken from `X` are learned from by one last step.
+        not used, and `pseudo_counts="auto"` is 0.01. One last iteration is on all rows, held-out ones included.
     n_features_in_ : int
 
     Notes
@@ -227,7 +231,7 @@ class EMJunctionTree(IterativeMixin):
         sample_weight: ArrayLike | str | None = None,
         validation: ArrayLike | Any | None = None,
     ) -> Self:
-        """Return the estimator after learning from rows of codes.
+        """Return the estimator after a fit to rows.
 
         Parameters
         ----------
@@ -238,64 +242,47 @@ class EMJunctionTree(IterativeMixin):
         sample_weight : array-like of shape (rows,), or str, optional
             How often each row counts; need not be whole. Of a stream the name of a column.
         validation : array-like of shape (rows, columns), a data frame, or rows of letters, optional
-            Other rows, to stop by as `validation_fraction` says; in place of a share of `X`.
+            Held-out rows, to be used as `validation_fraction` says; in place of a share of `X`.
 
         Warns
         -----
         RuntimeWarning
             When the fit was interrupted (Ctrl-C) and the best so far is kept.
+        ConvergenceWarning
+            When `max_iter` ended the best run before it converged.
         UserWarning
             When a stream has so many rows that the fit ends on a sample, and `finish_rows` did not say so.
         """
         self._check_arguments(validation)
+        random = generator(self.random_state)
         if (template := open_template(self.structure)) is not None:
-            return self._fit_sizes(template, X, sample_weight, validation)
+            return self._fit_sizes(template, X, sample_weight, validation, random)
         graph, columns, rows = resolved(self.structure, X, ReadOptions.of(self, sample_weight))
-        if isinstance(rows, Encoded):
-            return self._fit_far(graph, columns, far_rows(rows), validation)
-        random = generator(self.random_state)
-        if isinstance(self.finish_rows, Integral):
-            rows, sample_weight = some_of(rows, sample_weight, int(self.finish_rows), random)
-        return self._fit_rows(graph, columns, rows, rows.count, sample_weight, validation, random)
-
-    def _fit_far(
-        self, graph: LatentGraph, columns: Columns, rows: FarRows, validation: ArrayLike | Any | None
-    ) -> Self:
-        """Return the estimator after learning from rows that are not in memory: from all of them, or a sample."""
-        random = generator(self.random_state)
-        near = near_rows(graph, columns, rows, self.finish_rows, self.validation_fraction, random)
         finish: Finish | None = None
-        if not near.is_last:
-            weight = rows.weight * near.finish_rows / rows.count
-            finish = Finish(rows, near.numbers, self._stopping(near.finish_rows, weight, near.parameters))
-        # Rows that differ stand for all rows, and a sample for itself.
-        count = near.finish_rows if near.is_last else near.rows.count
-        return self._fit_rows(graph, columns, near.rows, count, near.weights, validation, random, finish)
+        if isinstance(rows, Encoded):
+            parted, share = parted_rows(rows), self.validation_fraction
+            rows, sample_weight, count, finish = fit_sample(
+                graph, columns, parted, self.finish_rows, share, random, self._stopping
+            )
+        else:
+            if isinstance(self.finish_rows, Integral):
+                rows, sample_weight = some_of(rows, sample_weight, int(self.finish_rows), random)
+            count = rows.count
+        fit = self._tree_fit(graph, columns, rows, sample_weight, validation, random, finish)
+        return self._fit_rows(fit, columns, count, random, finish)
 
     def _fit_rows(
-        self,
-        graph: LatentGraph,
-        columns: Columns,
-        rows: Rows,
-        count: int,
-        sample_weight: ArrayLike | None,
-        validation: ArrayLike | Any | None,
-        random: np.random.Generator,
-        finish: Finish | None = None,
+        self, fit: TreeFit, columns: Columns, count: int, random: np.random.Generator, finish: Finish | None
     ) -> Self:
-        """Return the estimator after a fit to rows, or after a race on them that is finished elsewhere."""
-        fit = self._tree_fit(graph, columns, rows, sample_weight, validation, random)
-        if finish is not None:
-            usual = Stopping.usual(self.stopping, fit.rows, ParameterLayout.of(graph).learned_count)
-            fit = replace(fit, gaps=fit.gaps | finish.rows.gaps(), stopping=usual)
-        init = checked_init(self.init, graph) if isinstance(self.init, LatentNetwork) else present_init(self.init)
+        """Return the estimator after a fit to so many rows, or to a sample of them that is finished elsewhere."""
+        init = self.init
+        init = checked_init(init, fit.graph) if isinstance(init, LatentNetwork) else present_init(init)
         most = self.max_iter * (self.n_init if init == "random" else 1)
+        states = fit_rows(fit, finish, init, self.n_init, random, self.pseudo_counts == "auto")
         state: Multistart | None = None
         try:
             with shown_progress(self.verbose, "EM", most) as report:
-                for fit, objective, state in fit_rows(
-                    fit, finish, init, self.n_init, random, self.pseudo_counts == "auto"
-                ):
+                for last, objective, state in states:  # noqa: B007
                     report(state.iterations, state.objective)
         except KeyboardInterrupt:
             if state is None:
@@ -305,8 +292,26 @@ class EMJunctionTree(IterativeMixin):
         else:
             assert state is not None
             warn_not_converged(state.best[1].converged, self.max_iter)
-        finished = finish.count if finish is not None and objective is not fit.whole else count
-        return self._published(fit, objective.weight, state, columns, finished)
+        best = state.best[1]
+        if finish is not None and objective is not last.whole:
+            count = finish.size
+        network = self._in_order(last.whole.layout.network(best.parameters)).with_columns(columns)
+        return self._become(
+            {
+                "model_": network.model,
+                "columns_": columns,
+                "network_": network,
+                "pseudo_counts_": last.pseudo_counts,
+                "start_": StartReport.of(state, objective.weight),
+                "history_": np.array(best.history),
+                "validation_history_": np.array(best.validation)
+                / (fit.validation.weight if fit.validation else 1.0),
+                "objectives_": np.array([run.objective for _, run in state.runs]),
+                "n_iter_": best.iterations,
+                "converged_": best.converged,
+                "finish_rows_": count,
+            }
+        )
 
     def _fit_sizes(
         self,
@@ -314,54 +319,54 @@ class EMJunctionTree(IterativeMixin):
         X: ArrayLike | Any,
         sample_weight: ArrayLike | None,
         validation: ArrayLike | Any | None,
+        random: np.random.Generator,
     ) -> Self:
         """Return the estimator after a search over the sizes of a learned tree."""
         if present_init(self.init) != "multistart":
             raise ParameterError(
                 f"structure={quoted(self.structure)} searches for a size and starts of its own; leave init out"
             )
-        random = generator(self.random_state)
         found, columns = any_rows_and_columns(X, ReadOptions.of(self, sample_weight))
         pairs: PairCounts | None = None
         if isinstance(found, Encoded):
-            far = far_rows(found)
-            found, sample_weight, count = searched_rows(columns, far, self.finish_rows, random)
-            pairs = far.pairs(columns) if count < far.count else None
+            parted = parted_rows(found)
+            found, sample_weight, count = search_sample(columns, parted, self.finish_rows, random)
+            pairs = parted.pairs(columns) if count < parted.count else None
         else:
             count = found.count
-        ground = self._ground(template, found, columns, sample_weight, validation, random, pairs)
-        standing: SearchState | None = None
+        problem = self._size_problem(template, found, columns, sample_weight, validation, random, pairs)
+        state: SearchState | None = None
         converged = True
         try:
             with shown_search(self.verbose) as report:
-                for standing in search(ground, random):
-                    report(standing)
+                for state in search(problem, random):
+                    report(state)
         except KeyboardInterrupt:
-            if standing is None or not standing.members:
+            if state is None or not state.members:
                 raise
             converged = False
-            warn_interrupted(f"the search over sizes, at {standing.size}")
-        assert standing is not None
-        network, sizes = average(ground, standing)
-        network, (trial, fits) = self._in_order(network).with_columns(columns), standing.best
+            warn_interrupted(f"the search over sizes, at {state.size}")
+        assert state is not None
+        network, sizes = average(problem, state)
+        network, (trial, fits) = self._in_order(network).with_columns(columns), state.best
         return self._become(
             {
                 "model_": network.model,
                 "columns_": columns,
                 "network_": network,
-                "pseudo_counts_": ground.pseudo_counts,
+                "pseudo_counts_": problem.pseudo_counts,
                 "search_": sizes,
                 "start_": StartReport(trial.start, trial.log_likelihood, math.nan),
                 "history_": np.array(fits[0].history),
                 "validation_history_": np.array(fits[0].validation),
-                "objectives_": np.array([fit.log_likelihood for member in standing.members for fit in member.fits]),
+                "objectives_": np.array([fit.log_likelihood for member in state.members for fit in member.fits]),
                 "n_iter_": len(fits[0].history),
                 "converged_": converged,
                 "finish_rows_": count,
             }
         )
 
-    def _ground(
+    def _size_problem(
         self,
         template: HiddenChowLiu,
         rows: Rows,
@@ -369,9 +374,9 @@ class EMJunctionTree(IterativeMixin):
         sample_weight: ArrayLike | None,
         validation: ArrayLike | Any | None,
         random: np.random.Generator,
-        every: PairCounts | None = None,
+        every: PairCounts | None,
     ) -> SizeProblem:
-        """Return what sizes are tried on: the tree that rows tell, and who learns from which of them."""
+        """Return what sizes are tried on: the tree of training rows, or of the pairs of all rows, and the folds."""
         known = DistinctRows.of(*encoded(rows, columns, sample_weight)).by_name(columns.names)
         hidden_states, trees = (
             None if isinstance(size, str) else size for size in (template.hidden_states, template.trees)
@@ -381,46 +386,22 @@ class EMJunctionTree(IterativeMixin):
         else:
             chosen = self.validation_fraction or trees is not None
             folds = folds_of(known, self.validation_fraction, random, one=bool(chosen))
-        # What chooses is not learned from, unless all choose in turn.
-        seen = known if len(folds) > 1 else folds[0].rows
-        pairs = _pairs(columns, seen)
+        # Held-out rows are not learned from, unless all are held out in turn.
+        pairs = _pairs(columns, known if len(folds) > 1 else folds[0].rows)
         if every is not None:
             pairs = every if validation is not None else every - _pairs(columns, folds[0].validation)
         tree = cache(partial(template.candidate, pairs))
-        parts = [part for fold in folds for part in fold]
         return SizeProblem(
             tree=tree,
             folds=folds,
-            gaps=frozenset().union(*(columns_with_gaps(part.codes, tree(1)) for part in parts)),
-            pseudo_counts=FEW_PSEUDO_COUNTS if isinstance(self.pseudo_counts, str) else self.pseudo_counts,
+            gaps=frozenset().union(*(columns_with_gaps(part.codes, tree(1)) for fold in folds for part in fold)),
+            pseudo_counts=FEW_PSEUDO_COUNTS if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts),
             whole=known if validation is None and len(folds) == 1 else None,
             threads=self.n_jobs,
             hidden_states=hidden_states,
             trees=trees,
             most_states=template.most_states,
             fits=self.n_init,
-        )
-
-    def _published(
-        self, fit: TreeFit, weight: float, state: Multistart, columns: Columns, finish_rows: int
-    ) -> Self:
-        best = state.best[1]
-        network = self._in_order(fit.whole.layout.network(best.parameters)).with_columns(columns)
-        held = fit.validation.weight if fit.validation else 1.0
-        return self._become(
-            {
-                "model_": network.model,
-                "columns_": columns,
-                "network_": network,
-                "pseudo_counts_": fit.pseudo_counts,
-                "start_": StartReport.of(state, weight),
-                "history_": np.array(best.history),
-                "validation_history_": np.array(best.validation) / held,
-                "objectives_": np.array([run.objective for _, run in state.runs]),
-                "n_iter_": best.iterations,
-                "converged_": best.converged,
-                "finish_rows_": finish_rows,
-            }
         )
 
     def _check_arguments(self, validation: object) -> None:
@@ -443,21 +424,22 @@ class EMJunctionTree(IterativeMixin):
         self,
         graph: LatentGraph,
         columns: Columns,
-        X: ArrayLike | Any,
+        X: Rows,
         sample_weight: ArrayLike | None,
         validation: ArrayLike | Any | None,
         random: np.random.Generator,
+        finish: Finish | None,
     ) -> TreeFit:
-        """Return the rows to climb on, with those to validate by, and how to climb."""
+        """Return the fit of rows, with those that are held out."""
         codes, states, weights = encoded(X, columns, sample_weight)
         weights, held = self._held_out(codes, columns, weights, validation, random)
         rows = DistinctRows.of(codes, states, weights)
-        gaps = columns_with_gaps(rows.codes, graph)
-        pseudo_counts = PSEUDO_COUNTS[0] if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts)
+        gaps = columns_with_gaps(rows.codes, graph) | (finish.rows.gaps() if finish else frozenset())
         checked: TreeObjective | None = None
         if held is not None:
             gaps |= columns_with_gaps(held.codes, graph)
             checked = TreeObjective.of(graph, held, gaps, 0.0, self.n_jobs)
+        pseudo_counts = PSEUDO_COUNTS[0] if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts)
         parameters = ParameterLayout.of(graph).learned_count
         stopping = self._stopping(len(rows.weights), float(rows.weights.sum()), parameters)
         return TreeFit(
@@ -465,7 +447,7 @@ class EMJunctionTree(IterativeMixin):
         )
 
     def _stopping(self, rows: int, weight: float, parameters: int) -> Stopping:
-        """Return when a climb on so many rows that differ has arrived."""
+        """Return when a run on so many rows that differ has converged."""
         if self.tol is not None:
             return Stopping(self.stopping, float(self.tol))
         return Stopping.usual_for(self.stopping, rows, weight, parameters)
@@ -478,7 +460,7 @@ class EMJunctionTree(IterativeMixin):
         validation: ArrayLike | Any | None,
         random: np.random.Generator,
     ) -> tuple[Floats, DistinctRows | None]:
-        """Return the weights of the rows to learn from, and the rows to validate by: those given, or a share."""
+        """Return the weights of the training rows, and the held-out rows: those given, or a share."""
         if validation is not None:
             return weights, DistinctRows.of(*encoded(validation, columns, None))
         share = self.validation_fraction

@@ -65,9 +65,8 @@ class HMMSelection:
         lines = [f"{self.criterion}, the lower the better:"]
         for trial in self.trials:
             mark = "  <- best" if trial is best else ""
-            lines.append(
-                f"  {trial.hidden_states} states, order {trial.order}: {trial.value:.2f}, {trial.n_parameters} parameters{mark}"
-            )
+            size = f"{trial.hidden_states} states, order {trial.order}"
+            lines.append(f"  {size}: {trial.value:.2f}, {trial.n_parameters} parameters{mark}")
         return "\n".join(lines)
 
 

@@ -40,19 +40,18 @@ def default_estimator(random_state: Seed) -> EMJunctionTree:
 
 
 class JunctionTreeImputer(Parameters):
-    """A transformer that fills missing cells by what a model tells of them, given the other cells of their row.
+    """A transformer that imputes missing cells by a model, given the other cells of their row.
 
     Parameters
     ----------
     estimator : SpectralJunctionTree, EMJunctionTree or OnlineEMJunctionTree, optional
-        What is fitted to the rows, and fills their cells; it stays unfitted itself. By default a mixture of 16
-        classes learned by EM, which cuts continuous columns into bins and takes labels that it never saw as
-        missing, so that they are imputed too:
-        ``EMJunctionTree(zoo.Mixture(16), handle_unknown="missing", numeric="quantiles")``.
+        The model; it stays unfitted itself. By default a mixture of 16 latent classes,
+        ``EMJunctionTree(zoo.Mixture(16), handle_unknown="missing", numeric="quantiles")``: unknown labels are
+        imputed too.
     method : {"mode", "sample"}
-        "mode" puts the likeliest state of each missing cell; "sample" draws all missing cells of a row together.
+        "mode" takes the most probable state of each missing cell; "sample" samples those of a row jointly.
     random_state : int, Generator or None
-        For the draws of "sample", and for the default estimator.
+        For "sample", and for the default estimator.
 
     Attributes
     ----------
@@ -64,8 +63,8 @@ class JunctionTreeImputer(Parameters):
 
     Notes
     -----
-    Rows come back as they came, a frame as a frame of the same library, unless `set_output` says otherwise; the
-    columns of a frame come back in the order in which they were fitted.
+    Rows come back as they came, unless `set_output` says otherwise; the columns of a frame come back in the order
+    in which they were fitted.
 
     Examples
     --------
@@ -118,7 +117,7 @@ class JunctionTreeImputer(Parameters):
         return self._become({"estimator_": cloned(estimator).fit(X, sample_weight=sample_weight)})
 
     def transform(self, X: ArrayLike | Any) -> Any:
-        """Return the rows with their missing cells filled, as they came or as `set_output` says.
+        """Return the rows with their missing cells imputed, as they came or as `set_output` says.
 
         Parameters
         ----------
@@ -130,7 +129,7 @@ class JunctionTreeImputer(Parameters):
         return filled if library is None else as_frame(filled, self._columns.names, library)
 
     def fit_transform(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Any:
-        """Return the rows with their missing cells filled, after learning from them; arguments as of `fit`."""
+        """Return the rows with their missing cells imputed, after learning from them; arguments as of `fit`."""
         return self.fit(X, y, sample_weight).transform(X)
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[np.object_]:

@@ -124,7 +124,7 @@ class LatentClassModel(EMJunctionTree):
         return np.asarray(self._tables.tables[hidden])
 
     def entropy(self, X: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> float:
-        """Return how well rows are told apart by class: entropy R², 1 for certain classes and 0 for mere guesses.
+        """Return how certain the classes of rows are: entropy R², 1 for certain classes and 0 for mere guesses.
 
         It is 1 - sum of the posteriors' entropies / (rows · log(n_classes)), which Mplus reports as entropy, Latent
         GOLD as entropy R² and StepMix as `relative_entropy`; NaN for one class.

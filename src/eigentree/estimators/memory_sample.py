@@ -1,64 +1,40 @@
-"""Rows in memory that stand for rows that are not: what a fit begins with, and how many it ends with."""
+"""Rows in memory that stand for rows that are not: where a fit out of core begins, and where it ends."""
 
 from __future__ import annotations
 
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from eigentree.data.streams.encoded_stream import StreamedRows
 from eigentree.data.streams.partitions import Partitions
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.weights import NO_WEIGHT, checked_weights
 from eigentree.em.out_of_core.dask_workers import ClusterRows
-from eigentree.em.out_of_core.large import finish_rows_for, race_rows_for, sampled_numbers
-from eigentree.em.out_of_core.spooled import SpooledRows
+from eigentree.em.out_of_core.fit_rows import Finish
+from eigentree.em.out_of_core.on_disk import DiskRows
+from eigentree.em.out_of_core.parted_rows import finish_rows_for, memory_rows_for, sampled_numbers
 from eigentree.em.parameters import ParameterLayout
 from eigentree.errors import DataError, ParameterError
 from eigentree.messages import notice
 from eigentree.validation import whole_number
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Floats, Integers
+    from eigentree.arrays import Floats
     from eigentree.data.streams.encoded_stream import Encoded
     from eigentree.data.tables.columns import Columns
-    from eigentree.em.out_of_core.large import FarRows
+    from eigentree.em.optimize.stopping import Stopping
+    from eigentree.em.out_of_core.parted_rows import PartedRows
     from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["NearRows", "check_finish_rows", "far_rows", "near_rows", "searched_rows", "some_of"]
-
-SEARCH_ROWS = 200_000
-"""On how many rows sizes of a learned tree are tried unless told otherwise: each size is a fit of its own."""
+__all__ = ["check_finish_rows", "fit_sample", "parted_rows", "search_sample", "some_of"]
 
 
-class NearRows(NamedTuple):
-    """Rows in memory that stand for rows that are not.
-
-    Attributes
-    ----------
-    rows : Rows
-    weights : (rows,)
-    parameters : int
-        How many entries of the tables are learned.
-    finish_rows : int
-        How many rows the last climb runs on.
-    numbers : (finish_rows,), optional
-        Which; by default all.
-    is_last : bool
-        Whether that climb runs on these rows themselves.
-    """
-
-    rows: Rows
-    weights: Floats
-    parameters: int
-    finish_rows: int
-    numbers: Integers | None = None
-    is_last: bool = True
-
-
-def far_rows(rows: Encoded) -> FarRows:
+def parted_rows(rows: Encoded) -> PartedRows:
     """Return the rows of a stream: where they lie, if these are partitions of a cluster, or else kept on disk.
 
     Raises
@@ -67,9 +43,9 @@ def far_rows(rows: Encoded) -> FarRows:
         When there are none, or none that counts.
     """
     if isinstance(rows, StreamedRows) and isinstance(rows.stream, Partitions):
-        found: FarRows = ClusterRows(rows.columns, rows.stream, rows.weight)
+        found: PartedRows = ClusterRows(rows.columns, rows.stream, rows.weight)
     else:
-        found = SpooledRows(rows)
+        found = DiskRows(rows)
     if not found.count:
         raise DataError("the data have no rows; give at least one")
     if not found.weight:
@@ -78,7 +54,7 @@ def far_rows(rows: Encoded) -> FarRows:
 
 
 def check_finish_rows(finish_rows: Any) -> None:
-    """Raise `ParameterError` unless this says how many rows the last climb runs on."""
+    """Raise `ParameterError` unless this is the number of rows of the last run, "auto" or None."""
     if finish_rows is not None and not (isinstance(finish_rows, str) and finish_rows == "auto"):
         whole_number("finish_rows", finish_rows)
 
@@ -94,63 +70,66 @@ def some_of(
     return rows.taken(numbers), None if weights is None else weights[numbers]
 
 
-def near_rows(
+def fit_sample(
     graph: LatentGraph,
     columns: Columns,
-    rows: FarRows,
+    rows: PartedRows,
     finish_rows: int | str | None,
     validation_fraction: float,
     random: np.random.Generator,
-) -> NearRows:
-    """Return the rows that a fit to rows that are not in memory begins with.
+    stopping: Callable[[int, float, int], Stopping],
+) -> tuple[Rows, Floats, int, Finish | None]:
+    """Return rows in memory, their weights, for how many they stand, and where a fit that begins with them ends.
 
     Parameters
     ----------
     graph : LatentGraph
     columns : Columns
-    rows : FarRows
+    rows : PartedRows
     finish_rows : int, "auto" or None
         As the estimator has it.
     validation_fraction : float
         What share of the rows will be held out.
     random : Generator
-        Draws those that are taken.
+    stopping : callable
+        From the number of rows, their weight and the number of parameters to when the last run has converged.
     """
     parameters = ParameterLayout.of(graph).learned_count
     few = None if validation_fraction or isinstance(finish_rows, Integral) else rows.few()
     if few is not None:
-        return NearRows(Rows.of_codes(few.codes, columns), few.weights, parameters, rows.count)
+        return Rows.of_codes(few.codes, columns), few.weights, rows.count, None
     count = _finished_on(finish_rows, rows.count, parameters)
-    raced = min(count, race_rows_for(parameters, len(columns.names)))
-    # Draws of their own where there are any, so that a fit to all rows is the one that it would be in memory.
-    draws = random if raced == rows.count else random.spawn(1)[0]
-    codes, weights = rows.taken(sampled_numbers(rows.count, raced, draws))
-    near = Rows.of_codes(codes, columns)
-    if raced == count:
-        return NearRows(near, weights, parameters, count)
+    size = min(count, memory_rows_for(parameters, len(columns.names)))
+    # A generator of its own where rows are sampled: a fit to all rows is the one that it would be in memory.
+    draws = random if size == rows.count else random.spawn(1)[0]
+    codes, weights = rows.taken(sampled_numbers(rows.count, size, draws))
+    if size == count:
+        return Rows.of_codes(codes, columns), weights, count, None
     if validation_fraction:
         raise ParameterError(
             f"a share of {count:,} rows that are not in memory cannot be held out; give validation= rows of their "
-            f"own, or finish_rows up to {raced:,}"
+            f"own, or finish_rows up to {size:,}"
         )
-    last = sampled_numbers(rows.count, count, draws) if count < rows.count else None
-    return NearRows(near, weights, parameters, count, last, is_last=False)
+    numbers = sampled_numbers(rows.count, count, draws) if count < rows.count else None
+    finish = Finish(rows, count, numbers, stopping(count, rows.weight * count / rows.count, parameters))
+    return Rows.of_codes(codes, columns), weights, size, finish
 
 
-def searched_rows(
-    columns: Columns, rows: FarRows, finish_rows: int | str | None, random: np.random.Generator
+def search_sample(
+    columns: Columns, rows: PartedRows, finish_rows: int | str | None, random: np.random.Generator
 ) -> tuple[Rows, Floats, int]:
     """Return the rows on which sizes of a learned tree are tried, their weights, and for how many they stand.
 
     Raises
     ------
     ParameterError
-        When all are asked for, and these are too many.
+        When `finish_rows` is None, for all rows, and these are too many.
     """
     few = None if isinstance(finish_rows, Integral) else rows.few()
     if few is not None:
         return Rows.of_codes(few.codes, columns), few.weights, rows.count
-    count = min(rows.count, int(finish_rows) if isinstance(finish_rows, Integral) else SEARCH_ROWS)
+    most = int(finish_rows) if isinstance(finish_rows, Integral) else memory_rows_for(0, len(columns.names))
+    count = min(rows.count, most)
     if count < rows.count and finish_rows is None:
         raise ParameterError(
             f"the sizes of a learned tree are tried on rows in memory, and {rows.count:,} are too many; give "
@@ -168,7 +147,7 @@ def searched_rows(
 
 
 def _finished_on(finish_rows: Any, rows: int, parameters: int) -> int:
-    """Return on how many of the rows that are not in memory the last climb runs; say so, where nobody asked."""
+    """Return on how many of the rows that are not in memory the last run is; warn where that is not given."""
     if finish_rows is None:
         return rows
     if isinstance(finish_rows, Integral):

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from eigentree.counting.statistics import check_counts
 from eigentree.counting.stored_pairs import KIND as PAIRS
 from eigentree.counting.stored_pairs import read_pairs
 from eigentree.counting.stored_statistics import KIND as STATISTICS
-from eigentree.counting.stored_statistics import read_statistics, statistics_content
+from eigentree.counting.stored_statistics import read_statistics
 from eigentree.data.stored_columns import checked_columns, columns_content, columns_of
-from eigentree.em.stored_learning import (
-    learner_content,
-    outcome_content,
-    read_learner,
-    read_outcome,
-    read_search,
-    search_content,
-)
 from eigentree.errors import FileError
 from eigentree.estimators.classification.class_column import ClassColumn
 from eigentree.estimators.classification.classifier import JunctionTreeClassifier
 from eigentree.estimators.em_hmm import EMHMM
 from eigentree.estimators.em_junction_tree import EMJunctionTree
+from eigentree.estimators.fitted_records import RECORDS
 from eigentree.estimators.imputer import OUTPUTS, JunctionTreeImputer
 from eigentree.estimators.latent_class import LatentClassModel
 from eigentree.estimators.mixins.constructor_parameters import Parameters, current_names
@@ -34,13 +27,6 @@ from eigentree.estimators.online_em import OnlineEMJunctionTree
 from eigentree.estimators.spectral_hmm import SpectralHMM
 from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
 from eigentree.estimators.stored_labels import labels_content, read_labels
-from eigentree.estimators.stored_sequences import (
-    hmm_content,
-    listed,
-    read_hmm,
-    read_spectral_hmm,
-    spectral_hmm_content,
-)
 from eigentree.graphs import zoo
 from eigentree.graphs.coercion import as_structure, require_structure
 from eigentree.graphs.graph import LatentGraph
@@ -51,12 +37,9 @@ from eigentree.inference.stored_network import KIND as NETWORK
 from eigentree.inference.stored_network import network_content, read_network
 from eigentree.io.documents import Section, UnknownEntryError, plain
 from eigentree.io.stores import Writer, opened_store
-from eigentree.planning.stored_plan import plan_content, read_plan
-from eigentree.spectral.learn.stored_fit import model_content, read_model, read_report, report_content
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
 
     from eigentree.io.stores import Reader
 
@@ -227,8 +210,17 @@ def _parameter_content(writer: Writer, name: str, value: Any, graph: LatentGraph
     if isinstance(value, SOURCES_OF_CHANCE):
         return {"value": None}
     if name in SEQUENCE_TABLES:
-        value = listed(value)
+        value = _listed(value)
     return {"value": plain(value, f"the parameter {name}")}
+
+
+def _listed(value: Any) -> Any:
+    """Return a parameter with its arrays as lists, which a file can hold."""
+    if isinstance(value, Mapping):
+        return {key: _listed(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_listed, value))
+    return np.asarray(value).tolist() if isinstance(value, np.ndarray) else value
 
 
 def _read_parameter(reader: Reader, name: str, content: Any) -> Any:
@@ -271,40 +263,7 @@ def _fitted_content(writer: Writer, estimator: Any) -> dict[str, Any]:
         return _classes_content(writer, estimator)
     if isinstance(estimator, JunctionTreeImputer):
         return {"estimators": _models_content(writer, estimator)}
-    if isinstance(estimator, EMHMM):
-        return hmm_content(writer, estimator)
-    if isinstance(estimator, SpectralHMM):
-        return spectral_hmm_content(writer, estimator)
-    content: dict[str, Any] = {"columns": columns_content(estimator.columns_)}
-    if isinstance(estimator, SpectralJunctionTree):
-        content["plan"] = writer.share("plans", estimator.plan_, lambda plan: plan_content(writer, plan))
-        content["model"] = model_content(writer.within("model"), estimator.model_)
-        content["report"] = report_content(estimator.report_)
-        known = "statistics_" in vars(estimator)
-        inner = writer.within("statistics")
-        content["statistics"] = statistics_content(inner, estimator.statistics_) if known else None
-        return content | _search_content(estimator)
-    content["network"] = network_content(writer.within("network"), estimator.network_)
-    content["n_iter"], content["converged"] = int(estimator.n_iter_), bool(estimator.converged_)
-    content["history"] = _series_content(writer, "history", estimator.history_)
-    if isinstance(estimator, OnlineEMJunctionTree):
-        content["learner"] = learner_content(writer.within("learner"), estimator.learner_)
-        return content
-    content["start"] = outcome_content(estimator.start_)
-    content["pseudo_counts"] = plain(estimator.pseudo_counts_, "pseudo_counts_")
-    if "finish_rows_" in vars(estimator):
-        content["finish_rows"] = int(estimator.finish_rows_)
-    for name in ("validation_history", "objectives"):
-        content[name] = _series_content(writer, name, getattr(estimator, f"{name}_"))
-    return content | _search_content(estimator)
-
-
-def _search_content(estimator: Any) -> dict[str, Any]:
-    return {"search": search_content(estimator.search_)} if "search_" in vars(estimator) else {}
-
-
-def _read_search(entry: Section) -> dict[str, Any]:
-    return {"search_": read_search(entry["search"])} if entry.has("search") else {}
+    return RECORDS[_kind(estimator)].write(writer, estimator)
 
 
 def _read_fitted(reader: Reader, kind: str, content: Any) -> dict[str, Any]:
@@ -313,80 +272,17 @@ def _read_fitted(reader: Reader, kind: str, content: Any) -> dict[str, Any]:
     if kind == JunctionTreeImputer.__name__:
         (model,) = _read_models(reader, Section(content, kind, ("estimators",)), 1)
         return {"estimator_": model}
-    if kind == EMHMM.__name__:
-        return read_hmm(reader, content)
+    fitted = RECORDS[kind].read(reader, content)
     if kind == SpectralHMM.__name__:
-        return read_spectral_hmm(reader, content)
-    if kind == SpectralJunctionTree.__name__:
-        return _read_spectral(reader, content)
-    more = (
-        ("learner",)
-        if kind == OnlineEMJunctionTree.__name__
-        else (
-            "start",
-            "pseudo_counts",
-            "validation_history",
-            "objectives",
-        )
-    )
-    optional = () if kind == OnlineEMJunctionTree.__name__ else ("search", "finish_rows")
-    entry = Section(content, kind, ("columns", "network", "n_iter", "converged", "history", *more), optional)
-    network = read_network(reader.within("network"), entry["network"])
-    fitted = {
-        "columns_": checked_columns(entry["columns"], network.graph),
-        "model_": network.model,
-        "network_": network,
-        "n_iter_": entry.whole("n_iter"),
-        "converged_": entry.flag("converged"),
-        "history_": _read_series(reader, entry, "history"),
-    }
-    if kind == OnlineEMJunctionTree.__name__:
-        learner = read_learner(reader.within("learner"), entry["learner"])
-        if learner.graph != network.graph:
-            raise FileError("what is learned from is of another graph than what was learned")
-        return fitted | {"learner_": learner}
-    finished = {"finish_rows_": entry.whole("finish_rows")} if entry.has("finish_rows") else {}
-    return (
-        fitted
-        | _read_search(entry)
-        | finished
-        | {
-            "start_": read_outcome(entry["start"]),
-            "pseudo_counts_": entry.number("pseudo_counts"),
-            "validation_history_": _read_series(reader, entry, "validation_history"),
-            "objectives_": _read_series(reader, entry, "objectives"),
-        }
-    )
-
-
-def _read_spectral(reader: Reader, content: Any) -> dict[str, Any]:
-    known = ("columns", "plan", "model", "report", "statistics")
-    entry = Section(content, "a spectral estimator", known, ("search",))
-    plan = reader.share("plans", entry["plan"], lambda document: read_plan(reader, document))
-    model = read_model(reader.within("model"), entry["model"], plan)
-    fitted = {
-        "columns_": checked_columns(entry["columns"], plan.graph),
-        "model_": model,
-        "report_": read_report(entry["report"], model),
-    }
-    if entry.has("statistics"):
-        statistics = read_statistics(reader.within("statistics"), entry["statistics"])
-        check_counts(plan, statistics.counts)
-        fitted["statistics_"] = statistics
-    return fitted | _read_search(entry)
-
-
-def _series_content(writer: Writer, name: str, series: Any) -> int:
-    """Return how many numbers a series has, after putting it into the file."""
-    writer.array(name, np.asarray(series, np.float64))
-    return len(series)
-
-
-def _read_series(reader: Reader, entry: Section, name: str) -> Any:
-    series = reader.array(name, ("F64",), entry.whole(name))
-    if np.isnan(series).any():
-        raise FileError(f"the series {name} holds what is no number")
-    return series.copy()
+        return {"columns_": fitted["statistics_"].columns, **fitted}
+    if "network_" in fitted:
+        fitted["model_"] = fitted["network_"].model
+    held: Any = fitted.pop("plan_", None) or fitted.get("network_")
+    if held is not None and not fitted["columns_"].are_of(held.graph):
+        raise FileError("the columns are not those of the graph")
+    if "learner_" in fitted and fitted["learner_"].graph != held.graph:
+        raise FileError("what is learned from is of another graph than what was learned")
+    return fitted
 
 
 def _classes_content(writer: Writer, classifier: JunctionTreeClassifier) -> dict[str, Any]:

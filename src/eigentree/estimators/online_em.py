@@ -1,4 +1,4 @@
-"""`OnlineEMJunctionTree`: tables learned by stepwise online EM, which the paper compares with (section 9)."""
+"""`OnlineEMJunctionTree`: stepwise online EM, which the paper compares with (section 9)."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ class OnlineEMJunctionTree(IterativeMixin):
     categories : mapping of str to sequence of labels, or one sequence, optional
         All labels of some columns by name, or those of every column; by default those that occur or are declared.
     handle_unknown : {"error", "missing"}
-        What a label is that its column does not have: a mistake, or a missing cell.
+        What a label is that its column does not have: an error, or a missing cell.
     numeric : {"error", "quantiles"}
-        What a column of measurements is: a mistake, or cut into bins with about equally many rows.
+        What a continuous column is: an error, or cut into bins with about equally many rows.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class OnlineEMJunctionTree(IterativeMixin):
     converged_ : bool
         Whether `fit` ended by `tol`.
     learner_ : Learner
-        The running average of expected counts, from which `partial_fit` goes on.
+        The running average of expected counts, which `partial_fit` continues.
     n_features_in_ : int
 
     Examples
@@ -143,7 +143,7 @@ class OnlineEMJunctionTree(IterativeMixin):
 
     @learns
     def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | str | None = None) -> Self:
-        """Return the estimator after learning from rows of codes, in several passes; what it knew is forgotten.
+        """Return the estimator after a fit to rows in several passes, from the start.
 
         Parameters
         ----------
@@ -161,7 +161,7 @@ class OnlineEMJunctionTree(IterativeMixin):
             When the passes ended before the fit converged.
         """
         self._check_arguments()
-        graph, columns, stretches = self._lessons_of(X, sample_weight, often=True)
+        graph, columns, stretches = self._stretches_of(X, sample_weight, often=True)
         random = generator(self.random_state)
         learner = self._learner(graph, random)
         history: list[float] = []
@@ -172,9 +172,9 @@ class OnlineEMJunctionTree(IterativeMixin):
                     log_likelihood = 0.0
                     for first, codes, weights in stretches():
                         order = random.permutation(len(codes))
-                        for lesson in learner.lessons(codes[order], weights[order], first + order):
-                            learner = lesson.learner
-                            log_likelihood += lesson.log_likelihood
+                        for state, value in learner.updates(codes[order], weights[order], first + order):
+                            learner = state
+                            log_likelihood += value
                     history.append(log_likelihood)
                     report(len(history), history[-1])
                     converged = len(history) > 1 and has_converged(history[-2], history[-1], self.tol)
@@ -190,29 +190,29 @@ class OnlineEMJunctionTree(IterativeMixin):
     def partial_fit(
         self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | str | None = None
     ) -> Self:
-        """Return the estimator after learning from more rows, in their order and once.
+        """Return the estimator after one more pass, over more rows in their order.
 
         Parameters are as in `fit`. How the rows of a stream are cut into batches does not matter.
         """
         known = "learner_" in vars(self)
         if not known:
             self._check_arguments()
-        graph, columns, stretches = self._lessons_of(X, sample_weight)
+        graph, columns, stretches = self._stretches_of(X, sample_weight)
         learner = self.learner_ if known else self._learner(graph, generator(self.random_state))
         history = self.history_.tolist() if known else []
         log_likelihood = 0.0
         for first, codes, weights in stretches():
-            for lesson in learner.lessons(codes, weights, first + np.arange(len(codes))):
-                learner = lesson.learner
-                log_likelihood += lesson.log_likelihood
+            for state, value in learner.updates(codes, weights, first + np.arange(len(codes))):
+                learner = state
+                log_likelihood += value
         return self._published(learner, [*history, log_likelihood], False, columns)
 
-    def _lessons_of(
+    def _stretches_of(
         self, X: ArrayLike | Any, sample_weight: ArrayLike | str | None, often: bool = False
     ) -> tuple[LatentGraph, Columns, Callable[[], Iterator[tuple[int, Codes, Floats]]]]:
         """Return graph, columns, and what yields stretches of rows: the number of the first, codes and weights.
 
-        Rows in memory are one stretch. What `partial_fit` knows already is not asked of the rows again.
+        Rows in memory are one stretch. `partial_fit` reads graph and columns from its first rows only.
         """
         known = not often and "learner_" in vars(self)
         rows: Any

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,31 +38,6 @@ MOST_SHOWN = 3
 """Columns that are shown of each state."""
 
 MOST_SHOWN_STATES = 12
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Cells:
-    """All states of all columns below each other.
-
-    Attributes
-    ----------
-    names : tuple of str
-    labels : tuple of sequences
-        What the states of each column are called.
-    """
-
-    names: tuple[str, ...]
-    labels: tuple[Sequence[Hashable], ...]
-
-    @cached_property
-    def starts(self) -> Integers:
-        """The first row of each column."""
-        return np.cumsum([0, *map(len, self.labels)])[:-1]
-
-    @cached_property
-    def places(self) -> dict[str, int]:
-        """The place of each column."""
-        return {name: place for place, name in enumerate(self.names)}
 
 
 class Distinction(NamedTuple):
@@ -108,8 +82,7 @@ class Profile:
     transitions: LabeledTable | None = None
     basis: str = "rows under the model"
     note: str = ""
-    _cells: _Cells = field(default_factory=lambda: _Cells((), ()))
-    _given: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    _tables: Mapping[str, LabeledTable] = field(default_factory=dict)
 
     def table(self, column: str) -> LabeledTable:
         """Return P(column | state), a row for each state; NaN for a state that has no share.
@@ -119,12 +92,9 @@ class Profile:
         GraphError
             When there is no such column.
         """
-        if not isinstance(column, str) or column not in self._cells.places:
-            raise GraphError(f"there is no column {quoted(column)}{did_you_mean(column, self._cells.names)}")
-        place = self._cells.places[column]
-        labels, start = self._cells.labels[place], self._cells.starts[place]
-        axes = [self.name, column if column != self.name else "cell"]
-        return LabeledTable(self._given[start : start + len(labels)].T, axes, [self.states, labels])
+        if not isinstance(column, str) or column not in self._tables:
+            raise GraphError(f"there is no column {quoted(column)}{did_you_mean(column, self._tables)}")
+        return self._tables[column]
 
     def distinctive(self, place: int, most: int = MOST_SHOWN) -> list[Distinction]:
         """Return what sets a state, by its place, apart from the others: columns that differ most, a label each.
@@ -156,11 +126,13 @@ class Profile:
             lines[0] += f", with shares of {self.basis}"
         several = int((self.shares.array > 0).sum()) > 1
         for place in np.argsort(-self.shares.array, kind="stable")[:MOST_SHOWN_STATES].tolist():
-            told = [
+            shown = [
                 f"{one.column}={one.label} {one.here:.2f}" + f" (others {one.others:.2f})" * several
                 for one in self.distinctive(place)
             ]
-            lines.append(f"  {_shown(self.states[place])} ({self.shares[place]:.1%}): {', '.join(told) or 'never'}")
+            lines.append(
+                f"  {_shown(self.states[place])} ({self.shares[place]:.1%}): {', '.join(shown) or 'never'}"
+            )
         if len(self.states) > MOST_SHOWN_STATES:
             lines.append(f"  … ({len(self.states)} states in all)")
         return "\n".join(lines)
@@ -201,8 +173,7 @@ def profiles(
 ) -> Profiles:
     """Return the profiles of hidden variables: P(label | state) of every column, the most informative first.
 
-    All is exact under the model, whatever cells were missing when it was learned. Printed, each state is described
-    by what sets it apart from the others.
+    All is exact under the model. Printed, each state is described by what sets it apart from the others.
 
     Parameters
     ----------
@@ -274,7 +245,7 @@ def _step_shares(model: HiddenSequenceMixin, length: int | None, X: Any, lengths
     return posteriors / posteriors.sum(), f"{_counted_steps(sequences.steps)} of data"
 
 
-def _of_network(network: LatentNetwork, hidden: Iterable[str] | None, fits: int) -> Iterator[Profile]:
+def _of_network(network: LatentNetwork, hidden: Iterable[str] | None, fits: int) -> list[Profile]:
     tree, which = mixed_tree(network.graph)
     note = ""
     if fits > 1:
@@ -282,105 +253,104 @@ def _of_network(network: LatentNetwork, hidden: Iterable[str] | None, fits: int)
     elif which is not None:
         note = f"a mixture of {network.graph.states[which]} trees, each with states of its own"
     beside = () if which is None else (which,)
-    names = _asked(hidden, (*beside, *tree.hidden))
-    cells = _Cells(tree.observed, tuple(network.labels(name) for name in tree.observed))
+    names = _hidden_names(hidden, (*beside, *tree.hidden))
+    pairs = PairTables(network, which)
     found = {
-        name: _one(network, cells, (name, *beside), table)
-        for name, table in PairTables(network, which).tables(set(names) - {which})
+        name: _of_variable(network, tree.observed, (name, *beside), table, note)
+        for name, table in pairs.tables(set(names) - {which})
     }
     if which in names:
         # Any other variable stands beside it in a table with all columns.
-        ((_, table),) = PairTables(network, which).tables(tree.names[:1])
-        found[which] = _one(network, cells, (which,), table.sum(axis=1))
-    for name in names:
-        yield replace(found[name], note=note)
+        ((_, table),) = pairs.tables(tree.names[:1])
+        found[which] = _of_variable(network, tree.observed, (which,), table.sum(axis=1), note)
+    return [found[name] for name in names]
 
 
-def _one(network: LatentNetwork, cells: _Cells, names: tuple[str, ...], tables: Floats) -> Profile:
-    """Return the profile of a variable, or of one beside the variable that says which tree.
+def _of_variable(
+    network: LatentNetwork, columns: Sequence[str], names: tuple[str, ...], tables: Floats, note: str
+) -> Profile:
+    """Return the profile of a variable, beside the one that says which tree where there is one.
 
-    Parameters
-    ----------
-    network : LatentNetwork
-    cells : _Cells
-    names : tuple of str
-        The variable, and the one beside it.
-    tables : array, shape (rows, states…)
-        Joint tables with the states of all columns; zero for columns that have nothing to do with it.
+    `tables` has shape (states of all columns, states…): joint tables, zero for independent columns.
     """
     (shares,) = network.clique_marginals([names])
-    tables = _with_other_parts(network, cells, tables, shares)
-    nats = column_nats(tables if len(names) > 1 else tables[:, :, None], cells.starts)
-    labels = tuple(network.labels(names[0]))
+    labels = {column: network.labels(column) for column in columns}
+    starts = _starts(labels)
+    tables = tables.copy()
+    for column, part in zip(columns, np.split(tables, starts[1:]), strict=True):
+        if not part.any():
+            (own,) = network.clique_marginals([(column,)])
+            part[...] = np.multiply.outer(own, shares)
+    nats = column_nats(tables if len(names) > 1 else tables[:, :, None], starts)
+    states = tuple(network.labels(names[0]))
     if len(names) > 1:
         # Trees first, so that the states of one tree stand together.
-        labels = tuple(product(network.labels(names[1]), labels))
+        states = tuple(product(network.labels(names[1]), states))
         tables, shares = tables.swapaxes(1, 2).reshape(len(tables), -1), shares.T.ravel()
-    return _profile(names[0], labels, shares, cells, tables, nats)
+    return _profile(names[0], states, shares, labels, tables, nats, note=note)
 
 
-def _with_other_parts(network: LatentNetwork, cells: _Cells, tables: Floats, shares: Floats) -> Floats:
-    """Return the tables with those of columns that stand in another part of the graph, and are independent."""
-    tables = tables.copy()
-    lost = [
-        place
-        for place, start in enumerate(cells.starts)
-        if not tables[start : start + len(cells.labels[place])].any()
-    ]
-    alone = network.clique_marginals([(cells.names[place],) for place in lost])
-    for place, own in zip(lost, alone, strict=True):
-        tables[cells.starts[place] : cells.starts[place] + len(own)] = np.multiply.outer(own, shares)
-    return tables
+def _starts(labels: Mapping[str, Sequence[Hashable]]) -> Integers:
+    """Return the first row of each column, where the states of all columns are rows below each other."""
+    return np.cumsum([0, *map(len, labels.values())])[:-1]
 
 
 def _profile(
-    name: str, states: tuple[Hashable, ...], shares: Floats, cells: _Cells, tables: Floats, nats: Sequence[float]
+    name: str,
+    states: tuple[Hashable, ...],
+    shares: Floats,
+    labels: Mapping[str, Sequence[Hashable]],
+    tables: Floats,
+    nats: Sequence[float],
+    **more: Any,
 ) -> Profile:
-    """Return a profile, given joint tables of shape (rows, states)."""
+    """Return a profile, given joint tables of shape (states of all columns, states)."""
     given = np.divide(tables, shares, out=np.full_like(tables, np.nan), where=shares > 0)
-    # So that distributions are normalised up to rounding.
-    totals = np.repeat(np.add.reduceat(given, cells.starts), [len(labels) for labels in cells.labels], axis=0)
-    given /= totals
-    given.flags.writeable = False
-    order = sorted(range(len(nats)), key=lambda place: -nats[place])
+    by_column = {
+        # Divided again, so that distributions are normalised up to rounding.
+        column: LabeledTable(
+            (part / part.sum(axis=0)).T, [name, column if column != name else "cell"], [states, own]
+        )
+        for (column, own), part in zip(labels.items(), np.split(given, _starts(labels)[1:]), strict=True)
+    }
+    ranked = sorted(zip(nats, labels, strict=True), key=lambda pair: -pair[0])
     return Profile(
         name,
         states,
         LabeledTable(shares / shares.sum(), [name], [states]),
-        tuple(cells.names[place] for place in order),
-        tuple(nats[place] for place in order),
-        _cells=cells,
-        _given=given,
+        tuple(column for _, column in ranked),
+        tuple(each for each, _ in ranked),
+        **more,
+        _tables=by_column,
     )
 
 
 def _of_chains(
     model: HiddenSequenceMixin, shares: Floats, basis: str, hidden: Iterable[str] | None
-) -> Iterator[Profile]:
+) -> list[Profile]:
     known, chain = model.tables_, model.model_
-    columns = chain.columns
-    cells = _Cells(columns.names, tuple(map(columns.labels, columns.names)))
+    labels = {name: chain.columns.labels(name) for name in chain.columns.names}
     several = len(chain.sizes) > 1
     names = tuple(f"chain {place}" for place in range(len(chain.sizes))) if several else ("state",)
     joint = np.concatenate([shares * table.T for table in chain.emissions])
-    for name in _asked(hidden, names):
+    found = []
+    for name in _hidden_names(hidden, names):
         place = names.index(name)
         table, own = chain.of_each(joint)[place], chain.of_each(shares[None])[place][0]
-        found = _profile(
-            name, tuple(range(len(own))), own, cells, table, column_nats(table[:, :, None], cells.starts)
-        )
-        moves: Any = [known[what][name] if several else known[what] for what in ("start", "transitions")]
-        yield replace(found, start=moves[0], transitions=moves[1], basis=basis)
+        nats = column_nats(table[:, :, None], _starts(labels))
+        more = {what: known[what][name] if several else known[what] for what in ("start", "transitions")}
+        found.append(_profile(name, tuple(range(len(own))), own, labels, table, nats, basis=basis, **more))
+    return found
 
 
-def _asked(hidden: Iterable[str] | None, there: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the hidden variables that are wanted, or raise `GraphError`."""
+def _hidden_names(hidden: Iterable[str] | None, known: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the given hidden variables, or all, or raise `GraphError`."""
     if hidden is None:
-        return there
+        return known
     names = different_names("hidden", hidden)
     for name in names:
-        if name not in there:
-            raise GraphError(f"there is no hidden variable {quoted(name)}{did_you_mean(name, there)}")
+        if name not in known:
+            raise GraphError(f"there is no hidden variable {quoted(name)}{did_you_mean(name, known)}")
     return names
 
 

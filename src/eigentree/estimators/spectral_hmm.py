@@ -11,13 +11,13 @@ from eigentree.data.sequences.sequence_forms import SequenceForm
 from eigentree.data.sequences.sequence_restore import per_step
 from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import check_total, checked_weights, warn_of_few
-from eigentree.errors import DataError, GraphError, ParameterError, quoted
+from eigentree.errors import DataError, GraphError, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
 from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.planning.window_plan import WindowPlan
 from eigentree.spectral.sequences.window_report import SequenceReport
 from eigentree.spectral.sequences.window_shrinkage import choose_windows
-from eigentree.validation import MOST_THREADS, as_float, one_of, our_arithmetic, whole_number
+from eigentree.validation import MOST_THREADS, auto_or_number, one_of, our_arithmetic, whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -31,10 +31,10 @@ __all__ = ["SpectralHMM"]
 
 
 class SpectralHMM(SequenceMixin):
-    """A hidden Markov model of sequences of any length, learned from counts in one pass and without local minima.
+    """A hidden Markov model of sequences of any length, learned from counts in one pass and without local optima.
 
-    One set of operators serves every step. They are learned from windows that are pooled over all steps and all
-    sequences, which need not be stationary: the start has a message of its own.
+    One set of operators serves every step, learned from windows pooled over all steps of all sequences; these need
+    not be stationary.
 
     Parameters
     ----------
@@ -45,41 +45,41 @@ class SpectralHMM(SequenceMixin):
     channels : {"independent", "dependent"}
         Whether the channels of a step are independent given its hidden state.
     shrinkage : float or "auto"
-        Shrinkage toward independent steps (kappa), in units of the noise: 0 is none, infinity is independent steps,
-        0.4 is about right for most data, and "auto" begins there and looks for better by held-out likelihood.
+        Shrinkage toward independent steps in units of the noise: 0 is none, infinity is independent steps, and
+        "auto" is chosen by held-out likelihood, from 0.4 on.
     max_rank : int, optional
-        Cap on the rank of every bond.
+        Largest rank of a bond.
     floor : float or "auto"
-        The share of its channel's own distribution that every cell has at least, given those before it. "auto"
-        chooses it with the shrinkage; where a shrinkage is given it is 10 over the number of steps and at most
-        0.001, and 0 where that is 0. With 0, sequences can be impossible.
+        The share of its channel's marginal distribution that every cell has at least given those before it: chosen
+        with the shrinkage, or, where that is given, 10 over the number of steps, at most 0.001, and 0 with
+        shrinkage 0. With 0, sequences can be impossible.
     scaling : {"auto", "variance", None}
-        Whether counts are scaled so that their noise is even. Where the rank is too low for the data, what is kept
-        is then what is surest, however rare, and without scaling what is most frequent. "auto" chooses it with the
-        shrinkage; where that is given it is "variance".
+        Whether counts are scaled so that their noise has equal variance; where the rank is too low for the data,
+        the surest directions are then kept, however rare, and without scaling the most frequent. "auto" is chosen
+        with the shrinkage, and is "variance" where that is given.
     n_jobs : int
         Threads that share the sequences that are scored.
     sequence, time : str, optional
-        The columns of a long frame that tell the sequence of each row, and the order of its steps.
+        The columns of a long frame that hold the sequence of each row, and the order of its steps.
     categories : mapping of str to sequence of labels, or one sequence, optional
         All labels of some channels by name, or those of every channel; by default those that occur or are declared.
     handle_unknown : {"error", "missing"}
-        What a label is that its channel does not have: a mistake, or a missing cell.
+        What a label is that its channel does not have: an error, or a missing cell.
     numeric : {"error", "quantiles"}
-        What a channel of measurements is: a mistake, or cut into bins with about equally many steps.
+        What a continuous channel is: an error, or cut into bins with about equally many steps.
 
     Attributes
     ----------
     model_ : SpectralSequenceModel
-        What answers: the operators of a step, and the fit that they are from.
+        The operators of a step, and the fit that they are from.
     statistics_ : SequenceStatistics
-        What was learned from: counts of windows, and a sample of pieces of sequences. They add up.
+        Counts of windows, and a sample of pieces of sequences; additive.
     report_ : SequenceReport
         Per bond of a step: rank, views, singular values; how much was shrunk and clipped.
     columns_ : Columns
-        The channels: their names, and what their states are called.
+        The channels: names, and labels of states.
     form_ : SequenceForm
-        The form of the sequences that were learned from.
+        The form of the training sequences.
     shrinkage_, floor_ : float
         Those that were used.
 
@@ -87,12 +87,11 @@ class SpectralHMM(SequenceMixin):
     -----
     This is also the spectral learning of weighted automata and of stochastic finite-state models (Hsu, Kakade and
     Zhang, 2009; Balle, Quattoni and Carreras, 2011), with scores that are log probabilities: noise can leave a
-    learned probability negative, and the chain rule over steps, in which what is negative is left out and made up
-    for by the channel's own distribution, makes one distribution of it that adds up to 1 over all sequences of a
-    length. `sample` draws from it. A missing cell is summed out by the operators, before anything is left out: that
-    is the sum of the probabilities of all its states as long as none of these needed help (``report_.clipping``).
+    learned probability negative; the chain rule over steps, in which negative values are clipped and the rest is
+    renormalised with the channel's marginal distribution, makes it one distribution over all sequences of a length.
+    A missing cell is marginalised out by the operators before anything is clipped (``report_.clipping``).
 
-    A spectral model has no tables, so hidden states stay hidden; `EMHMM` has.
+    A spectral model has no conditional probability tables, so hidden states are not available; `EMHMM` has them.
 
     Examples
     --------
@@ -191,7 +190,7 @@ class SpectralHMM(SequenceMixin):
     ) -> Self:
         """Return the model learned from these sequences and all that were given before.
 
-        The result is the same, to the last bit, as `fit` on all of them at once, if the first ones have all labels.
+        It is bit-identical to one `fit` on all of them, if the first ones have all labels.
         """
         if "statistics_" not in vars(self):
             return self.fit(X, y, lengths, sample_weight)
@@ -236,8 +235,8 @@ class SpectralHMM(SequenceMixin):
         one_of("channels", self.channels, ("independent", "dependent"))
         if self.max_rank is not None:
             whole_number("max_rank", self.max_rank)
-        _auto_or_number("shrinkage", self.shrinkage, math.inf)
-        _auto_or_number("floor", self.floor, 1.0)
+        auto_or_number("shrinkage", self.shrinkage, math.inf)
+        auto_or_number("floor", self.floor, 1.0)
         one_of("scaling", self.scaling, ("auto", "variance", None))
         whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
         check_rules(self.handle_unknown, self.numeric)
@@ -265,7 +264,7 @@ class SpectralHMM(SequenceMixin):
 
     @our_arithmetic
     def filter(self, X: ArrayLike | Any, lengths: ArrayLike | None = None, target: str | None = None) -> Any:
-        """Return P(cell | the steps of its sequence before it) of each step: what was to be expected there.
+        """Return P(cell | the steps of its sequence before it) of each step.
 
         A list of arrays of shape (steps, states) for words and lists; for sequences that came in one array or
         frame, one array: a row for each of its rows, or for sequences in rows, axes (sequences, steps, states).
@@ -287,11 +286,11 @@ class SpectralHMM(SequenceMixin):
     def predict_proba(
         self, X: ArrayLike | Any, lengths: ArrayLike | None = None, target: str = "state"
     ) -> NoReturn:
-        """Raise `GraphError`: hidden states speak through tables, which `EMHMM` learns."""
+        """Raise `GraphError`: hidden states need tables, which `EMHMM` learns."""
         self._refuse("predict_proba is about hidden states")
 
     def decode(self, X: ArrayLike | Any, lengths: ArrayLike | None = None) -> NoReturn:
-        """Raise `GraphError`: hidden states speak through tables, which `EMHMM` learns."""
+        """Raise `GraphError`: hidden states need tables, which `EMHMM` learns."""
         self._refuse("decode is about hidden states")
 
     def to_network(self, length: int) -> NoReturn:
@@ -302,12 +301,5 @@ class SpectralHMM(SequenceMixin):
         self._require_fit()
         raise GraphError(
             f"{what}, and a spectral model has no tables of them; EMHMM(hidden_states={self.hidden_states}, "
-            f"order={self.order}, init='moments').fit(X) has, and answers the same questions"
+            f"order={self.order}, init='moments').fit(X) has, and takes the same queries"
         )
-
-
-def _auto_or_number(name: str, given: object, most: float) -> None:
-    """Raise `ParameterError` unless a parameter is "auto" or a number within its range."""
-    if not 0 <= as_float(given) <= most and not (isinstance(given, str) and given == "auto"):
-        range_ = "of at least 0" if math.isinf(most) else f"from 0 to {most:g}"
-        raise ParameterError(f"{name} is 'auto' or a number {range_}, not {quoted(given)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from eigentree.core.compiling import announced
 from eigentree.counting.counts import Counts, weighted_chunks
@@ -18,8 +18,8 @@ from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.estep.unique_rows import DistinctRows
-from eigentree.em.out_of_core.finishing import finished
-from eigentree.em.sizes import Size, SizeSearch, Trial
+from eigentree.em.out_of_core.fit_rows import finished
+from eigentree.em.sizes import Size, SizeSearch, SizeTrial
 from eigentree.errors import DataError, GraphError, ParameterError, RankError, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
 from eigentree.estimators.mixins.density_mixin import DensityMixin
@@ -37,7 +37,7 @@ from eigentree.spectral.learn.shrinkage import choose
 from eigentree.spectral.learn.spectral_fit import exact_marginals
 from eigentree.spectral.learn.spectral_model import SpectralModel
 from eigentree.spectral.recover.recovery import Recovery, recovered
-from eigentree.validation import as_float, finite_number, generator, one_of, our_arithmetic, whole_number
+from eigentree.validation import auto_or_number, finite_number, generator, one_of, our_arithmetic, whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -54,64 +54,59 @@ __all__ = ["SpectralJunctionTree"]
 
 
 class SpectralJunctionTree(DensityMixin):
-    """A latent junction tree learned from counts, in one pass and without local minima.
+    """A latent junction tree learned from counts, in one pass and without local optima (Algorithm 1 of the paper).
 
     Parameters
     ----------
     structure : LatentGraph, Template, "auto", or a graph of networkx, pgmpy or pyagrum
-        The graph, or a template such as ``zoo.HMM(order=2, hidden_states=2)`` that builds one from the columns.
-        "auto": a tree of hidden variables learned from the rows (`zoo.HiddenChowLiu`), with as many hidden states
-        as held-out rows ask for.
+        The graph, or a template such as ``zoo.HMM(order=2)`` that builds one from the columns; "auto" learns a tree
+        of hidden variables (`zoo.HiddenChowLiu`), with as many hidden states as held-out rows choose.
     views : int
         How many outside views of an edge are combined; 1 is the paper's Eq. 22 alone.
     scaling : {"variance", None}
-        Whether counts are scaled so that their noise is even.
+        Whether counts are scaled so that their noise has equal variance.
     shrinkage : float or "auto"
-        Shrinkage toward independent columns (kappa), in units of the noise: 0 is none, infinity is independent
-        columns (with variance scaling), 0.4 is about right for most data, and "auto" begins there and looks for
-        better by held-out likelihood.
+        Shrinkage toward independent columns in units of the noise: 0 is none, infinity is independent columns (with
+        variance scaling), and "auto" is chosen by held-out likelihood, from 0.4 on.
     max_rank : int, optional
-        Cap on the rank of every edge.
+        Largest rank of an edge.
     when_short : {"raise", "warn"}
         What to do where the views of an edge cannot reach its rank.
     floor : float or "auto"
-        The share of its column's own distribution that every cell has at least, given those before it. "auto"
-        chooses it with the shrinkage; where a shrinkage is given it is 10 over the number of rows and at most
-        0.001, and 0 where that is 0. With 0, rows can be impossible.
+        The share of its column's marginal distribution that every cell has at least given those before it: chosen
+        with the shrinkage, or, where that is given, 10 over the number of rows, at most 0.001, and 0 with
+        shrinkage 0. With 0, rows can be impossible.
     categories : mapping of str to sequence of labels, or one sequence, optional
         All labels of some columns by name, or those of every column; by default those that occur or are declared.
     handle_unknown : {"error", "missing"}
-        What a label is that its column does not have: a mistake, or a missing cell.
+        What a label is that its column does not have: an error, or a missing cell.
     numeric : {"error", "quantiles"}
-        What a column of measurements is: a mistake, or cut into bins with about equally many rows.
+        What a continuous column is: an error, or cut into bins with about equally many rows.
 
     Attributes
     ----------
     model_ : SpectralModel
-        What answers: columns, operators, and the fit they are from.
+        Columns, operators, and the fit they are from.
     statistics_ : Statistics
-        What was learned from, after `fit`, `partial_fit` and `fit_statistics`.
+        The counts, after `fit`, `partial_fit` and `fit_statistics`.
     report_ : SpectralReport
         Per separator: rank, views, singular values, warnings.
     search_ : SizeSearch
-        With the structure "auto": which numbers of hidden states were tried, and how likely held-out rows were.
+        With the structure "auto": the numbers of hidden states that were tried, and their held-out scores.
     graph_, operators_, plan_, counts_, shrinkage_, floor_, n_features_in_
-        Parts of these: the graph, the operators, the plan of views, the counts, the shrinkage and the floor that
-        were used, and the number of columns.
+        Parts of these.
 
     Notes
     -----
-    ``views=1, scaling=None, shrinkage=0`` is the published Algorithm 1, but for a factor: what it learns does not
-    add up to 1 where rows are few or cells are missing, and is divided by what it adds up to.
+    ``views=1, scaling=None, shrinkage=0`` is the published Algorithm 1, but for a normalising factor.
 
     Noise can leave a learned probability negative. Scores are log probabilities all the same, of one distribution
-    that adds up to 1 for every pattern of missing cells: the chain rule over columns, in which what is negative is
-    left out and made up for by the column's own distribution (`eigentree.inference.operators.normalised_scoring`
-    has the formula). `score_samples`, `sample`, `joint`, `conditional` and `predict_proba` are of that
-    distribution; what was made up for can differ a little between patterns of missing cells, so where something
-    was, the sum of `joint` over a column is not quite the `joint` of the others. `sample` with something given, and
-    `impute` by draws, go cell by cell. `report_.clipping` says how much had to be made up for. `predict_proba` and
-    `impute` cost a score for each state of each cell that is asked for.
+    that is normalised for every pattern of missing cells: the chain rule over columns, in which negative values are
+    clipped and the rest is renormalised with the column's marginal distribution
+    (`eigentree.inference.operators.normalised_scoring` has the formula); `report_.clipping` says how much. The
+    renormalisation can differ a little between patterns of missing cells, so where something was clipped, the sum
+    of `joint` over a column is not quite the `joint` of the others. `predict_proba` and `impute` cost one score for
+    each state of each cell.
 
     Examples
     --------
@@ -156,25 +151,22 @@ class SpectralJunctionTree(DensityMixin):
     @property
     def operators_(self) -> TreeOperators:
         """The learned operators."""
-        return self._model.operators
+        return self._fitted_model.operators
 
     @property
     def plan_(self) -> ViewPlan:
-        """The views that were learned from."""
-        self._require_fit()
-        return self.model_.fit.plan
+        """The views that were counted."""
+        return self._fitted_model.fit.plan
 
     @property
     def shrinkage_(self) -> float:
         """The shrinkage that was used."""
-        self._require_fit()
-        return self.model_.shrinkage
+        return self._fitted_model.shrinkage
 
     @property
     def floor_(self) -> float:
         """The floor that was used."""
-        self._require_fit()
-        return self.model_.floor
+        return self._fitted_model.floor
 
     @property
     def counts_(self) -> Counts:
@@ -183,6 +175,11 @@ class SpectralJunctionTree(DensityMixin):
         if "statistics_" not in vars(self):
             raise AttributeError("this model was learned from population moments; there are no counts")
         return self.statistics_.counts
+
+    @property
+    def _fitted_model(self) -> SpectralModel:
+        self._require_fit()
+        return self.model_
 
     @learns
     def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | str | None = None) -> Self:
@@ -208,10 +205,10 @@ class SpectralJunctionTree(DensityMixin):
     def _fit_sizes(
         self, template: HiddenChowLiu, X: ArrayLike | Any, sample_weight: ArrayLike | str | None
     ) -> Self:
-        """Return the model of a learned tree, its hidden states doubled while held-out rows become likelier."""
+        """Return the model of a learned tree, its hidden states doubled while the held-out score rises."""
         if self.shrinkage != "auto":
             raise ParameterError(
-                f"structure={quoted(self.structure)} is as large as held-out rows ask for, and these choose the "
+                f"structure={quoted(self.structure)} has a size that held-out rows choose, and they choose the "
                 f"shrinkage too; leave shrinkage 'auto', or give zoo.HiddenChowLiu(hidden_states=8)"
             )
         if isinstance(template.trees, int) and template.trees > 1:
@@ -223,49 +220,44 @@ class SpectralJunctionTree(DensityMixin):
         rows, weights = any_rows(found, columns, sample_weight)
         warn_of_few(weights)
         pairs = PairCounts.empty(columns).count(rows, weights)
-        trials: list[Trial] = []
-        best: _Learned | None = None
+        trials: list[SizeTrial] = []
+        best: dict[str, Any] = {}
         for states in template.numbers_of_states():
             began = time.process_time()
             try:
                 plan = self.plan(template.tree(pairs, states))
             except RankError:
-                # More states than the columns can tell apart.
-                if best is None:
+                # More states than the columns can distinguish.
+                if not trials:
                     raise
                 break
             counted = Statistics.empty(plan, columns).count(weighted_chunks(rows, weights))
-            learned = self._learned(plan, counted)
-            spent = time.process_time() - began
-            size = Size(states, 1)
-            trials.append(Trial(size, "spectral", 1, learned.report.parameters, math.nan, learned.score, spent))
-            if best is not None and not learned.score > best.score:
+            fitted, score = self._fitted(plan, counted)
+            parameters, spent = fitted["report_"].parameters, time.process_time() - began
+            trials.append(SizeTrial(Size(states, 1), "spectral", 1, parameters, math.nan, score, spent))
+            if best and not score > trials[-2].validation:
                 break
-            best = learned
-        assert best is not None
-        chosen = max(trials, key=lambda trial: trial.validation).size
-        sample = best.statistics.sample
-        held = float(sample.weights.sum())
-        search = SizeSearch(tuple(trials), chosen, (1.0,), best.score, best.statistics.rows, held)
-        # Held-out rows chose these ranks: what they cannot support stands in the report, and is no surprise.
-        return self._published(best, search_=search)
+            best = fitted
+        chosen = max(trials, key=lambda trial: trial.validation)
+        statistics: Statistics = best["statistics_"]
+        held = float(statistics.sample.weights.sum())
+        search = SizeSearch(tuple(trials), chosen.size, (1.0,), chosen.validation, statistics.rows, held)
+        # Held-out rows chose these ranks: what they cannot support stands in the report, without a warning.
+        return self._become(best | {"search_": search})
 
     @learns
     def partial_fit(
         self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | str | None = None
     ) -> Self:
-        """Return the model learned from these rows and all that were given before.
+        """Return the model learned from these rows and all that were given before, bit-identical to one `fit`.
 
-        The result is the same, to the last bit, as `fit` on all the rows at once. A structure that is learned, and
-        its size, are those of the first rows.
+        A structure that is learned, and its size, are those of the first rows.
         """
         if "statistics_" not in vars(self):
             return self.fit(X, y, sample_weight)
         self._check_parameters()
-        learned = self._learned(self.plan_, self.statistics_.update(*any_rows(X, self._columns, sample_weight)))
-        learned.report.warn()
         kept = {"search_": self.search_} if "search_" in vars(self) else {}
-        return self._published(learned, **kept)
+        return self._learn(self.plan_, self.statistics_.update(*any_rows(X, self._columns, sample_weight)), **kept)
 
     @learns
     def fit_statistics(self, statistics: Statistics) -> Self:
@@ -317,7 +309,7 @@ class SpectralJunctionTree(DensityMixin):
 
     @our_arithmetic
     def recover(self) -> Recovery:
-        """Return the tables that the fit tells: which hidden variables were resolved and how well, and which not.
+        """Return the tables that are recovered from the fit: which hidden variables were resolved, and which not.
 
         Examples
         --------
@@ -343,27 +335,27 @@ class SpectralJunctionTree(DensityMixin):
         pseudo_counts: float = 0.1,
         random_state: Seed = 0,
     ) -> LatentNetwork:
-        """Return a network with tables: those that the fit tells, finished by EM on rows.
+        """Return a network with conditional probability tables: those recovered from the fit, refined by EM.
 
-        Tables that the fit does not tell are found beside the others on a part of the rows; then all are climbed
-        together, on growing parts of the rows and at last on all of them.
+        Tables that cannot be recovered are first estimated on a part of the rows, the others fixed; then EM runs on
+        all tables, on growing parts of the rows and at last on all of them.
 
         Parameters
         ----------
         X : array-like of shape (rows, columns), or a data frame, optional
-            Codes; -1, NaN or null for a missing cell. Without rows the tables are those that the fit tells.
+            Codes; -1, NaN or null for a missing cell. Without rows the tables are those that are recovered.
         steps : int
-            Accelerated EM steps on all rows.
+            Accelerated EM iterations on all rows.
         sample_weight : array-like of shape (rows,), optional
         pseudo_counts : float
             Added to every expected count, as `EMJunctionTree` does: no row of seen states gets probability zero.
         random_state : int, Generator or None
-            For where unknown tables start, and for the parts of the rows.
+            For the start of unknown tables, and the parts of the rows.
 
         Raises
         ------
         RankError
-            Without rows, where some table does not follow from the fit. Names it and says why.
+            Without rows, where some table cannot be recovered. Names it and says why.
 
         Examples
         --------
@@ -399,7 +391,7 @@ class SpectralJunctionTree(DensityMixin):
         X : array-like of shape (rows, columns), a data frame, or rows of letters
             Labels or codes; None, NaN, null or -1 for a missing cell.
         target : str
-            The name of a column; of a hidden variable, ask the network that `to_network` makes.
+            The name of a column; those of hidden variables are for the network that `to_network` makes.
         """
         target = self._target(target)
         self.graph_.require(target)
@@ -408,23 +400,23 @@ class SpectralJunctionTree(DensityMixin):
         return super().predict_proba(X, target)
 
     def posterior(self, X: ArrayLike | Any, names: Any = None) -> NoReturn:
-        """Raise `GraphError`: hidden variables speak through the network that `to_network` makes."""
+        """Raise `GraphError`: only the network that `to_network` makes has hidden states."""
         self._refuse("posterior is about hidden variables")
 
     def decode(self, X: ArrayLike | Any) -> NoReturn:
-        """Raise `GraphError`: hidden variables speak through the network that `to_network` makes."""
+        """Raise `GraphError`: only the network that `to_network` makes has hidden states."""
         self._refuse("decode is about hidden variables")
 
     @renamed_arguments(False, seed="random_state")
     def sample_hidden(self, X: ArrayLike | Any, random_state: Seed = None) -> NoReturn:
-        """Raise `GraphError`: hidden variables speak through the network that `to_network` makes."""
+        """Raise `GraphError`: only the network that `to_network` makes has hidden states."""
         self._refuse("sample_hidden is about hidden variables")
 
     def _refuse(self, what: str) -> NoReturn:
         self._require_fit()
         raise GraphError(
-            f"{what}, and a spectral model has no tables of them; network = model.to_network(X) has, and answers "
-            f"the same questions"
+            f"{what}, and a spectral model has no tables of them; network = model.to_network(X) has, and takes "
+            f"the same queries"
         )
 
     def plan(self, graph: LatentGraph) -> ViewPlan:
@@ -441,17 +433,17 @@ class SpectralJunctionTree(DensityMixin):
     def _check_parameters(self) -> None:
         PlanOptions.checked(self.views, self.max_rank, self.when_short)
         one_of("scaling", self.scaling, ("variance", None))
-        _auto_or_number("shrinkage", self.shrinkage, math.inf)
-        _auto_or_number("floor", self.floor, 1.0)
+        auto_or_number("shrinkage", self.shrinkage, math.inf)
+        auto_or_number("floor", self.floor, 1.0)
         check_rules(self.handle_unknown, self.numeric)
 
-    def _learn(self, plan: ViewPlan, statistics: Statistics) -> Self:
-        """Return the model with all that was learned put in place at once, after it was all computed."""
-        learned = self._learned(plan, statistics)
-        learned.report.warn()
-        return self._published(learned)
+    def _learn(self, plan: ViewPlan, statistics: Statistics, **more: Any) -> Self:
+        fitted, _ = self._fitted(plan, statistics)
+        fitted["report_"].warn()
+        return self._become(fitted | more)
 
-    def _learned(self, plan: ViewPlan, statistics: Statistics) -> _Learned:
+    def _fitted(self, plan: ViewPlan, statistics: Statistics) -> tuple[dict[str, Any], float]:
+        """Return the fitted attributes, and the mean log probability of held-out rows (-inf without any)."""
         if not statistics.rows > 0:
             raise DataError("there are no rows, or the weight of all rows is zero; there is nothing to learn from")
         given = [None if isinstance(value, str) else float(value) for value in (self.shrinkage, self.floor)]
@@ -461,41 +453,10 @@ class SpectralJunctionTree(DensityMixin):
             scores = model.scored(sample.codes)
             clipping = Clipping.of(model.floor, scores, sample.weights, sample.codes.shape[1])
         report = SpectralReport.of(model.fit, statistics.rows, model.shrinkage, tried, statistics.counts, clipping)
-        score = tried.get((model.shrinkage, model.floor), -math.inf)
-        return _Learned(model, statistics, report, score)
-
-    def _published(self, learned: _Learned, **more: Any) -> Self:
-        return self._become(
-            {
-                "model_": learned.model,
-                "columns_": learned.statistics.columns,
-                "statistics_": learned.statistics,
-                "report_": learned.report,
-                **more,
-            }
-        )
-
-
-class _Learned(NamedTuple):
-    """What was learned from statistics.
-
-    Attributes
-    ----------
-    model : SpectralModel
-    statistics : Statistics
-    report : SpectralReport
-    score : float
-        The mean log probability of held-out rows; -inf where rows were too few to hold some out.
-    """
-
-    model: SpectralModel
-    statistics: Statistics
-    report: SpectralReport
-    score: float
-
-
-def _auto_or_number(name: str, given: object, most: float) -> None:
-    """Raise `ParameterError` unless a parameter is "auto" or a number within its range."""
-    if not 0 <= as_float(given) <= most and not (isinstance(given, str) and given == "auto"):
-        range_ = "of at least 0" if math.isinf(most) else f"from 0 to {most:g}"
-        raise ParameterError(f"{name} is 'auto' or a number {range_}, not {quoted(given)}")
+        fitted = {
+            "model_": model,
+            "columns_": statistics.columns,
+            "statistics_": statistics,
+            "report_": report,
+        }
+        return fitted, tried.get((model.shrinkage, model.floor), -math.inf)

@@ -20,29 +20,17 @@ PLAIN_TYPE = re.compile(r"\|b1|\|[iu]1|<[iuf][248]|<U\d{1,6}|<[Mm]8\[\w{1,8}\]|\
 
 
 def labels_content(labels: NDArray[Any]) -> dict[str, Any]:
-    """Return the document of an array of labels.
-
-    Raises
-    ------
-    FileError
-        When they are of a type that a file cannot hold.
-    """
+    """Return the document of an array of labels."""
     kind = labels.dtype.newbyteorder("<").str
     if not PLAIN_TYPE.fullmatch(kind):
         raise FileError(f"labels of classes are of the type {labels.dtype}, which a file cannot hold; use strings")
-    # Times as numbers: their texts would not tell the unit.
+    # Times as numbers: their texts have no unit.
     values = labels.view(np.int64) if labels.dtype.kind in "mM" else labels
     return {"type": kind, "labels": [plain(label, "a label of a class") for label in values.tolist()]}
 
 
 def read_labels(content: Any) -> NDArray[Any]:
-    """Return the labels of a document: at least two, in order, all different.
-
-    Raises
-    ------
-    FileError
-        When they are none.
-    """
+    """Return the labels of a document: at least two, in order, all different."""
     entry = Section(content, "labels", ("type", "labels"))
     kind, values = entry.text("type"), entry.value("labels")
     if not PLAIN_TYPE.fullmatch(kind) or not isinstance(values, list):

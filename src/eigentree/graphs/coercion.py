@@ -31,25 +31,12 @@ NAMED = {
 def as_structure(
     structure: LatentGraph | Template | Any, states: Sequence[int] | None = None, names: Sequence[str] | None = None
 ) -> LatentGraph:
-    """Return the graph that a structure stands for, over the columns of some data.
+    """Return the graph of a structure, over columns with these states and names.
 
-    Parameters
-    ----------
-    structure : LatentGraph, Template, "auto", or a graph of networkx, pgmpy or pyagrum
-        A node of networkx is hidden where its attribute ``hidden`` is true, one of pgmpy where it is among the
-        ``latents``, and a variable of pyagrum where it is no column of the data. Numbers of states are those of the
-        node attribute ``states``, of pgmpy's CPDs or factors and of pyagrum's variables; an observed node that has
-        none takes that of its column.
-    states : sequence of int, optional
-        The number of states of each column, where data are known.
-    names : sequence of str, optional
-        The names of the columns. Without them, the observed nodes of a graph are the columns in turn, and those of
-        a template or of pyagrum are x0, x1, …
-
-    Raises
-    ------
-    GraphError
-        When it is none of these, or does not tell what is hidden, or how many states something has.
+    A node of networkx is hidden where its attribute ``hidden`` is true, one of pgmpy where it is among the
+    ``latents``, and a variable of pyagrum where it is no column. An observed node without a number of states takes
+    that of its column. Without names, the observed nodes of a graph are the columns in turn, and those of a
+    template or of pyagrum are x0, x1, ….
 
     Examples
     --------
@@ -73,7 +60,7 @@ def as_structure(
 
 
 def require_structure(structure: Any) -> None:
-    """Raise `GraphError` unless this can be a structure: before any data are read, which may take a while."""
+    """Raise `GraphError` unless this can be a structure, before any data are read."""
     if (
         isinstance(structure, LatentGraph | Template)
         or open_template(structure) is not None
@@ -97,29 +84,29 @@ def require_structure(structure: Any) -> None:
 
 
 def _has(structure: Any, *attributes: str) -> bool:
-    """Whether an object has what tells a library's graphs from all else, with no need to import that library."""
+    """Whether an object has the attributes of a library's graphs, without importing that library."""
     return not isinstance(structure, type) and all(hasattr(structure, name) for name in attributes)
 
 
 def _from_networkx(graph: Any, states: Sequence[int] | None, names: Sequence[str] | None) -> LatentGraph:
-    """Return the graph of networkx, or of pgmpy, whose models are such graphs with `latents` and cardinalities."""
+    """Return the graph of networkx, or of pgmpy, whose models are graphs of networkx with `latents`."""
     attributes = dict(graph.nodes(data=True))
-    told = {name: own["states"] for name, own in attributes.items() if "states" in own}
+    known = {name: own["states"] for name, own in attributes.items() if "states" in own}
     if _has(graph, "latents"):
         hidden = set(graph.latents)
         to_hide, to_size = "name it among the model's latents", "add its CPD, or set its node attribute 'states'"
         if _has(graph, "get_cardinality"):
-            told |= graph.get_cardinality()
+            known |= graph.get_cardinality()
     else:
         hidden = {name for name, own in attributes.items() if own.get("hidden", False)}
         to_hide, to_size = "set its node attribute 'hidden' to True", "set its node attribute 'states'"
     observed = [name for name in graph.nodes if name not in hidden]
-    told = {**_columns_of(observed, states, names, to_hide), **told}
+    known = {**_columns_of(observed, states, names, to_hide), **known}
     for name in graph.nodes:
-        if name not in told:
+        if name not in known:
             why = "it is hidden, so no data show it" if name in hidden else "there are no data that show it"
             raise GraphError(f"{name!r} has no number of states, and {why}; {to_size}")
-    return LatentGraph.from_networkx(graph, sorted(hidden, key=str), told)
+    return LatentGraph.from_networkx(graph, sorted(hidden, key=str), known)
 
 
 def _columns_of(
@@ -147,7 +134,7 @@ def _columns_of(
 def _from_pyagrum(net: Any, states: Sequence[int] | None, names: Sequence[str] | None) -> LatentGraph:
     if states is None:
         raise GraphError(
-            "a network of pyagrum does not tell which of its variables are hidden; give "
+            "a network of pyagrum does not say which of its variables are hidden; give "
             "LatentGraph.from_pyagrum(net, hidden=[…]) as the structure"
         )
     columns = [f"x{column}" for column in range(len(states))] if names is None else names

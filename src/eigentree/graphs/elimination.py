@@ -1,11 +1,8 @@
 """The cliques of a triangulated latent graph and their tree (section 3 of the paper).
 
 Moralise, triangulate by min-fill, and read the maximal cliques and a tree of them off the elimination order: each
-step linear in the size of the graph when the treewidth is bounded. What is too wide is refused before it is worked
-on.
-
-networkx can do these steps, but its triangulation and its maximum spanning tree compare all pairs of nodes, which a
-chain of thousands of steps cannot afford.
+step is linear in the size of the graph when the treewidth is bounded, which networkx's are not. What is too wide is
+refused before any work.
 """
 
 from __future__ import annotations
@@ -59,20 +56,12 @@ class CliqueTree(NamedTuple):
 
 
 def clique_tree(graph: LatentGraph, names: Sequence[str], max_states: int = MAX_CLIQUE_STATES) -> CliqueTree:
-    """Return the maximal cliques of a min-fill triangulation and their tree.
-
-    Parameters
-    ----------
-    graph : LatentGraph
-    names : sequence of str
-        The variables in the order that breaks ties; their positions in it are the numbers of the answer.
-    max_states : int
-        Largest number of joint states of a clique.
+    """Return the maximal cliques of a min-fill triangulation and their tree, of variables numbered as in `names`.
 
     Raises
     ------
     TreewidthError
-        When a clique, or all of them together, would have too many joint states.
+        When a clique has more joint states than `max_states`, or all of them together have too many.
     """
     check_families(graph, max_states)
     position = {name: i for i, name in enumerate(names)}
@@ -121,19 +110,18 @@ def moral_adjacency(graph: LatentGraph) -> dict[str, set[str]]:
 
 def _check_clique(members: set[int], names: Sequence[str], states: Sequence[int], max_states: int) -> None:
     size = math.prod(states[i] for i in members)
+    listed = _some([names[i] for i in sorted(members)])
     if size > max_states:
-        listed = [names[i] for i in sorted(members)]
         raise TreewidthError(
-            f"the junction tree needs a clique of {len(listed)} variables with {in_short(size)} joint states "
-            f"(the limit is {in_short(max_states)}): {_some(listed)}; remove edges or states so that fewer "
+            f"the junction tree needs a clique of {len(members)} variables with {in_short(size)} joint states "
+            f"(the limit is {in_short(max_states)}): {listed}; remove edges or states so that fewer "
             f"variables meet, or raise max_clique_states of JunctionTree.build"
         )
     # Variables of one state add nothing to the size of a table but an axis.
     if len(members) > MOST_VARIABLES:
         raise TreewidthError(
             f"the junction tree needs a clique of {len(members)} variables, more than the {MOST_VARIABLES} that a "
-            f"table may have: {_some([names[i] for i in sorted(members)])}; remove edges so that fewer "
-            f"variables meet"
+            f"table may have: {listed}; remove edges so that fewer variables meet"
         )
 
 
@@ -156,9 +144,8 @@ def _check_total(
 def unavoidable_clique(adjacency: Sequence[set[int]], states: Sequence[int]) -> set[int]:
     """Return a vertex with neighbours such that every triangulation has a clique of as many joint states.
 
-    Whichever vertex of a subgraph is eliminated first, its clique holds its neighbours there; so the smallest
-    such clique of any subgraph is a bound. Taking the vertex of the smallest one away, again and again, finds the
-    best bound without the work of triangulating a graph that is hopeless.
+    Whichever vertex of a subgraph is eliminated first, its clique holds its neighbours there; so the smallest such
+    clique of any subgraph is a bound. Removing its vertex repeatedly finds the best one.
     """
     weights = [math.log(count) for count in states]
     left = [weights[v] + sum(weights[u] for u in around) for v, around in enumerate(adjacency)]
@@ -183,8 +170,7 @@ def unavoidable_clique(adjacency: Sequence[set[int]], states: Sequence[int]) -> 
 def _eliminate(adjacency: list[set[int]]) -> Iterator[tuple[int, set[int]]]:
     """Yield vertices in min-fill order, each with its neighbours at the time; consumes `adjacency`.
 
-    The number of missing edges among each vertex's neighbours is kept up to date as edges come and go, so
-    that a hub with thousands of leaves costs no more than its leaves.
+    The fill of each vertex is updated as edges change, so that a hub of thousands of leaves stays linear.
     """
     count = len(adjacency)
     fill = [0] * count
@@ -249,10 +235,6 @@ def _maximal_cliques(order: list[int], later: list[set[int]]) -> CliqueTree:
             children[clique_of[min(later[top], key=rank.__getitem__)]].append(i)
         else:
             roots.append(i)
-    return _parents_first(cliques, children, roots)
-
-
-def _parents_first(cliques: list[list[int]], children: list[list[int]], roots: list[int]) -> CliqueTree:
     listed: list[tuple[int, ...]] = []
     parents: list[int] = []
     stack = [(root, -1) for root in reversed(roots)]

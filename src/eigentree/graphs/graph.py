@@ -9,9 +9,16 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from eigentree.errors import EigentreeError, GraphError, did_you_mean, quoted
-from eigentree.graphs.interop import networkx_parts, pgmpy_parts, pyagrum_parts
 from eigentree.graphs.memo import Derived
-from eigentree.validation import MOST_VARIABLES, check_variables, different_names, flag, one_by_one, whole_number
+from eigentree.validation import (
+    MOST_VARIABLES,
+    a_mapping,
+    check_variables,
+    different_names,
+    flag,
+    one_by_one,
+    whole_number,
+)
 
 __all__ = ["LatentGraph", "check_graph"]
 
@@ -180,7 +187,25 @@ class LatentGraph(Derived):
         states : mapping of str to int, optional
             Numbers of states; by default the node attribute ``states``.
         """
-        return cls(*networkx_parts(graph, hidden, states))
+        _require_attributes(graph, "a networkx Graph or DiGraph", "is_multigraph", "is_directed", "nodes", "edges")
+        if graph.is_multigraph():
+            raise GraphError("a networkx multigraph has parallel edges; give a Graph or a DiGraph")
+        nodes = dict(graph.nodes(data=True))
+        missing = "node {0} has no attribute 'states'; set graph.nodes[{0}]['states'] or pass states={{...}}"
+        if states is None:
+            states = {name: own["states"] for name, own in nodes.items() if "states" in own}
+        else:
+            a_mapping("states", states, "{'x': 2}")
+            missing = "states= gives no number of states for node {0}"
+        for name in nodes:
+            if name not in states:
+                raise GraphError(missing.format(quoted(name)))
+        if hidden is None:
+            hidden = [name for name, own in nodes.items() if own.get("hidden", False)]
+        directed = graph.is_directed()
+        # Parents in the order in which the graph has them.
+        edges = [(one, name) for name in nodes for one in graph.predecessors(name)] if directed else graph.edges
+        return cls({name: states[name] for name in nodes}, edges, hidden, directed)
 
     @classmethod
     def from_pgmpy(
@@ -199,12 +224,30 @@ class LatentGraph(Derived):
         states : mapping of str to int, optional
             Numbers of states; by default those of the model's CPDs or factors.
         """
-        return cls(*pgmpy_parts(model, hidden, states))
+        _require_attributes(model, "a pgmpy model", "get_cardinality", "latents", "is_multigraph", "nodes", "edges")
+        if states is None:
+            states = dict(model.get_cardinality())
+            if missing := [name for name in model.nodes if name not in states]:
+                raise GraphError(
+                    f"the pgmpy model has no CPD or factor for {missing[0]!r}, so its number of states is "
+                    f"unknown; add one or pass states={{...}}"
+                )
+        return cls.from_networkx(model, sorted(model.latents) if hidden is None else hidden, states)
 
     @classmethod
     def from_pyagrum(cls, net: Any, hidden: Iterable[str]) -> Self:
         """Return the latent graph of a pyagrum ``BayesNet``, given the names that are hidden."""
-        return cls(*pyagrum_parts(net, hidden))
+        _require_attributes(net, "a pyagrum BayesNet", "variable", "cpt", "nodes")
+        names = [net.variable(node).name() for node in sorted(net.nodes())]
+        # A CPT lists its variable first and then the parents; their order becomes ours.
+        edges = [(parent, name) for name in names for parent in list(net.cpt(name).names)[1:]]
+        return cls({name: net.variable(name).domainSize() for name in names}, edges, hidden)
+
+
+def _require_attributes(graph: Any, expected: str, *attributes: str) -> None:
+    """Raise `GraphError` unless an object has the attributes of some library's graphs."""
+    if isinstance(graph, type) or not all(hasattr(graph, attribute) for attribute in attributes):
+        raise GraphError(f"{expected} is expected, not {quoted(graph)}")
 
 
 def check_graph(graph: object, error: type[EigentreeError] = GraphError) -> None:

@@ -1,6 +1,6 @@
 """Rooted junction trees in the normal form of section 3 of the paper.
 
-The tree of cliques is rooted, pruned of what no observed variable hangs from, given one leaf per observed variable,
+The tree of cliques is rooted, pruned of subtrees without observed variables, given one leaf per observed variable,
 and nodes with many children are split. Each step is linear in the number of cliques.
 """
 
@@ -128,13 +128,13 @@ class JunctionTree:
         names = sorted(graph.names, key=natural_key)
         found = clique_tree(graph, names, max_clique_states)
         observed = set(graph.observed)
-        draft = _Draft(found, frozenset(i for i, name in enumerate(names) if name in observed))
-        draft.reroot(names.index(root) if root is not None else None)
-        draft.prune()
-        draft.hang_leaves()
-        draft.absorb()
-        draft.limit_children()
-        nodes = draft.nodes(names)
+        builder = _TreeBuilder(found, frozenset(i for i, name in enumerate(names) if name in observed))
+        builder.reroot(names.index(root) if root is not None else None)
+        builder.prune()
+        builder.hang_leaves()
+        builder.absorb()
+        builder.limit_children()
+        nodes = builder.nodes(names)
         _check_copies(graph, nodes, max_clique_states)
         return cls(
             graph,
@@ -177,7 +177,7 @@ class JunctionTree:
     def states_of(self, names: Iterable[str]) -> tuple[int, ...]:
         """Return the numbers of states of some variables, as the shape of a table over them."""
         states = self.graph.states
-        # Asked in every inner loop, so names are looked at one by one only where they are not plainly listed.
+        # Called in inner loops: names are checked one by one only where they are no list.
         listed = names if isinstance(names, tuple | list) else different_names("names", names)
         try:
             return tuple([states[name] for name in listed])
@@ -203,18 +203,10 @@ def _check_copies(graph: LatentGraph, nodes: Sequence[TreeNode], max_states: int
 
 
 @dataclass(slots=True)
-class _Part:
-    """A node of a junction tree that is being shaped; variables are numbers.
+class _CliqueNode:
+    """A node of a junction tree under construction: a part of the maximal clique `origin`, variables as numbers.
 
-    Attributes
-    ----------
-    clique, separator : frozenset of int
-    origin : int
-        The maximal clique that it is a part of.
-    parent : int
-    children : list of int
-    observed : int
-        The observed variable that it is the leaf of, or -1.
+    `observed` is the observed variable that it is the leaf of, or -1.
     """
 
     clique: frozenset[int]
@@ -225,12 +217,12 @@ class _Part:
     observed: int = -1
 
 
-class _Draft:
-    """A junction tree while it is being shaped; what is cut off stays in `parts` but hangs from no root."""
+class _TreeBuilder:
+    """A junction tree under construction; pruned nodes stay in `parts` without a parent."""
 
     def __init__(self, tree: CliqueTree, observed: frozenset[int]) -> None:
         self.observed = observed
-        self.parts = [_Part(frozenset(clique), origin) for origin, clique in enumerate(tree.cliques)]
+        self.parts = [_CliqueNode(frozenset(clique), origin) for origin, clique in enumerate(tree.cliques)]
         self.neighbors: list[list[int]] = [[] for _ in tree.cliques]
         self.root = 0
         roots = [i for i, parent in enumerate(tree.parents) if parent < 0]
@@ -313,25 +305,21 @@ class _Draft:
         for i in self.preorder():
             part = self.parts[i]
             for v in sorted(self.observed & (part.clique - part.separator)):
-                self._hang_leaf(i, v)
-
-    def _hang_leaf(self, i: int, v: int) -> None:
-        part = self.parts[i]
-        others = part.clique - {v}
-        ends_here = not any(v in self.parts[j].separator for j in part.children)
-        if ends_here and self.observed.isdisjoint(others):
-            # The family of v becomes the leaf, and the inner clique loses v.
-            self._append(part.clique, others, i, v)
-            part.clique = others
-        else:
-            self._append(frozenset({v}), frozenset({v}), i, v)
+                others = part.clique - {v}
+                ends_here = not any(v in self.parts[j].separator for j in part.children)
+                if ends_here and self.observed.isdisjoint(others):
+                    # The family of v becomes the leaf, and the inner clique loses v.
+                    self._append(part.clique, others, i, v)
+                    part.clique = others
+                else:
+                    self._append(frozenset({v}), frozenset({v}), i, v)
 
     def _append(self, clique: frozenset[int], separator: frozenset[int], parent: int, observed: int = -1) -> int:
         """Return the number of a new last child."""
         number = len(self.parts)
         above = self.parts[parent]
         above.children.append(number)
-        self.parts.append(_Part(clique, above.origin, separator, parent, observed=observed))
+        self.parts.append(_CliqueNode(clique, above.origin, separator, parent, observed=observed))
         return number
 
     def absorb(self) -> None:
@@ -345,26 +333,21 @@ class _Draft:
             for j in kept:
                 self.parts[j].parent = i
             self.parts[i].children = kept
-        while covering := self._covering_root():
+        while covering := [
+            j
+            for j in self.parts[self.root].children
+            if self.parts[j].observed < 0 and self.parts[self.root].clique <= self.parts[j].clique
+        ]:
             self._move_root(covering[0])
-
-    def _covering_root(self) -> list[int]:
-        """Return the inner children of the root that hold all that the root holds."""
-        root = self.parts[self.root]
-        return [j for j in root.children if self.parts[j].observed < 0 and root.clique <= self.parts[j].clique]
 
     def limit_children(self) -> None:
         """Split nodes with more than two children (three at the root) in a balanced way."""
-
-        def separator(j: int) -> frozenset[int]:
-            return self.parts[j].separator
-
         for i in self.preorder():
             part = self.parts[i]
-            part.children.sort(key=lambda j: (sorted(separator(j)), sorted(self.parts[j].clique)))
+            part.children.sort(key=lambda j: (sorted(self.parts[j].separator), sorted(self.parts[j].clique)))
             most = 3 if i == self.root else 2
             if len(part.children) > most:
-                alike = [list(group) for _, group in groupby(part.children, key=separator)]
+                alike = [list(group) for _, group in groupby(part.children, key=lambda j: self.parts[j].separator)]
                 if len(alike) > 1:
                     # Children with one separator need no more than it between them and their parent.
                     part.children = [self._gather(i, group) for group in alike]

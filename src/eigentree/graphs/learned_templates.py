@@ -1,8 +1,7 @@
-"""Templates whose graphs follow from rows, by way of what columns tell of each other two by two."""
+"""The template whose graph is learned from rows, by statistics of pairs of columns."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, get_args
 
@@ -17,17 +16,17 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats
 
-__all__ = ["HiddenChowLiu", "LearnedTemplate", "Method", "PairKnowledge", "open_template"]
+__all__ = ["HiddenChowLiu", "Method", "PairKnowledge", "open_template"]
 
 Method: TypeAlias = Literal["chow-liu", "neighbour-joining"]
 """How a tree of hidden variables is learned."""
 
 AUTO: Final = "auto"
-"""What stands for a size that held-out rows choose, and as a structure for a tree all of whose sizes they do."""
+"""A size that held-out rows choose; as a structure, a tree all of whose sizes they do."""
 
 
 class PairKnowledge(Protocol):
-    """What is known of columns two by two, wherever it was counted; see `PairCounts`."""
+    """Statistics of pairs of columns; see `PairCounts`."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -43,40 +42,25 @@ class PairKnowledge(Protocol):
 
     @property
     def tree_distances(self) -> tuple[Floats, float]:
-        """The distances of all pairs, and the shortest that is told from none."""
-
-
-class LearnedTemplate(Template):
-    """A structure that is known once rows are: numbers of states alone do not tell it."""
-
-    @abstractmethod
-    def learned(self, pairs: PairKnowledge) -> LatentGraph:
-        """Return the graph over the columns of which something is known."""
-
-    def _over(self, columns: Mapping[str, int]) -> LatentGraph:
-        raise GraphError(
-            f"{self!r} is learned from rows, and there are only numbers of states; fit on rows, or give the graph "
-            f"that learn_structure makes of them"
-        )
+        """The distances of all pairs, and the shortest that is significant."""
 
 
 @dataclass(frozen=True)
-class HiddenChowLiu(LearnedTemplate):
+class HiddenChowLiu(Template):
     """A tree of hidden variables above the columns, learned from rows; see `learn_structure`.
 
-    An estimator learns it when it is fitted. With `partial_fit` it is learned from the first rows, and kept.
+    An estimator learns it in `fit`; `partial_fit` learns it from the first rows.
 
     Parameters
     ----------
     hidden_states : int or "auto"
-        Of each hidden variable. "auto": as many as rows that are held out ask for, by `EMJunctionTree` and
-        `SpectralJunctionTree`.
+        Of each hidden variable; "auto" is chosen on held-out rows by `EMJunctionTree` and `SpectralJunctionTree`.
     method : {"chow-liu", "neighbour-joining"}
     trees : int or "auto"
-        How many trees are mixed: linked alike, each with tables of its own. "auto": as many as rows that are held
-        out ask for, by `EMJunctionTree`, which averages the best of them; a spectral model has one.
+        How many trees are mixed: the same edges, each with tables of its own. "auto" is chosen on held-out rows by
+        `EMJunctionTree`, which averages the best of them; a spectral model has one.
     most_states : int
-        No more hidden states are tried; in a mixture of trees, no more than cost as much as these in one.
+        Most hidden states that are tried; in a mixture of trees, as many as cost no more than these in one.
 
     Examples
     --------
@@ -95,15 +79,15 @@ class HiddenChowLiu(LearnedTemplate):
 
     def __post_init__(self) -> None:
         one_of("method", self.method, get_args(Method))
-        self._settle(
-            hidden_states=_number_or_auto("hidden_states", self.hidden_states),
-            trees=_number_or_auto("trees", self.trees),
-            most_states=whole_number("most_states", self.most_states),
-        )
+        auto = [name for name in ("hidden_states", "trees") if isinstance(getattr(self, name), str)]
+        for name in auto:
+            if getattr(self, name) != AUTO:
+                whole_number(name, getattr(self, name))
+        self._check_sizes("hidden_states", "trees", "most_states", but=auto)
 
     @property
     def is_open(self) -> bool:
-        """Whether a size is left to held-out rows."""
+        """Whether held-out rows choose a size."""
         return AUTO in (self.hidden_states, self.trees)
 
     def numbers_of_states(self) -> list[int]:
@@ -112,17 +96,23 @@ class HiddenChowLiu(LearnedTemplate):
             return [self.hidden_states]
         return [2**power for power in range(1, self.most_states.bit_length())] or [1]
 
+    def _over(self, columns: Mapping[str, int]) -> LatentGraph:
+        raise GraphError(
+            f"{self!r} is learned from rows, and there are only numbers of states; fit on rows, or give the graph "
+            f"that learn_structure makes of them"
+        )
+
     def learned(self, pairs: PairKnowledge) -> LatentGraph:
-        """Return the graph over the columns of which something is known."""
+        """Return the graph over columns with these statistics."""
         if isinstance(self.hidden_states, str) or isinstance(self.trees, str):
             raise GraphError(
-                f"{self!r} leaves a size to held-out rows, which EMJunctionTree and SpectralJunctionTree look at; "
+                f"{self!r} has a size that held-out rows choose, in EMJunctionTree and SpectralJunctionTree; "
                 f"elsewhere give numbers, such as HiddenChowLiu(hidden_states=8)"
             )
         return mixture_of_trees(self.tree(pairs, self.hidden_states), self.trees)
 
     def tree(self, pairs: PairKnowledge, hidden_states: int) -> LatentGraph:
-        """Return one tree above the columns of which something is known."""
+        """Return one tree above columns with these statistics."""
         if self.method == "chow-liu":
             return hidden_chow_liu(pairs.names, pairs.states, pairs.information, hidden_states)
         distances, shortest = pairs.tree_distances
@@ -132,7 +122,7 @@ class HiddenChowLiu(LearnedTemplate):
         """Return one tree of those that held-out rows choose from.
 
         Without hidden states it is the Chow-Liu tree of the columns themselves. Where both sizes are open, hidden
-        variables of one state are left out, as they would say nothing: mixed, such columns are those of classes.
+        variables of one state are left out: mixed, such columns are those of latent classes.
         """
         if hidden_states == 0:
             return chow_liu(pairs.names, pairs.states, pairs.information)
@@ -142,11 +132,7 @@ class HiddenChowLiu(LearnedTemplate):
 
 
 def open_template(structure: object) -> HiddenChowLiu | None:
-    """Return the template whose sizes are left to held-out rows: that of "auto", or the given one, or None."""
+    """Return the template whose sizes held-out rows choose: that of "auto", or the given one, or None."""
     if isinstance(structure, str) and structure == AUTO:
         return HiddenChowLiu(AUTO, trees=AUTO)
     return structure if isinstance(structure, HiddenChowLiu) and structure.is_open else None
-
-
-def _number_or_auto(name: str, value: object) -> int | Literal["auto"]:
-    return AUTO if isinstance(value, str) and value == AUTO else whole_number(name, value)

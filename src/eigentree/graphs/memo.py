@@ -1,4 +1,4 @@
-"""What is computed from an immutable object alone is kept on that object, and goes when it goes."""
+"""Results that depend on an immutable object alone are kept on that object."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ D = TypeVar("D", bound="Derived")
 
 
 class Derived:
-    """An immutable object that remembers what was computed from it.
+    """An immutable object that keeps what was computed from it.
 
-    A copy, shallow or deep, is the object itself: clones of an estimator share what their structure remembers. A
-    pickle leaves it out, since it can be computed again.
+    A copy is the object itself, so that clones of an estimator share it. Pickles leave it out.
     """
 
     __slots__ = ("_kept",)

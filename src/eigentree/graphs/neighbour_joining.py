@@ -25,14 +25,13 @@ Edge = tuple[int, int, float]
 
 
 MOST_PASSES = 5
-"""Most times that crowded nodes are joined anew; two are enough for most trees."""
+"""Most times that nodes of many neighbours are joined again; two are enough for most trees."""
 
 
 def joined(distances: Floats) -> list[Edge]:
     """Return the tree of neighbour joining, whose leaves are 0, 1, … and whose inner nodes have three neighbours.
 
-    Again and again two nodes become one that are near each other and far from all others. Two leaves are
-    joined by one edge. Lengths can be negative where distances are no sums along a tree.
+    Lengths can be negative where distances are no sums along a tree.
     """
     whole = np.array(distances, np.float64)
     nodes = list(range(len(whole)))
@@ -82,16 +81,10 @@ def contracted(edges: Sequence[Edge], leaves: int, shortest: float) -> list[Edge
 
 
 def joined_around(distances: Floats, tree: Sequence[tuple[int, int]]) -> list[Edge]:
-    """Return the tree that neighbour joining makes of a tree over the leaves, neighbourhood by neighbourhood.
+    """Return the tree of Chow-Liu neighbour joining (CLNJ), given the minimum spanning tree over the leaves.
 
-    Each leaf that the given tree has in its inside is joined with its neighbours, and the result put in their
-    place, until all leaves are leaves (CLNJ). Distances of far leaves, of which rows tell little, play no part.
-
-    Parameters
-    ----------
-    distances : array, shape (leaves, leaves)
-    tree : sequence of (int, int)
-        Edges of the tree over the leaves with the smallest sum of distances.
+    Each inner node of that tree is joined with its neighbours, and the result put in their place. Distances of far
+    leaves, which are estimated poorly, are not used.
     """
     growing = _Growing(np.asarray(distances, np.float64))
     for one, other in tree:
@@ -103,24 +96,17 @@ def joined_around(distances: Floats, tree: Sequence[tuple[int, int]]) -> list[Ed
 
 
 def refined(edges: Sequence[Edge], distances: Floats, shortest: float) -> list[Edge]:
-    """Return a tree in which inner nodes with more than three neighbours are joined anew, while that splits any.
+    """Return a tree in which inner nodes with more than three neighbours are joined again, while that splits any.
 
-    Each branch of such a node stands for its nearest leaf. So splits are found that the neighbourhoods of
-    `joined_around` missed: where distances are equal, chance may link leaves such that no leaf is near all others.
-
-    Parameters
-    ----------
-    edges : sequence of Edge
-    distances : array, shape (leaves, leaves)
-    shortest : float
-        Inner nodes that are nearer to each other are one; new ones are half as far again from each other at least.
+    Each branch of such a node is represented by its nearest leaf, which finds splits that the neighbourhoods of
+    `joined_around` miss. Inner nodes nearer than `shortest` are one; new ones are 1.5 times as far at least.
     """
     leaves = len(distances)
     found = contracted(edges, leaves, shortest)
     for _ in range(MOST_PASSES):
         around = _around(found)
-        crowded = [node for node in sorted(around) if node >= leaves and len(around[node]) > 3]
-        split = [_split(around, node, distances, 1.5 * shortest) for node in crowded]
+        large = [node for node in sorted(around) if node >= leaves and len(around[node]) > 3]
+        split = [_split(around, node, distances, 1.5 * shortest) for node in large]
         if not any(split):
             break
         found = contracted(_listed(around), leaves, shortest)
@@ -128,7 +114,7 @@ def refined(edges: Sequence[Edge], distances: Floats, shortest: float) -> list[E
 
 
 def _split(around: dict[int, dict[int, float]], node: int, distances: Floats, shortest: float) -> bool:
-    """Join the branches of a node anew, in place; return whether that makes more than one node of it."""
+    """Join the branches of a node again, in place; return whether that makes more than one node of it."""
     branches = sorted(around[node])
     nearest = [_nearest_leaf(around, branch, node, len(distances)) for branch in branches]
     ends = [leaf for _, leaf in nearest]
@@ -180,17 +166,10 @@ def _listed(around: dict[int, dict[int, float]]) -> list[Edge]:
 
 @dataclass(frozen=True)
 class _Growing:
-    """A tree whose inside is still partly made of leaves.
+    """A tree some of whose inner nodes are still leaves; `around` has the neighbours of each node, with lengths.
 
-    Attributes
-    ----------
-    distances : array
-        Between leaves.
-    around : dict
-        The neighbours of each node, with their lengths.
-    stands_for : dict of (inner node, leaf) to (leaf, float)
-        For an inner node beside a leaf that was not yet opened: a leaf on its other side, and how far away that is.
-        So all distances between neighbours of a leaf follow from those that were measured.
+    `stands_for` has, for an inner node beside a leaf that is still to be opened, a leaf on its other side and how
+    far away that is: so distances between the neighbours of a leaf follow from those between leaves.
     """
 
     distances: Floats

@@ -1,6 +1,6 @@
-"""Trees over columns, from how much these tell of each other; nothing here looks at rows.
+"""Trees over columns, from the mutual information or the distances of all pairs.
 
-All is decided in the order of names wherever numbers are equal, so a tree does not depend on the order of columns.
+Ties are broken by names, so a tree does not depend on the order of columns.
 """
 
 from __future__ import annotations
@@ -23,19 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["chow_liu", "hidden_chow_liu", "joined_tree", "mixed_tree", "mixture_of_trees", "spanning_tree"]
 
 DIGITS = 12
-"""Digits of a weight, beside the largest, that count; the rest is rounding, by which no tie may be broken."""
+"""Digits of a weight, relative to the largest, that count; the rest is rounding, by which no tie may be broken."""
 
 
 def spanning_tree(weights: Floats, names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the edges of the tree over all names with the largest sum of weights, each and all in order.
-
-    Of edges with equal weights those come first whose names do.
-
-    Parameters
-    ----------
-    weights : array, shape (names, names)
-        Symmetric.
-    names : sequence of str
+    """Return the edges of the maximum spanning tree of symmetric weights, each and all in order of names.
 
     Examples
     --------
@@ -44,22 +36,15 @@ def spanning_tree(weights: Floats, names: Sequence[str]) -> list[tuple[str, str]
     """
     order = sorted(range(len(names)), key=names.__getitem__)
     ordered = np.asarray(weights, np.float64)[np.ix_(order, order)]
-    _round(ordered)
+    largest = np.abs(ordered).max(initial=0.0)
+    if largest > 0:
+        ordered = np.rint(ordered / 10.0 ** (np.ceil(np.log10(largest)) - DIGITS))
     pairs = sorted((min(pair), max(pair)) for pair in _joined(ordered))
     return [(names[order[a]], names[order[b]]) for a, b in pairs]
 
 
 def chow_liu(names: Sequence[str], states: Sequence[int], weights: Floats) -> LatentGraph:
-    """Return the Chow-Liu tree over columns, without hidden variables, directed away from its centre.
-
-    Parameters
-    ----------
-    names : sequence of str
-    states : sequence of int
-        How many states each has.
-    weights : array, shape (names, names)
-        How much each tells of each other, as `mutual_information`.
-    """
+    """Return the Chow-Liu tree over columns, given their mutual information, directed away from its centre."""
     neighbors = _neighbors(names, spanning_tree(weights, names))
     edges = _directed(neighbors, _centre(neighbors, names))
     return LatentGraph(zip(names, states, strict=True), edges)
@@ -68,16 +53,10 @@ def chow_liu(names: Sequence[str], states: Sequence[int], weights: Floats) -> La
 def hidden_chow_liu(
     names: Sequence[str], states: Sequence[int], weights: Floats, hidden_states: int
 ) -> LatentGraph:
-    """Return a tree of hidden variables that are linked as the Chow-Liu tree of the columns below them.
+    """Return a tree of hidden variables with the edges of the Chow-Liu tree of the columns below them.
 
-    Each column is below a hidden variable of its own, but for the ends of the tree: theirs would stand between
-    two others only, and are left out. A hidden variable is named after its column, such as ``h_age``.
-
-    Parameters
-    ----------
-    names, states, weights
-        As those of `chow_liu`.
-    hidden_states : int
+    Each column is the child of a hidden variable named after it, such as ``h_age``, but for the leaves of the
+    Chow-Liu tree, which are children of their neighbour's.
 
     Examples
     --------
@@ -105,17 +84,8 @@ def joined_tree(
 ) -> LatentGraph:
     """Return the tree of hidden variables that neighbour joining finds within neighbourhoods of near columns.
 
-    Each hidden variable has at least three neighbours where there are three columns. It is named after the column
-    that is nearest to it, of those after which no other is named.
-
-    Parameters
-    ----------
-    names, states : sequence
-        As those of `chow_liu`.
-    distances : array, shape (names, names)
-    hidden_states : int
-    shortest : float
-        Hidden variables that are nearer to each other are one.
+    Hidden variables nearer to each other than `shortest` are one. Each has at least three neighbours where there
+    are three columns, and is named after the nearest column after which no other is named.
 
     Examples
     --------
@@ -139,16 +109,7 @@ def joined_tree(
 
 
 def mixture_of_trees(graph: LatentGraph, trees: int) -> LatentGraph:
-    """Return the graph of a mixture of trees: every row is of one of them, and a hidden variable says which.
-
-    All are linked alike, and each has tables of its own. The new variable, ``tree``, is the first parent of all
-    others.
-
-    Parameters
-    ----------
-    graph : LatentGraph
-        Directed.
-    trees : int
+    """Return the graph of a mixture of trees: a new hidden variable, ``tree``, is the first parent of all others.
 
     Examples
     --------
@@ -164,9 +125,7 @@ def mixture_of_trees(graph: LatentGraph, trees: int) -> LatentGraph:
 
 
 def mixed_tree(graph: LatentGraph) -> tuple[LatentGraph, str | None]:
-    """Return the tree that a graph mixes, and the variable that says which of the trees a row is of.
-
-    Any other graph comes back as it is, with None: what is left without the variable must be one tree.
+    """Return the tree of a graph that `mixture_of_trees` made, and its new variable; else the graph, and None.
 
     Examples
     --------
@@ -226,19 +185,8 @@ def _latent_tree(
     return LatentGraph({**states, **columns}, directed, list(states))
 
 
-def _round(weights: Floats) -> None:
-    """Take away the digits of weights that are rounding; only their order matters from here on."""
-    largest = max(weights.max(initial=0.0), -weights.min(initial=0.0))
-    if largest > 0:
-        weights /= 10.0 ** (np.ceil(np.log10(largest)) - DIGITS)
-        np.rint(weights, out=weights)
-
-
 def _joined(weights: Floats) -> list[tuple[int, int]]:
-    """Return the edges of the heaviest tree over 0, 1, …; of equal edges the first, by their smaller end.
-
-    Prim's algorithm: whatever joins the tree next is joined by the heaviest edge that leads out of it.
-    """
+    """Return the edges of the maximum spanning tree over 0, 1, … (Prim); of equal edges the first."""
     count = len(weights)
     inside = np.zeros(count, np.bool_)
     inside[:1] = True
@@ -273,7 +221,7 @@ def _neighbors(names: Collection[str], edges: Iterable[tuple[str, str]]) -> dict
 
 
 def _centre(neighbors: Mapping[str, Sequence[str]], among: Collection[str]) -> str:
-    """Return the node of a tree that is nearest to all ends, of two the first, as far as some nodes span it."""
+    """Return the centre of the part of a tree that some nodes span; of two the first."""
     spanned = set(among)
     left = {name: spanned.intersection(neighbors[name]) for name in spanned}
     while len(left) > 2:

@@ -1,4 +1,4 @@
-"""Templates: structures that are known up to their columns, and built once these are known."""
+"""Templates: structures that are known up to their columns."""
 
 from __future__ import annotations
 
@@ -69,10 +69,15 @@ class Template(Derived, ABC):
         # What never changes can be shared, and the graphs that it built with it.
         return self
 
-    def _settle(self, **sizes: Any) -> None:
-        """Put checked sizes in the place of those that were given."""
-        for name, size in sizes.items():
-            object.__setattr__(self, name, size)
+    def __post_init__(self) -> None:
+        self._check_sizes(*self.get_params())
+
+    def _check_sizes(self, *names: str, but: Collection[str] = ()) -> None:
+        """Put sizes, checked to be whole numbers, in the place of those that were given."""
+        for name in names:
+            if name not in but:
+                least = 2 if name == "branching" else 1
+                object.__setattr__(self, name, whole_number(name, getattr(self, name), least=least))
 
     def build(self, states: Sequence[int], names: Sequence[str] | None = None) -> LatentGraph:
         """Return the graph over columns with these numbers of states.
@@ -94,7 +99,7 @@ class Template(Derived, ABC):
                 raise GraphError(f"variable names are non-empty strings, not {quoted(name)}")
         if len(named) != len(counts) or len(set(named)) != len(named):
             raise GraphError(f"names is a list of {expected}, not {quoted(names)}")
-        # The same columns give the same graph, which remembers its plan: a structure is planned once per template.
+        # The same columns give the same graph, which keeps its plan.
         return self.derived(_graph_over, tuple(zip(named, counts, strict=True)))
 
     @abstractmethod
@@ -112,12 +117,6 @@ class HMM(Template):
 
     order: int = 1
     hidden_states: int = 2
-
-    def __post_init__(self) -> None:
-        self._settle(
-            order=whole_number("order", self.order),
-            hidden_states=whole_number("hidden_states", self.hidden_states),
-        )
 
     def _over(self, columns: Mapping[str, int]) -> LatentGraph:
         hidden = apart([f"h{t}" for t in range(len(columns))], columns)
@@ -145,11 +144,10 @@ class FactorialHMM(Template):
     hidden_states: int | Sequence[int] = 2
 
     def __post_init__(self) -> None:
-        levels = whole_number("levels", self.levels)
-        counts = each_count("hidden_states", self.hidden_states, levels, "level")
-        # One number where all levels are alike, so that another number of levels can be asked for; no list, which
-        # would make the template unhashable.
-        self._settle(levels=levels, hidden_states=counts if len(set(counts)) > 1 else counts[0])
+        self._check_sizes("levels")
+        counts = each_count("hidden_states", self.hidden_states, self.levels, "level")
+        # One number where all levels are alike, so that `levels` can be changed; no list, which has no hash.
+        object.__setattr__(self, "hidden_states", counts if len(set(counts)) > 1 else counts[0])
 
     def _over(self, columns: Mapping[str, int]) -> LatentGraph:
         counts = each_count("hidden_states", self.hidden_states, self.levels, "level")
@@ -162,9 +160,6 @@ class Mixture(Template):
     """A mixture of products, one hidden variable above all columns; see `mixture`."""
 
     hidden_states: int = 2
-
-    def __post_init__(self) -> None:
-        self._settle(hidden_states=whole_number("hidden_states", self.hidden_states))
 
     @property
     def components(self) -> int:
@@ -189,12 +184,6 @@ class SemiHiddenMarkov(Template):
     hidden_states: int = 2
     max_duration: int = 3
 
-    def __post_init__(self) -> None:
-        self._settle(
-            hidden_states=whole_number("hidden_states", self.hidden_states),
-            max_duration=whole_number("max_duration", self.max_duration),
-        )
-
     def _over(self, columns: Mapping[str, int]) -> LatentGraph:
         hidden = {"s": self.hidden_states, "d": self.max_duration}
         return chain(columns, hidden, [("s", "d"), ("s", "x")], [("s", "s"), ("d", "s"), ("d", "d")])
@@ -215,12 +204,6 @@ class LatentTree(Template):
 
     hidden_states: int = 2
     branching: int = 2
-
-    def __post_init__(self) -> None:
-        self._settle(
-            hidden_states=whole_number("hidden_states", self.hidden_states),
-            branching=whole_number("branching", self.branching, least=2),
-        )
 
     def _over(self, columns: Mapping[str, int]) -> LatentGraph:
         widths = [len(columns)]

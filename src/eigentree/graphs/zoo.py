@@ -1,8 +1,7 @@
-"""Ready-made latent graphs, all directed: the structures of the paper's section 9.1 and their relatives.
+"""Ready-made latent graphs, all directed (the paper's section 9.1 and more).
 
-A function such as `hmm` takes sizes and returns a graph. A template such as `HMM` leaves the columns open
-and builds the graph once they are known. `hidden_states` is the main size of each; `observed_states` is one number
-for all columns, or one per column.
+A function such as `hmm` takes sizes and returns a graph; a template such as `HMM` builds one from the columns of
+the data. `hidden_states` is the main size of each; `observed_states` is one number for all columns, or one each.
 """
 
 from __future__ import annotations

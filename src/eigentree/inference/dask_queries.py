@@ -53,7 +53,7 @@ def drawn_lazily(
     """Return a Dask DataFrame of rows sampled from a model, in partitions of about equally many."""
     whole_number("n", n)
     if whole_number("partitions", partitions) > n:
-        raise DataError(f"{n} rows cannot be sampled in {partitions} partitions; ask for at most one per row")
+        raise DataError(f"{n} rows cannot be sampled in {partitions} partitions; take at most one per row")
     bounds = [number * n // partitions for number in range(partitions + 1)]
     parts = list(zip(bounds[:-1], bounds[1:], _seeds(seed, partitions), strict=True))
     random = np.random.default_rng(0)

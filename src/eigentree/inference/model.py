@@ -242,6 +242,12 @@ class Model:
             found.append((table / table.sum(axis=1, keepdims=True), lost))
         return found
 
+    def extended(self, codes: Codes, names: Sequence[str]) -> Codes:
+        """Return codes of some columns with a missing cell in each of the others."""
+        wide = self.columns.missing(len(codes))
+        wide[:, [self.columns.position(name) for name in names]] = codes
+        return wide
+
     def _positions(self, names: Iterable[str]) -> list[int]:
         return [self.graph.column(name) for name in different_names("names", names)]
 
@@ -251,7 +257,7 @@ class Model:
         if math.prod(shape) > MAX_TABLE:
             raise DataError(
                 f"a table of {len(shape)} variables with {in_short(math.prod(shape))} cells is too large "
-                f"(the limit is {in_short(MAX_TABLE)}); ask for fewer variables at a time"
+                f"(the limit is {in_short(MAX_TABLE)}); take fewer variables at a time"
             )
         return shape
 

@@ -33,13 +33,7 @@ def chain_content(writer: Writer, chain: Chain) -> dict[str, Any]:
 
 
 def read_chain(reader: Reader, content: Any, columns: Columns) -> Chain:
-    """Return the chain of a document and the tables of the file.
-
-    Raises
-    ------
-    FileError
-        When it is none of these columns.
-    """
+    """Return the chain of a document and the tables of the file."""
     entry = Section(content, "a chain", ("states", "order"), ("chains",))
     states, order = entry.whole("states", 1, MOST_ENTRIES), entry.whole("order", 1, 64)
     if states ** (order + 1) > MOST_ENTRIES:

@@ -44,18 +44,12 @@ def network_content(writer: Writer, network: LatentNetwork) -> dict[str, Any]:
 
 
 def read_network(reader: Reader, content: Any) -> LatentNetwork:
-    """Return the network of a document and the tables of the file.
-
-    Raises
-    ------
-    FileError, NetworkError
-        When it is none.
-    """
+    """Return the network of a document and the tables of the file."""
     entry = Section(content, "a network", ("graph", "columns", "tree"), ("hidden_labels",))
     graph = reader.graph(entry["graph"])
     columns = checked_columns(entry["columns"], graph)
     check_families(graph)
-    # A tree is not built before one is asked for, but where tables hang on one it must be that of the file.
+    # A tree is not built before it is needed, but where tables hang on one it must be that of the file.
     tree = read_tree(entry["tree"], graph) if entry.has("tree") else None
     axes = table_axes(graph, tree)
     shapes = [tuple(graph.states[name] for name in names) for names in axes.values()]

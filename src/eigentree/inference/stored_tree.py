@@ -19,13 +19,7 @@ __all__ = ["children_of", "read_tree", "tree_content"]
 
 
 def tree_content(tree: JunctionTree) -> dict[str, Any]:
-    """Return the document of a tree.
-
-    Raises
-    ------
-    FileError
-        When its cliques are larger than a file may ask a reader to work with.
-    """
+    """Return the document of a tree."""
     _check_sizes(tree.graph, tree.cliques)
     return {
         "nodes": [
@@ -38,13 +32,7 @@ def tree_content(tree: JunctionTree) -> dict[str, Any]:
 
 
 def read_tree(content: Any, graph: LatentGraph) -> JunctionTree:
-    """Return the junction tree of a document.
-
-    Raises
-    ------
-    FileError
-        When it is no junction tree of this graph in normal form.
-    """
+    """Return the junction tree of a document."""
     entry = Section(content, "a junction tree", ("nodes", "cliques", "clique_parents"))
     cliques = tuple(_clique(each, graph) for each in entry.items("cliques"))
     parents = entry.wholes("clique_parents", -1, len(cliques) - 1)
@@ -69,13 +57,7 @@ def read_tree(content: Any, graph: LatentGraph) -> JunctionTree:
 
 
 def children_of(parents: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return the children of each node of a tree whose nodes stand in preorder.
-
-    Raises
-    ------
-    FileError
-        When they do not.
-    """
+    """Return the children of each node of a tree whose nodes stand in preorder."""
     if not parents or parents[0] != -1:
         raise FileError("a tree begins with its root")
     children: list[list[int]] = [[] for _ in parents]

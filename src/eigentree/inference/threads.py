@@ -18,7 +18,7 @@ __all__ = ["in_order", "one_thread"]
 T = TypeVar("T")
 
 AHEAD = 2
-"""How many pieces for each thread are begun before the first of them is asked for."""
+"""How many pieces for each thread are begun before the first of them is wanted."""
 
 
 def in_order(run: Callable[[int], T], pieces: int, threads: int) -> Iterator[T]:

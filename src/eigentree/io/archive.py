@@ -59,13 +59,7 @@ class _Place(NamedTuple):
 def write_archive(
     path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Write a document and arrays into one file, whole or not at all.
-
-    Raises
-    ------
-    FileError
-        When the file cannot be written, or its header would be too long. What was there stays.
-    """
+    """Write a document and arrays into one file, whole or not at all."""
     # Wide types first: then every array begins at a multiple of its width.
     laid = {name: _laid(arrays[name]) for name in sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))}
     places: dict[str, _Place] = {}
@@ -145,11 +139,6 @@ class Archive:
         kinds : sequence of str
             The types that it may have, by safetensors' names.
         shape : tuple of int
-
-        Raises
-        ------
-        FileError
-            When it is not there, or is not of this type and shape; nothing is read then.
         """
         place = self._place(name)
         if place.kind not in kinds or place.shape != shape:
@@ -188,13 +177,7 @@ class Archive:
 
 @contextmanager
 def opened_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
-    """Open a file of a document and arrays.
-
-    Raises
-    ------
-    FileError
-        When it is no such file; the message begins with the path, also of what is raised while it is open.
-    """
+    """Open a file of a document and arrays."""
     with opened(path) as (file, size):
         try:
             yield Archive(file, size)

@@ -42,11 +42,6 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], objec
     path : str or PathLike
     write : callable
         Takes the open file.
-
-    Raises
-    ------
-    FileError
-        When the file cannot be written; an old one is as it was. What `write` itself raises passes through.
     """
     given = checked_path(path)
     try:
@@ -108,13 +103,7 @@ def _mode_of(target: str, given: str) -> int | None:
 
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[tuple[IO[bytes], int]]:
-    """Open a plain file for reading; yield it and its size.
-
-    Raises
-    ------
-    FileError
-        When there is no such file, or it cannot be read.
-    """
+    """Open a plain file for reading; yield it and its size."""
     given = checked_path(path)
     try:
         found = os.stat(given)

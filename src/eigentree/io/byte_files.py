@@ -61,13 +61,7 @@ def shown_path(path: str) -> str:
 
 @contextmanager
 def read_bytes(path: str) -> Iterator[IO[bytes]]:
-    """Open a file or standard input for reading, decompressed.
-
-    Raises
-    ------
-    FileError
-        When there is no such file, it cannot be read, or is cut short or damaged.
-    """
+    """Open a file or standard input for reading, decompressed."""
     shown = shown_path(path)
     try:
         if path == PIPE:
@@ -88,13 +82,7 @@ def read_bytes(path: str) -> Iterator[IO[bytes]]:
 
 
 def write_bytes(path: str, write: Callable[[IO[bytes]], object]) -> None:
-    """Write a file whole or not at all, compressed as its name says; or to standard output.
-
-    Raises
-    ------
-    FileError
-        When the file cannot be written; one that was there is as it was.
-    """
+    """Write a file whole or not at all, compressed as its name says; or to standard output."""
     if path == PIPE:
         write(sys.stdout.buffer)
         sys.stdout.buffer.flush()

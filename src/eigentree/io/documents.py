@@ -70,11 +70,6 @@ def plain(value: Any, what: str) -> Any:
 
     Strings, numbers (also numpy's, which come back as Python's), booleans, None, and lists, tuples and dictionaries
     of these; an array of one axis comes back as a list.
-
-    Raises
-    ------
-    FileError
-        When it is something else.
     """
     if isinstance(value, np.generic) and not isinstance(value, np.void):
         value = value.item()
@@ -157,11 +152,6 @@ class Section:
         What messages call it.
     required : sequence of str
     optional : sequence of str
-
-    Raises
-    ------
-    FileError
-        When it is no object or lacks an entry; `UnknownEntryError` when it has others.
     """
 
     def __init__(self, content: Any, where: str, required: Sequence[str], optional: Sequence[str] = ()) -> None:

@@ -176,14 +176,7 @@ def _pairs(entry: Section, name: str) -> list[list[Any]]:
 
 @contextmanager
 def opened_store(path: str | os.PathLike[str]) -> Iterator[Reader]:
-    """Open a file for reading what it holds.
-
-    Raises
-    ------
-    FileError
-        When it is no file of ours, is damaged, or was written by a newer version; also in place of any other error
-        of ours that is raised while it is open, and when something in it was not read by the end.
-    """
+    """Open a file for reading what it holds."""
     with opened_archive(path) as archive:
         newer = _newer(archive.document)
         try:
@@ -201,13 +194,7 @@ def opened_store(path: str | os.PathLike[str]) -> Iterator[Reader]:
 
 
 def _newer(document: Any) -> str:
-    """Return what to say of unknown entries if a newer version may have written them, or an empty string.
-
-    Raises
-    ------
-    FileError
-        When no version is given, or one that this version cannot read.
-    """
+    """Return what to say of unknown entries if a newer version may have written them, or an empty string."""
     given = document.get("format") if isinstance(document, dict) else None
     if type(given) is not list or len(given) != 2 or not all(type(part) is int and part >= 0 for part in given):
         raise FileError("the version of its format is missing")

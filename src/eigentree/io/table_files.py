@@ -47,14 +47,6 @@ def write_table(
         Of CSV and TSV.
     types : pyarrow.Schema, optional
         Of columns of which the first part holds nothing.
-
-    Raises
-    ------
-    FileError
-        When the format is not known, or the file cannot be written; one that was there is as it was.
-    DataError
-        When Parquet is written, and later rows of a column are of another type than the first. What `parts` raise
-        passes through.
     """
     form = form or named_format(path)
     if form == "parquet":

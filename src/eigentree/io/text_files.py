@@ -80,11 +80,6 @@ class TextOptions:
         The character between groups of digits, as the comma of "125,000".
     missing : tuple of str
         What a missing cell is written as, besides `MISSING_MARKS`.
-
-    Raises
-    ------
-    FileError
-        When the delimiter is no character, or the encoding is not known.
     """
 
     delimiter: str | None = None

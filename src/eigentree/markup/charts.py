@@ -25,7 +25,6 @@ __all__ = [
     "Chart",
     "Curve",
     "Dots",
-    "Label",
     "Line",
     "Mark",
     "NumberTable",
@@ -108,14 +107,6 @@ class Dots(NamedTuple):
     key: str = ""
 
 
-class Label(NamedTuple):
-    """A text that begins at a point."""
-
-    x: float
-    y: float
-    text: str
-
-
 class CellGrid(NamedTuple):
     """A table of cells, row below row: probabilities, or states (with their names; -1 is no cell)."""
 
@@ -123,7 +114,7 @@ class CellGrid(NamedTuple):
     states: tuple[str, ...] = ()
 
 
-Mark: TypeAlias = Line | Dots | Label | CellGrid
+Mark: TypeAlias = Line | Dots | CellGrid
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,8 +204,6 @@ def spectra_chart(spectra: Iterable[Spectrum], most: int = MOST_SPECTRA) -> Char
             kept, small = place < one.rank, value < least
             at = ((max(value, least), float(row)),)
             marks.append(Dots(at, filled=kept, marker="<" if small else "o", key=f"value {row} {place}"))
-        of = "" if one.states is None else f" of {one.states}"
-        marks.append(Label(largest * 1.8, row, f"rank {one.rank}{of}"))
     marks += [Dots((), name="kept"), Dots((), name="first not kept", filled=False)]
     weak = sum(one.weak for one in ranked)
     rest = left_out(len(shown), len(ranked), "separator", "nearest to the noise")
@@ -236,11 +225,15 @@ def spectra_chart(spectra: Iterable[Spectrum], most: int = MOST_SPECTRA) -> Char
             _decades(least, largest),
             "log",
         ),
-        y=Axis("", len(shown) - 0.4, -0.6, tuple((row, shown_name(one.name)) for row, one in enumerate(shown))),
+        y=Axis("", len(shown) - 0.4, -0.6, tuple((row, _with_rank(one)) for row, one in enumerate(shown))),
         marks=tuple(marks),
         size=(360.0, 24.0 * len(shown) + 12),
         numbers=NumberTable("Separators, those nearest to the noise first", header, tuple(rows)),
     )
+
+
+def _with_rank(one: Spectrum) -> str:
+    return f"{shown_name(one.name)}: rank {one.rank}" + ("" if one.states is None else f" of {one.states}")
 
 
 def learning_charts(history: Sequence[float], validation: Sequence[float], unit: str, step: str) -> list[Chart]:

@@ -10,7 +10,6 @@ from eigentree.markup.charts import (
     MOST_LISTED,
     CellGrid,
     Dots,
-    Label,
     Line,
     Spectrum,
     learning_charts,
@@ -115,12 +114,9 @@ def chart_svg(chart: Chart) -> Html:
     named = [mark for mark in chart.marks if isinstance(mark, Line | Dots) and mark.name]
     states = next((mark.states for mark in chart.marks if isinstance(mark, CellGrid)), ())
     top = 8.0 + 18 * bool(named or states) + 18 * bool(chart.y.label)
-    labels = [mark for mark in chart.marks if isinstance(mark, Label)]
-    # Texts that may reach beyond the right end: where they stand between the ends, and how much is right of that.
-    texts = [(chart.x.share(one.x), text_width(one.text)) for one in labels]
-    texts += [(chart.x.share(x), text_width(text) / 2) for x, text in chart.x.ticks]
-    texts.append((0.5, text_width(chart.x.label) / 2))
-    right = max(length * FONT + (share - 1) * wide for share, length in texts) + 4
+    # Texts below the axis are centred, and may reach beyond its ends.
+    centred = [(0.5, chart.x.label), *((chart.x.share(x), text) for x, text in chart.x.ticks)]
+    right = max(text_width(text) * FONT / 2 + (share - 1) * wide for share, text in centred) + 4
     left = max(left, text_width(chart.x.label) * FONT / 2 - wide / 2)
 
     def at(point: XY) -> XY:
@@ -143,9 +139,6 @@ def chart_svg(chart: Chart) -> Html:
             shapes.append(_line([at(point) for point in mark.points], mark.role, mark.width, mark.dashed))
         elif isinstance(mark, Dots):
             shapes += [_dot(mark, *at(point)) for point in mark.points]
-        elif isinstance(mark, Label):
-            x, y = at((mark.x, mark.y))
-            shapes.append(_text(mark.text, x, y + 4, "start", muted=True))
         elif isinstance(mark, CellGrid):
             shapes += _states(mark, left, top, wide, high)
     bottom = 18.0 + 15 * max((text.count("\n") for _, text in chart.x.ticks), default=0)

@@ -51,6 +51,8 @@ BOW = 0.18
 THIN, THICK = 0.075, 0.6
 """Width of an edge without strength, and of the strongest."""
 
+NO_NUMBERS = NumberTable("", (), ())
+
 MOST_STATES = 12
 """States of a diagram of transitions; more are a tangle."""
 
@@ -80,7 +82,7 @@ class Diagram:
     texts: Mapping[str, str]
     columns: frozenset[str]
     edges: tuple[Edge, ...]
-    numbers: NumberTable
+    numbers: NumberTable = NO_NUMBERS
     arrows: bool = False
     ring: bool = False
     legend: tuple[tuple[str, str | float], ...] = ()
@@ -194,7 +196,6 @@ def transition_diagram(profile: Profile) -> Diagram:
     kept = [pair for pair in pairs if moves[pair] >= FAINTEST * largest]
     which = "states" if profile.name == "state" else f"the states of {profile.name}"
     rarer = f"; {counted(len(pairs) - len(kept), 'rarer one')} left out" if len(kept) < len(pairs) else ""
-    rows = [(f"after {state}", *(f"{share:.3f}" for share in moves[state])) for state in range(count)]
     return Diagram(
         title=f"transitions of {which}, by step{rarer}",
         description="; ".join(f"from {one} to {other} {moves[one, other]:.2g}" for one, other in kept) or "None.",
@@ -204,7 +205,6 @@ def transition_diagram(profile: Profile) -> Diagram:
             Edge(f"state {one}", f"state {other}", float(moves[one, other] / largest), _digits(moves[one, other]))
             for one, other in kept
         ),
-        numbers=NumberTable("Transition probabilities", ("", *(f"to {k}" for k in range(count))), tuple(rows)),
         arrows=True,
         ring=True,
     )

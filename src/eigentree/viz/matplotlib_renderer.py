@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.errors import EigentreeError, ParameterError, quoted
-from eigentree.markup.charts import CellGrid, Dots, Label, Line
+from eigentree.markup.charts import CellGrid, Dots, Line
 from eigentree.markup.style import PALETTE, state_colours
 from eigentree.viz.diagrams import ROW, laid_out_diagram, placed_scene
 
@@ -58,8 +58,6 @@ def draw_chart(chart: Chart, ax: Any = None) -> Any:
     for mark in chart.marks:
         if isinstance(mark, Line | Dots):
             _draw_points(ax, mark)
-        elif isinstance(mark, Label):
-            ax.text(mark.x, mark.y, mark.text, fontsize=FONT, va="center", parse_math=False)
         else:
             _draw_cells(ax, mark)
     for which, axis in (("x", chart.x), ("y", chart.y)):

@@ -132,7 +132,7 @@ def apply(
     truth: Any = [None] * given.count
     if name in table.names:
         truth = _class_labels(table, name)
-        truth = given.labels(name, truth) if unit_of(given) == "sequence" else truth
+        truth = given.labels(name, truth, partly=True) if unit_of(given) == "sequence" else truth
     codes = {str(label): code for code, label in enumerate(found.labels)}
     found.compare(proba, np.array([codes.get(str(label), -1) for label in truth]))
     sink.write(identified(given, rows.id), found.columns(proba))
@@ -154,10 +154,10 @@ def _class_labels(table: "FileTable", target: str) -> Any:
     """Return the class of each row as its label, a number where all are; None where it is not known."""
     import numpy as np
 
-    from eigentree.data.tables.text_cells import Written, typed_texts
+    from eigentree.data.tables.text_cells import TextColumn, typed_texts
 
     cells = table.column(table.names.index(target), target)
-    if isinstance(cells, Written):
+    if isinstance(cells, TextColumn):
         typed = typed_texts([str(label) for label in cells.labels])
         labels = cells.labels if typed is None else tuple(typed.tolist())
         return np.array([*labels, None], object)[cells.places]

@@ -1,15 +1,12 @@
 """``eigentree count`` and ``eigentree merge``: saved statistics of rows, which add up."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
 from eigentree.cli.arguments import Data, Json, Output, Reading, Shape, Structure, UsageError
 from eigentree.cli.row_output import report_saved, require_file
 from eigentree.cli.terminal_output import number_of
-
-if TYPE_CHECKING:
-    from eigentree.cli.structure_arguments import AnyRows
 
 __all__ = ["count_app", "merge_app"]
 
@@ -95,7 +92,7 @@ def _counted(data: str, shape: Shape, reading: Reading) -> Any:
     return Statistics.of(rows, structure, numeric=shape.numeric, categories=known)
 
 
-def _counted_like(rows: "AnyRows", like: str) -> Any:
+def _counted_like(rows: Any, like: str) -> Any:
     from eigentree.cli.model_arguments import kind_of, loaded, rows_for
     from eigentree.errors import FileError
 

@@ -23,7 +23,7 @@ Examples
 def warm_up() -> None:
     """Compile all kernels."""
     from eigentree.core.compiling import announced
-    from eigentree.estimators.warm_up import STEPS, warm_up
+    from eigentree.estimators.precompile import STEPS, warm_up
     from eigentree.progress import progress
 
     start = time.perf_counter()

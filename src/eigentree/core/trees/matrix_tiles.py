@@ -229,7 +229,7 @@ def squares_up(node: Any, places: Any, values: Any, count: int, lines: Any) -> N
             for j in range(0, columns - 1, 2):
                 a, b = product + places[column + j], product + places[column + j + 1]
                 _mix_square(lines, p, q, values, first + j, second + j, a, b, count, j > 0)
-        # The squares leave out the last column, and the last row, of an odd number.
+        # The squares leave out the last column, and the last row, where their number is not even.
         for i in range(rows):
             for j in range(0 if i == rows - rows % 2 else columns - columns % 2, columns):
                 a = product + places[column + j]

@@ -10,30 +10,23 @@ import numpy as np
 
 from eigentree.data.sequences.sequence_forms import SequenceForm
 from eigentree.data.sequences.steps import Steps, steps_of
-from eigentree.data.tables.cells import Factored
+from eigentree.data.tables.cells import Categorical
 from eigentree.data.tables.columns import Columns
-from eigentree.data.tables.labels import MISSING, UNKNOWN
+from eigentree.data.tables.labels import MISSING
+from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import DEFAULT_OPTIONS, ReadOptions
-from eigentree.data.tables.table import warn_of_extra
-from eigentree.data.tables.text_cells import read_as
 from eigentree.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from eigentree.arrays import Booleans, Codes, Integers
     from eigentree.data.tables.cells import Cells
-    from eigentree.data.tables.labels import Meaning
 
 __all__ = ["Sequences"]
 
 LISTS = SequenceForm("lists")
 """The form of sequences that came in no other."""
-
-CHUNK = 2**20
-"""Most cells that are encoded at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,25 +133,17 @@ class Sequences:
             # Nothing tells how many channels there would be.
             codes = np.empty((0, len(columns.names)), columns.code_type, order="F")
             return cls(columns, codes, steps.starts, steps.form)
-        warn_of_extra(table, columns.names)
-        marked = [
-            _Channel(name, count, meaning, read_as(table.column(place, name), meaning))
-            for place, name, count, meaning in zip(
-                table.places(columns.names, None, columns.named),
-                columns.names,
-                columns.states,
-                columns.meanings,
-                strict=True,
-            )
-        ]
+        codes = Rows.of(table, columns, where=steps.named).encode()
         starts, kept = steps.starts, steps.places
         if starts is None:
-            starts, kept = _without_ends(marked, steps.width)
-        codes = np.empty((int(starts[-1]), len(marked)), columns.code_type, order="F")
-        for channel, each in enumerate(marked):
-            bad = each.encode(codes[:, channel], kept, columns.unknown == "missing")
-            if bad >= 0:
-                raise _unknown_cell(each, bad, starts, kept)
+            given = (codes != np.array(columns.states)).any(axis=1)
+            if columns.unknown == "missing":
+                # A label that is not known is a step, though its cell is missing.
+                for place in table.places(columns.names, None, columns.named):
+                    given |= _known(table.column(place, ""))
+            starts, kept = _without_ends(given, steps.width)
+        if kept is not None:
+            codes = np.asfortranarray(codes[kept])
         for array in (codes, starts):
             array.flags.writeable = False
         return cls(columns, codes, starts, steps.form, kept if steps.starts is not None else None)
@@ -197,92 +182,21 @@ class Sequences:
         return f"Sequences({self.count} sequences, {self.steps} steps, {self.columns!r})"
 
 
-@dataclass(eq=False)
-class _Channel:
-    """The cells of one channel, and what they stand for."""
-
-    name: str
-    states: int
-    meaning: Meaning | None
-    cells: Cells
-
-    def marks(self, start: int, stop: int, kept: Integers | None = None) -> Integers:
-        """Return the codes of some cells, `MISSING` or `UNKNOWN` where there is none."""
-        picked: Any = slice(start, stop) if kept is None else kept[start:stop]
-        cells = self.cells
-        part: Cells = Factored(cells.places[picked], cells.labels) if isinstance(cells, Factored) else cells[picked]
-        if self.meaning is not None:
-            return self.meaning.encode(part)
-        return _plain_codes(part, self.states)
-
-    def encode(self, codes: NDArray[Any], kept: Integers | None, lenient: bool) -> int:
-        """Write the codes of all cells that are kept; return the first that has none, or -1."""
-        for start in range(0, len(codes), CHUNK):
-            marks = self.marks(start, min(start + CHUNK, len(codes)), kept)
-            if not lenient and (unknown := marks == UNKNOWN).any():
-                return start + int(unknown.argmax())
-            marks[marks < 0] = self.states
-            codes[start : start + CHUNK] = marks
-        return -1
-
-    def cell(self, place: int) -> Any:
-        """Return a cell as the user gave it."""
-        cells = self.cells
-        return cells.labels[cells.places[place]] if isinstance(cells, Factored) else cells[place].item()
+def _known(cells: Cells) -> Booleans:
+    """Return which cells hold anything."""
+    if isinstance(cells, Categorical):
+        return np.asarray(cells.places >= 0)
+    return np.asarray((cells == cells) & (cells != MISSING))
 
 
-def _plain_codes(cells: Cells, states: int) -> Integers:
-    """Return the codes of cells that stand for themselves."""
-    if isinstance(cells, Factored):
-        own = [
-            label if isinstance(label, int) and 0 <= label < states else MISSING if label == -1 else UNKNOWN
-            for label in cells.labels
-        ]
-        return np.array([*own, MISSING], np.int64)[cells.places]
-    if cells.dtype.kind == "f":
-        with np.errstate(invalid="ignore"):
-            known = (cells >= 0) & (cells < states) & (cells == np.floor(cells))
-            absent = (cells != cells) | (cells == MISSING)
-    else:
-        known = (cells >= 0) & (cells < states)
-        absent = cells == MISSING
-    if known.all():
-        return cells.astype(np.int64)
-    codes = np.where(absent, MISSING, UNKNOWN).astype(np.int64)
-    codes[known] = cells[known]
-    return codes
+def _without_ends(given: Booleans, width: int) -> tuple[Integers, Integers | None]:
+    """Return where sequences start that stand in rows of equal width, and which steps are theirs (None for all).
 
-
-def _without_ends(channels: Sequence[_Channel], width: int) -> tuple[Integers, Integers | None]:
-    """Return where sequences start that stand in rows of equal width, and which cells are theirs (None for all).
-
-    A sequence ends with the last step at which some channel is given.
+    A sequence ends with its last step at which some channel is given.
     """
-    cells = channels[0].cells
-    total = len(cells.places if isinstance(cells, Factored) else cells)
-    rows = total // width
-    lengths = np.zeros(rows, np.int64)
-    each = max(1, CHUNK // width)
-    for first in range(0, rows, each):
-        last = min(first + each, rows)
-        given = np.zeros((last - first, width), np.bool_)
-        for channel in channels:
-            given |= (channel.marks(first * width, last * width) != MISSING).reshape(-1, width)
-        lengths[first:last] = np.where(given.any(axis=1), width - given[:, ::-1].argmax(axis=1), 0)
+    rows = given.reshape(-1, width)
+    lengths = np.where(rows.any(axis=1), width - rows[:, ::-1].argmax(axis=1), 0)
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    if starts[-1] == total:
+    if starts[-1] == given.size:
         return starts, None
     return starts, np.flatnonzero(np.arange(width) < lengths[:, None])
-
-
-def _unknown_cell(channel: _Channel, step: int, starts: Integers, kept: Integers | None) -> DataError:
-    number = int(np.searchsorted(starts, step, side="right")) - 1
-    cell = channel.cell(step if kept is None else int(kept[step]))
-    name = channel.name
-    known = f"the codes 0 to {channel.states - 1} (-1, NaN or null for a missing cell)"
-    if channel.meaning is not None:
-        known = channel.meaning.told()
-    return DataError(
-        f"step {step - int(starts[number])} of sequence {number} holds {cell!r}, but {name!r} has {known}; fit "
-        f"with all of them as categories=, or take what is unknown as missing with handle_unknown='missing'"
-    )

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from eigentree.errors import DataError
+from eigentree.errors import FileError, quoted
+from eigentree.io.codec import FLAG, TEXT, TEXTS, WHOLE, Field, Record, optional
 
-__all__ = ["FormKind", "SequenceForm"]
+if TYPE_CHECKING:
+    from eigentree.io.codec import At
+    from eigentree.io.stores import Reader
+
+__all__ = ["FORM", "FormKind", "SequenceForm"]
 
 FormKind: TypeAlias = Literal["words", "lists", "one", "lengths", "rows", "channels", "long"]
 
@@ -38,40 +43,26 @@ class SequenceForm:
     sequence: str | None = None
     time: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the form as plain values that JSON can hold."""
-        return {
-            "kind": self.kind,
-            "flat": self.flat,
-            "names": list(self.names),
-            "width": self.width,
-            "sequence": self.sequence,
-            "time": self.time,
-        }
 
-    @classmethod
-    def from_json(cls, document: Any) -> SequenceForm:
-        """Return the form that `to_json` described; raise `DataError` where it did not."""
-        try:
-            made = cls(
-                document["kind"],
-                document["flat"],
-                tuple(document["names"]),
-                document["width"],
-                document["sequence"],
-                document["time"],
-            )
-            sound = (
-                made.kind in get_args(FormKind)
-                and isinstance(made.flat, bool)
-                and all(isinstance(name, str) for name in made.names)
-                and type(made.width) is int
-                and made.width >= 0
-                and all(name is None or isinstance(name, str) for name in (made.sequence, made.time))
-                and (made.kind != "long" or made.sequence is not None)
-            )
-        except (KeyError, TypeError) as error:
-            raise DataError(f"this is no form of sequences: {error!r}") from None
-        if not sound:
-            raise DataError("this is no form of sequences")
-        return made
+RECORD = Record(
+    "a form of sequences",
+    {
+        "kind": TEXT,
+        "flat": FLAG,
+        "names": TEXTS,
+        "width": WHOLE,
+        "sequence": optional(TEXT),
+        "time": optional(TEXT),
+    },
+)
+
+
+def _form(reader: Reader, content: Any, _: At) -> SequenceForm:
+    form = SequenceForm(**RECORD.read(reader, content))
+    if form.kind not in get_args(FormKind) or (form.kind == "long" and form.sequence is None):
+        raise FileError(f"this is no form of sequences: {quoted(form.kind)}")
+    return form
+
+
+FORM = Field(lambda writer, name, form: RECORD.write(writer, form), _form)
+"""The form in which sequences came, in files."""

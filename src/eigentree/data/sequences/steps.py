@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.data.sequences.sequence_forms import SequenceForm
-from eigentree.data.tables.cells import Factored, array_cells, is_missing, plain_label
+from eigentree.data.tables.cells import Categorical, array_cells, is_missing, plain_label
 from eigentree.data.tables.table import ARRAY, TEXT, Table, frame_of, table_of
+from eigentree.data.tables.text_cells import ColumnTable
 from eigentree.errors import DataError, quoted, what_there_is
 from eigentree.validation import an_array, check_cells
 
@@ -55,6 +56,16 @@ class Steps:
         """How many steps each row has that a sequence stands in."""
         return self.form.width
 
+    def named(self, row: int) -> str:
+        """Return what messages call a row of the table: a step of a sequence."""
+        if self.starts is None:
+            number, step = divmod(row, self.width)
+        else:
+            place = row if self.places is None else int(np.flatnonzero(self.places == row)[0])
+            number = int(np.searchsorted(self.starts, place, side="right")) - 1
+            step = place - int(self.starts[number])
+        return f"step {step} of sequence {number}"
+
 
 def steps_of(
     X: ArrayLike | Any,
@@ -62,13 +73,7 @@ def steps_of(
     sequence: str | None = None,
     time: str | None = None,
 ) -> Steps:
-    """Return the steps of what a user brings.
-
-    Raises
-    ------
-    DataError
-        When it is no sequences, or has no steps.
-    """
+    """Return the steps of what a user brings."""
     if isinstance(X, Steps):
         return X
     if sequence is not None and lengths is not None:
@@ -278,8 +283,8 @@ def _words(items: Sequence[Any]) -> Steps:
     alphabet = np.flatnonzero(seen)
     lookup = np.zeros(LARGEST_LETTER, np.min_scalar_type(-len(alphabet)))
     lookup[alphabet] = np.arange(len(alphabet))
-    letters = Factored(lookup[points], tuple(map(chr, alphabet)))
-    return Steps(_Cells({"x0": letters}, TEXT, named=False), starts, SequenceForm("words"))
+    letters = Categorical(lookup[points], tuple(map(chr, alphabet)))
+    return Steps(ColumnTable(None, [letters], len(points), TEXT), starts, SequenceForm("words"))
 
 
 # One row per sequence ------------------------------------------------------------------------------------------
@@ -322,14 +327,16 @@ def _rows(X: Mapping[str, Any], form: SequenceForm, named: bool) -> Steps:
         columns = [table.column(place, name) for place in range(table.width)]
         _require_alike(columns, table.names)
         merged[name] = _merged(columns, name)
-    return Steps(_Cells(merged, container, named), None, form)
+    assert shape is not None
+    names = tuple(merged) if named else None
+    return Steps(ColumnTable(names, list(merged.values()), shape[0] * shape[1], container), None, form)
 
 
 def _require_alike(columns: Sequence[Cells], names: Sequence[str] | None) -> None:
     """Raise `DataError` where a column of numbers stands among steps of text: it may be an id."""
-    words = [place for place, column in enumerate(columns) if isinstance(column, Factored) and column.labels]
+    words = [place for place, column in enumerate(columns) if isinstance(column, Categorical) and column.labels]
     for place, column in enumerate(columns):
-        if isinstance(column, Factored) or not words or not ((column == column) & (column != -1)).any():
+        if isinstance(column, Categorical) or not words or not ((column == column) & (column != -1)).any():
             continue
         odd, other = (names[at] if names else f"x{at}" for at in (place, words[0]))
         raise DataError(
@@ -347,18 +354,18 @@ def _merged(columns: Sequence[Cells], name: str) -> Cells:
     labels: dict[Label, int] = {}
     first = columns[0]
     same = all(
-        isinstance(column, Factored) and isinstance(first, Factored) and column.labels == first.labels
+        isinstance(column, Categorical) and isinstance(first, Categorical) and column.labels == first.labels
         for column in columns
     )
     places = [_relabelled(column, labels, name) for column in columns]
-    declared = same and all(isinstance(column, Factored) and column.declared for column in columns)
-    ordered = declared and isinstance(first, Factored) and first.ordered
-    return Factored(np.stack(places, axis=1).ravel(), tuple(labels), declared, ordered)
+    declared = same and all(isinstance(column, Categorical) and column.declared for column in columns)
+    ordered = declared and isinstance(first, Categorical) and first.ordered
+    return Categorical(np.stack(places, axis=1).ravel(), tuple(labels), declared, ordered)
 
 
 def _relabelled(column: Cells, labels: dict[Label, int], name: str) -> Integers:
     """Return the places of a column's cells among labels of several columns, to which new ones are added."""
-    if isinstance(column, Factored):
+    if isinstance(column, Categorical):
         lookup = [labels.setdefault(label, len(labels)) for label in column.labels]
         return np.array([*lookup, -1], np.int64)[column.places]
     absent = column != column
@@ -369,25 +376,3 @@ def _relabelled(column: Cells, labels: dict[Label, int], name: str) -> Integers:
     places = np.full(len(column), -1)
     places[~absent] = np.array([*lookup, -1], np.int64)[at]
     return places
-
-
-class _Cells(Table):
-    """A table of channels that were read already."""
-
-    def __init__(self, channels: Mapping[str, Cells], container: str, named: bool) -> None:
-        self._channels = list(channels.values())
-        first = self._channels[0]
-        self.count = len(first.places if isinstance(first, Factored) else first)
-        self.width = len(channels)
-        self.container = container
-        self.names = tuple(channels) if named else None
-
-    def read_column(self, place: int, name: str) -> Cells:
-        return self._channels[place]
-
-    def cells(self, place: int) -> list[Any]:
-        column = self._channels[place]
-        if isinstance(column, Factored):
-            return [None if at < 0 else column.labels[at] for at in column.places.tolist()]
-        found: list[Any] = column.tolist()
-        return found

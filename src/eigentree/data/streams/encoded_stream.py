@@ -1,4 +1,4 @@
-"""Rows of a stream as codes, chunk by chunk, and the look at them that tells what the codes are."""
+"""Rows of a stream as codes, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from eigentree.data.streams.partitions import Partitions
 from eigentree.data.streams.sources import is_stream, stream_of
-from eigentree.data.tables.cells import Factored
+from eigentree.data.tables.cells import Categorical
 from eigentree.data.tables.rows import Rows
-from eigentree.data.tables.text_cells import Written, read_as
+from eigentree.data.tables.text_cells import read_as
 from eigentree.data.tables.weights import check_total, checked_weights, warn_of_little
 from eigentree.errors import DataError, did_you_mean, quoted
 from eigentree.progress import shown_batches
@@ -166,10 +166,8 @@ def weighed(batch: Batch, weight: str | None) -> tuple[Table, NDArray[Any] | Non
     if weight is None:
         return table, None
     with batch.named():
-        cells = table.column((table.names or ()).index(weight), weight)
-        if isinstance(cells, Written):
-            cells = read_as(cells, None)
-        if isinstance(cells, Factored):
+        cells = read_as(table.column((table.names or ()).index(weight), weight), None)
+        if isinstance(cells, Categorical):
             raise DataError(f"sample_weight, column {weight!r}, holds other cells than numbers")
         return table.without(weight), checked_weights(cells, table.count)
 

@@ -21,10 +21,10 @@ from eigentree.data.streams.row_batches import (
     needs_arrow,
     without_index,
 )
-from eigentree.data.tables.cells import Factored, arrow_dictionary, object_array
-from eigentree.data.tables.column_summary import Look
+from eigentree.data.tables.cells import Categorical, arrow_dictionary, object_array
+from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.table import ARRAY
-from eigentree.data.tables.text_cells import FileTable, Written, require_names
+from eigentree.data.tables.text_cells import FileTable, TextColumn, require_names
 from eigentree.errors import DataError, FileError
 from eigentree.io.atomic_write import checked_path
 from eigentree.io.byte_files import ENDINGS, PIPE, named_format, read_bytes, require_there, shown_path
@@ -56,11 +56,6 @@ def read_table(
         How text is read: delimiter, encoding, marks of missing cells, …
     drop : sequence of str
         Columns that are left out.
-
-    Raises
-    ------
-    FileError, DataError
-        When there is no such file, or it is no table; the message names the line.
     """
     path = checked_path(path)
     form, source = _form(path, form), shown_path(path)
@@ -121,13 +116,7 @@ def _form(path: str, given: str | None) -> str:
 
 
 def found_files(path: Any) -> list[str]:
-    """Return the files that a path means: itself, those of a folder and its folders, or those that fit a pattern.
-
-    Raises
-    ------
-    FileError
-        When there is none.
-    """
+    """Return the files that a path means: itself, those of a folder and below, or those that fit a pattern."""
     given = checked_path(path)
     if os.path.isdir(given):
         return _in_folder(given)
@@ -201,11 +190,11 @@ class FileStream(Stream):
         self.names = self.files[0].names
         counts = [file.rows for file in self.files]
         self.rows = None if None in counts else sum(count for count in counts if count is not None)
-        self.told = Look.unknown(self.names, container)
+        self.typed = Schema.unknown(self.names, container)
         types = [file.types for file in self.files]
         # Types that differ between files say nothing.
         if types[0] is not None and all(each is not None and each.equals(types[0]) for each in types):
-            self.told = replace(Look.of_types(types[0].empty_table()), container=container)
+            self.typed = replace(Schema.of_types(types[0].empty_table()), container=container)
         self.types = _unified(types)
         self._chosen = False
 
@@ -224,7 +213,7 @@ class FileStream(Stream):
         """Return the same rows with some of the columns; raise `DataError` where one is not there."""
         require_names(names, self.names, self.source)
         made = copy(self)
-        made.names, made.told, made._chosen = tuple(names), self.told.only(names), True
+        made.names, made.typed, made._chosen = tuple(names), self.typed.only(names), True
         return made
 
     def whole_names(self) -> tuple[str, ...]:
@@ -312,7 +301,7 @@ class _JsonFile:
 
 
 def _text_table(block: Any, source: str, container: str) -> FileTable:
-    held = [Written(places, texts) for places, texts in block.columns]
+    held = [TextColumn(places, texts) for places, texts in block.columns]
     return FileTable(block.names, held, block.rows, source, container)
 
 
@@ -341,12 +330,12 @@ def _arrow_table(
     return FileTable(names, held, table.num_rows, source, container)
 
 
-def _occurring(places: Any, labels: Sequence[str]) -> Factored:
+def _occurring(places: Any, labels: Sequence[str]) -> Categorical:
     came = np.bincount(places + 1, minlength=len(labels) + 1)[1:] > 0
     if came.all():
-        return Factored(places, tuple(labels))
+        return Categorical(places, tuple(labels))
     moved = np.append(np.cumsum(came) - 1, -1)
-    return Factored(moved[places], tuple(label for label, there in zip(labels, came, strict=True) if there))
+    return Categorical(moved[places], tuple(label for label, there in zip(labels, came, strict=True) if there))
 
 
 def _unified(types: Sequence[Any]) -> Any:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.tables.cells import Factored
+from eigentree.data.tables.cells import Categorical
 from eigentree.data.tables.labels import Bins
 from eigentree.data.tables.restore import as_frame
 from eigentree.data.tables.table import frame_of
-from eigentree.data.tables.text_cells import FileTable, Written, read_as
+from eigentree.data.tables.text_cells import FileTable, TextColumn, read_as
 
 if TYPE_CHECKING:
     from eigentree.data.streams.row_batches import Batch
@@ -41,13 +41,13 @@ def _typed(table: FileTable, columns: Columns) -> Any:
     made = {}
     for place, name in enumerate(table.names):
         cells = table.held[place]
-        if not isinstance(cells, Written) or name not in columns.names:
-            made[name] = pyarrow.array(table.cells(place)) if isinstance(cells, Factored | np.ndarray) else cells
+        if not isinstance(cells, TextColumn) or name not in columns.names:
+            made[name] = pyarrow.array(table.cells(place)) if isinstance(cells, Categorical | np.ndarray) else cells
             continue
         meaning = columns.meanings[columns.position(name)]
         read = read_as(cells, meaning)
         kind = _kind(meaning)
-        if isinstance(read, Factored):
+        if isinstance(read, Categorical):
             # What is no label of the column is a missing cell there, or an error by now.
             values = np.array([*(label if type(label) is kind else None for label in read.labels), None], object)
             made[name] = pyarrow.array(values[read.places], _arrow_type(kind))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from eigentree.data.streams.file_batches import FileStream, found_files
 from eigentree.data.streams.row_batches import Batch, Stream, check_names
-from eigentree.data.tables.column_summary import Look
+from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.text_cells import require_names
 from eigentree.errors import DataError, EigentreeError, quoted
 
@@ -61,7 +61,7 @@ class Partitions(Stream):
         What each part is called in messages.
     names : tuple of str
         The columns that all have.
-    told : Look
+    typed : Schema
         What their types say.
     client : distributed.Client or None
         Where to work; None leaves it to Dask, which knows the client that was made last, or works in threads.
@@ -79,7 +79,7 @@ class Partitions(Stream):
     parts: tuple[Any, ...]
     places: tuple[str, ...]
     names: tuple[str, ...]
-    told: Look
+    typed: Schema
     client: Any = None
 
     @classmethod
@@ -108,14 +108,16 @@ class Partitions(Stream):
             parts = X.to_delayed()
             places = [f"partition {number}" for number in range(len(parts))]
             held = [delayed(_Held, pure=False)(part, place) for part, place in zip(parts, places, strict=True)]
-            return cls(tuple(held), tuple(places), tuple(X.columns), Look.of_types(_typed(empty_frame(X))), client)
+            return cls(
+                tuple(held), tuple(places), tuple(X.columns), Schema.of_types(_typed(empty_frame(X))), client
+            )
         paths = X if isinstance(X, list | tuple) else [X]
         if not paths or not all(isinstance(path, str | os.PathLike) for path in paths):
             raise DataError(f"partitions are those of a Dask DataFrame, or files, not of {quoted(X)}")
         files = FileStream([found for path in paths for found in found_files(path)])
         opened = [delayed(FileStream, pure=False)([file.path]) for file in files.files]
         places = [repr(file.path) for file in files.files]
-        return cls(tuple(opened), tuple(places), files.whole_names(), files.told, client)
+        return cls(tuple(opened), tuple(places), files.whole_names(), files.typed, client)
 
     def __repr__(self) -> str:
         return f"<Partitions: {len(self.parts)} of {len(self.names)} columns>"
@@ -222,7 +224,7 @@ class _Held(Stream):
 
     def __init__(self, frame: Any, place: str) -> None:
         self._frame, self._place = frame, place
-        self.names, self.rows, self.told = tuple(frame.columns), len(frame), Look.of_types(frame[:0])
+        self.names, self.rows, self.typed = tuple(frame.columns), len(frame), Schema.of_types(frame[:0])
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
         """Yield the partition, as one batch."""

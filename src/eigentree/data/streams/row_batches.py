@@ -14,7 +14,7 @@ from eigentree.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from eigentree.data.tables.column_summary import Look
+    from eigentree.data.tables.column_summary import Schema
     from eigentree.data.tables.table import Table
 
 __all__ = [
@@ -99,8 +99,8 @@ class Stream(ABC):
         Whether the batches can be had more than once.
     rows : int or None
         How many rows there are, where that is known without reading them.
-    told : Look
-        What the types of the columns alone say: a look at no rows.
+    typed : Schema
+        What the types of the columns alone say: a schema of no rows.
     types : pyarrow.Schema or None
         The types of the columns in all batches together, where they are known without reading them.
     """
@@ -108,7 +108,7 @@ class Stream(ABC):
     names: tuple[str, ...] | None
     again: bool = True
     rows: int | None = None
-    told: Look
+    typed: Schema
     types: Any = None
 
     @abstractmethod
@@ -119,13 +119,6 @@ class Stream(ABC):
         ----------
         columns : sequence of str, optional
             The columns that are needed; others are not read. By default all. Columns without names are all needed.
-
-        Raises
-        ------
-        DataError
-            When a column is missing, here or in one of several files.
-        FileError
-            When a file cannot be read, or is damaged.
         """
 
     def whole_names(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from eigentree.data.streams.row_batches import (
     needs_arrow,
     without_index,
 )
-from eigentree.data.tables.column_summary import Look
+from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.table import frame_of
 from eigentree.data.tables.text_cells import FileTable, require_names
 from eigentree.errors import DataError, quoted
@@ -64,13 +64,6 @@ def stream_of(X: Any, size: BatchSize = USUAL_SIZE) -> Stream:
         such an iterator anew each time that it is called.
     size : BatchSize
         How much is read at a time; of no matter where the batches are made by others.
-
-    Raises
-    ------
-    DataError
-        When they are nothing of these.
-    FileError
-        When there is no such file, or it is damaged.
     """
     if isinstance(X, Stream):
         return X
@@ -139,7 +132,7 @@ class _Engine(Stream):
     ) -> None:
         self._what, self._read, self.names = what, read, tuple(names)
         check_names(self.names, what)
-        self.told = Look.of_types(typed)
+        self.typed = Schema.of_types(typed)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
         """Yield the batches that the library makes and that have rows."""
@@ -219,8 +212,8 @@ class _Batches(Stream):
         if first is None:
             raise DataError("the iterator of batches has none; give at least one, with at least one row")
         self._rest = chain([first], batches)
-        self.told = Look.of_types(Batch(_as_table(first), "batch 0", 0).table).undeclared()
-        self.names = self.told.names
+        self.typed = Schema.of_types(Batch(_as_table(first), "batch 0", 0).table).undeclared()
+        self.names = self.typed.names
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
         """Yield what the iterator has left, each batch with its number."""
@@ -234,8 +227,8 @@ class _Callable(Stream):
 
     def __init__(self, function: Callable[[], Iterable[Any]]) -> None:
         self._function = function
-        self.told = _Batches(self._called()).told
-        self.names = self.told.names
+        self.typed = _Batches(self._called()).typed
+        self.names = self.typed.names
 
     def _called(self) -> Iterator[Any]:
         what = f"{quoted(self._function)}, which is to return batches,"

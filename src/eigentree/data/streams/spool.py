@@ -15,7 +15,7 @@ import numpy as np
 from eigentree.data.streams.encoded_stream import Encoded
 from eigentree.data.streams.row_batches import Batch
 from eigentree.data.streams.scratch import Scratch, kept_on_disk
-from eigentree.data.tables.cells import Factored, object_array
+from eigentree.data.tables.cells import Categorical, object_array
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows, rows_at_a_time
 from eigentree.errors import DataError
@@ -70,13 +70,7 @@ class Spool(Encoded):
 
     @classmethod
     def of(cls, columns: Columns, chunks: Iterable[tuple[Codes, NDArray[Any] | None]]) -> Spool:
-        """Return a spool of chunks of (codes, weights or None), whose labels are known.
-
-        Raises
-        ------
-        FileError
-            When the disk that temporary files are on is full.
-        """
+        """Return a spool of chunks of (codes, weights or None), whose labels are known."""
         writer, width = _Writer(), len(columns.names)
         kinds = [np.min_scalar_type(count) for count in columns.states]
         for codes, weights in chunks:
@@ -152,13 +146,7 @@ class SpoolWriter:
         self._writer.write(found, weights)
 
     def spool(self, columns: Columns) -> Spool:
-        """Return the rows that were written, with the codes of these columns.
-
-        Raises
-        ------
-        DataError
-            When a cell is no label of its column; the message names the batch and the row where it first came.
-        """
+        """Return the rows that were written, with the codes of these columns."""
         width = range(len(self._names))
         order = tuple(self._names.index(name) for name in columns.names) if columns.named else tuple(width)
         lookups = tuple(self._labels[place].lookup(_alone(columns, at)) for at, place in enumerate(order))
@@ -180,7 +168,7 @@ class _Labels:
 
     def codes(self, cells: Cells, batch: Batch) -> NDArray[Any]:
         """Return codes of the smallest type: 0 for a missing cell, and from 1 on for others as they came."""
-        if isinstance(cells, Factored):
+        if isinstance(cells, Categorical):
             labels, places = list(cells.labels), cells.places
         else:
             values, places = np.unique(cells, return_inverse=True)

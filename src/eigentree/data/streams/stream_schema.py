@@ -1,4 +1,4 @@
-"""The look at a stream that tells what its columns are, and then its rows: in one pass where they come once."""
+"""The schema of a stream, and then its rows: in one pass where they come once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eigentree.data.streams.partitions import Partitions
 from eigentree.data.streams.row_batches import Batch
 from eigentree.data.streams.sources import is_stream, stream_of
 from eigentree.data.streams.spool import Spool, SpoolWriter
-from eigentree.data.tables.column_summary import Look
+from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import DEFAULT_OPTIONS, ReadOptions, given_labels, learned_meaning
@@ -19,22 +19,22 @@ from eigentree.errors import DataError
 from eigentree.progress import shown_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection
 
     from eigentree.data.streams.row_batches import Stream
     from eigentree.data.tables.state_rules import NumericRule
     from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["Looked", "any_rows_and_columns"]
+__all__ = ["StreamSchema", "any_rows_and_columns"]
 
 
 @dataclass(frozen=True, eq=False)
-class Looked:
-    """A stream that was looked at.
+class StreamSchema:
+    """A stream and the schema of its rows.
 
     Attributes
     ----------
-    look : Look
+    schema : Schema
         What `Columns.learned` and `Columns.fitted_to` take.
     stream : Stream
     weight : str or None
@@ -45,17 +45,17 @@ class Looked:
         Whether the rows are to be read more than once.
     """
 
-    look: Look
+    schema: Schema
     stream: Stream
     weight: str | None
     kept: SpoolWriter | None = None
     often: bool = False
 
     @classmethod
-    def at(
+    def of(
         cls, X: Any, options: ReadOptions = DEFAULT_OPTIONS, graph: LatentGraph | None = None, often: bool = False
-    ) -> Looked:
-        """Return the look at a stream; no row is read where the types of its columns tell all states.
+    ) -> StreamSchema:
+        """Return the schema of a stream; no row is read where the types of its columns show all states.
 
         Parameters
         ----------
@@ -63,88 +63,81 @@ class Looked:
         options : ReadOptions
             Weights are the name of a column.
         graph : LatentGraph, optional
-            The columns are its observed variables, and numbers are codes; by default all columns are looked at.
+            The columns are its observed variables, and numbers are codes; by default all columns are summarised.
         often : bool
             Whether the rows are to be read more than once.
         """
-        numeric = options.numeric
         stream = stream_of(X)
         weight = weight_column(stream, options.sample_weight)
-        told = stream.told
+        typed = stream.typed
         if stream.names is not None:
-            every = [name for name in stream.whole_names() if name != weight] if graph is None else graph.observed
-            told = told.only(_among(every, stream))
-        names = told.names or tuple(f"x{place}" for place in range(len(told.columns)))
-        observed = names if graph is None else graph.observed
-        given = set(given_labels(options.categories, observed)) if told.names or graph is None else set()
-        if told.settles(given, codes=graph is not None and numeric == "error"):
-            return cls(told, stream, weight, often=often)
-        kept = None if stream.again else SpoolWriter(names)
+            needed = [name for name in stream.whole_names() if name != weight] if graph is None else graph.observed
+            if not set(needed) <= set(stream.names):
+                # Who reads the columns that are missing names the file.
+                next(stream.batches(needed), None)
+            typed = typed.only(needed)
+        observed = typed.all_names if graph is None else graph.observed
+        given = set(given_labels(options.categories, observed)) if typed.names or graph is None else set()
+        if typed.settles(given, codes=graph is not None and options.numeric == "error"):
+            return cls(typed, stream, weight, often=often)
+        kept = None if stream.again else SpoolWriter(typed.all_names)
         if isinstance(stream, Partitions):
-            look = stream.reduced(_summed, told, weight, given, numeric)
+            schema = stream.reduced(_summed, typed, weight, given, options.numeric)
         else:
-            look = _summed(stream, told, weight, given, numeric, kept)
-        if not look.rows:
+            schema = _summed(stream, typed, weight, given, options.numeric, kept)
+        if not schema.rows:
             raise DataError("the data have no rows; give at least one")
-        return cls(look, stream, weight, kept, often)
+        return cls(schema, stream, weight, kept, often)
 
     def rows(self, columns: Columns) -> Encoded:
-        """Return the rows as codes of some columns, which the look told."""
+        """Return the rows as codes of some columns, which were learned from the schema."""
         if self.kept is not None:
             return self.kept.spool(columns)
         rows = StreamedRows(columns, self.stream, self.weight)
         return rows if self.stream.again or not self.often else Spool.of(columns, rows.chunks())
 
 
-def _among(names: Sequence[str], stream: Stream) -> Sequence[str]:
-    # Those that are missing are told by whoever reads them, by file.
-    if stream.names is not None and not set(names) <= set(stream.names):
-        next(stream.batches(names), None)
-    return names
-
-
 def _summed(
     stream: Stream,
-    told: Look,
+    typed: Schema,
     weight: str | None,
     given: Collection[str],
     numeric: NumericRule,
     kept: SpoolWriter | None = None,
-) -> Look:
-    """Return the look at all rows of a stream, in one pass; rows that come once are kept meanwhile."""
-    look: Look | None = None
-    needed = None if told.names is None else [*told.names, *([] if weight is None else [weight])]
-    for batch in shown_batches(stream.batches(needed), "looking at", stream.rows):
+) -> Schema:
+    """Return the schema of all rows of a stream, in one pass; rows that come once are kept meanwhile."""
+    schema: Schema | None = None
+    needed = None if typed.names is None else [*typed.names, *([] if weight is None else [weight])]
+    for batch in shown_batches(stream.batches(needed), "reading", stream.rows):
         table, weights = weighed(batch, weight)
         with batch.named():
-            if told.names is not None:
-                table.places(told.names)
-            seen = Look.of(table, weights, given)
-            look = seen if look is None else look + seen
-            _stop_early(look, given, numeric)
+            if typed.names is not None:
+                table.places(typed.names)
+            own = Schema.of(table, weights, given)
+            schema = own if schema is None else schema + own
+            _stop_early(schema, given, numeric)
         if kept is not None and table.count:
             kept.add(Batch(table, batch.source, batch.first), weights)
-    if look is None:
-        return told
-    return look if told.names is None else look.only(told.names)
+    if schema is None:
+        return typed
+    return schema if typed.names is None else schema.only(typed.names)
 
 
-def _stop_early(look: Look, given: Collection[str], numeric: NumericRule) -> None:
-    """Raise what the look at all rows would, where more rows cannot mend it."""
-    names = look.names or tuple(f"x{place}" for place in range(len(look.columns)))
-    for name, seen in zip(names, look.columns, strict=True):
-        if name not in given and (seen.beyond or (numeric == "error" and seen.measured)):
-            learned_meaning(seen, name, numeric)
+def _stop_early(schema: Schema, given: Collection[str], numeric: NumericRule) -> None:
+    """Raise what the schema of all rows would, where more rows cannot mend it."""
+    for name, column in zip(schema.all_names, schema.columns, strict=True):
+        if name not in given and (column.beyond or (numeric == "error" and column.is_continuous)):
+            learned_meaning(column, name, numeric)
 
 
 def any_rows_and_columns(X: Any, options: ReadOptions = DEFAULT_OPTIONS) -> tuple[Rows | Encoded, Columns]:
     """Return the rows of a table or a stream, and what was learned of their columns; those read know theirs."""
     if isinstance(X, Rows | Encoded):
         return X, X.columns
-    if not is_stream(X):
-        table = table_of(X)
-        columns = Columns.learned(table, options)
-        return Rows.of(table, columns), columns
-    looked = Looked.at(X, options, often=True)
-    columns = Columns.learned(looked.look, options)
-    return looked.rows(columns), columns
+    if is_stream(X):
+        summarised = StreamSchema.of(X, options, often=True)
+        columns = Columns.learned(summarised.schema, options)
+        return summarised.rows(columns), columns
+    table = table_of(X)
+    columns = Columns.learned(table, options)
+    return Rows.of(table, columns), columns

@@ -1,7 +1,7 @@
 """Cells of one column as users have them: numbers, or labels with a code each.
 
 A column of numbers stays an array of integers or floats that the compiled loops read, NaN where a cell is missing.
-Anything else is `Factored`: each different label once, and per row the place of its label.
+Anything else is `Categorical`: each different label once, and per row the place of its label.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from eigentree.arrays import Integers
 
 __all__ = [
+    "Categorical",
     "Cells",
-    "Factored",
     "Label",
     "array_cells",
     "arrow_dictionary",
@@ -41,7 +41,7 @@ Label: TypeAlias = str | int | float | bool
 
 
 @dataclass(frozen=True, eq=False)
-class Factored:
+class Categorical:
     """A column of labels.
 
     Attributes
@@ -61,7 +61,7 @@ class Factored:
     ordered: bool = False
 
 
-Cells: TypeAlias = "NDArray[Any] | Factored"
+Cells: TypeAlias = "NDArray[Any] | Categorical"
 
 
 def array_cells(column: NDArray[Any], name: str) -> Cells:
@@ -82,7 +82,7 @@ def array_cells(column: NDArray[Any], name: str) -> Cells:
         return column if column.dtype in (np.float32, np.float64) else column.astype(np.float64)
     if kind == "U":
         labels, places = np.unique(column, return_inverse=True)
-        return Factored(places.astype(np.int64, copy=False), tuple(map(str, labels)))
+        return Categorical(places.astype(np.int64, copy=False), tuple(map(str, labels)))
     if kind in "OS":
         return _object_cells(column.tolist(), name)
     complaint = "Complex data not supported: " if kind == "c" else ""
@@ -123,7 +123,7 @@ def frame_cells(series: Any, name: str) -> Cells:
     raise DataError(f"column {name!r} holds {type(dtype).__name__} cells, which have no states; {_AS_TEXT}")
 
 
-def _factored_series(series: Any, name: str) -> Factored:
+def _factored_series(series: Any, name: str) -> Categorical:
     """Return a column of text or categories, read by the library that holds it."""
     import narwhals as nw
 
@@ -137,19 +137,19 @@ def _factored_series(series: Any, name: str) -> Factored:
     if library.is_polars():
         text = native.cast(str)
         ranks = text.rank("dense").cast(int).fill_null(0).to_numpy()
-        return Factored(ranks.astype(np.int64) - 1, tuple(text.drop_nulls().unique().sort().to_list()))
+        return Categorical(ranks.astype(np.int64) - 1, tuple(text.drop_nulls().unique().sort().to_list()))
     if library.is_pyarrow():
         import pyarrow
 
         if pyarrow.types.is_dictionary(native.type):
             return _declared(*arrow_dictionary(native), bool(native.type.ordered), name)
         places, labels = arrow_dictionary(native.dictionary_encode())
-        return Factored(places, tuple(labels))
+        return Categorical(places, tuple(labels))
     if library.is_pandas_like():
         codes, labels = native.factorize()
         return _declared(codes, list(labels), False, name, declared=False)
     found = _object_cells(series.to_list(), name)
-    assert isinstance(found, Factored)
+    assert isinstance(found, Categorical)
     return found
 
 
@@ -166,7 +166,7 @@ def arrow_dictionary(column: Any) -> tuple[Integers, list[Any]]:
 
 def _declared(
     places: NDArray[Any], categories: Sequence[Any], ordered: bool, name: str, declared: bool = True
-) -> Factored:
+) -> Categorical:
     """Return a column whose library has told its categories apart already."""
     labels: dict[Label, int] = {}
     lookup = np.full(len(categories) + 1, -1)
@@ -174,7 +174,7 @@ def _declared(
         if not is_missing(category):
             lookup[place] = labels.setdefault(plain_label(category, name, any_kind=declared), len(labels))
     # The last entry, which -1 finds, is for missing cells.
-    return Factored(lookup[np.asarray(places, np.int64)], tuple(labels), declared, ordered)
+    return Categorical(lookup[np.asarray(places, np.int64)], tuple(labels), declared, ordered)
 
 
 def _object_cells(cells: list[Any], name: str) -> Cells:
@@ -190,7 +190,7 @@ def _object_cells(cells: list[Any], name: str) -> Cells:
     known = [cell for cell in different if not is_missing(cell)]
     if known and all(isinstance(cell, bool | np.bool_) for cell in known):
         places = {cell: -1 if is_missing(cell) else int(cell) for cell in different}
-        return Factored(_looked_up(places, cells), (False, True))
+        return Categorical(_looked_up(places, cells), (False, True))
     if all(isinstance(cell, Real) for cell in known) and not any(_too_large(cell) for cell in known):
         try:
             return np.array([math.nan if is_missing(cell) else float(cell) for cell in cells], np.float64)
@@ -205,7 +205,7 @@ def _object_cells(cells: list[Any], name: str) -> Cells:
         else:
             label = plain_label(cell, name)
             places[cell] = labels.setdefault(label, len(labels))
-    return Factored(_looked_up(places, cells), tuple(labels))
+    return Categorical(_looked_up(places, cells), tuple(labels))
 
 
 def _looked_up(places: dict[Any, int], cells: list[Any]) -> Integers:
@@ -234,13 +234,7 @@ def is_missing(cell: Any) -> bool:
 
 
 def plain_label(cell: Any, name: str, any_kind: bool = False) -> Label:
-    """Return a label as a plain string, whole number, number or truth value.
-
-    Raises
-    ------
-    DataError
-        When it is nothing of these, unless `any_kind`: then its text.
-    """
+    """Return a label as a plain string, whole number, number or truth value."""
     if isinstance(cell, str):
         return str(cell)
     if isinstance(cell, bool | np.bool_):

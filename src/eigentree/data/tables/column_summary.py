@@ -1,7 +1,7 @@
-"""A look at columns that can be taken in parts: what is learned of columns, in values that add up.
+"""Summaries of columns that can be taken in parts: what is learned of columns, in values that add up.
 
-The looks at the parts of a table add up to the look at the table, however its rows are split. What is kept of a
-column is each different cell, and how often it came where it is a number, so a look is small whatever it is of.
+The summaries of the parts of a table add up to that of the table, however its rows are split. Of a column each
+different cell is kept, and how often it occurs where it is a number, so a summary is small whatever it is of.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from eigentree.data.tables.cells import Factored, Label, plain_label
+from eigentree.data.tables.cells import Categorical, Label, plain_label
 from eigentree.data.tables.labels import in_order
-from eigentree.data.tables.table import TEXT, Table, placed, table_of
-from eigentree.data.tables.text_cells import Written, typed_texts
+from eigentree.data.tables.table import TEXT, Table, each_column, placed, table_of
+from eigentree.data.tables.text_cells import TextColumn, typed_texts
 from eigentree.data.tables.weights import checked_weights
 from eigentree.errors import DataError, did_you_mean, quoted
 from eigentree.validation import MOST_WHOLE
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
     from eigentree.data.tables.cells import Cells
 
-__all__ = ["MOST_DIFFERENT", "Look", "Numbers", "Seen"]
+__all__ = ["MOST_DIFFERENT", "ColumnSummary", "Schema", "ValueCounts", "summary_of"]
 
 MOST_DIFFERENT = 2**18
-"""Different cells of a column that are kept when looks add up."""
+"""Different cells of a column that are kept when summaries add up."""
 
 NEAR = 4096
 """Whole numbers that lie within so many are counted in an array, without sorting them."""
@@ -41,17 +41,21 @@ Kind: TypeAlias = Literal["labels", "truth", "numbers", ""]
 
 
 @dataclass(frozen=True, eq=False)
-class Numbers:
-    """Different numbers in rising order, how often each came, and with what weight (None: as often as it came)."""
+class ValueCounts:
+    """Different values in rising order, how often each occurs, and with what weight (None: as often)."""
 
     values: NDArray[Any]
     counts: Integers
-    weights: Floats | None
+    weights: Floats | None = None
+
+
+NO_WHOLE = ValueCounts(np.zeros(0, np.int64), np.zeros(0, np.int64))
+NO_FRACTIONS = ValueCounts(np.zeros(0), np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """What was seen of one column.
+class ColumnSummary:
+    """What one column holds.
 
     Attributes
     ----------
@@ -59,48 +63,46 @@ class Seen:
         What the type of the column says, in all parts alike.
     missing : int
         How many cells are None, NaN or null.
-    whole, fractions : Numbers
+    whole, fractions : ValueCounts
         Those of columns of integers, and those of floats; apart, because floats do not hold all integers.
     truths : tuple of int
-        How often False came, and True.
+        How often False occurs, and True.
     labels : tuple
-        Text, categories, and whatever else has a label, in the order in which they came.
+        Text, categories, and whatever else has a label, in the order in which they occur.
     declared, ordered : bool
         Whether all labels are those that categoricals declare, and whether these have an order.
-    texts : Numbers
-        Cells of a file of text as they are written there, sorted, with how often each came; what they are is
-        known once all were seen.
+    texts : ValueCounts
+        Cells of a file of text as they are written there; what they are is known once all were read.
     beyond : str
         An example of a column with too many different cells, which are not kept then.
     """
 
-    kind: Kind
-    missing: int
-    whole: Numbers
-    fractions: Numbers
+    kind: Kind = ""
+    missing: int = 0
+    whole: ValueCounts = NO_WHOLE
+    fractions: ValueCounts = NO_FRACTIONS
     truths: tuple[int, int] = (0, 0)
     labels: tuple[Label, ...] = ()
     declared: bool = True
     ordered: bool = False
-    texts: Numbers | None = None
+    texts: ValueCounts | None = None
     beyond: str = ""
 
     @classmethod
-    def of(cls, cells: Cells, weights: NDArray[Any] | None = None, kind: Kind = "") -> Seen:
-        """Return what there is to see of the cells of a column, each as often as its weight says."""
-        none = _nothing()
-        if isinstance(cells, Written):
-            return cls("", int((cells.places < 0).sum()), *none, texts=_counted_places(cells, weights))
-        if isinstance(cells, Factored):
+    def of(cls, cells: Cells, weights: NDArray[Any] | None = None, kind: Kind = "") -> ColumnSummary:
+        """Return the summary of the cells of a column, each as often as its weight says."""
+        if isinstance(cells, Categorical):
             missing = int((cells.places < 0).sum())
+            if isinstance(cells, TextColumn):
+                return cls(missing=missing, texts=_counted_places(cells, weights))
             if not cells.declared and cells.labels == (False, True) and type(cells.labels[0]) is bool:
                 true = int((cells.places == 1).sum())
-                return cls("truth", missing, *none, (len(cells.places) - missing - true, true))
+                return cls("truth", missing, truths=(len(cells.places) - missing - true, true))
             kind = "labels" if cells.declared else ""
-            return cls(kind, missing, *none, labels=cells.labels, declared=cells.declared, ordered=cells.ordered)
+            return cls(kind, missing, labels=cells.labels, declared=cells.declared, ordered=cells.ordered)
         if cells.dtype.kind == "b":
             true = int(cells.sum())
-            return cls("truth", 0, *none, (len(cells) - true, true))
+            return cls("truth", truths=(len(cells) - true, true))
         numbers: NDArray[Any] = cells
         known = numbers == numbers
         missing = len(numbers) - int(known.sum())
@@ -108,22 +110,21 @@ class Seen:
             numbers, weights = numbers[known], None if weights is None else weights[known]
         found = _numbers(numbers, weights)
         if cells.dtype.kind == "f":
-            return cls(kind, missing, none[0], found)
+            return cls(kind, missing, fractions=found)
         if found.values.dtype == np.uint64:
             # Too large for a label, which is said once it is known that the column has no labels given.
-            return cls("", missing, *none, labels=tuple(found.values.tolist()), declared=False)
-        return cls(kind, missing, found, none[1])
+            return cls(missing=missing, labels=tuple(found.values.tolist()), declared=False)
+        return cls(kind, missing, found)
 
-    def __add__(self, other: Seen) -> Seen:
-        kind: Kind = self.kind if self.kind == other.kind else ""
+    def __add__(self, other: ColumnSummary) -> ColumnSummary:
         labels = self.labels
         if labels != other.labels:
             labels = tuple(dict.fromkeys((*labels, *other.labels)))
         texts = self.texts or other.texts
         if self.texts is not None and other.texts is not None:
             texts = _joined(self.texts, other.texts)
-        made = Seen(
-            kind,
+        made = ColumnSummary(
+            self.kind if self.kind == other.kind else "",
             self.missing + other.missing,
             _joined(self.whole, other.whole),
             _joined(self.fractions, other.fractions),
@@ -134,19 +135,13 @@ class Seen:
             texts,
             self.beyond or other.beyond,
         )
-        return made if made.beyond else made._bounded()
+        parts = [part.values for part in (texts, made.whole, made.fractions) if part is not None]
+        if made.beyond or max(made._known_numbers, len(parts[0]), len(labels)) <= MOST_DIFFERENT:
+            return made
+        cells = [*labels[:1], *(cell for values in parts for cell in values[:1].tolist())]
+        return ColumnSummary(made.kind, made.missing, declared=False, beyond=quoted(cells[0]))
 
-    def _bounded(self) -> Seen:
-        """Return the same, or without its cells where they are too many to be kept."""
-        numbers = len(self.whole.values) + len(self.fractions.values)
-        texts = 0 if self.texts is None else len(self.texts.values)
-        if max(numbers, texts, len(self.labels)) <= MOST_DIFFERENT:
-            return self
-        parts = [part for part in (self.texts, self.whole, self.fractions) if part is not None]
-        cells = [*self.labels[:1], *(cell for part in parts for cell in part.values[:1].tolist())]
-        return Seen(self.kind, self.missing, *_nothing(), declared=False, beyond=quoted(cells[0]))
-
-    def together(self) -> Numbers | tuple[Label, ...] | None:
+    def together(self) -> ValueCounts | tuple[Label, ...] | None:
         """Return what all cells are: numbers, labels in the order of their states, or None where none is known.
 
         Truth values are the labels False and True. Among text, the number -1 marks a missing cell and is no label.
@@ -170,7 +165,7 @@ class Seen:
         return in_order(tuple(dict.fromkeys(cells)))
 
     @property
-    def measured(self) -> bool:
+    def is_continuous(self) -> bool:
         """Whether the column is one of numbers by its type, and some are no whole numbers."""
         known = self.fractions.values
         return self.kind == "numbers" and bool((np.isfinite(known) & (known != np.rint(known))).any())
@@ -179,50 +174,39 @@ class Seen:
     def _known_numbers(self) -> int:
         return len(self.whole.values) + len(self.fractions.values)
 
-    def _as_numbers(self) -> Numbers:
+    def _as_numbers(self) -> ValueCounts:
         """Return all numbers together, truth values among them as 0 and 1."""
-        truths = np.repeat(np.array([0.0, 1.0]), [min(times, 1) for times in self.truths])
-        if not len(self.fractions.values) and not len(truths):
+        if not len(self.fractions.values) and not any(self.truths):
             return self.whole
-        counts = np.array([times for times in self.truths if times], np.int64)
-        parts = [Numbers(truths, counts, None)] if len(truths) else []
-        if len(self.whole.values):
-            parts.append(replace(self.whole, values=self.whole.values.astype(np.float64)))
-        if len(self.fractions.values):
-            parts.append(self.fractions)
-        total = parts[0]
-        for part in parts[1:]:
-            total = _joined(total, part)
-        return total
+        truths = np.flatnonzero(self.truths).astype(np.float64)
+        total = ValueCounts(truths, np.array([times for times in self.truths if times], np.int64))
+        floats = replace(self.whole, values=self.whole.values.astype(np.float64))
+        return _joined(_joined(total, floats), self.fractions)
 
-    def _typed(self) -> Seen:
-        """Return the same with text that was written into a file as what it stands for."""
+    def _typed(self) -> ColumnSummary:
+        """Return the same with text of a file as what it stands for."""
         if self.texts is None:
             return self
-        typed = typed_texts(tuple(map(str, self.texts.values)))
-        rest = replace(self, texts=None)
+        written = tuple(map(str, self.texts.values))
+        typed, rest = typed_texts(written), replace(self, texts=None)
         if typed is None:
-            written = tuple(map(str, self.texts.values))
-            return rest + Seen("", 0, *_nothing(), labels=written, declared=False) if written else rest
+            return rest + ColumnSummary(labels=written, declared=False) if written else rest
         if typed.dtype.kind == "b":
-            times = [int(self.texts.counts[typed == value].sum()) for value in (False, True)]
-            return rest + Seen("truth", 0, *_nothing(), (times[0], times[1]))
-        weights = self.texts.weights
-        found = _collected(typed, self.texts.counts, weights)
-        whole = typed.dtype.kind == "i"
-        parts = (found, _nothing()[1]) if whole else (_nothing()[0], found)
-        return rest + Seen("", 0, *parts)
+            false, true = (int(self.texts.counts[typed == value].sum()) for value in (False, True))
+            return rest + ColumnSummary("truth", truths=(false, true))
+        found = _collected(typed, self.texts.counts, self.texts.weights)
+        return rest + (ColumnSummary(whole=found) if typed.dtype.kind == "i" else ColumnSummary(fractions=found))
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
-    """What was seen of all columns of some rows; the looks at parts of the rows add up.
+class Schema:
+    """The summaries of all columns of some rows; those of parts of the rows add up.
 
     Attributes
     ----------
     names : tuple of str, or None
         The names of the columns, where they have some and do not count by position.
-    columns : tuple of Seen
+    columns : tuple of ColumnSummary
     container : str
         What held the rows, as `Table.container` says.
     rows : int
@@ -231,18 +215,18 @@ class Look:
     --------
     >>> from eigentree.data.tables.columns import Columns
     >>> rows = [["yes", 0], ["no", 2], [None, 1]]
-    >>> Columns.learned(Look.of(rows[:1]) + Look.of(rows[1:]))
+    >>> Columns.learned(Schema.of(rows[:1]) + Schema.of(rows[1:]))
     Columns(x0: 'no', 'yes'; x1: 0 … 2)
     """
 
     names: tuple[str, ...] | None
-    columns: tuple[Seen, ...]
+    columns: tuple[ColumnSummary, ...]
     container: str
     rows: int
 
     @classmethod
-    def of(cls, X: ArrayLike | Any, sample_weight: ArrayLike | None = None, skip: Collection[str] = ()) -> Look:
-        """Return the look at some rows; there may be none, as in an empty part of a frame.
+    def of(cls, X: ArrayLike | Any, sample_weight: ArrayLike | None = None, skip: Collection[str] = ()) -> Schema:
+        """Return the schema of some rows; there may be none, as in an empty part of a frame.
 
         Parameters
         ----------
@@ -250,51 +234,52 @@ class Look:
         sample_weight : array-like of shape (rows,), optional
             How often each row counts where numbers are cut into bins.
         skip : collection of str
-            Columns that need no look, since their labels are known.
+            Columns that need no summary, since their labels are known.
         """
-        table = X if isinstance(X, Table) else table_of(X, least=0)
+        table = table_of(X, least=0)
         weights = checked_weights(sample_weight, table.count)
-        names = table.names or tuple(f"x{place}" for place in range(table.width))
-        columns = []
-        for place, name in enumerate(names):
-            if name in skip:
-                columns.append(Seen("", 0, *_nothing()))
-                continue
-            kind: Kind = "numbers" if table.holds_numbers(place) else ""
-            columns.append(Seen.of(table.column(place, name), weights, kind))
+        columns = each_column(
+            table.all_names,
+            lambda place, name: ColumnSummary() if name in skip else summary_of(table, place, name, weights),
+        )
         return cls(table.names, tuple(columns), table.container, table.count)
 
     @classmethod
-    def unknown(cls, names: tuple[str, ...], container: str) -> Look:
-        """Return the look at columns of which no more than their names is known."""
-        return cls(names, tuple(Seen("", 0, *_nothing()) for _ in names), container, 0)
+    def unknown(cls, names: tuple[str, ...], container: str) -> Schema:
+        """Return the schema of columns of which no more than their names is known."""
+        return cls(names, tuple(ColumnSummary() for _ in names), container, 0)
 
     @classmethod
-    def of_types(cls, X: ArrayLike | Any) -> Look:
+    def of_types(cls, X: ArrayLike | Any) -> Schema:
         """Return what the types of the columns of some rows say; some, such as dates, say nothing."""
-        table = X if isinstance(X, Table) else table_of(X, least=0)
-        names = table.names or tuple(f"x{place}" for place in range(table.width))
+        table = table_of(X, least=0)
         columns = []
-        for place, name in enumerate(names):
-            seen = Seen("", 0, *_nothing())
+        for place, name in enumerate(table.all_names):
+            summary = ColumnSummary()
             # A column of dates, say, may be one that nobody needs.
             with suppress(DataError):
-                seen = Seen.of(table.column(place, name), None, "numbers" if table.holds_numbers(place) else "")
-            columns.append(seen)
+                summary = summary_of(table, place, name, None)
+            columns.append(summary)
         return cls(table.names, tuple(columns), table.container, 0)
 
-    def undeclared(self) -> Look:
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """The names of the columns, x0, x1, … where they have none."""
+        return self.names or tuple(f"x{place}" for place in range(len(self.columns)))
+
+    def undeclared(self) -> Schema:
         """Return what the types of the columns say, without what is declared: other rows may declare more."""
-        kinds: list[Kind] = [seen.kind if seen.kind != "labels" else "" for seen in self.columns]
-        return replace(self, columns=tuple(Seen(kind, 0, *_nothing()) for kind in kinds), rows=0)
+        kinds: list[Kind] = [column.kind if column.kind != "labels" else "" for column in self.columns]
+        return replace(self, columns=tuple(map(ColumnSummary, kinds)), rows=0)
 
-    def only(self, names: Sequence[str]) -> Look:
-        """Return the look at some of the columns."""
-        return replace(self, names=tuple(names), columns=tuple(self.seen(name) for name in names))
+    def only(self, names: Sequence[str]) -> Schema:
+        """Return the schema of some of the columns."""
+        every = self.all_names
+        return replace(self, names=tuple(names), columns=tuple(self.columns[every.index(name)] for name in names))
 
-    def __add__(self, other: Look) -> Look:
-        if not isinstance(other, Look):
-            raise DataError(f"a look at rows adds up with another, not with {quoted(other)}")
+    def __add__(self, other: Schema) -> Schema:
+        if not isinstance(other, Schema):
+            raise DataError(f"a schema adds up with another, not with {quoted(other)}")
         columns = other.columns
         if self.names != other.names:
             columns = tuple(columns[place] for place in self._places_in(other))
@@ -303,15 +288,11 @@ class Look:
             raise DataError(
                 f"some rows have {len(self.columns)} {what} and others {len(columns)}; all need as many"
             )
-        return Look(
-            self.names,
-            tuple(one + two for one, two in zip(self.columns, columns, strict=True)),
-            self.container,
-            self.rows + other.rows,
-        )
+        added = tuple(one + two for one, two in zip(self.columns, columns, strict=True))
+        return replace(self, columns=added, rows=self.rows + other.rows)
 
-    def _places_in(self, other: Look) -> Sequence[int]:
-        """Return where the columns of this look stand in another."""
+    def _places_in(self, other: Schema) -> Sequence[int]:
+        """Return where the columns of this schema stand in another."""
         if self.names is None or other.names is None:
             raise DataError("some rows have columns with names, and others without; give all in one form")
         for one, two in ((self.names, other.names), (other.names, self.names)):
@@ -326,9 +307,7 @@ class Look:
         return placed(self.names, len(self.columns), names)
 
     def settles(self, given: Collection[str] = (), codes: bool = False) -> bool:
-        """Return whether the types of all columns but those given tell all their states, whatever the rows.
-
-        They do where categories are declared, all of them, and of truth values.
+        """Return whether types show all states, whatever the rows: declared categories and truth values.
 
         Parameters
         ----------
@@ -337,31 +316,28 @@ class Look:
         codes : bool
             Whether numbers are codes that stand for themselves, as in the columns of a graph.
         """
-        names = self.names or tuple(f"x{place}" for place in range(len(self.columns)))
         return all(
             name in given
-            or seen.kind == "truth"
-            or (seen.kind == "labels" and bool(seen.labels))
-            or (codes and seen.kind == "numbers")
-            for name, seen in zip(names, self.columns, strict=True)
+            or column.kind == "truth"
+            or (column.kind == "labels" and bool(column.labels))
+            or (codes and column.kind == "numbers")
+            for name, column in zip(self.all_names, self.columns, strict=True)
         )
 
-    def seen(self, name: str) -> Seen:
-        """Return what was seen of one column, by its name."""
-        names = self.names or tuple(f"x{place}" for place in range(len(self.columns)))
-        return self.columns[names.index(name)]
+
+def summary_of(table: Table | Schema, place: int, name: str, weights: NDArray[Any] | None) -> ColumnSummary:
+    """Return the summary of a column."""
+    if isinstance(table, Schema):
+        return table.columns[place]
+    kind: Kind = "numbers" if table.holds_numbers(place) else ""
+    return ColumnSummary.of(table.column(place, name), weights, kind)
 
 
-def _nothing() -> tuple[Numbers, Numbers]:
-    counts = np.zeros(0, np.int64)
-    return Numbers(np.zeros(0, np.int64), counts, None), Numbers(np.zeros(0), counts, None)
-
-
-def _numbers(cells: NDArray[Any], weights: NDArray[Any] | None) -> Numbers:
+def _numbers(cells: NDArray[Any], weights: NDArray[Any] | None) -> ValueCounts:
     """Return the different ones of known numbers, as 64-bit integers or floats."""
     if cells.dtype.kind in "iu":
         if not len(cells):
-            return _nothing()[0]
+            return NO_WHOLE
         least, most = int(cells.min()), int(cells.max())
         if most >= 2**63:
             return _collected(cells, np.ones(len(cells), np.int64), weights)
@@ -373,15 +349,15 @@ def _numbers(cells: NDArray[Any], weights: NDArray[Any] | None) -> Numbers:
     return _collected(cells, np.ones(len(cells), np.int64), weights)
 
 
-def _counted_near(places: Integers, least: int, most: int, weights: NDArray[Any] | None) -> Numbers:
+def _counted_near(places: Integers, least: int, most: int, weights: NDArray[Any] | None) -> ValueCounts:
     times = np.bincount(places, minlength=most - least + 1)
     came = np.flatnonzero(times)
     weighed = None if weights is None else _weighed(places, weights, most - least + 1)[came]
-    return Numbers(came + least, times[came].astype(np.int64), weighed)
+    return ValueCounts(came + least, times[came].astype(np.int64), weighed)
 
 
-def _counted_places(cells: Factored, weights: NDArray[Any] | None) -> Numbers:
-    """Return the different texts of a column, sorted, and how often each came."""
+def _counted_places(cells: Categorical, weights: NDArray[Any] | None) -> ValueCounts:
+    """Return the different texts of a column, sorted, and how often each occurs."""
     texts = np.array(cells.labels, object)
     known = cells.places >= 0
     places = cells.places[known]
@@ -389,25 +365,25 @@ def _counted_places(cells: Factored, weights: NDArray[Any] | None) -> Numbers:
     weighed = None if weights is None else _weighed(places, weights[known], len(texts))
     order = np.argsort(texts, kind="stable")
     order = order[times[order] > 0]
-    return Numbers(texts[order], times[order], None if weighed is None else weighed[order])
+    return ValueCounts(texts[order], times[order], None if weighed is None else weighed[order])
 
 
-def _collected(cells: NDArray[Any], counts: Integers, weights: NDArray[Any] | None) -> Numbers:
+def _collected(cells: NDArray[Any], counts: Integers, weights: NDArray[Any] | None) -> ValueCounts:
     """Return different cells once each, sorted, with their counts and weights added up."""
     if not len(cells):
-        return Numbers(cells, counts, None)
+        return ValueCounts(cells, counts)
     values, places = np.unique(cells, return_inverse=True)
     # Sums of counts are exact in double precision.
     total = np.bincount(places, counts, len(values)).astype(np.int64)
-    return Numbers(values, total, None if weights is None else _weighed(places, weights, len(values)))
+    return ValueCounts(values, total, None if weights is None else _weighed(places, weights, len(values)))
 
 
 def _weighed(places: NDArray[Any], weights: NDArray[Any], size: int) -> Floats:
     return np.asarray(np.bincount(places, weights.astype(np.float64), size), np.float64)
 
 
-def _joined(one: Numbers, two: Numbers) -> Numbers:
-    """Return what was seen in either of two parts."""
+def _joined(one: ValueCounts, two: ValueCounts) -> ValueCounts:
+    """Return the values of two parts together."""
     if not len(one.values) or not len(two.values):
         return two if not len(one.values) else one
     weights = None
@@ -415,5 +391,5 @@ def _joined(one: Numbers, two: Numbers) -> Numbers:
         weights = np.concatenate([part.counts if part.weights is None else part.weights for part in (one, two)])
     if len(one.values) == len(two.values) and (one.values == two.values).all():
         halves = None if weights is None else weights[: len(one.values)] + weights[len(one.values) :]
-        return Numbers(one.values, one.counts + two.counts, halves)
+        return ValueCounts(one.values, one.counts + two.counts, halves)
     return _collected(np.concatenate([one.values, two.values]), np.concatenate([one.counts, two.counts]), weights)

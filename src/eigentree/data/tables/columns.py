@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import pairwise
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.tables.column_summary import Look, Seen
-from eigentree.data.tables.labels import UNKNOWN, Bins, Labels
+from eigentree.data.tables.column_summary import Schema, summary_of
+from eigentree.data.tables.labels import UNKNOWN, Labels
 from eigentree.data.tables.state_rules import (
     DEFAULT_OPTIONS,
-    UNKNOWN_RULES,
     ReadOptions,
-    checked_labels,
-    each_column,
     given_labels,
     learned_meaning,
     report_frequencies,
@@ -26,15 +22,14 @@ from eigentree.data.tables.state_rules import (
     stands_for_itself,
     without_codes,
 )
-from eigentree.data.tables.table import ARRAY, Table, extra_columns, shown_columns, table_of
+from eigentree.data.tables.table import ARRAY, Table, each_column, extra_columns, shown_columns, table_of
 from eigentree.data.tables.weights import checked_weights
 from eigentree.errors import DataError, quoted, what_there_is
-from eigentree.validation import one_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from eigentree.arrays import Codes
     from eigentree.data.tables.cells import Label
@@ -102,7 +97,7 @@ class Columns:
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns), a data frame, rows of letters, or a Look at such
+        X : array-like of shape (rows, columns), a data frame, rows of letters, or their `Schema`
         options : ReadOptions
 
         Raises
@@ -111,18 +106,17 @@ class Columns:
             When a column has no known cell, or looks continuous and `numeric` does not say what to do; the message
             names all such columns.
         """
-        table = X if isinstance(X, Look) else table_of(X)
-        rows, width = (table.rows, len(table.columns)) if isinstance(table, Look) else (table.count, table.width)
-        names = table.names or tuple(f"x{column}" for column in range(width))
+        table = X if isinstance(X, Schema) else table_of(X)
+        rows, names = table.rows if isinstance(table, Schema) else table.count, table.all_names
         if "" in names:
             raise DataError(f"column {names.index('')} has no name, counted from 0; rename or drop it")
         given = given_labels(options.categories, names)
-        weights = None if isinstance(table, Look) else checked_weights(options.sample_weight, table.count)
+        weights = None if isinstance(table, Schema) else checked_weights(options.sample_weight, table.count)
 
         def found(place: int, name: str) -> tuple[int, Meaning | None]:
             labels: Meaning | None = given.get(name)
             if labels is None:
-                seen = _seen(table, place, name, weights)
+                seen = summary_of(table, place, name, weights)
                 labels = learned_meaning(seen, name, options.numeric)
                 report_names(name, labels, rows - seen.missing)
             return without_codes(labels) if isinstance(labels, Labels) else (len(labels.labels), labels)
@@ -137,16 +131,16 @@ class Columns:
     def fitted_to(self, X: ArrayLike | Any, options: ReadOptions = DEFAULT_OPTIONS) -> Columns:
         """Return these columns, of a graph, with the labels that some data give to their states.
 
-        Numbers are codes already; text and categories are as many labels as the column has states.
+        ValueCounts are codes already; text and categories are as many labels as the column has states.
 
         Raises
         ------
         DataError
             When they are not; the message names all such columns.
         """
-        table = X if isinstance(X, Look) else table_of(X)
+        table = X if isinstance(X, Schema) else table_of(X)
         given, numeric = given_labels(options.categories, self.names), options.numeric
-        weights = None if isinstance(table, Look) else checked_weights(options.sample_weight, table.count)
+        weights = None if isinstance(table, Schema) else checked_weights(options.sample_weight, table.count)
         places = table.places(self.names)
         if extra := extra_columns(table.names, self.names):
             raise DataError(
@@ -157,14 +151,14 @@ class Columns:
         def found(at: int, name: str) -> Meaning | None:
             place, states = places[at], self.states[at]
             labels: Meaning | None = given.get(name)
-            # Numbers that are codes need no summary, which takes a pass over them.
+            # ValueCounts that are codes need no summary, which takes a pass over them.
             codes = isinstance(table, Table) and numeric == "error" and table.holds_numbers(place)
             if labels is None and not codes:
-                seen = _seen(table, place, name, weights)
+                seen = summary_of(table, place, name, weights)
                 labels = None if stands_for_itself(seen, states, numeric) else learned_meaning(seen, name, numeric)
             if labels is not None and len(labels.labels) != states:
                 raise DataError(
-                    f"column {name!r} has {len(labels.labels)} states ({labels.told()}), but {states} in the "
+                    f"column {name!r} has {len(labels.labels)} states ({labels.described()}), but {states} in the "
                     f"graph; give all of them as categories={{{name!r}: [...]}}"
                 )
             return without_codes(labels)[1] if isinstance(labels, Labels) else labels
@@ -248,7 +242,7 @@ class Columns:
         if meaning is not None:
             if (code := meaning.code(value)) == UNKNOWN:
                 raise DataError(
-                    f"{name!r} is given as {quoted(value)}, but has {meaning.told()}; "
+                    f"{name!r} is given as {quoted(value)}, but has {meaning.described()}; "
                     f"leave a variable out of given when it is not known"
                 )
             return code
@@ -268,83 +262,3 @@ class Columns:
                 told = ", ".join(repr(label) for label in meaning.labels[:6]) + (", …" if states > 6 else "")
             shown.append(f"{name}: {told}")
         return f"Columns({'; '.join(shown)}{'; …' if len(self.names) > 8 else ''})"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the columns as plain values that JSON can hold."""
-        return {
-            "names": list(self.names),
-            "states": list(self.states),
-            "meanings": [_meaning_to_json(meaning) for meaning in self.meanings],
-            "unknown": self.unknown,
-            "container": self.container,
-            "named": self.named,
-        }
-
-    @classmethod
-    def from_json(cls, document: Any) -> Columns:
-        """Return the columns that `to_json` described; raise `DataError` where it did not."""
-        try:
-            made = cls(
-                tuple(document["names"]),
-                tuple(document["states"]),
-                tuple(map(_meaning_from_json, document["meanings"])),
-                document["unknown"],
-                document["container"],
-                document["named"],
-            )
-            one_of("unknown", made.unknown, UNKNOWN_RULES, DataError)
-            lengths = {len(made.names), len(made.states), len(made.meanings)}
-            sound = (
-                len(lengths) == 1
-                and len(made.names) == len(set(made.names)) > 0
-                and all(isinstance(name, str) for name in made.names)
-                and all(type(count) is int and count > 0 for count in made.states)
-                and all(
-                    meaning is None or len(meaning.labels) == count
-                    for meaning, count in zip(made.meanings, made.states, strict=True)
-                )
-                and isinstance(made.container, str)
-                and isinstance(made.named, bool)
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise DataError(f"this is no description of columns: {error!r}") from None
-        if not sound:
-            raise DataError("this is no description of columns: names, states and labels do not fit each other")
-        return made
-
-
-def _seen(table: Table | Look, place: int, name: str, weights: NDArray[Any] | None) -> Seen:
-    """Return what there is to see of a column."""
-    if isinstance(table, Look):
-        return table.columns[place]
-    return Seen.of(table.column(place, name), weights)
-
-
-def _meaning_to_json(meaning: Meaning | None) -> dict[str, Any] | None:
-    if meaning is None:
-        return None
-    if isinstance(meaning, Labels):
-        return {"labels": list(meaning.values), "declared": meaning.declared, "ordered": meaning.ordered}
-    return {
-        "edges": list(meaning.edges),
-        "least": meaning.least,
-        "most": meaning.most,
-        "typical": list(meaning.typical),
-        "whole": meaning.whole,
-    }
-
-
-def _meaning_from_json(document: Any) -> Meaning | None:
-    if document is None:
-        return None
-    if "labels" in document:
-        labels = checked_labels(list(document["labels"]), "a column")
-        return Labels(labels.values, bool(document["declared"]), bool(document["ordered"]))
-    edges, typical = (tuple(map(float, document[key])) for key in ("edges", "typical"))
-    least, most = float(document["least"]), float(document["most"])
-    ends = (least, *edges, most)
-    if len(typical) != len(edges) + 1 or not all(a < b for a, b in pairwise(edges)):
-        raise ValueError("edges of bins")
-    if not np.isfinite(ends).all() or not np.isfinite(typical).all():
-        raise ValueError("edges of bins")
-    return Bins(edges, least, most, typical, bool(document["whole"]))

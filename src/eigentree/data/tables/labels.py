@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from eigentree.data.tables.cells import Cells, Factored, Label, is_missing, plain_label
+from eigentree.data.tables.cells import Categorical, Cells, Label, is_missing, plain_label
 from eigentree.errors import DataError
 
 if TYPE_CHECKING:
@@ -89,9 +89,10 @@ class Labels:
 
     def encode(self, cells: Cells) -> Integers:
         """Return the code of each cell, `MISSING` or `UNKNOWN` where it has none."""
-        if isinstance(cells, Factored):
+        if isinstance(cells, Categorical):
             lookup = [self._places.get(label, UNKNOWN) for label in cells.labels]
-            return np.array([*lookup, MISSING], np.int64)[cells.places]
+            small = np.min_scalar_type(UNKNOWN - len(self.values))
+            return np.array([*lookup, MISSING], small)[cells.places]
         codes = np.full(len(cells), UNKNOWN, np.int64)
         if self._numbers is not None:
             values, places = self._numbers
@@ -113,7 +114,7 @@ class Labels:
         except DataError:
             return UNKNOWN
 
-    def told(self) -> str:
+    def described(self) -> str:
         """Return what cells can be, for a message."""
         shown = ", ".join(repr(value) for value in self.values[:8])
         return f"the labels {shown}" + (f", … ({len(self.values)} in all)" if len(self.values) > 8 else "")
@@ -169,7 +170,7 @@ class Bins:
 
     def encode(self, cells: Cells) -> Integers:
         """Return the bin of each cell, `MISSING` for one that is not a number, `UNKNOWN` for text."""
-        if isinstance(cells, Factored):
+        if isinstance(cells, Categorical):
             lookup = [self.code(label) for label in cells.labels]
             return np.array([*lookup, MISSING], np.int64)[cells.places]
         codes = np.searchsorted(self.edges, cells, side="right").astype(np.int64)
@@ -185,7 +186,7 @@ class Bins:
         # Not as a float, which does not hold every whole number.
         return bisect_right(self.edges, cell)
 
-    def told(self) -> str:
+    def described(self) -> str:
         """Return what cells can be, for a message."""
         return f"numbers from {self.least:.6g} to {self.most:.6g}"
 

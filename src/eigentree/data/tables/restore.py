@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.tables.cells import Factored, is_missing, object_array
+from eigentree.data.tables.cells import Categorical, is_missing, object_array
 from eigentree.data.tables.labels import Bins, Labels
 from eigentree.data.tables.table import ARRAY, TEXT, Table, frame_of, table_of, warn_of_extra
 from eigentree.errors import DataError, quoted
@@ -64,11 +64,6 @@ def drawn_rows(
     """Return codes as rows of labels, in what the columns were learned from.
 
     Numbers of a bin are sampled within it, unless they are given.
-
-    Raises
-    ------
-    DataError
-        When they were learned from a frame whose library is not installed.
     """
     if columns.container == ARRAY and columns.plain:
         return codes
@@ -78,7 +73,7 @@ def drawn_rows(
         if isinstance(meaning := columns.meanings[place], Bins) and not isinstance(value, str):
             if not meaning.least <= value <= meaning.most:
                 raise DataError(
-                    f"{name!r} is given as {quoted(value)}, but has {meaning.told()}; give one of these"
+                    f"{name!r} is given as {quoted(value)}, but has {meaning.described()}; give one of these"
                 )
             cells[place] = (
                 np.full_like(cells[place], value) if float(value).is_integer() else np.full(len(codes), value)
@@ -166,7 +161,7 @@ def _label_array(labels: Sequence[Any]) -> NDArray[Any]:
 def _array_column(table: Table, place: int, filled: tuple[Booleans, NDArray[Any]] | None) -> NDArray[Any]:
     """Return a column of an array with its holes filled."""
     column = table.column(place, "")
-    if isinstance(column, Factored):
+    if isinstance(column, Categorical):
         column = object_array(table.cells(place))
     if filled is None:
         return column

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.core.counting.encoding import copy_codes, encode_column, encode_rows
-from eigentree.data.tables.cells import Factored
+from eigentree.data.tables.cells import Categorical
 from eigentree.data.tables.labels import MISSING, UNKNOWN
-from eigentree.data.tables.state_rules import each_column
-from eigentree.data.tables.table import table_of, warn_of_extra
-from eigentree.data.tables.text_cells import Written, read_as
+from eigentree.data.tables.table import each_column, table_of, warn_of_extra
+from eigentree.data.tables.text_cells import read_as
 from eigentree.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -46,17 +45,24 @@ class Rows:
     whole : array, shape (rows, columns), or None
         The same as one array, where the user gave a column-major one of small unsigned integers, or a row-major one
         of whole numbers of any kind.
-    first : int
-        The number of the first row, for messages: rows may be a part of more.
+    where : callable
+        What messages call a row, by its number: rows may be a part of more, or steps of sequences.
     """
 
     columns: Columns
     cells: tuple[NDArray[Any], ...]
     whole: NDArray[Any] | None = None
-    first: int = 0
+    where: Callable[[int], str] = "row {}".format
 
     @classmethod
-    def of(cls, X: ArrayLike | Any, columns: Columns, absent: str | None = None, first: int = 0) -> Rows:
+    def of(
+        cls,
+        X: ArrayLike | Any,
+        columns: Columns,
+        absent: str | None = None,
+        first: int = 0,
+        where: Callable[[int], str] | None = None,
+    ) -> Rows:
         """Return the rows of an array, a list of rows, rows of letters, or a data frame.
 
         Parameters
@@ -70,22 +76,14 @@ class Rows:
             A column that a frame need not have; its cells are missing then.
         first : int
             The number of the first row, for messages.
-
-        Raises
-        ------
-        DataError
-            When there are no rows, columns are missing, or a cell is no label of its column and
-            ``columns.unknown`` does not call it missing.
-
-        Warns
-        -----
-        UserWarning
-            When a frame has other columns too.
+        where : callable, optional
+            What messages call a row, by its number, in place of that.
         """
         if isinstance(X, Rows):
             return X
         table = table_of(X)
         lenient = columns.unknown == "missing"
+        at_row = where or (lambda row: f"row {first + row}")
         places = table.places(columns.names, absent, columns.named)
         warn_of_extra(table, columns.names)
 
@@ -93,15 +91,14 @@ class Rows:
             if places[at] < 0:
                 return np.full(table.count, MISSING, np.int8)
             column, meaning = table.column(places[at], name), columns.meanings[at]
-            if isinstance(column, Written):
-                column = read_as(column, meaning)
+            column = read_as(column, meaning)
             if meaning is None:
-                return _numbers(column, columns.states[at], name, lenient, first)
-            return _coded(column, meaning, name, lenient, first)
+                return _numbers(column, columns.states[at], name, lenient, at_row)
+            return _coded(column, meaning, name, lenient, at_row)
 
         read = tuple(each_column(columns.names, cells))
         whole = table.array if type(table.array) is np.ndarray and columns.plain and not lenient else None
-        return cls(columns, read, whole if _in_one_piece(whole, columns) else None, first)
+        return cls(columns, read, whole if _in_one_piece(whole, columns) else None, at_row)
 
     @classmethod
     def of_codes(cls, codes: Codes, columns: Columns) -> Rows:
@@ -127,13 +124,7 @@ class Rows:
         return absent | (cells != cells) if cells.dtype.kind == "f" else absent
 
     def encode(self, start: int = 0, stop: int | None = None) -> Codes:
-        """Return the codes of some rows, shape (stop - start, columns), column-major; by default of all.
-
-        Raises
-        ------
-        DataError
-            When a cell is neither a code of its column nor missing; the message names row and column.
-        """
+        """Return the codes of some rows, shape (stop - start, columns), column-major; by default of all."""
         stop = self.count if stop is None else min(stop, self.count)
         states = self.columns.states
         codes = np.empty((stop - start, len(states)), self.columns.code_type, order="F")
@@ -150,7 +141,7 @@ class Rows:
             if bad >= 0:
                 name = self.columns.names[j]
                 raise DataError(
-                    f"row {self.first + start + bad}, column {name!r} holds {column[start + bad].item()!r}, "
+                    f"{self.where(start + bad)}, column {name!r} holds {column[start + bad].item()!r}, "
                     f"but {name!r} has the codes 0 to {count - 1} (-1, NaN or null for a missing cell); {_WIDEN}"
                 )
         return codes
@@ -189,16 +180,16 @@ def _in_one_piece(cells: NDArray[Any] | None, columns: Columns) -> bool:
 _WIDEN = "fit with all of them as categories=, or take what is unknown as missing with handle_unknown='missing'"
 
 
-def _numbers(cells: Cells, states: int, name: str, lenient: bool, first: int) -> NDArray[Any]:
+def _numbers(cells: Cells, states: int, name: str, lenient: bool, where: Callable[[int], str]) -> NDArray[Any]:
     """Return the cells of a column whose codes stand for themselves, NaN or -1 where one is missing."""
-    if isinstance(cells, Factored):
+    if isinstance(cells, Categorical):
         codes = [label if isinstance(label, int) else UNKNOWN for label in cells.labels]
         if not lenient and UNKNOWN in codes:
             odd = codes.index(UNKNOWN)
             row = np.flatnonzero(cells.places == odd)
-            where = f"row {first + row[0]}, column {name!r}" if len(row) else f"column {name!r}"
+            shown = f"{where(int(row[0]))}, column {name!r}" if len(row) else f"column {name!r}"
             raise DataError(
-                f"{where} holds {cells.labels[odd]!r}, but {name!r} has the integer codes 0 to {states - 1}; fit "
+                f"{shown} holds {cells.labels[odd]!r}, but {name!r} has the integer codes 0 to {states - 1}; fit "
                 f"on labels, or give them as categories={{{name!r}: [...]}}"
             )
         cells = np.array([*codes, MISSING], np.int64)[cells.places]
@@ -212,15 +203,15 @@ def _numbers(cells: Cells, states: int, name: str, lenient: bool, first: int) ->
     return cells
 
 
-def _coded(cells: Cells, meaning: Meaning, name: str, lenient: bool, first: int) -> NDArray[Any]:
+def _coded(cells: Cells, meaning: Meaning, name: str, lenient: bool, where: Callable[[int], str]) -> NDArray[Any]:
     """Return the codes of a column of labels or numbers, -1 where a cell is missing."""
     codes = meaning.encode(cells)
     if (unknown := codes == UNKNOWN).any():
         if not lenient:
             row = int(unknown.argmax())
-            cell = cells.labels[cells.places[row]] if isinstance(cells, Factored) else cells[row].item()
+            cell = cells.labels[cells.places[row]] if isinstance(cells, Categorical) else cells[row].item()
             raise DataError(
-                f"row {first + row}, column {name!r} holds {cell!r}, but {name!r} has {meaning.told()}; {_WIDEN}"
+                f"{where(row)}, column {name!r} holds {cell!r}, but {name!r} has {meaning.described()}; {_WIDEN}"
             )
         codes[unknown] = MISSING
     return codes.astype(np.min_scalar_type(-1 - len(meaning.labels)))

@@ -7,22 +7,22 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from eigentree.data.tables.cells import is_missing, plain_label
-from eigentree.data.tables.column_summary import MOST_DIFFERENT, Numbers
+from eigentree.data.tables.column_summary import MOST_DIFFERENT, ValueCounts
 from eigentree.data.tables.labels import Bins, Labels, looks_continuous, looks_like_names
 from eigentree.errors import DataError, did_you_mean, quoted
 from eigentree.messages import notice
 from eigentree.validation import one_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from eigentree.data.tables.cells import Label
-    from eigentree.data.tables.column_summary import Seen
+    from eigentree.data.tables.column_summary import ColumnSummary
     from eigentree.data.tables.labels import Meaning
 
 __all__ = [
@@ -34,7 +34,6 @@ __all__ = [
     "UnknownRule",
     "check_rules",
     "checked_labels",
-    "each_column",
     "given_labels",
     "known_numbers",
     "learned_meaning",
@@ -44,13 +43,8 @@ __all__ = [
     "without_codes",
 ]
 
-T = TypeVar("T")
-
 MOST_LABELS = 2**20
 """Of a column."""
-
-MOST_ERRORS = 8
-"""Columns whose errors are all shown."""
 
 FREQUENCIES = ("freq", "frequency", "frequencies", "count", "counts", "n", "weight", "weights")
 """Names of columns that may say how often each row came."""
@@ -82,11 +76,6 @@ class ReadOptions:
     handle_unknown : {"error", "missing"}
     sample_weight : array-like of shape (rows,), or the name of a column of a stream, optional
         How often each row counts, also where numbers are cut into bins.
-
-    Raises
-    ------
-    ParameterError
-        When a rule is not known.
     """
 
     categories: Categories | None = None
@@ -111,30 +100,6 @@ def check_rules(handle_unknown: Any, numeric: Any = "error") -> None:
 
 DEFAULT_OPTIONS = ReadOptions()
 """All labels are known from the data, and a continuous column is an error."""
-
-
-def each_column(names: Sequence[str], read: Callable[[int, str], T]) -> list[T]:
-    """Return what a function makes of the place and name of each column.
-
-    Raises
-    ------
-    DataError
-        When columns cannot be read; the message has a line for each, or for the first of many.
-    """
-    made: list[T] = []
-    errors: dict[str, str] = {}
-    for place, name in enumerate(names):
-        try:
-            made.append(read(place, name))
-        except DataError as error:
-            errors[name] = str(error)
-    if len(errors) == 1:
-        raise DataError(*errors.values())
-    if errors:
-        more = ", ".join(map(repr, list(errors)[MOST_ERRORS:]))
-        lines = [*list(errors.values())[:MOST_ERRORS], *([f"and columns {more}"] if more else [])]
-        raise DataError(f"{len(errors)} columns cannot be read:\n- " + "\n- ".join(lines))
-    return made
 
 
 def given_labels(categories: Categories | None, names: Sequence[str]) -> dict[str, Labels]:
@@ -173,7 +138,7 @@ def checked_labels(labels: Any, name: str) -> Labels:
     return Labels(values)
 
 
-def learned_meaning(seen: Seen, name: str, numeric: NumericRule) -> Meaning:
+def learned_meaning(seen: ColumnSummary, name: str, numeric: NumericRule) -> Meaning:
     """Return what the states of a column are, as what was seen of it tells; weights count for bins alone."""
     if seen.beyond:
         raise DataError(
@@ -184,7 +149,7 @@ def learned_meaning(seen: Seen, name: str, numeric: NumericRule) -> Meaning:
     found = seen.together()
     if found is None:
         raise _without_cells(name)
-    if not isinstance(found, Numbers):
+    if not isinstance(found, ValueCounts):
         _report_commas(name, [label for label in found if isinstance(label, str)])
         declared = seen.declared and found == seen.labels
         return Labels(tuple(plain_label(label, name) for label in found), declared, declared and seen.ordered)
@@ -204,13 +169,13 @@ def learned_meaning(seen: Seen, name: str, numeric: NumericRule) -> Meaning:
     return Labels(tuple(plain_label(number, name) for number in known.values.tolist()))
 
 
-def is_identifier(known: Numbers, consecutive: bool = False) -> bool:
+def is_identifier(known: ValueCounts, consecutive: bool = False) -> bool:
     """Return whether all known cells are different whole numbers, as identifiers are; maybe one after the other."""
     whole = bool((known.counts == 1).all() and (known.values == np.rint(known.values)).all())
     return whole and (not consecutive or known.values[-1] - known.values[0] == len(known.values) - 1)
 
 
-def _continuous(name: str, known: Numbers) -> DataError:
+def _continuous(name: str, known: ValueCounts) -> DataError:
     rows = known.counts.sum()
     bins = "cut it into bins with numeric='quantiles', or yourself as with pandas.qcut"
     if is_identifier(known):
@@ -269,7 +234,7 @@ def report_names(name: str, meaning: Meaning, cells: int) -> None:
         )
 
 
-def known_numbers(numbers: Numbers) -> Numbers:
+def known_numbers(numbers: ValueCounts) -> ValueCounts:
     """Return the known cells of a column of numbers.
 
     Among codes, which begin at 0, the number -1 marks a missing cell; among other numbers it is one of them.
@@ -278,10 +243,10 @@ def known_numbers(numbers: Numbers) -> Numbers:
     others = numbers.values[rest]
     if len(others) and others.min() != 0:
         return numbers
-    return Numbers(others, numbers.counts[rest], None if numbers.weights is None else numbers.weights[rest])
+    return ValueCounts(others, numbers.counts[rest], None if numbers.weights is None else numbers.weights[rest])
 
 
-def stands_for_itself(seen: Seen, states: int, numeric: NumericRule) -> bool:
+def stands_for_itself(seen: ColumnSummary, states: int, numeric: NumericRule) -> bool:
     """Return whether the cells of a graph's column are codes already."""
     if numeric == "error" and seen.kind == "numbers":
         return True
@@ -290,7 +255,7 @@ def stands_for_itself(seen: Seen, states: int, numeric: NumericRule) -> bool:
     found = seen.together()
     if found is None:
         return True
-    if not isinstance(found, Numbers):
+    if not isinstance(found, ValueCounts):
         return all(isinstance(label, int) and 0 <= label < states for label in found)
     known = known_numbers(found)
     return numeric == "error" or not looks_continuous(known.values, int(known.counts.sum()))

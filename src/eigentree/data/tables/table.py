@@ -8,17 +8,17 @@ from collections.abc import Iterator, Mapping, Sized
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from eigentree.data.tables.cells import Cells, Factored, array_cells, frame_cells
+from eigentree.data.tables.cells import Categorical, Cells, array_cells, frame_cells
 from eigentree.errors import DataError, did_you_mean, quoted, what_there_is
 from eigentree.messages import notice
 from eigentree.validation import check_cells
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -26,6 +26,7 @@ __all__ = [
     "ARRAY",
     "TEXT",
     "Table",
+    "each_column",
     "extra_columns",
     "frame_of",
     "placed",
@@ -36,6 +37,11 @@ __all__ = [
 
 ARRAY = "array"
 """The container of arrays and lists of rows."""
+
+MOST_ERRORS = 8
+"""Columns whose errors are all shown."""
+
+T = TypeVar("T")
 
 TEXT = "text"
 """The container of rows that are words of equally many letters."""
@@ -62,17 +68,22 @@ class Table(ABC):
     names: tuple[str, ...] | None = None
     array: NDArray[Any] | None = None
 
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """The names of the columns, x0, x1, … where they have none."""
+        return self.names or tuple(f"x{place}" for place in range(self.width))
+
     def column(self, place: int, name: str) -> Cells:
         """Return the cells of a column; its name is for messages. Labels are factorised once."""
         if (found := self._factorised.get(place)) is None:
             cells = self.read_column(place, name)
-            if not isinstance(cells, Factored):
+            if not isinstance(cells, Categorical):
                 return cells
             found = self._factorised[place] = cells
         return found
 
     @cached_property
-    def _factorised(self) -> dict[int, Factored]:
+    def _factorised(self) -> dict[int, Categorical]:
         return {}
 
     @abstractmethod
@@ -93,11 +104,6 @@ class Table(ABC):
             A column that a frame need not have; its place is -1 then.
         named : bool
             Whether the names are those of a frame, or a graph's.
-
-        Raises
-        ------
-        DataError
-            When columns are missing, or without names and too many.
         """
         return placed(self.names, self.width, names, absent, named)
 
@@ -152,7 +158,7 @@ class _Text(Table):
         self.letters = places.reshape(self.count, self.width)
 
     def read_column(self, place: int, name: str) -> Cells:
-        return Factored(self.letters[:, place], self.alphabet)
+        return Categorical(self.letters[:, place], self.alphabet)
 
     def cells(self, place: int) -> list[Any]:
         return [word[place] for word in self.words]
@@ -243,6 +249,24 @@ def warn_of_extra(table: Table, names: Sequence[str]) -> None:
         notice(f"the model ignores {shown_columns(extra)} of the frame, which it was not fitted on", UserWarning)
 
 
+def each_column(names: Sequence[str], read: Callable[[int, str], T]) -> list[T]:
+    """Return what a function makes of the place and name of each column."""
+    made: list[T] = []
+    errors: dict[str, str] = {}
+    for place, name in enumerate(names):
+        try:
+            made.append(read(place, name))
+        except DataError as error:
+            errors[name] = str(error)
+    if len(errors) == 1:
+        raise DataError(*errors.values())
+    if errors:
+        more = ", ".join(map(repr, list(errors)[MOST_ERRORS:]))
+        lines = [*list(errors.values())[:MOST_ERRORS], *([f"and columns {more}"] if more else [])]
+        raise DataError(f"{len(errors)} columns cannot be read:\n- " + "\n- ".join(lines))
+    return made
+
+
 def shown_columns(names: Sequence[str]) -> str:
     """Return some columns for a message."""
     if len(names) == 1:
@@ -252,13 +276,7 @@ def shown_columns(names: Sequence[str]) -> str:
 
 
 def table_of(X: ArrayLike | Any, least: int = 1) -> Table:
-    """Return the table that some data are, of at least so many rows.
-
-    Raises
-    ------
-    DataError
-        When they are no rows and columns, or have none of either.
-    """
+    """Return the table that some data are, of at least so many rows."""
     if isinstance(X, Table):
         table = X
     else:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.tables.cells import Factored, Label, array_cells, object_array
+from eigentree.data.tables.cells import Categorical, Label, array_cells, object_array
 from eigentree.data.tables.labels import Labels
 from eigentree.data.tables.table import ARRAY, Table, shown_columns, table_of
 from eigentree.errors import DataError, what_there_is
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from eigentree.data.tables.cells import Cells
     from eigentree.data.tables.labels import Meaning
 
-__all__ = ["FileTable", "Written", "read_as", "require_names", "typed_texts"]
+__all__ = ["ColumnTable", "FileTable", "TextColumn", "read_as", "require_names", "typed_texts"]
 
 _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
 _NUMBER = re.compile(
@@ -37,18 +37,58 @@ _NUMBER = re.compile(
 _TRUTHS = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
 
 
-class Written(Factored):
+class TextColumn(Categorical):
     """A column of a file of text: its labels are what is written there."""
 
 
-class FileTable(Table):
+class ColumnTable(Table):
+    """Columns that were read already.
+
+    Attributes
+    ----------
+    held : list of TextColumn, Categorical, array or Arrow column
+        The cells of each column.
+    """
+
+    def __init__(
+        self, names: Sequence[str] | None, held: Sequence[Any], count: int, container: str = ARRAY
+    ) -> None:
+        self.names, self.held, self.count = None if names is None else tuple(names), list(held), count
+        self.container, self.width = container, len(self.held)
+
+    def read_column(self, place: int, name: str) -> Cells:
+        """Return the cells of a column."""
+        held = self.held[place]
+        if isinstance(held, Categorical):
+            return held
+        return array_cells(held, name) if isinstance(held, np.ndarray) else self._frame(place).column(0, name)
+
+    def cells(self, place: int) -> list[Any]:
+        """Return the cells of a column as they were written, None for a missing one."""
+        held = self.held[place]
+        if isinstance(held, Categorical):
+            found: list[Any] = object_array([*held.labels, None])[held.places].tolist()
+            return found
+        if isinstance(held, np.ndarray):
+            return [None if cell is None or cell != cell else cell for cell in held.tolist()]
+        return self._frame(place).cells(0)
+
+    def holds_numbers(self, place: int) -> bool:
+        """Return whether a column is one of numbers by its type."""
+        return not isinstance(self.held[place], Categorical | np.ndarray) and self._frame(place).holds_numbers(0)
+
+    def _frame(self, place: int) -> Table:
+        import pyarrow
+
+        return table_of(pyarrow.table([self.held[place]], names=["held"]), least=0)
+
+
+class FileTable(ColumnTable):
     """Rows of a file.
 
     Attributes
     ----------
     names : tuple of str
-    held : list of Written, Factored, array or Arrow column
-        The cells of each column, as its file has them.
     source : str
         The name of the file, for messages.
     """
@@ -58,40 +98,14 @@ class FileTable(Table):
     def __init__(
         self, names: Sequence[str], held: Sequence[Any], count: int, source: str, container: str = ARRAY
     ) -> None:
-        self.names, self.held, self.count, self.source = tuple(names), list(held), count, source
-        self.container, self.width = container, len(self.held)
-
-    def read_column(self, place: int, name: str) -> Cells:
-        """Return the cells of a column."""
-        held = self.held[place]
-        if isinstance(held, Factored):
-            return held
-        return array_cells(held, name) if isinstance(held, np.ndarray) else self._frame(place).column(0, name)
-
-    def cells(self, place: int) -> list[Any]:
-        """Return the cells of a column as they were written, None for a missing one."""
-        held = self.held[place]
-        if isinstance(held, Factored):
-            found: list[Any] = object_array([*held.labels, None])[held.places].tolist()
-            return found
-        if isinstance(held, np.ndarray):
-            return [None if cell is None or cell != cell else cell for cell in held.tolist()]
-        return self._frame(place).cells(0)
-
-    def holds_numbers(self, place: int) -> bool:
-        """Return whether a column is one of numbers by its type."""
-        return not isinstance(self.held[place], Factored | np.ndarray) and self._frame(place).holds_numbers(0)
-
-    def _frame(self, place: int) -> Table:
-        import pyarrow
-
-        return table_of(pyarrow.table([self.held[place]], names=[self.names[place]]), least=0)
+        super().__init__(names, held, count, container)
+        self.source = source
 
     def take(self, rows: NDArray[Any]) -> FileTable:
         """Return some of the rows, by their numbers."""
         held = [
             replace(each, places=each.places[rows])
-            if isinstance(each, Factored)
+            if isinstance(each, Categorical)
             else each[rows]
             if isinstance(each, np.ndarray)
             else each.take(rows)
@@ -147,7 +161,7 @@ def _read(text: str) -> Label:
 
 def read_as(cells: Cells, meaning: Meaning | None) -> Cells:
     """Return cells, those of text as those of a column whose states have a meaning: labels, numbers, or codes."""
-    if not isinstance(cells, Written):
+    if not isinstance(cells, TextColumn):
         return cells
     labels: list[Label] = list(cells.labels)
     if isinstance(meaning, Labels) and any(isinstance(value, str) for value in meaning.values):
@@ -157,7 +171,7 @@ def read_as(cells: Cells, meaning: Meaning | None) -> Cells:
         chosen = [
             cell if text not in known and cell in known else text for text, cell in zip(labels, read, strict=True)
         ]
-        return Factored(cells.places, tuple(chosen))
+        return Categorical(cells.places, tuple(chosen))
     labels = [_read(str(text)) for text in labels]
     kinds = {type(label) for label in labels}
     if kinds <= {int, float}:
@@ -169,7 +183,7 @@ def read_as(cells: Cells, meaning: Meaning | None) -> Cells:
             return np.array([*labels, math.nan], np.float64)[cells.places]
     if kinds == {bool}:
         truths = np.array([*(int(label) for label in labels), -1], np.int64)
-        return Factored(truths[cells.places], (False, True))
+        return Categorical(truths[cells.places], (False, True))
     # Beside text, -1 marks a missing cell.
     absent = np.array([label == -1 and str in kinds for label in labels] + [True])
-    return Factored(np.where(absent[cells.places], -1, cells.places), tuple(labels))
+    return Categorical(np.where(absent[cells.places], -1, cells.places), tuple(labels))

@@ -1,12 +1,13 @@
-"""EM on a cluster: rows stay where they lie; parameters go out in every step, and one sum of counts comes back.
+"""Rows on Dask workers: parameters go out in every iteration, and one sum of counts comes back.
 
-Each partition is encoded once and kept by the worker that has it, as the leaves of an E-step read it. A worker that
-is lost takes nothing with it but time: what it kept is made again elsewhere, to the same bits.
+Each partition is encoded once and kept by the worker that has it, as the leaves of an E-step read it. What a lost
+worker kept is made again elsewhere, bit-identical.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +19,8 @@ from eigentree.data.tables.rows import Rows
 from eigentree.em.estep.expectation import Expectation
 from eigentree.em.estep.unique_rows import DistinctRows, margins
 from eigentree.em.optimize.objective import ExpectedCounts
-from eigentree.em.out_of_core.large import FarRows
+from eigentree.em.out_of_core import parted_rows
+from eigentree.em.out_of_core.parted_rows import PartedRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,15 +30,13 @@ if TYPE_CHECKING:
     from eigentree.data.streams.row_batches import Stream
     from eigentree.data.tables.columns import Columns
     from eigentree.em.estep.expectation import CodedRows
+    from eigentree.em.out_of_core.parted_rows import CountParts
     from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["ClusterParts", "ClusterRows"]
-
-FEW_CELLS = 2**22
-"""Most cells of the rows that differ for these to be sent and held in memory, each with how often it occurs."""
+__all__ = ["ClusterRows"]
 
 
-class ClusterRows(FarRows):
+class ClusterRows(PartedRows):
     """The rows of partitions, as codes that workers keep.
 
     Parameters
@@ -50,62 +50,43 @@ class ClusterRows(FarRows):
     def __init__(self, columns: Columns, partitions: Partitions, weight: str | None = None) -> None:
         self._states = dict(zip(columns.names, columns.states, strict=True))
         held = partitions.kept(_encoded, columns, weight)
-        told: _Summary = held.reduced(_summary, self._states)
-        firsts = np.cumsum([0, *told.rows]).tolist()
-        self.count, self.margins = firsts[-1], told.margins
+        summary: _Summary = held.reduced(_summary, self._states)
+        firsts = np.cumsum([0, *summary.rows]).tolist()
+        self.count, self.margins = firsts[-1], summary.margins
         self._bounds = list(pairwise(firsts))
         self._held = _with(held, _placed, [first for first, _ in self._bounds])
 
     def few(self) -> DistinctRows | None:
         """Return the rows that differ, where they are few enough to be sent here."""
-        found: _Few = self._held.reduced(_few, tuple(self._states.values()))
+        found: _Merged = self._held.reduced(_distinct, tuple(self._states.values()), parted_rows.MEMORY_CELLS)
+        assert not isinstance(found.rows, _Rows)
         return found.rows
 
     def taken(self, numbers: Integers) -> tuple[Codes, Floats]:
         """Return the codes of some rows, whose numbers rise, shape (rows, columns), and their weights."""
-        found: _Taken = self._chosen(numbers).reduced(_taken)
-        return np.asfortranarray(np.concatenate(found.codes)), np.concatenate(found.weights)
-
-    def parts(self, expectation: Expectation, numbers: Integers | None, threads: int) -> ClusterParts:
-        """Return all rows, or those of some numbers, on the workers as leaves read them.
-
-        Workers take one partition at a time for each thread that Dask gave them, whatever `threads` says.
-        """
-        rows = self._held if numbers is None else self._chosen(numbers)
-        count = self.count if numbers is None else len(numbers)
-        coded = rows.kept(_coded, expectation.layout.graph, expectation.skeleton.missing, count)
-        return ClusterParts(coded, float(coded.reduced(_weight)))
+        found: _Merged = self._chosen(numbers).reduced(_in_order)
+        assert found.rows is not None
+        return found.rows.codes, found.rows.weights
 
     def pairs(self, columns: Columns) -> PairCounts:
         """Return the joint counts of all pairs of columns, of all rows."""
         found: PairCounts = self._held.reduced(_pairs, columns)
         return found
 
+    def _counting(
+        self, expectation: Expectation, numbers: Integers | None, threads: int
+    ) -> tuple[CountParts, float]:
+        """Return the E-step; workers take one partition for each thread of theirs, whatever `threads` says."""
+        rows = self._held if numbers is None else self._chosen(numbers)
+        count = self.count if numbers is None else len(numbers)
+        coded = rows.kept(_coded, expectation.layout.graph, expectation.skeleton.missing, count)
+        return partial(coded.reduced, _counted), float(coded.reduced(_weight))
+
     def _chosen(self, numbers: Integers) -> Partitions:
         """Return the partitions with the rows of some numbers alone."""
         places = [np.searchsorted(numbers, bounds).tolist() for bounds in self._bounds]
         own = [(numbers[start:stop], start) for start, stop in places]
         return _with(self._held, _some, own)
-
-
-@dataclass(frozen=True, eq=False)
-class ClusterParts:
-    """Rows on workers as leaves read them.
-
-    Attributes
-    ----------
-    partitions : Partitions
-    weight : float
-        The total weight of the rows.
-    """
-
-    partitions: Partitions
-    weight: float
-
-    def counted(self, parameters: Floats) -> ExpectedCounts:
-        """Return what all rows say."""
-        found: ExpectedCounts = self.partitions.reduced(_counted, parameters)
-        return found
 
 
 class _Rows(NamedTuple):
@@ -137,33 +118,19 @@ class _Summary:
 
 
 @dataclass(frozen=True, eq=False)
-class _Taken:
-    """Rows of some partitions, one after the other."""
+class _Merged:
+    """Rows of several partitions: in their order, or those that differ while they have no more than some cells."""
 
-    codes: tuple[Codes, ...]
-    weights: tuple[Floats, ...]
+    rows: _Rows | DistinctRows | None
+    states: tuple[int, ...] = ()
+    most: int = 0
 
-    def __add__(self, other: _Taken) -> _Taken:
-        return _Taken((*self.codes, *other.codes), (*self.weights, *other.weights))
-
-
-@dataclass(frozen=True, eq=False)
-class _Few:
-    """Rows that differ, or None where they are too many."""
-
-    states: tuple[int, ...]
-    rows: DistinctRows | None
-
-    @classmethod
-    def of(cls, states: tuple[int, ...], codes: Codes, weights: Floats) -> _Few:
-        rows = DistinctRows.of(codes, states, weights)
-        return cls(states, rows if rows.codes.size <= FEW_CELLS else None)
-
-    def __add__(self, other: _Few) -> _Few:
+    def __add__(self, other: _Merged) -> _Merged:
         if self.rows is None or other.rows is None:
             return replace(self, rows=None)
         codes = np.asfortranarray(np.concatenate([self.rows.codes, other.rows.codes]))
-        return _Few.of(self.states, codes, np.concatenate([self.rows.weights, other.rows.weights]))
+        both = _Rows(codes, np.concatenate([self.rows.weights, other.rows.weights]))
+        return _distinct(both, self.states, self.most) if self.states else _in_order(both)
 
 
 def _with(partitions: Partitions, function: Callable[..., Any], own: Sequence[Any]) -> Partitions:
@@ -196,20 +163,21 @@ def _some(rows: _Rows, own: tuple[Integers, int]) -> _Rows:
     return _Rows(np.asfortranarray(rows.codes[places]), rows.weights[places], first)
 
 
+def _in_order(rows: _Rows) -> _Merged:
+    return _Merged(rows)
+
+
+def _distinct(rows: _Rows, states: tuple[int, ...], most: int) -> _Merged:
+    found = DistinctRows.of(rows.codes, states, rows.weights)
+    return _Merged(found if found.codes.size <= most else None, states, most)
+
+
 def _pairs(rows: _Rows, columns: Columns) -> PairCounts:
     empty = PairCounts.empty(columns)
     whole = (rows.weights == np.floor(rows.weights)).all()
     # Whole numbers are counted as such, and then no sum depends on its order.
     weights = rows.weights.astype(np.int64) if whole else rows.weights
     return empty.count(Rows.of_codes(rows.codes, columns), weights) if len(weights) else empty
-
-
-def _taken(rows: _Rows) -> _Taken:
-    return _Taken((rows.codes,), (rows.weights,))
-
-
-def _few(rows: _Rows, states: tuple[int, ...]) -> _Few:
-    return _Few.of(states, rows.codes, rows.weights)
 
 
 def _coded(rows: _Rows, graph: LatentGraph, gaps: frozenset[str], count: int) -> _Leaves:

@@ -1,4 +1,4 @@
-"""The class as one more column: where it stands among the columns of the data, and rows that have it."""
+"""The class as one more column: its place among the columns of the data, and rows that have it."""
 
 from __future__ import annotations
 
@@ -37,15 +37,7 @@ CLASS = "class"
 
 @dataclass(frozen=True)
 class ClassColumn:
-    """The place of the class among the columns of the data.
-
-    Attributes
-    ----------
-    columns : Columns
-        All columns, the class among them.
-    name : str
-        That of the class.
-    """
+    """All columns, and the name of the one that holds the class."""
 
     columns: Columns
     name: str
@@ -77,25 +69,10 @@ class ClassColumn:
 def column_of_class(
     settings: Any, X: ArrayLike | Any, targets: Targets, sample_weight: ArrayLike | None
 ) -> tuple[LatentGraph | Template, ClassColumn]:
-    """Return the structure of a model of the data and their class, and where the class stands among the columns.
+    """Return the structure of a model of the data and their class, and all columns.
 
-    Parameters
-    ----------
-    settings : estimator
-        What says how the data are read, and the structure. A template is built for the columns and, last, the
-        class. A graph has one observed variable that is no column of the data, and that is the class; where these
-        have no names, it is the one called as y is, or "class", or else the last. One of another library calls it
-        one of these.
-    X : array-like of shape (rows, columns), a data frame, or rows of letters
-    targets : Targets
-        The classes, and what y is called.
-    sample_weight : array-like of shape (rows,), optional
-
-    Raises
-    ------
-    DataError
-        When a graph has no such variable, or not with as many states as there are classes; or y is called as a
-        column of the data is.
+    A template is built for the columns and, last, the class. In a graph the class is the one observed variable that
+    is no column of the data; where these have no names, the one called as y is, or "class", or else the last.
     """
     classes, called = targets.classes, targets.name
     options = ReadOptions.of(settings, sample_weight)
@@ -118,7 +95,7 @@ def column_of_class(
         place, name = len(own.names), called or CLASS
         if name == called and own.named and name in own.names:
             raise DataError(
-                f"y is called {name!r}, and so is a column of X; leave that column out, if it tells the class, or "
+                f"y is called {name!r}, and so is a column of X; leave that column out, if it is the class, or "
                 f"rename y"
             )
         while name in own.names:
@@ -173,7 +150,6 @@ def _class_variable(graph: LatentGraph, X: ArrayLike | Any, called: str | None) 
 def _labels(classes: NDArray[Any]) -> tuple[int, Labels | None]:
     """Return how many classes there are, and what a column calls them."""
     values = tuple(plain_label(label, CLASS, any_kind=True) for label in classes.tolist())
-    # Labels of any kind are told apart by their text where they can.
     return without_codes(Labels(values)) if len(set(values)) == len(values) else (len(values), None)
 
 

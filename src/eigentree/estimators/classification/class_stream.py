@@ -1,4 +1,4 @@
-"""Classes of rows beyond memory: one column of a stream tells them, and the rows of each are counted apart."""
+"""Classes of a stream of rows: a column holds them, and the rows of each are counted separately."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from eigentree.counting.structure_and_schema import graph_and_columns
 from eigentree.data.streams.sources import stream_of
 from eigentree.data.streams.spool import Spool
-from eigentree.data.streams.stream_schema import Looked
+from eigentree.data.streams.stream_schema import StreamSchema
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import NO_WEIGHT
@@ -31,18 +31,7 @@ __all__ = ["ClassStream"]
 
 @dataclass(frozen=True, eq=False)
 class ClassStream:
-    """Rows of a stream with the class of each.
-
-    Attributes
-    ----------
-    graph : LatentGraph
-    columns : Columns
-        Without the one that tells the classes.
-    classes : array, shape (classes,)
-        The labels, sorted.
-    prior : array, shape (classes,)
-        Their shares of the rows, by weight.
-    """
+    """Rows of a stream with the class of each: sorted labels, and their shares by weight."""
 
     graph: LatentGraph
     columns: Columns
@@ -53,13 +42,7 @@ class ClassStream:
 
     @classmethod
     def of(cls, estimator: SpectralJunctionTree, X: Any, y: Any, sample_weight: Any) -> ClassStream:
-        """Return the rows of a stream for the models of an estimator, after one look and one more pass.
-
-        Raises
-        ------
-        DataError
-            When y is not the name of a column that tells a class for each row, of two or more.
-        """
+        """Return the rows of a stream, after one pass for the columns and one for the classes."""
         stream = stream_of(X)
         names = stream.names or ()
         if not isinstance(y, str):
@@ -70,19 +53,19 @@ class ClassStream:
             hint = did_you_mean(y, names) or ("" if names else "; the columns have no names")
             raise DataError(f"y names {y!r}, which is no column{hint}")
         options = ReadOptions.of(estimator, sample_weight)
-        looked = Looked.at(stream, options)
+        summarised = StreamSchema.of(stream, options)
         own = estimator.structure
-        others = own.observed if isinstance(own, LatentGraph) else _without(y, looked.look.names or ())
-        graph, columns = graph_and_columns(own, looked.look.only(others), options)
-        told = Columns.learned(looked.look.only([y]))
+        others = own.observed if isinstance(own, LatentGraph) else _without(y, summarised.schema.names or ())
+        graph, columns = graph_and_columns(own, summarised.schema.only(others), options)
+        known_classes = Columns.learned(summarised.schema.only([y]))
         joint = replace(
             columns,
             names=(*columns.names, y),
-            states=(*columns.states, *told.states),
-            meanings=(*columns.meanings, *told.meanings),
+            states=(*columns.states, *known_classes.states),
+            meanings=(*columns.meanings, *known_classes.meanings),
         )
-        rows = looked.rows(joint)
-        labels = np.array(told.labels(y))
+        rows = summarised.rows(joint)
+        labels = np.array(known_classes.labels(y))
         order = np.argsort(labels, kind="stable")
         spool = rows if isinstance(rows, Spool) else Spool.of(joint, rows.chunks())
         classes = labels[order]

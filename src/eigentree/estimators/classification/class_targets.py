@@ -1,4 +1,4 @@
-"""The classes that rows are told to be of: what users give as y."""
+"""The classes of rows: what users give as y."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ class Targets(NamedTuple):
     Attributes
     ----------
     classes : array, shape (classes,)
-        The labels, sorted. Numbers among which some were missing are whole if they can be, as in columns of cells,
-        whatever the library that held them has made of them.
+        The labels, sorted; numbers among which some were missing are whole if they can be.
     codes : array of int, shape (rows,)
         The place of each row's class among them; -1 where it is not known.
     name : str or None
@@ -42,14 +41,7 @@ class Targets(NamedTuple):
 
     @classmethod
     def of(cls, y: Any, rows: int, partly: bool = False) -> Targets:
-        """Return the classes that labels name; None, NaN and the like, where `partly`, name none.
-
-        Raises
-        ------
-        DataError
-            When there is not one label per row, or there are fewer than two classes, or no classes at all but
-            measurements.
-        """
+        """Return the classes of labels; where `partly`, None, NaN and the like stand for unknown ones."""
         given = label_array(y, rows)
         absent = _absent(given)
         if absent.any() and not partly:
@@ -60,12 +52,12 @@ class Targets(NamedTuple):
         try:
             classes, found = np.unique(_as_numbers(given[~absent]) if absent.any() else given, return_inverse=True)
         except Exception:  # what comparisons of labels raise, those of arrays among them
-            kinds = sorted({type(label).__name__ for label in given.tolist()})
-            raise DataError(f"y mixes labels that have no common order: {', '.join(kinds)}; use one type") from None
+            types = sorted({type(label).__name__ for label in given.tolist()})
+            raise DataError(f"y mixes labels that have no common order: {', '.join(types)}; use one type") from None
         if classes.dtype.kind == "f" and (classes % 1 != 0).any() and FEW_ROWS_EACH * len(classes) > len(found):
             raise DataError(
-                f"y looks continuous: {len(classes)} different numbers in {len(found)} rows; a classifier tells "
-                f"classes apart, so cut y into bins, as with pandas.qcut, or turn it into text if these are labels"
+                f"y looks continuous: {len(classes)} different numbers in {len(found)} rows; a classifier needs "
+                f"classes, so cut y into bins, as with pandas.qcut, or turn it into text if these are labels"
             )
         if len(classes) < 2:
             named = f"one class only, {shown_label(classes[0])}" if len(classes) else "no class at all"

@@ -1,4 +1,4 @@
-"""Classes told apart by Bayes' rule: one latent junction tree per class, or one with the class as a column."""
+"""`JunctionTreeClassifier`: Bayes' rule with one model per class, or one model with the class as a column."""
 
 from __future__ import annotations
 
@@ -61,10 +61,9 @@ class JunctionTreeClassifier(Parameters):
         as `JunctionTreeImputer` has it.
     class_as : {"models", "column"}
         "models" fits one model to the rows of each class. "column" fits one model to all rows, with the class as
-        one more column: a template has it as its last column (a leaf of a mixture or a tree, the last step of a
-        chain), called as y is where that is a series with a name, and else "class"; in a graph it is the one
-        observed variable that is no column of the data, which for data without names is the one called so, or else
-        the last. Rows whose class is not known (None, NaN) are then learned from too.
+        one more column: the last one of a template; in a graph, the one observed variable that is no column of the
+        data (where these have no names, the one called as y, or "class", or else the last). Rows whose class is not
+        known (None, NaN) are then learned from too, which can make predictions better or worse.
     random_state : int, Generator or None
         For the default estimator.
 
@@ -94,14 +93,10 @@ class JunctionTreeClassifier(Parameters):
 
     Notes
     -----
-    For a `SpectralJunctionTree` per class with ``shrinkage="auto"``, one shrinkage is chosen for all classes
-    together, by log P(class | row) of held-out rows in three folds of the training data. Likelihood alone would
-    choose each model's by how well it describes its own class, but what helps there is mostly the same in all
-    classes and cancels, while the noise in the difference of several models does not: telling classes apart wants
-    more shrinkage. Of the values within half a standard error of the best, the largest is taken; the sum of the
-    weights counts as the number of rows. Infinite shrinkage is naive Bayes, with 1/2 added to each count where all
-    columns have the same number of states, so dependence between columns is used as far as held-out rows show that
-    it helps. The choice depends on the rows, not on their order.
+    With one `SpectralJunctionTree` per class and ``shrinkage="auto"``, one shrinkage is chosen for all classes by
+    the held-out log P(class | row) in three folds: what improves each density is mostly common to all classes and
+    cancels, but noise does not, so classification needs more shrinkage. Of the values within half a standard error
+    of the best, the largest is taken. Infinite shrinkage is naive Bayes.
 
     Examples
     --------
@@ -244,10 +239,7 @@ class JunctionTreeClassifier(Parameters):
 
     @our_arithmetic
     def predict_joint_log_proba(self, X: ArrayLike | Any) -> Floats:
-        """Return log P(row, class), shape (rows, classes), missing cells summed out.
-
-        A model learned by EM without pseudo-counts, or spectral without a floor, can call a row impossible: -inf.
-        """
+        """Return log P(row, class), shape (rows, classes), missing cells marginalised out; -inf if impossible."""
         columns = self._columns
         if isinstance(self._pattern, SequenceMixin):
             each = [model.score_samples(X) for model in self.estimators_]
@@ -284,7 +276,7 @@ class JunctionTreeClassifier(Parameters):
 
     @our_arithmetic
     def predict(self, X: ArrayLike | Any) -> NDArray[Any]:
-        """Return the likeliest class of each row."""
+        """Return the most probable class of each row."""
         best = self.predict_log_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
@@ -297,7 +289,7 @@ class JunctionTreeClassifier(Parameters):
         return tags
 
     def score(self, X: ArrayLike | Any, y: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> float:
-        """Return the share of rows, by weight, whose likeliest class is theirs."""
+        """Return the accuracy: the share of rows, by weight, whose most probable class is theirs."""
         predicted = self.predict(X)
         given = label_array(y, len(predicted))
         return float(np.average(predicted == given, weights=positive_weights(sample_weight, len(predicted))))

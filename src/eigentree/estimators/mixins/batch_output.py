@@ -10,7 +10,7 @@ from eigentree.data.streams.parquet_parts import arrow_rows
 from eigentree.data.streams.sources import is_stream, stream_of
 from eigentree.data.tables.restore import filled_rows
 from eigentree.data.tables.rows import Rows
-from eigentree.data.tables.text_cells import FileTable, Written
+from eigentree.data.tables.text_cells import FileTable, TextColumn
 from eigentree.errors import DataError
 from eigentree.inference.queries import Answers, warn_helped
 from eigentree.io.atomic_write import checked_path
@@ -209,7 +209,7 @@ def completed_cells(
     for place, name in enumerate(names):
         own = columns[name]
         # Where cells are text, as those of CSV are, so are those that are filled in.
-        text = isinstance(table.held[table.names.index(name)], Written) or any(
+        text = isinstance(table.held[table.names.index(name)], TextColumn) or any(
             isinstance(cell, str) for cell in own
         )
         for row, cell in zip(holes[place].tolist(), filled[holes[place], place].tolist(), strict=True):

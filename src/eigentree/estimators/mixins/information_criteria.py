@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["MAXIMUM_LIKELIHOOD", "Criteria"]
 
 MAXIMUM_LIKELIHOOD = 1e-6
-"""Pseudo-counts that change no digit that is reported, and rule out nothing: maximum likelihood for all purposes."""
+"""Pseudo-counts that change no digit that is reported, and rule out nothing: maximum likelihood in practice."""
 
 NEGLIGIBLE = 1e-3
 """Pseudo-counts up to which criteria are those of maximum likelihood: an entry of the tables then changes the
@@ -36,7 +36,7 @@ class Criteria(NamedTuple):
 
     @classmethod
     def of(cls, log_likelihood: float, parameters: int, count: float) -> Criteria:
-        """Return the criteria, given how many free parameters and how many rows, or steps of sequences, there are."""
+        """Return the criteria, given the number of free parameters and of rows, or steps of sequences."""
         return cls(parameters * math.log(count) - 2 * log_likelihood, 2 * (parameters - log_likelihood))
 
     @classmethod
@@ -50,8 +50,8 @@ class Criteria(NamedTuple):
         """
         if prior > NEGLIGIBLE:
             notice(
-                f"bic and aic compare fits of maximum likelihood, and this one has pseudo-counts ({prior:g}), which "
-                f"lower its likelihood; fit with pseudo_counts={MAXIMUM_LIKELIHOOD:g} (or 0) to compare sizes",
+                f"bic and aic compare fits of maximum likelihood, and this one has pseudo-counts ({prior:g}), "
+                f"which lower its likelihood; fit with pseudo_counts={MAXIMUM_LIKELIHOOD:g} (or 0) to compare",
                 UserWarning,
             )
         # An impossible row of weight 0 is no row.

@@ -1,4 +1,4 @@
-"""The face of estimators that climb to their tables step by step, and what their fits share."""
+"""What estimators that are fitted by EM share."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class IterativeMixin(LatentMixin):
-    """The face of an estimator whose fit leaves tables, step by step."""
+    """Checks and report of an estimator that is fitted by EM."""
 
     structure: Any
     categories: Any

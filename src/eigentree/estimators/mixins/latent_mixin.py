@@ -1,4 +1,4 @@
-"""The face of estimators that leave tables: what they add to the answers of their network."""
+"""Queries of estimators that learn conditional probability tables, beside those of their network."""
 
 from __future__ import annotations
 
@@ -24,16 +24,7 @@ __all__ = ["LatentMixin"]
 
 
 class LatentMixin(HiddenAnswers, DensityMixin):
-    """What users ask of an estimator whose fit leaves tables.
-
-    Attributes
-    ----------
-    network_ : LatentNetwork
-    init : object
-        Where the fit started, if the user gave a network.
-    n_jobs : int
-    pseudo_counts : float or str
-    """
+    """Queries of an estimator that learns the conditional probability tables of a `network_`."""
 
     network_: LatentNetwork
     init: Any

@@ -255,7 +255,7 @@ class HiddenSequenceMixin(SequenceMixin):
         return self._of_one_chain("emissionprob_", self.tables_["emissions"])
 
     def _of_one_chain(self, name: str, table: Any) -> Floats:
-        """Return a table as an array, of a model of the only kind that hmmlearn has."""
+        """Return a table as an array, of a model as hmmlearn has it."""
         if self._chain.order > 1 or len(self._chain.sizes) > 1 or len(self._columns.names) > 1:
             raise AttributeError(f"{name} is for order 1, one chain and one channel; tables_ has all tables")
         return np.asarray(table)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,46 +26,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Booleans, Codes, Floats
-    from eigentree.data.tables.columns import Columns
+    from eigentree.arrays import Booleans, Floats
     from eigentree.data.tables.labeled_table import LabeledTable
-    from eigentree.inference.model import Model
     from eigentree.inference.networks.network import LatentNetwork
 
-__all__ = ["HiddenAnswers", "Revealed"]
+__all__ = ["HiddenAnswers"]
 
 MOST_POSTERIOR_STATES = 4096
 """Largest number of joint states of a joint posterior."""
-
-
-@dataclass(frozen=True, eq=False)
-class Revealed:
-    """A model in which some hidden variables are columns too.
-
-    Attributes
-    ----------
-    model : Model
-    known : Columns
-        The columns that rows have.
-    names : tuple of str
-        The hidden variables that are columns here.
-    """
-
-    model: Model
-    known: Columns
-    names: tuple[str, ...]
-
-    @property
-    def places(self) -> list[int]:
-        """Where the revealed variables stand among the columns."""
-        return [self.model.columns.position(name) for name in self.names]
-
-    def extended(self, codes: Codes) -> Codes:
-        """Return codes of rows with a missing cell for each variable that is revealed."""
-        wide = self.model.columns.missing(len(codes))
-        wide[:, [self.model.columns.position(name) for name in self.known.names]] = codes
-        # Where the revealed columns have more states than the others, codes are of a larger type.
-        return wide
 
 
 class HiddenAnswers(Answers):
@@ -121,24 +88,24 @@ class HiddenAnswers(Answers):
             return {name: _by_row(X, proba, (name,)) for name, proba in found.items()}
         asked = self._hidden_names(names)
         revealed = self._tables.reveal(asked)
-        places = revealed.places
-        shape = [revealed.model.columns.states[place] for place in places]
+        places = [revealed.columns.position(name) for name in asked]
+        shape = [revealed.columns.states[place] for place in places]
         if math.prod(shape) > MOST_POSTERIOR_STATES:
             raise DataError(
                 f"the joint posterior of {list(asked)} has {math.prod(shape):,} states (the limit is "
-                f"{MOST_POSTERIOR_STATES:,}); ask for fewer variables at a time, or for each by itself"
+                f"{MOST_POSTERIOR_STATES:,}); take fewer variables at a time, or each by itself"
             )
         rows = self._rows(X)
         log_joint = np.empty((rows.count, math.prod(shape)))
-        for start, codes in rows.chunks(rows_at_a_time(len(revealed.model.columns.names))):
-            wide = revealed.extended(codes)
+        for start, codes in rows.chunks(rows_at_a_time(len(revealed.columns.names))):
+            wide = revealed.extended(codes, self._columns.names)
             for cell, states in enumerate(np.ndindex(*shape)):
                 wide[:, places] = states
-                log_joint[start : start + len(codes), cell] = revealed.model.score(wide)[0]
+                log_joint[start : start + len(codes), cell] = revealed.score(wide)[0]
         impossible = ~np.isfinite(log_joint).any(axis=1)
         if impossible.any():
             with np.errstate(divide="ignore"):
-                log_joint[impossible] = np.log(revealed.model.joint(asked)).ravel()
+                log_joint[impossible] = np.log(revealed.joint(asked)).ravel()
         count = int(impossible.sum())
         warn_helped(count, f"rows {self._model.undefined}; the hidden variables' own distribution was used")
         joint = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
@@ -165,7 +132,7 @@ class HiddenAnswers(Answers):
         log_prob = np.empty(rows.count)
         for start, codes in rows.chunks(rows_at_a_time(len(decoder.tree.nodes))):
             part = slice(start, start + len(codes))
-            states[part], log_prob[part] = decoder.decode(codes)
+            states[part], log_prob[part] = decoder.decode(codes, hidden)
         impossible = int(np.isneginf(log_prob).sum())
         warn_helped(impossible, "rows are impossible under this model; their hidden states are -1")
         framed = frame_like(X, dict(zip(hidden, states.T, strict=True)))
@@ -178,17 +145,19 @@ class HiddenAnswers(Answers):
 
         For a frame it is a frame of the same library.
         """
-        revealed = self._tables.reveal(self._hidden_names(self._model.graph.hidden))
+        hidden = self._hidden_names(self._model.graph.hidden)
+        revealed = self._tables.reveal(hidden)
+        places = [revealed.columns.position(name) for name in hidden]
         rows = self._rows(X)
         random = generator(random_state)
-        sampled = np.empty((rows.count, len(revealed.names)), np.int64)
+        sampled = np.empty((rows.count, len(hidden)), np.int64)
         undefined = 0
-        for start, codes in rows.chunks(rows_at_a_time(len(revealed.model.columns.names))):
-            wide = revealed.extended(codes)
-            undefined += revealed.model.operators.draw(wide, random)
-            sampled[start : start + len(codes)] = wide[:, revealed.places]
+        for start, codes in rows.chunks(rows_at_a_time(len(revealed.columns.names))):
+            wide = revealed.extended(codes, self._columns.names)
+            undefined += revealed.operators.draw(wide, random)
+            sampled[start : start + len(codes)] = wide[:, places]
         warn_helped(undefined, f"cells {self._model.undefined}; they were sampled from their marginal")
-        framed = frame_like(X, dict(zip(revealed.names, sampled.T, strict=True)))
+        framed = frame_like(X, dict(zip(hidden, sampled.T, strict=True)))
         return sampled if framed is None else framed
 
     @our_arithmetic
@@ -196,12 +165,12 @@ class HiddenAnswers(Answers):
         """Return the posterior of each variable by itself, and how many rows are impossible."""
         revealed = self._tables.reveal(self._hidden_names(names))
         rows = self._rows(X)
-        states = [revealed.model.columns.states[place] for place in revealed.places]
-        found = {name: np.empty((rows.count, size)) for name, size in zip(names, states, strict=True)}
+        places = [revealed.columns.position(name) for name in names]
+        found = {name: np.empty((rows.count, self._model.graph.states[name])) for name in names}
         lost: Booleans = np.zeros(rows.count, np.bool_)
-        for start, codes in rows.chunks(rows_at_a_time(sum(revealed.model.columns.states))):
+        for start, codes in rows.chunks(rows_at_a_time(sum(revealed.columns.states))):
             part = slice(start, start + len(codes))
-            tables = revealed.model.distributions(revealed.extended(codes), revealed.places)
+            tables = revealed.distributions(revealed.extended(codes, self._columns.names), places)
             for name, (table, gone) in zip(names, tables, strict=True):
                 found[name][part] = table
                 lost[part] |= gone

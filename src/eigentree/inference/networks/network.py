@@ -12,9 +12,9 @@ from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.errors import NetworkError, did_you_mean, quoted
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.junction_tree import JunctionTree, TreeNode
-from eigentree.inference.networks.hidden_variables import HiddenAnswers, Revealed
+from eigentree.inference.networks.hidden_variables import HiddenAnswers
 from eigentree.inference.networks.network_interop import as_bif, as_pgmpy, as_pyagrum, bif_parts
-from eigentree.inference.networks.network_model import Decoder, NetworkModel, clique_operator
+from eigentree.inference.networks.network_model import NetworkModel, clique_operator
 from eigentree.inference.networks.state_order import canonical_orders
 from eigentree.inference.networks.table_checks import (
     check_own_tree,
@@ -376,25 +376,23 @@ class LatentNetwork(HiddenAnswers):
     def _tables(self) -> LatentNetwork:
         return self
 
-    @cached_property
-    def decoder(self) -> Decoder:
-        """Max-product for the jointly most probable hidden states."""
+    @property
+    def decoder(self) -> NetworkModel:
+        """The model for decoding: hidden variables that no observed one depends on are columns."""
         held = {name for node in self.tree.nodes for name in node.clique}
         apart = tuple(name for name in self._graph.hidden if name not in held)
-        tree = JunctionTree.of(self._graph.derived(_with_columns, apart)) if apart else self.tree
-        return Decoder(self._graph, tree, self._conditional)
+        return self.reveal(apart) if apart else self.model
 
-    def reveal(self, names: tuple[str, ...]) -> Revealed:
+    def reveal(self, names: tuple[str, ...]) -> NetworkModel:
         """Return the model in which some hidden variables are columns too."""
         if names not in self._revealed:
             graph = self._graph.derived(_with_columns, names)
             tree = JunctionTree.of(graph)
-            model = NetworkModel(graph, self._embedded(tree), tree, self._conditional)
-            self._revealed[names] = Revealed(model, self.model.columns, names)
+            self._revealed[names] = NetworkModel(graph, self._embedded(tree), tree, self._conditional)
         return self._revealed[names]
 
     @cached_property
-    def _revealed(self) -> dict[tuple[str, ...], Revealed]:
+    def _revealed(self) -> dict[tuple[str, ...], NetworkModel]:
         return {}
 
     @our_arithmetic

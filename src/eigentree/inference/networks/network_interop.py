@@ -1,4 +1,4 @@
-"""Networks for other programs: BIF texts, and objects of pgmpy and pyagrum, which are imported when asked for."""
+"""Networks for other programs: BIF texts, and objects of pgmpy and pyagrum, which are imported when needed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import warnings
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.inference.networks.network import LatentNetwork
 
+    BifParts: TypeAlias = tuple[LatentGraph, dict[str, Floats], None, Columns, dict[str, tuple[Any, ...]]]
+
 __all__ = ["as_bif", "as_pgmpy", "as_pyagrum", "bif_parts"]
 
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
@@ -38,18 +40,8 @@ def as_bif(network: LatentNetwork) -> str:
     return bif_text(_state_names(network), parents, network.tables)
 
 
-class BifParts(NamedTuple):
-    """The arguments of a `LatentNetwork`, in their order."""
-
-    graph: LatentGraph
-    tables: dict[str, Floats]
-    tree: None
-    columns: Columns
-    hidden_labels: dict[str, tuple[Any, ...]]
-
-
 def bif_parts(source: str | os.PathLike[str], hidden: Sequence[str]) -> BifParts:
-    """Return the parts of a BIF text, or of a file of one; see `LatentNetwork.from_bif`."""
+    """Return the arguments of a `LatentNetwork` from a BIF text, or a file of one; see `LatentNetwork.from_bif`."""
     if isinstance(source, str) and ("{" in source or "\n" in source):
         return _parts(source, hidden)
     path = checked_path(source)
@@ -66,13 +58,13 @@ def bif_parts(source: str | os.PathLike[str], hidden: Sequence[str]) -> BifParts
 def _parts(text: str, hidden: Sequence[str]) -> BifParts:
     found = BifNetwork(text)
     graph = LatentGraph({name: len(states) for name, states in found.states.items()}, found.edges, hidden)
-    # Before tables are made: a few lines of text can ask for very large ones.
+    # Before tables are made: a few lines of text can describe very large ones.
     check_families(graph)
     meanings = [without_codes(_labels(found.states[name]))[1] for name in graph.observed]
     columns = replace(Columns.of(graph), meanings=tuple(meanings))
     labels = {name: _labels(found.states[name]).values for name in graph.hidden}
     hidden_labels = {name: own for name, own in labels.items() if own != tuple(range(len(own)))}
-    return BifParts(graph, {name: found.array(name) for name in graph.names}, None, columns, hidden_labels)
+    return graph, {name: found.array(name) for name in graph.names}, None, columns, hidden_labels
 
 
 def _labels(states: tuple[str, ...]) -> Labels:

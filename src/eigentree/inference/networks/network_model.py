@@ -11,7 +11,6 @@ import numpy as np
 
 from eigentree.core.trees.categorical_sampling import choose
 from eigentree.core.trees.max_product import DecodingWorkspace, decode
-from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import rows_at_a_time
 from eigentree.errors import DataError
 from eigentree.inference.model import Model, check_count
@@ -21,14 +20,13 @@ from eigentree.inference.tensors.named_tables import flat_index
 from eigentree.validation import Seed, generator, our_arithmetic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from eigentree.arrays import Codes, Floats, Integers
     from eigentree.core.trees.flat_tree import FlatTree
-    from eigentree.graphs.graph import LatentGraph
     from eigentree.graphs.junction_tree import JunctionTree, TreeNode
 
-__all__ = ["Decoded", "Decoder", "NetworkModel", "clique_operator"]
+__all__ = ["Decoded", "NetworkModel", "clique_operator"]
 
 
 def clique_operator(
@@ -49,6 +47,21 @@ def clique_operator(
     if every:
         return NodeOperator((), node.children, bond, index, table.reshape(-1, 1))
     return NodeOperator.from_entries(index, table.reshape(-1, 1), bond, children=node.children)
+
+
+class Decoded(NamedTuple):
+    """The jointly most probable hidden states of each row.
+
+    Attributes
+    ----------
+    states : array, shape (rows, hidden variables)
+        In the order of ``graph.hidden``; -1 in a row that is impossible.
+    log_prob : array, shape (rows,)
+        Log P(these hidden states, the known cells of the row); -inf for a row that is impossible.
+    """
+
+    states: Integers
+    log_prob: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,77 +136,40 @@ class NetworkModel(Model):
         for column, name in enumerate(self.graph.observed):
             rows[:, column] = sampled[name]
 
-
-class Decoded(NamedTuple):
-    """The jointly most probable hidden states of each row.
-
-    Attributes
-    ----------
-    states : array, shape (rows, hidden variables)
-        In the order of ``graph.hidden``; -1 in a row that is impossible.
-    log_prob : array, shape (rows,)
-        Log P(these hidden states, the known cells of the row); -inf for a row that is impossible.
-    """
-
-    states: Integers
-    log_prob: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class Decoder:
-    """Max-product on a tree whose entries are the cells of its cliques, so that an entry gives the hidden states.
-
-    Attributes
-    ----------
-    graph : LatentGraph
-        The graph whose hidden variables are decoded.
-    tree : JunctionTree
-        Of the same graph, in which hidden variables that no observed one depends on are columns: else its tree
-        would lack them, and they bear on which states are jointly most probable.
-    conditional_of : callable
-        P(R_i | S_i) of a node of the tree, axes (separator…, remainder…).
-    """
-
-    graph: LatentGraph
-    tree: JunctionTree
-    conditional_of: Callable[[TreeNode], Floats]
-
-    @cached_property
-    def columns(self) -> Columns:
-        """The columns of the tree."""
-        return Columns.of(self.tree.graph)
-
     @cached_property
     def _logarithms(self) -> FlatTree:
+        """The logarithms of a tree whose entries are the cells of its cliques, for max-product."""
         operators = tuple(clique_operator(self.tree, node, self.conditional_of, True) for node in self.tree.nodes)
         # Every message is kept: the way back down reads how each came about.
         flat = all_kept(TreeOperators(operators, self.columns.states).flat)
         with np.errstate(divide="ignore"):
             return flat._replace(values=np.log(flat.values))
 
-    def decode(self, codes: Codes) -> Decoded:
-        """Return the jointly most probable hidden states of rows of codes of the graph's own columns."""
-        flat = self._logarithms
-        wide = self.columns.missing(len(codes))
-        wide[:, [self.columns.position(name) for name in self.graph.observed]] = codes
+    def decode(self, codes: Codes, hidden: Sequence[str]) -> Decoded:
+        """Return the jointly most probable hidden states of rows of codes, given all other columns.
+
+        Hidden variables may be columns here: those that no observed one depends on have to be.
+        """
+        flat, names = self._logarithms, self.columns.names
+        wide = self.extended(codes, [name for name in names if name not in hidden])
         lines = int(flat.nodes.bond.sum())
         space = DecodingWorkspace(
             np.empty(lines),
             np.empty(lines, np.int64),
             np.empty(lines, np.int64),
             np.empty(len(flat.nodes), np.int64),
-            np.array([name in self.graph.hidden for name in self.columns.names]),
+            np.array([name in hidden for name in names]),
         )
         entries = np.zeros((len(flat.nodes), len(codes)), np.int64)
         log_prob = np.empty(len(codes))
         decode(flat, wide.T, space, entries, log_prob)
-        found = {name: wide[:, column] for column, name in enumerate(self.columns.names)}
+        found = {name: wide[:, column] for column, name in enumerate(names)}
         for node, chosen in zip(self.tree.nodes, entries, strict=True):
             if node.observed is None and node.remainder:
                 cells = np.unravel_index(chosen, self.tree.states_of(node.clique))
                 found |= {n: cell for n, cell in zip(node.clique, cells, strict=True) if n in node.remainder}
-        states = np.empty((len(codes), len(self.graph.hidden)), np.int64)
-        for place, name in enumerate(self.graph.hidden):
+        states = np.empty((len(codes), len(hidden)), np.int64)
+        for place, name in enumerate(hidden):
             states[:, place] = found[name]
         states[np.isneginf(log_prob)] = -1
         return Decoded(states, log_prob)

@@ -205,9 +205,9 @@ def _all_emissions(network: LatentNetwork, name: str, states: int) -> Iterator[F
     except TreewidthError:
         # As a column it would be too large. Ties among thousands of states are left as they are.
         return
-    columns = revealed.model.columns
+    columns = revealed.columns
     codes = columns.missing(states)
-    codes[:, revealed.places[0]] = np.arange(states)
-    places = [columns.position(column) for column in revealed.known.names]
-    for table, _ in revealed.model.distributions(codes, places):
+    codes[:, columns.position(name)] = np.arange(states)
+    places = [columns.position(column) for column in network.graph.observed]
+    for table, _ in revealed.distributions(codes, places):
         yield from table.T

@@ -320,7 +320,7 @@ class SequencePass:
     ) -> tuple[Integers, Floats, Floats, float]:
         """Return the bounds of a sequence's pieces, the messages to them forward and backward, and log P(sequence).
 
-        Messages are known up to a factor; those backward are computed if asked for.
+        Messages are known up to a factor; those backward are computed if wanted.
         """
         begin, end = self.starts[number : number + 2].tolist()
         steps, states, padded = self.symbols.steps, len(links[0]), lines.shape[1]

@@ -264,11 +264,8 @@ class _TreeLearning:
         """Learn the bonds of inner nodes."""
         if not batch.outside:
             return
-        if self.scaled:
-            self._keep_edges(batch, centred_bond([self._seen(batch, joint) for joint in joints], batch.node.rank))
-        else:
-            pairs = [self._seen(batch, joint) for joint in joints] or self._pairs(batch)
-            self._keep_edges(batch, plain_bond(pairs, batch.node.rank))
+        pairs = [self._seen(batch, joint) for joint in joints] or self._pairs(batch)
+        self._keep_edges(batch, (centred_bond if self.scaled else plain_bond)(pairs, batch.node.rank))
 
     def _seen(self, batch: _NodeBatch, joint: Floats) -> Floats:
         """Return the moments of the inside view and an outside one, as matrices."""

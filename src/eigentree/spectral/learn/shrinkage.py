@@ -42,6 +42,8 @@ __all__ = [
     "MANY_SAMPLES",
     "USUAL",
     "HeldOut",
+    "HeldOutScore",
+    "Tried",
     "choose",
     "choose_class_shrinkage",
     "chosen",
@@ -83,7 +85,7 @@ More is safer where rows are few, but gives up the dependence between columns wh
 CLASS_GRID = (0.4, 0.8, 1.2, 1.6, 2.4, 3.2, 4.8, 6.4, 12.8, math.inf)
 """Values of kappa to choose from for a classifier, which is often best with more shrinkage than likelihood."""
 
-Trial: TypeAlias = Callable[[float, float], Floats]
+HeldOutScore: TypeAlias = Callable[[float, float], Floats]
 """Of a fit without some rows: the log probability of each of them at a shrinkage and a floor."""
 
 Tried: TypeAlias = dict[tuple[float, float], float]
@@ -103,7 +105,7 @@ def usual_floor(rows: float) -> float:
 class _Search:
     """A search among shrinkages and floors, which scores held-out rows at no more pairs than it has to."""
 
-    def __init__(self, trials: Sequence[Trial], weights: NDArray[Any], floors: tuple[float, ...]) -> None:
+    def __init__(self, trials: Sequence[HeldOutScore], weights: NDArray[Any], floors: tuple[float, ...]) -> None:
         self.trials, self.weights, self.floors = trials, weights, floors
         self.scores: dict[tuple[int, int], Floats] = {}
 
@@ -159,7 +161,7 @@ class HeldOut(ABC, Generic[M]):
     unit: float = 1.0
 
     @abstractmethod
-    def trials(self, added: float) -> tuple[list[list[Trial]], list[NDArray[Any]]]:
+    def trials(self, added: float) -> tuple[list[list[HeldOutScore]], list[NDArray[Any]]]:
         """Return, for each way of learning, the trial of each fold; and the weights of each fold's rows.
 
         There are no folds where the rest of one would be nothing.
@@ -219,7 +221,7 @@ class _HeldOutRows(HeldOut[SpectralModel]):
         self.sampled = bool(self.folds)
         self.whole: SpectralFit | None = None
 
-    def trials(self, added: float) -> tuple[list[list[Trial]], list[NDArray[Any]]]:
+    def trials(self, added: float) -> tuple[list[list[HeldOutScore]], list[NDArray[Any]]]:
         rests = [_without(self.counts, *fold) for fold in self.folds]
         held = [(rest, *fold) for rest, fold in zip(rests, self.folds, strict=True) if rest.rows > 0]
         # All together, which is fastest.
@@ -252,7 +254,7 @@ def choose(
     return chosen(_HeldOutRows(plan, statistics, scaling), shrinkage, floor)
 
 
-def _trial(fit: SpectralFit, codes: Codes, marginals: tuple[Floats, ...]) -> Trial:
+def _trial(fit: SpectralFit, codes: Codes, marginals: tuple[Floats, ...]) -> HeldOutScore:
     def score(shrinkage: float, floor: float) -> Floats:
         log_prob = fit.scored(shrinkage, floor_of(floor, marginals), codes).log_prob
         return np.asarray(np.maximum(log_prob, LEAST_LOG * codes.shape[1]))

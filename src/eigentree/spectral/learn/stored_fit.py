@@ -34,13 +34,7 @@ def model_content(writer: Writer, model: SpectralModel) -> dict[str, Any]:
 
 
 def read_model(reader: Reader, content: Any, plan: ViewPlan) -> SpectralModel:
-    """Return the model of a document and the arrays of the file.
-
-    Raises
-    ------
-    FileError
-        When it is none.
-    """
+    """Return the model of a document and the arrays of the file."""
     entry = Section(content, "a spectral model", ("shrinkage", "floor", "fit"))
     shrinkage, floor = entry.number("shrinkage"), entry.number("floor")
     if not shrinkage >= 0 or not 0 <= floor <= 1:
@@ -128,13 +122,7 @@ def report_content(report: SpectralReport) -> dict[str, Any]:
 
 
 def read_report(content: Any, model: SpectralModel) -> SpectralReport:
-    """Return the report of a document on a model.
-
-    Raises
-    ------
-    FileError
-        When it is none.
-    """
+    """Return the report of a document on a model."""
     entry = Section(content, "a report", ("rows", "tried", "clipping", "seen"))
     tried = {}
     for line in entry.items("tried"):

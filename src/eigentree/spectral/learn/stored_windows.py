@@ -57,13 +57,7 @@ def sequence_statistics_content(writer: Writer, statistics: SequenceStatistics) 
 
 
 def read_sequence_statistics(reader: Reader, content: Any) -> SequenceStatistics:
-    """Return the statistics of a document and the arrays of the file.
-
-    Raises
-    ------
-    FileError, DataError
-        When they are none.
-    """
+    """Return the statistics of a document and the arrays of the file."""
     entry = Section(content, "statistics", ("columns", "plan", *COUNTED, "sample", "known_to"))
     columns = columns_of(entry["columns"])
     plan = _read_plan(entry["plan"])
@@ -191,13 +185,7 @@ def sequence_model_content(writer: Writer, model: SpectralSequenceModel) -> dict
 
 
 def read_sequence_model(reader: Reader, content: Any, plan: WindowPlan) -> SpectralSequenceModel:
-    """Return the model of a document and the arrays of the file.
-
-    Raises
-    ------
-    FileError
-        When it is none.
-    """
+    """Return the model of a document and the arrays of the file."""
     entry = Section(content, "a model", ("shrinkage", "floor", "start_noise", "noise", "singular_values"))
     shrinkage, floor, noise = entry.number("shrinkage"), entry.number("floor"), entry.number("start_noise")
     if not shrinkage >= 0 or not 0 <= floor <= 1 or not noise >= 0:

@@ -29,7 +29,7 @@ from eigentree.spectral.recover.separations import Leg, separations
 from eigentree.spectral.recover.state_labels import labelled, weight_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from eigentree.arrays import Floats
     from eigentree.graphs.graph import LatentGraph
@@ -227,7 +227,7 @@ class _Recovering:
             best = min(within, key=lambda states: (states.separation.states, states.residual))
             shares = np.maximum(best.shares, 0.0).reshape(best.separation.sizes)
             return marginal(shares, best.separation.names, axes)
-        for meetings in (self._at_bonds, self._at_nodes):
+        for meetings in self._meetings():
             fitting = [meeting for meeting in meetings.get(axes[0], ()) if set(axes) <= set(meeting.sizes)]
             fitting.sort(key=lambda meeting: (math.prod(meeting.sizes.values()), meeting.residual))
             for meeting in fitting:
@@ -240,6 +240,11 @@ class _Recovering:
     def _by_set(self) -> dict[str, list[IdentifiedStates]]:
         return _by_name((states.separation.names, states) for states in self.sets)
 
+    def _meetings(self) -> Iterator[dict[str, list[Meeting]]]:
+        """Yield joint distributions by name: of bonds, and where these do not suffice, of nodes."""
+        yield self._at_bonds
+        yield self._at_nodes
+
     @cached_property
     def _at_bonds(self) -> dict[str, list[Meeting]]:
         return _by_name((tuple(meeting.sizes), meeting) for meeting in at_bonds(self.plan, self.sets))
@@ -250,7 +255,7 @@ class _Recovering:
 
 
 def _by_name(items: Iterable[tuple[tuple[str, ...], T]]) -> dict[str, list[T]]:
-    """Return, for each name, the items that have it among theirs."""
+    """Return, for each name, the items that have it among theirs: recovery stays linear in the columns."""
     found: dict[str, list[T]] = {}
     for names, item in items:
         for name in names:

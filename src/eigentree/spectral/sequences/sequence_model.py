@@ -159,13 +159,6 @@ class SpectralSequenceModel:
                 list(pool.map(score, parts))
         return found
 
-    def step_log_prob(self, sequences: Sequences) -> Floats:
-        """Return the log probability of each step given those before it in its sequence."""
-        found, starts = np.empty(sequences.steps), sequences.starts
-        for first, last, patterns, own in self._parts(sequences):
-            found[starts[first] : starts[last]] = self.scored(patterns, own, each=True).each
-        return found
-
     def ahead(self, sequences: Sequences, steps: int = 1) -> list[Floats]:
         """Return the distribution of each channel some steps after the last of each sequence."""
         found = [np.empty((sequences.count, count)) for count in self.fit.plan.blocks.states]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats
     from eigentree.counting.window_counts import SequencePieces, SequenceStatistics
-    from eigentree.spectral.learn.shrinkage import Trial, Tried
+    from eigentree.spectral.learn.shrinkage import HeldOutScore, Tried
     from eigentree.spectral.sequences.window_operators import WindowFit
 
 __all__ = ["choose_windows"]
@@ -45,12 +45,12 @@ class _HeldOutPieces(HeldOut[SpectralSequenceModel]):
         self.rows, self.pseudo_rows = statistics.steps, pseudo_windows(statistics.plan)
         self.sampled = len(statistics.sample.hashes) > 0
 
-    def trials(self, added: float) -> tuple[list[list[Trial]], list[NDArray[Any]]]:
+    def trials(self, added: float) -> tuple[list[list[HeldOutScore]], list[NDArray[Any]]]:
         statistics, sample = self.statistics, self.statistics.sample
         share = held_share([sample])
         steps = float(sample.weights @ np.diff(statistics.pieces(sample.codes).own, axis=1)[:, 0])
         folds = 1 if share * steps * MANY_SAMPLES <= statistics.steps else FOLDS
-        ways: list[list[Trial]] = [[] for _ in self.scaled]
+        ways: list[list[HeldOutScore]] = [[] for _ in self.scaled]
         lengths, found = [], []
         for number in range(folds):
             codes, weights = sample.fold(number, folds, share)
@@ -75,7 +75,7 @@ class _HeldOutPieces(HeldOut[SpectralSequenceModel]):
         return SpectralSequenceModel(fit, shrinkage, floor, cell_marginals(self.statistics, smoothing))
 
 
-def _trial(fit: WindowFit, marginals: tuple[Floats, ...], pieces: SequencePieces) -> Trial:
+def _trial(fit: WindowFit, marginals: tuple[Floats, ...], pieces: SequencePieces) -> HeldOutScore:
     def score(shrinkage: float, floor: float) -> Floats:
         """Return the log probability of each held-out piece, given the steps before it that are known."""
         scores = SpectralSequenceModel(fit, shrinkage, floor, marginals).scored(

@@ -176,8 +176,7 @@ def _diagram_figure(caption: str, diagram: Diagram) -> Html:
     layout = laid_out_diagram(diagram, text_width)
     scene = placed_scene(diagram, layout, text_width, (FONT, FONT), FONT)
     picture = scrolling(scene_svg(diagram.title, diagram.description, scene), diagram.title)
-    # Transitions have a table of their own beside them.
-    return figure(caption, picture, numbers=[] if diagram.ring else [diagram.numbers])
+    return figure(caption, picture, numbers=[diagram.numbers])
 
 
 def _profile_blocks(profiles: Sequence[Profile]) -> Html:

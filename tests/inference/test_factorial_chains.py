@@ -1,4 +1,4 @@
-"""Hidden chains side by side: one set of tables each, against the unrolled factorial network."""
+"""Factorial hidden Markov models: one set of tables each, against the unrolled factorial network."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def layout_of(chain: Chain) -> ChainLayout:
 def problem_of(chain: Chain, sequences: Sequences, pseudo_counts: float = 0.0) -> ChainObjective:
     symbols = Symbols.of(sequences.codes, chain.columns.states)
     layout = layout_of(chain)
-    walk = SequencePass(symbols, sequences.starts, np.ones(sequences.count))
-    return ChainObjective(layout, walk, layout.prior(pseudo_counts, 0.0))
+    passes = SequencePass(symbols, sequences.starts, np.ones(sequences.count))
+    return ChainObjective(layout, passes, layout.prior(pseudo_counts, 0.0))
 
 
 def parameters_of(chain: Chain) -> Any:
@@ -161,7 +161,7 @@ def test_a_single_chain_in_a_tuple_is_the_plain_model_bit_by_bit() -> None:
 
 @pytest.mark.parametrize("accelerate", [False, True])
 @pytest.mark.parametrize("order", [1, 2])
-def test_climbs_never_descend(order: int, accelerate: bool) -> None:
+def test_em_runs_never_descend(order: int, accelerate: bool) -> None:
     sequences = ragged(chains_of(1, (2, 3), (4, 2), seed=11), [15] * 20, seed=12)
     settings: dict[str, Any] = {"init": "random", "n_init": 2, "random_state": 0, "sticky": 0.5}
     model = et.EMHMM((2, 3), order, accelerate=accelerate, max_iter=60, **settings).fit(sequences)

@@ -13,7 +13,7 @@ import pkgutil
 from importlib import import_module
 
 import eigentree.core
-from eigentree.estimators.warm_up import STEPS, warm_up
+from eigentree.estimators.precompile import STEPS, warm_up
 
 assert len(list(warm_up())) == STEPS
 for module in pkgutil.walk_packages(eigentree.core.__path__, "eigentree.core."):

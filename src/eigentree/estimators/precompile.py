@@ -1,4 +1,4 @@
-"""Every compiled loop called once, through ordinary questions to small models."""
+"""Every compiled loop called once, through ordinary fits and queries of small models."""
 
 from __future__ import annotations
 
@@ -43,36 +43,36 @@ def warm_up() -> Iterator[str]:
         # A handful of rows supports no rank.
         warnings.simplefilter("ignore", RuntimeWarning)
         for states in ALPHABETS:
-            kind = "small" if states < 256 else "large"
+            size = "small" if states < 256 else "large"
             network = LatentNetwork.random(hmm(4, 1, 2, states), random_state=0)
             rows = network.sample(40, random_state=0)
-            yield f"{kind} alphabets: drawing"
-            holed = rows.copy()
-            holed[:20, 1] = -1
+            yield f"{size} alphabets: sampling"
+            partial = rows.copy()
+            partial[:20, 1] = -1
             codes = np.asfortranarray(rows.astype(np.min_scalar_type(states)))
             model = SpectralJunctionTree(network.graph).fit(codes)
             # Many rows are counted in larger groups than few.
             many = np.asfortranarray(np.tile(codes, (MANY_ROWS // len(codes), 1)))
             Counts(network.graph, [("x0", "x1"), ("x1", "x2")]).update(many)
-            yield f"{kind} alphabets: learning"
+            yield f"{size} alphabets: learning"
             # Pairs of columns with few states are counted as bits, or with weights as products of matrices.
             pairs = PairCounts.empty(Columns(("x0", "x1"), (max(states, 8),) * 2))
             pairs.update(rows[:, :2])
             for weights in (np.ones(40, int), np.full(40, 0.5)):
-                model.fit(holed.astype(float), sample_weight=weights)
+                model.fit(partial.astype(float), sample_weight=weights)
                 pairs.update(rows[:, :2], weights)
-            model.score(holed[:1])
-            yield f"{kind} alphabets: scoring"
-            model.predict_proba(holed, "x1")
-            model.impute(holed)
+            model.score(partial[:1])
+            yield f"{size} alphabets: scoring"
+            model.predict_proba(partial, "x1")
+            model.impute(partial)
             model.sample(2, random_state=0)
             _underflow(states)
-            yield f"{kind} alphabets: answering"
-            EMJunctionTree(network.graph, n_init=1, max_iter=2).fit(holed)
-            OnlineEMJunctionTree(network.graph, passes=1).fit(holed)
-            yield f"{kind} alphabets: EM"
+            yield f"{size} alphabets: queries"
+            EMJunctionTree(network.graph, n_init=1, max_iter=2).fit(partial)
+            OnlineEMJunctionTree(network.graph, passes=1).fit(partial)
+            yield f"{size} alphabets: EM"
             _sequences(states)
-            yield f"{kind} alphabets: sequences"
+            yield f"{size} alphabets: sequences"
         network = LatentNetwork.random(hmm(3, 1, MANY, 3), random_state=0)
         EMJunctionTree(network.graph, init=network, max_iter=1).fit(network.sample(40, random_state=0))
         yield "many hidden states: EM"
@@ -82,8 +82,8 @@ def warm_up() -> Iterator[str]:
 
 
 def _sequences(states: int) -> None:
-    """Fit models to sequences side by side and alone, of few states and of many, and ask them for all they tell."""
-    # Different ones: those that are the same are walked through once, and a few of them alone.
+    """Fit models to several sequences and to one, of few states and of many, and query them."""
+    # Different ones, since equal sequences are passed once.
     words = [[0, 1, states - 1, -1, *digits] for digits in product((0, 1), repeat=3)]
     # Else these three numbers would be all that there are.
     symbols = range(states)
@@ -105,7 +105,7 @@ def _sequences(states: int) -> None:
 
 
 def _underflow(states: int) -> None:
-    """Ask a chain that never changes its state for rows that contradict it: these need wide numbers."""
+    """Query a chain that never changes its state about rows that contradict it: these need the extended range."""
     sure = np.zeros((2, states))
     sure[:, :2] = [[1.0, 1e-200], [1e-200, 1.0]]
     tables = {f"x{t}": sure for t in range(8)} | {f"h{t}": np.eye(2) for t in range(1, 8)} | {"h0": [0.5, 0.5]}
@@ -116,7 +116,7 @@ def _underflow(states: int) -> None:
     network.predict_proba(torn, "x7")
     network.impute(torn, "sample", random_state=0)
     network.decode(torn)
-    # No state is left beside one that never occurs: the missing cell is drawn from its column alone.
+    # An impossible row: its missing cell is sampled from the marginal distribution of its column.
     torn[0, 0] = 2
     network.impute(torn, "sample", random_state=0)
     network.decode(torn)

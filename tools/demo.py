@@ -1,4 +1,4 @@
-"""The story of ``make demo``: splice junctions told apart, imputed and drawn by models learned in a moment."""
+"""What ``make demo`` runs: splice junctions classified, imputed and sampled by models fitted in seconds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MEANINGS = {"EI": "exon, then intron (donor)", "IE": "intron, then exon (accepto
 
 
 def main() -> None:
-    """Print the story."""
+    """Print all steps."""
     splice = et.datasets.load_splice()
     codes, classes = splice.codes, np.array(splice.class_names)[splice.classes]
     # Equal sequences stay on one side: a third of all different ones are for testing.
@@ -39,7 +39,7 @@ def main() -> None:
     donors = model.estimators_[0]
     assert isinstance(donors, et.SpectralJunctionTree)
     _show_imputed(donors, codes[held & (classes == "EI")])
-    _show_drawn(donors)
+    _show_sampled(donors)
     _show_next()
 
 
@@ -51,29 +51,27 @@ def _show_data(codes: Codes, classes: NDArray[np.str_], held: NDArray[np.bool_])
     for name, meaning in MEANINGS.items():
         rows = codes[classes == name]
         print(f"   {name:<3} {len(rows):>5,}   {_text(rows[0])}   {meaning}")
-    print(
-        f"\n   {int((~held).sum()):,} rows to learn from, {int(held.sum()):,} to test on; no sequence is in both."
-    )
+    print(f"\n   {int((~held).sum()):,} training rows, {int(held.sum()):,} test rows; no sequence is in both.")
 
 
 def _learn(codes: Codes, classes: NDArray[np.str_]) -> et.JunctionTreeClassifier:
-    print("\n2. Learn one hidden Markov model of order 2 per class, from counts: one pass, no restarts.\n")
+    print("\n2. Fit one hidden Markov model of order 2 per class, from counts: one pass, no random starts.\n")
     print("   model = et.JunctionTreeClassifier(et.SpectralJunctionTree(et.zoo.HMM(order=2, hidden_states=2)))")
     print("   model.fit(codes, classes)\n")
     model = et.JunctionTreeClassifier(et.SpectralJunctionTree(et.zoo.HMM(order=2, hidden_states=2)))
     print("   On the first run kernels are compiled, and kept on disk for every later one:")
     few = np.arange(0, len(codes), 20)
     with _quiet():
-        with _busy("counting and learning"):
+        with _busy("counting and fitting"):
             model.fit(codes[few], classes[few])
         with _busy("scoring and predicting"):
             model.estimators_[0].predict_proba(codes[:2], "x0")
-        with _busy("drawing"):
+        with _busy("sampling"):
             model.estimators_[0].sample(2, random_state=0)
     print()
-    with _busy("learning from all rows"):
+    with _busy("fitting to all rows"):
         model.fit(codes, classes)
-    print(f"   Shrinkage toward independent columns, chosen on held-out rows: {model.shrinkage_:g}.")
+    print(f"   Shrinkage toward the independence model, chosen on held-out rows: {model.shrinkage_:g}.")
     return model
 
 
@@ -88,11 +86,11 @@ def _show_errors(
     independent = et.JunctionTreeClassifier(apart).fit(codes, classes)
     with _quiet():
         named = model.predict(tests)
-    print(f"\n3. Classes of the {len(tests):,} test rows. Of 100, wrong are:\n")
+    print(f"\n3. Classify the {len(tests):,} test rows. Errors in per cent:\n")
     print(f"   {_percent(named != truth):>5}  by these models")
-    print(f"   {_percent(independent.predict(tests) != truth):>5}  by independent columns (naive Bayes)")
-    print(f"   {_percent(truth != 'N'):>5}  if every row were called N\n")
-    print("   true class    called " + "".join(f"{name:>6}" for name in model.classes_))
+    print(f"   {_percent(independent.predict(tests) != truth):>5}  by the independence model (naive Bayes)")
+    print(f"   {_percent(truth != 'N'):>5}  if every row were classified as N\n")
+    print("   true class predicted " + "".join(f"{name:>6}" for name in model.classes_))
     for name in model.classes_:
         counts = [int(((truth == name) & (named == other)).sum()) for other in model.classes_]
         print(f"   {name:<20} " + "".join(f"{count:>6}" for count in counts))
@@ -102,7 +100,7 @@ def _show_doubts(model: et.JunctionTreeClassifier, tests: Codes, truth: NDArray[
     with _quiet():
         proba = model.predict_proba(tests)
     doubtful = np.sort(proba, axis=1)[:, -1].argsort()[:3]
-    print("\n4. Its three least certain rows: P(EI), P(IE), P(N), and the true class.\n")
+    print("\n4. The three least certain rows: P(EI), P(IE), P(N), and the true class.\n")
     for row in doubtful:
         print(f"   {_text(tests[row])}   " + "  ".join(f"{p:.2f}" for p in proba[row]) + f"   {truth[row]}")
 
@@ -115,17 +113,17 @@ def _show_imputed(donors: et.SpectralJunctionTree, tests: Codes) -> None:
         named = [donors.predict_proba(tests, f"x{column}").argmax(axis=1) for column in range(tests.shape[1])]
     commonest = np.array([donors.joint([f"x{column}"]).argmax() for column in range(tests.shape[1])])
     known = tests >= 0
-    print("\n5. Lose the ten bases around a junction and impute them, by the model of the class EI:\n")
-    print(f"   lost      {_text(holed[0])}")
+    print("\n5. Mask the ten bases around a junction and impute them, by the model of the class EI:\n")
+    print(f"   masked    {_text(holed[0])}")
     print(f"   imputed   {_text(imputed[0])}")
     print(f"   was       {_text(tests[0])}\n")
-    print(f"   Any base of {len(tests)} test rows, predicted from the other 59, is right in", end=" ")
-    print(f"{_percent((np.column_stack(named) == tests)[known])} of 100;")
-    print(f"   the commonest base of its place in {_percent((commonest == tests)[known])}, a random one in 25.")
+    print(f"   Any base of {len(tests)} test rows, predicted from the other 59, is correct in", end=" ")
+    print(f"{_percent((np.column_stack(named) == tests)[known])} % of cells;")
+    print(f"   the commonest base of its place in {_percent((commonest == tests)[known])} %, a random one in 25 %.")
 
 
-def _show_drawn(donors: et.SpectralJunctionTree) -> None:
-    print("\n6. Draw new donors from the same model (nearly all introns begin with GT):\n")
+def _show_sampled(donors: et.SpectralJunctionTree) -> None:
+    print("\n6. Sample new donors from the same model (nearly all introns begin with GT):\n")
     with _quiet():
         for row in donors.sample(3, random_state=1):
             print(f"   {_text(row)}")
@@ -134,11 +132,11 @@ def _show_drawn(donors: et.SpectralJunctionTree) -> None:
 def _show_next() -> None:
     print("\n7. What to try next:\n")
     print("   print(model.estimators_[0].report_)             ranks, views and singular values of each separator")
-    print("   et.EMJunctionTree(graph).fit(X)                  the same face, learned by EM")
+    print("   et.EMJunctionTree(graph).fit(X)                  the same methods, fitted by EM")
     print("   et.SpectralJunctionTree(et.zoo.Mixture(4))       a latent class model of any table")
     print('   et.EMJunctionTree("auto").fit(table)             just a table: the structure is learned too')
-    print("   .venv/bin/eigentree warm-up                      compile all that is left, EM included")
-    print("   README.md                                        the ten lines that do all of this on your data")
+    print("   .venv/bin/eigentree warm-up                      compile everything else, EM included")
+    print("   README.md                                        the same on your data, in ten lines")
 
 
 def _text(row: Sequence[int] | NDArray[np.integer]) -> str:
@@ -152,7 +150,7 @@ def _percent(wrong: NDArray[np.bool_]) -> str:
 
 @contextmanager
 def _busy(what: str) -> Iterator[None]:
-    """Say what is being done before it is done, and how long it took."""
+    """Print what is being done, and then how long it took."""
     print(f"   {what} … ", end="", flush=True)
     start = time.perf_counter()
     yield
@@ -161,7 +159,7 @@ def _busy(what: str) -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep warnings about a handful of rows out of the story."""
+    """Hide warnings about few rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         yield

@@ -143,7 +143,7 @@ def test_graphs_and_templates_are_what_they_were() -> None:
         (nx.DiGraph(), ([2, 2],), "0 observed nodes, but the data 2 columns"),
         (DiscreteBayesianNetwork(EDGES), COLUMNS, "node 'mood' .* name it among the model's latents"),
         (DiscreteBayesianNetwork(EDGES, latents={"mood"}), COLUMNS, "it is hidden, .*; add its CPD"),
-        (of_pyagrum(), (), r"does not tell which .* are hidden; give LatentGraph.from_pyagrum\(net, hidden="),
+        (of_pyagrum(), (), r"does not say which .* are hidden; give LatentGraph.from_pyagrum\(net, hidden="),
         (of_pyagrum(), ([2, 2], ["sleep", "moods"]), r"a column 'moods', but .* did you mean 'mood'\?"),
         (of_pyagrum(), ([2, 2],), "a column 'x0', but the network of pyagrum no such variable; name the columns"),
     ],
@@ -154,7 +154,7 @@ def test_what_cannot_be_a_structure_is_refused_with_what_to_do(structure: Any, c
 
 
 @pytest.mark.parametrize("name", ["mixture", "HMM", "tree", "factorial"])
-def test_names_of_the_command_line_are_told_as_templates(name: str) -> None:
+def test_names_of_the_command_line_are_refused_with_their_templates(name: str) -> None:
     with pytest.raises(
         et.GraphError, match=rf"'{name}' is a name on the command line only; in Python it is et\.zoo"
     ) as told:

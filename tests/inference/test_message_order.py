@@ -1,4 +1,4 @@
-"""The schedule on messages that say where they have been."""
+"""The order of messages, on messages that list where they have been."""
 
 from __future__ import annotations
 

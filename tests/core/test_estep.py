@@ -189,8 +189,8 @@ def test_counts_agree_with_enumeration(name: str, many: int) -> None:
     random = np.random.default_rng(5)
     rows = np.stack([random.integers(0, graph.states[column], 7) for column in graph.observed], axis=1)
     weights = random.choice([0.5, 1.0, 2.0], 7)
-    for holes in (0.0, 0.3):
-        rows[random.random(rows.shape) < holes] = -1
+    for missing in (0.0, 0.3):
+        rows[random.random(rows.shape) < missing] = -1
         reference, log_likelihood = brute_counts(network, rows, weights)
         found = counted(network, rows, weights, many)
         assert found.impossible == -1

@@ -1,4 +1,4 @@
-"""A look at columns: parts add up to the whole, whatever the cells, the containers and the splits."""
+"""Schemas of columns: parts add up to the whole, whatever the cells, the containers and the splits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eigentree as et
-from eigentree.data.tables.column_summary import MOST_DIFFERENT, Look
+from eigentree.data.tables.column_summary import MOST_DIFFERENT, Schema
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.messages import kept_notices
@@ -88,7 +88,7 @@ def object_array(cells: dict[str, list[Any]]) -> Any:
     numeric=st.sampled_from(["error", "quantiles"]),
     weighted=st.booleans(),
 )
-def test_looks_at_parts_add_up_to_what_is_learned_of_all(
+def test_schemas_of_parts_add_up_to_what_is_learned_of_all(
     cells: dict[str, list[Any]],
     cuts: list[int],
     made: Callable[[dict[str, list[Any]]], Any],
@@ -99,8 +99,8 @@ def test_looks_at_parts_add_up_to_what_is_learned_of_all(
     weights = np.arange(len(table)) % 3 if weighted else None
     pieces = [table.iloc[each] if hasattr(table, "iloc") else table[each] for each in parts(len(table), cuts)]
     heavy = [None if weights is None else weights[each] for each in parts(len(table), cuts)]
-    looks = [Look.of(piece, weight) for piece, weight in zip(pieces, heavy, strict=True)]
-    whole = pickle.loads(pickle.dumps(reduce(add, looks)))
+    schemas = [Schema.of(piece, weight) for piece, weight in zip(pieces, heavy, strict=True)]
+    whole = pickle.loads(pickle.dumps(reduce(add, schemas)))
     assert learned(whole, numeric) == learned(table, numeric, weights)
     assert whole.rows == len(table)
 
@@ -113,7 +113,7 @@ def test_looks_at_parts_add_up_to_what_is_learned_of_all(
     cuts=st.lists(st.integers(0, 30), max_size=3),
     dictionary=st.booleans(),
 )
-def test_looks_at_arrow_batches_are_those_at_the_table(
+def test_schemas_of_arrow_batches_are_those_of_the_table(
     column: list[Any], cuts: list[int], dictionary: bool
 ) -> None:
     held = pa.array([None if cell != cell else cell for cell in column])
@@ -125,30 +125,30 @@ def test_looks_at_arrow_batches_are_those_at_the_table(
         batches = [pa.table({"c": batch["c"].cast(held.type).dictionary_encode()}) for batch in batches]
         table = pa.concat_tables(batches)
     for numeric in ("error", "quantiles"):
-        assert learned(reduce(add, map(Look.of, batches)), numeric) == learned(table, numeric)
+        assert learned(reduce(add, map(Schema.of, batches)), numeric) == learned(table, numeric)
 
 
 def test_the_rule_of_minus_one_is_of_the_whole_column() -> None:
-    codes, labels = Look.of([[0], [1]]) + Look.of([[-1]]), Look.of([[1], [2]]) + Look.of([[-1]])
+    codes, labels = Schema.of([[0], [1]]) + Schema.of([[-1]]), Schema.of([[1], [2]]) + Schema.of([[-1]])
     assert Columns.learned(codes).states == (2,)
     assert Columns.learned(labels).labels("x0") == (-1, 1, 2)
-    mixed = Look.of(np.array([[-1], [2]], object)) + Look.of([["a"]])
+    mixed = Schema.of(np.array([[-1], [2]], object)) + Schema.of([["a"]])
     assert Columns.learned(mixed).labels("x0") == (2, "a")
 
 
 def test_the_columns_of_parts_are_matched_by_name() -> None:
-    both = Look.of(pd.DataFrame({"a": [0], "b": ["x"]})) + Look.of(pd.DataFrame({"b": ["y"], "a": [1]}))
+    both = Schema.of(pd.DataFrame({"a": [0], "b": ["x"]})) + Schema.of(pd.DataFrame({"b": ["y"], "a": [1]}))
     assert Columns.learned(both) == Columns.learned(pd.DataFrame({"a": [0, 1], "b": ["x", "y"]}))
     with pytest.raises(et.DataError, match="some rows have a column 'b' and others do not"):
-        Look.of(pd.DataFrame({"a": [0], "b": [0]})) + Look.of(pd.DataFrame({"a": [0]}))
+        Schema.of(pd.DataFrame({"a": [0], "b": [0]})) + Schema.of(pd.DataFrame({"a": [0]}))
     with pytest.raises(et.DataError, match="with names, and others without"):
-        Look.of(pd.DataFrame({"a": [0]})) + Look.of([[0]])
+        Schema.of(pd.DataFrame({"a": [0]})) + Schema.of([[0]])
     with pytest.raises(et.DataError, match="some rows have 2 letters and others 3"):
-        Look.of(["AC"]) + Look.of(["ACG"])
+        Schema.of(["AC"]) + Schema.of(["ACG"])
 
 
 def test_words_share_their_alphabet() -> None:
-    assert Columns.learned(Look.of(["AC", "CA"]) + Look.of(["GG"])) == Columns.learned(["AC", "CA", "GG"])
+    assert Columns.learned(Schema.of(["AC", "CA"]) + Schema.of(["GG"])) == Columns.learned(["AC", "CA", "GG"])
 
 
 @pytest.mark.parametrize(
@@ -164,21 +164,21 @@ def test_words_share_their_alphabet() -> None:
     ],
 )
 def test_types_alone_tell_what_they_can(table: Any, settled: bool, with_codes: bool) -> None:
-    look = Look.of(table)
-    assert (look.settles(), look.settles(codes=True)) == (settled, with_codes)
-    assert look.settles(given=look.names or ())
+    schema = Schema.of(table)
+    assert (schema.settles(), schema.settles(codes=True)) == (settled, with_codes)
+    assert schema.settles(given=schema.names or ())
     if settled:
-        assert Columns.learned(look).states == (2, 2)
+        assert Columns.learned(schema).states == (2, 2)
 
 
 def test_too_many_different_cells_are_refused_by_name() -> None:
     half = 3 * MOST_DIFFERENT // 4
-    numbers = [Look.of(np.arange(k, k + half).reshape(-1, 1) / 7) for k in (0, half)]
+    numbers = [Schema.of(np.arange(k, k + half).reshape(-1, 1) / 7) for k in (0, half)]
     with pytest.raises(et.DataError, match=r"column 'x0' holds more than .* different cells, such as .*round"):
         Columns.learned(numbers[0] + numbers[1], ReadOptions(numeric="quantiles"))
-    texts = [Look.of(pd.DataFrame({"id": [f"row {k}" for k in range(k, k + half)]})) for k in (0, half)]
-    look = texts[0] + texts[1]
+    texts = [Schema.of(pd.DataFrame({"id": [f"row {k}" for k in range(k, k + half)]})) for k in (0, half)]
+    schema = texts[0] + texts[1]
     with pytest.raises(et.DataError, match="column 'id' holds more than"):
-        Columns.learned(look)
-    assert Columns.learned(look, ReadOptions({"id": ["row 1", "row 2"]})).states == (2,)
-    assert len(pickle.dumps(look)) < 5_000
+        Columns.learned(schema)
+    assert Columns.learned(schema, ReadOptions({"id": ["row 1", "row 2"]})).states == (2,)
+    assert len(pickle.dumps(schema)) < 5_000

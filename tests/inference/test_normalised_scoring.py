@@ -42,14 +42,14 @@ def fitted(graph: et.LatentGraph, rows: np.ndarray, **recipe: object) -> et.Spec
         return et.SpectralJunctionTree(graph, **recipe).fit(rows)
 
 
-def drawn(graph: et.LatentGraph, count: int, holes: float = 0.0, seed: int = 0) -> np.ndarray:
+def sampled(graph: et.LatentGraph, count: int, absent: float = 0.0, seed: int = 0) -> np.ndarray:
     """Copies of a dozen rows and some noise: no network on the graph fits them, and operators turn negative."""
     random = np.random.default_rng(seed)
     states = [graph.states[name] for name in graph.observed]
     few = random.integers(0, states, (12, len(states)))
     rows = np.where(random.random((count, 1)) < 0.9, few[random.integers(0, 12, count) ** 2 // 12], -1)
     rows = np.where(rows < 0, random.integers(0, states, rows.shape), rows)
-    rows[random.random(rows.shape) < holes] = -1
+    rows[random.random(rows.shape) < absent] = -1
     return rows
 
 
@@ -67,11 +67,11 @@ def patterns(rows: np.ndarray) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES.keys())
 @pytest.mark.parametrize("graph", STRUCTURES.values(), ids=STRUCTURES.keys())
-@pytest.mark.parametrize(("count", "holes"), [(20, 0.0), (20, 0.3), (300, 0.5), (10_000, 0.0)])
+@pytest.mark.parametrize(("count", "absent"), [(20, 0.0), (20, 0.3), (300, 0.5), (10_000, 0.0)])
 def test_scores_add_up_to_one_for_every_pattern_of_missing_cells(
-    graph: et.LatentGraph, recipe: dict, count: int, holes: float
+    graph: et.LatentGraph, recipe: dict, count: int, absent: float
 ) -> None:
-    model = fitted(graph, drawn(graph, count, holes), **recipe)
+    model = fitted(graph, sampled(graph, count, absent), **recipe)
     for rows in patterns(all_rows(graph)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # without a floor, what was never seen is impossible
@@ -82,14 +82,14 @@ def test_scores_add_up_to_one_for_every_pattern_of_missing_cells(
 def clipped(model: et.SpectralJunctionTree) -> float:
     """How much is clipped over all configurations."""
     codes = Rows.of(all_rows(model.graph_), Columns.of(model.graph_)).encode()
-    return float(model.model_.walked(codes).clipped.mean())
+    return float(model.model_.scored(codes).clipped.mean())
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES.keys())
 def test_something_is_clipped_where_scores_are_tested(recipe: dict) -> None:
     """Else the law above would say nothing."""
     found = [
-        clipped(fitted(graph, drawn(graph, count), **recipe))
+        clipped(fitted(graph, sampled(graph, count), **recipe))
         for graph in STRUCTURES.values()
         for count in (20, 300)
     ]
@@ -103,9 +103,9 @@ def test_exact_moments_give_the_true_probability(graph: et.LatentGraph, seed: in
     model = et.SpectralJunctionTree(graph, when_short="warn").fit_moments(network)
     rows = all_rows(graph)
     assert_allclose(np.exp(model.score_samples(rows)), observed_table(network).ravel(), atol=1e-8)
-    holed = rows.copy()
-    holed[np.random.default_rng(seed).random(rows.shape) < 0.4] = -1
-    assert_allclose(np.exp(model.score_samples(holed)), np.exp(network.log_prob(holed)), atol=1e-8)
+    with_missing = rows.copy()
+    with_missing[np.random.default_rng(seed).random(rows.shape) < 0.4] = -1
+    assert_allclose(np.exp(model.score_samples(with_missing)), np.exp(network.log_prob(with_missing)), atol=1e-8)
 
 
 def chain_rule(model: et.SpectralJunctionTree, row: np.ndarray) -> float:
@@ -134,10 +134,10 @@ def chain_rule(model: et.SpectralJunctionTree, row: np.ndarray) -> float:
         q = share * (positive + below * marginal) + spectral.floor * marginal
         total *= q[row[column]]
         weight = share * positive[row[column]] / q[row[column]]
-        told = weight / table[row[column]] if weight > 0 else 0.0
+        effect = weight / table[row[column]] if weight > 0 else 0.0
         cases = {
             **{kept: old * (1 - weight) / table.sum() for kept, old in cases.items()},
-            **{(*kept, column): old * told for kept, old in cases.items()},
+            **{(*kept, column): old * effect for kept, old in cases.items()},
         }
     return total
 
@@ -145,8 +145,8 @@ def chain_rule(model: et.SpectralJunctionTree, row: np.ndarray) -> float:
 @pytest.mark.parametrize("floor", [0.0, 0.1])
 @pytest.mark.parametrize("graph", STRUCTURES.values(), ids=STRUCTURES.keys())
 def test_scores_are_the_chain_rule(graph: et.LatentGraph, floor: float) -> None:
-    model = fitted(graph, drawn(graph, 60), shrinkage=0.1, floor=floor)
-    rows = drawn(graph, 30, holes=0.2, seed=5)
+    model = fitted(graph, sampled(graph, 60), shrinkage=0.1, floor=floor)
+    rows = sampled(graph, 30, absent=0.2, seed=5)
     expected = [chain_rule(model, row) for row in rows]
     assert_allclose(np.exp(model.model_.log_prob(rows)[0]), expected, rtol=1e-9)
     assert clipped(model) > 0
@@ -161,7 +161,7 @@ def test_a_floor_without_anything_negative_replaces_cells_by_draws_from_their_co
     for name, marginal in zip(graph.observed, exact.marginals, strict=True):
         tables[name] = 0.7 * tables[name] + 0.3 * marginal
     replaced = et.LatentNetwork(graph, tables)
-    rows = drawn(graph, 200, holes=0.2)
+    rows = sampled(graph, 200, absent=0.2)
     assert_allclose(model.log_prob(rows)[0], replaced.log_prob(rows), atol=1e-8)
 
 
@@ -182,7 +182,7 @@ def chi_square(counts: np.ndarray, probabilities: np.ndarray) -> float:
 @pytest.mark.parametrize("name", ["order 2", "mixture", "mixed"])
 def test_samples_are_of_the_distribution_of_the_scores(name: str, recipe: dict) -> None:
     graph = STRUCTURES[name]
-    model = fitted(graph, drawn(graph, 30), **recipe)
+    model = fitted(graph, sampled(graph, 30), **recipe)
     shape = model.model_.columns.states
     rows = model.sample(60_000, seed=1)
     counts = np.bincount(np.ravel_multi_index(rows.T, shape), minlength=math.prod(shape))
@@ -195,7 +195,7 @@ def test_samples_are_of_the_distribution_of_the_scores(name: str, recipe: dict) 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES.keys())
 @pytest.mark.parametrize("graph", STRUCTURES.values(), ids=STRUCTURES.keys())
 def test_tables_and_predictions_are_those_of_the_scores(graph: et.LatentGraph, recipe: dict) -> None:
-    model = fitted(graph, drawn(graph, 30), **recipe)
+    model = fitted(graph, sampled(graph, 30), **recipe)
     names = list(graph.observed)
     for group in (names[1:3], names[::-2], names[:1]):
         table = model.joint(group)
@@ -207,7 +207,7 @@ def test_tables_and_predictions_are_those_of_the_scores(graph: et.LatentGraph, r
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             assert_allclose(np.exp(model.score_samples(rows)), table.ravel(), atol=1e-12)
-    row = drawn(graph, 30)[3]
+    row = sampled(graph, 30)[3]
     given = dict(zip(names[1:], row[1:].tolist(), strict=True))
     found = model.conditional([names[0]], given=given)
     assert (found >= 0).all()
@@ -218,22 +218,22 @@ def test_tables_and_predictions_are_those_of_the_scores(graph: et.LatentGraph, r
 @pytest.mark.parametrize("recipe", [{}, {"floor": 0.3}, {"shrinkage": 0}, PUBLISHED | {"floor": 0.03}])
 def test_draws_given_cells_follow_the_conditional(recipe: dict) -> None:
     graph = STRUCTURES["mixture"]
-    model = fitted(graph, drawn(graph, 30), **recipe)
+    model = fitted(graph, sampled(graph, 30), **recipe)
     given = {"x0": 0, "x2": 1}
     rows = model.sample(20_000, seed=0, given=given)
     assert (rows[:, [0, 2]] == [0, 1]).all()
     first = next(name for name in (graph.observed[c] for c in model.model_.fit.walker.order) if name not in given)
     share = np.bincount(rows[:, graph.column(first)], minlength=2) / len(rows)
     assert_allclose(share, model.conditional([first], given=given), atol=0.02)
-    holed = np.full((20_000, 6), -1)
-    holed[:, [0, 2]] = [0, 1]
-    filled = model.impute(holed, method="sample", seed=1)
+    with_missing = np.full((20_000, 6), -1)
+    with_missing[:, [0, 2]] = [0, 1]
+    filled = model.impute(with_missing, method="sample", seed=1)
     assert_allclose(np.bincount(filled[:, graph.column(first)], minlength=2) / len(rows), share, atol=0.02)
 
 
 def test_what_has_no_probability_is_told() -> None:
     graph = STRUCTURES["hmm"]
-    model = fitted(graph, drawn(graph, 400) % 2, shrinkage=0)
+    model = fitted(graph, sampled(graph, 400) % 2, shrinkage=0)
     with pytest.warns(RuntimeWarning, match="1 of 2 rows have probability zero, and the score -inf"):
         model.score_samples([[2, 0, 0, 0, 0], [0, -1, -1, -1, -1]])
     for ask in (model.sample, model.conditional):
@@ -251,21 +251,21 @@ def test_tables_agree_with_each_other_where_nothing_is_clipped() -> None:
     assert_allclose(everything.sum(axis=(1, 2, 4)), model.joint(["x0", "x3"]), atol=1e-12)
 
 
-def test_modes_are_the_likeliest_of_their_predictions() -> None:
+def test_modes_are_the_most_probable_of_their_predictions() -> None:
     graph = STRUCTURES["order 2"]
-    model = fitted(graph, drawn(graph, 40))
-    rows = drawn(graph, 60, holes=0.4, seed=2)
+    model = fitted(graph, sampled(graph, 40))
+    rows = sampled(graph, 60, absent=0.4, seed=2)
     filled = model.impute(rows)
     for column, name in enumerate(graph.observed):
-        likeliest = model.predict_proba(rows, name).argmax(axis=1)
-        holes = rows[:, column] < 0
-        assert_array_equal(filled[holes, column], likeliest[holes])
-        assert_array_equal(filled[~holes, column], rows[~holes, column])
+        best = model.predict_proba(rows, name).argmax(axis=1)
+        absent = rows[:, column] < 0
+        assert_array_equal(filled[absent, column], best[absent])
+        assert_array_equal(filled[~absent, column], rows[~absent, column])
 
 
 def test_names_and_the_order_of_columns_change_no_score() -> None:
     graph = et.zoo.hmm(5, 2, 2, 3)
-    rows = drawn(graph, 40)
+    rows = sampled(graph, 40)
     turned = et.LatentGraph(dict(reversed(graph.states.items())), graph.edges, graph.hidden, directed=True)
     order = [graph.column(name) for name in turned.observed]
     assert order != sorted(order)
@@ -275,8 +275,8 @@ def test_names_and_the_order_of_columns_change_no_score() -> None:
 
 def test_blocks_of_rows_change_no_bit() -> None:
     graph = STRUCTURES["tree"]
-    model = fitted(graph, drawn(graph, 30))
-    rows = drawn(graph, 1_300, holes=0.1, seed=3)
+    model = fitted(graph, sampled(graph, 30))
+    rows = sampled(graph, 1_300, absent=0.1, seed=3)
     whole = model.score_samples(rows)
     parts = np.concatenate([model.score_samples(part) for part in np.split(rows, [1, 8, 600, 1_111])])
     assert_array_equal(whole, parts)
@@ -284,17 +284,17 @@ def test_blocks_of_rows_change_no_bit() -> None:
 
 def test_the_report_tells_how_much_was_clipped() -> None:
     graph = STRUCTURES["order 2"]
-    rows = drawn(graph, 30)
+    rows = sampled(graph, 30)
     model = fitted(graph, rows, shrinkage=0.1, floor=0.01)
-    walked = model.model_.walked(Rows.of(rows, Columns.of(graph)).encode())
-    assert_allclose(model.report_.clipping.share, walked.clipped.mean() / 5)
-    assert_allclose(model.report_.clipping.refused, (walked.refused > 0).mean())
+    scores = model.model_.scored(Rows.of(rows, Columns.of(graph)).encode())
+    assert_allclose(model.report_.clipping.share, scores.clipped.mean() / 5)
+    assert_allclose(model.report_.clipping.refused, (scores.refused > 0).mean())
     assert f"clipped: {model.report_.clipping.share:.2%} of cells" in str(model.report_)
 
 
 def test_without_a_floor_what_was_never_seen_is_impossible_and_the_rest_is_not() -> None:
     graph = STRUCTURES["hmm"]
-    rows = drawn(graph, 400) % 2
+    rows = sampled(graph, 400) % 2
     model = fitted(graph, rows, shrinkage=0)
     assert model.floor_ == 0.0
     scores, _ = model.model_.log_prob([[2, 0, 0, 0, 0], rows[0]])
@@ -318,4 +318,4 @@ def test_a_chain_of_thousands_neither_underflows_nor_takes_lines_for_each_step()
 @pytest.mark.parametrize("floor", [-0.1, 1.1, "no", True, math.nan, None])
 def test_a_floor_is_a_share(floor: object) -> None:
     with pytest.raises(et.ParameterError, match="floor is 'auto' or a number from 0 to 1, not"):
-        et.SpectralJunctionTree(STRUCTURES["hmm"], floor=floor).fit(drawn(STRUCTURES["hmm"], 20))
+        et.SpectralJunctionTree(STRUCTURES["hmm"], floor=floor).fit(sampled(STRUCTURES["hmm"], 20))

@@ -96,7 +96,7 @@ def test_decoding_equals_enumeration(network: et.LatentNetwork, seed: int) -> No
 
 @settings(max_examples=40, deadline=None)
 @given(networks, seeds)
-def test_complete_rows_decode_to_the_likeliest_hidden_states(network: et.LatentNetwork, seed: int) -> None:
+def test_complete_rows_decode_to_the_most_probable_hidden_states(network: et.LatentNetwork, seed: int) -> None:
     rows = network.sample(5, seed=seed)
     states, log_prob = network.decode(rows)
     for row, found, score in zip(rows, states, log_prob, strict=True):
@@ -152,7 +152,7 @@ def test_impossible_rows_are_told() -> None:
         assert_allclose(network.predict_proba([[1, 0]], "h"), [[1.0, 0.0]])
 
 
-def test_mistakes_are_named() -> None:
+def test_errors_are_named() -> None:
     network = et.LatentNetwork.random(et.zoo.hmm(14, 1, 3, 3), seed=0)
     row = np.zeros((1, 14), int)
     with pytest.raises(et.GraphError, match=r"'x0' is observed; the hidden variables are h0, h1"):

@@ -164,7 +164,7 @@ def test_online_fits_are_ordered_and_go_on_unharmed() -> None:
     assert_same_tables(one.network_, many.network_)
 
 
-def test_mistakes_in_an_order_are_named() -> None:
+def test_errors_in_an_order_are_named() -> None:
     network = et.LatentNetwork.random(et.zoo.mixture(3, 2, 2), seed=0)
     with pytest.raises(et.NetworkError, match="the order of 'h' lists the states 0 to 1, each once, not"):
         network.relabelled({"h": [0, 0]})

@@ -1,4 +1,4 @@
-"""Walks over trees of arbitrary signed numbers, against the formula written out in numpy."""
+"""The chain rule over trees of arbitrary signed numbers, against the formula written out in numpy."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def contracted(tables: list[np.ndarray], nodes: list[WalkNode], messages: dict[i
     return float(up(0)[0])
 
 
-def walked(
+def by_formula(
     tables: list[np.ndarray],
     nodes: list[WalkNode],
     order: tuple[int, ...],
@@ -91,9 +91,9 @@ def walked(
         q = trust * (positive + below * own[column]) + share * own[column]
         found.append(q)
         weight = trust * positive[x] / q[x]
-        told = leaves[column][:, x] * trust / q[x] if positive[x] > 0 else 0.0
+        effect = leaves[column][:, x] * trust / q[x] if positive[x] > 0 else 0.0
         total = table.sum() if table.sum() > 0 else 1.0
-        messages[column] = told + (1 - weight) / total * messages[column]
+        messages[column] = effect + (1 - weight) / total * messages[column]
     return found
 
 
@@ -117,7 +117,7 @@ def test_rows_have_the_product_of_their_cells(name: str, seed: int, share: float
     found = walker.log_prob(flat(tables, nodes), floor_of(share, own), rows)
     for k, row in enumerate(rows):
         known = [column for column in walker.order if row[column] < STATES[column]]
-        expected = walked(tables, nodes, walker.order, row, share, own)
+        expected = by_formula(tables, nodes, walker.order, row, share, own)
         cells = [q[row[column]] for q, column in zip(expected, known, strict=True)]
         assert_allclose(np.exp(found.log_prob[k]), np.prod(cells), rtol=1e-9)
     if name != "leaf" and not share:
@@ -149,7 +149,7 @@ def test_draws_are_where_the_uniform_number_falls(name: str) -> None:
     assert codes[3, 1] == 1
     assert (first[0], len(codes)) == (STATES[walker.order[0]], 20)
     for row, draws in zip(codes[:5], uniform[:5], strict=True):
-        for q, column in zip(walked(tables, nodes, walker.order, row, 0.1, own), walker.order, strict=True):
+        for q, column in zip(by_formula(tables, nodes, walker.order, row, 0.1, own), walker.order, strict=True):
             if column != 1:
                 assert row[column] == np.searchsorted(np.cumsum(q), draws[column], side="right")
     again = walker.log_prob(flat(tables, nodes), floor, codes)

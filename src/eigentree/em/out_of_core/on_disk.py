@@ -1,0 +1,192 @@
+"""Rows on disk: codes are written once, as the leaves of an E-step read them, and read in every iteration.
+
+Leaves of small alphabets are joined (`em/estep/cliques`), so this takes about one byte for each cell. Stretches are
+read, not mapped: mapped pages count as memory of the process, and copying costs little beside the E-step.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from eigentree.counting.pair_counts import PairCounts
+from eigentree.data.streams.scratch import Scratch, kept_on_disk
+from eigentree.data.streams.spool import Spool
+from eigentree.em.estep.expectation import Stretch
+from eigentree.em.estep.unique_rows import DistinctRows, margins
+from eigentree.em.out_of_core import parted_rows
+from eigentree.em.out_of_core.parted_rows import PartedRows
+from eigentree.errors import FileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from numpy.typing import NDArray
+
+    from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.data.streams.encoded_stream import Encoded
+    from eigentree.data.tables.columns import Columns
+    from eigentree.em.estep.expectation import Expectation
+    from eigentree.em.optimize.objective import ExpectedCounts
+    from eigentree.em.out_of_core.parted_rows import CountParts
+
+    Chunks: TypeAlias = Iterable[tuple[Codes, NDArray[Any] | None]]
+
+__all__ = ["STRETCH", "DiskRows"]
+
+STRETCH = 65_536
+"""How many rows are read at a time: enough that what a stretch costs beside its rows does not matter."""
+
+
+class DiskRows(PartedRows):
+    """Rows that are read once, and then lie as codes in a temporary file."""
+
+    def __init__(self, rows: Encoded) -> None:
+        self.count, self._weighted = 0, False
+        states = dict(zip(rows.columns.names, rows.columns.states, strict=True))
+        self.margins = {name: np.zeros(count + 1) for name, count in states.items()}
+        self._distinct = _DistinctRowsOfChunks(rows.columns.states)
+        if isinstance(rows, Spool):
+            self._spool = rows
+            for _ in self._seen(rows, states):
+                pass
+        else:
+            self._spool = Spool.of(rows.columns, self._seen(rows, states))
+
+    def _seen(self, rows: Encoded, states: Mapping[str, int]) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
+        """Yield the rows while they are counted, and those that differ are kept as long as they are few."""
+        for codes, weights in rows.chunks():
+            self.count += len(codes)
+            self._weighted |= weights is not None
+            for name, found in margins(codes, weights, states).items():
+                self.margins[name] += found
+            self._distinct.add(codes, weights)
+            yield codes, weights
+
+    def few(self) -> DistinctRows | None:
+        """Return the rows that differ, where they are few enough to be in memory."""
+        return self._distinct.merged()
+
+    def taken(self, numbers: Integers) -> tuple[Codes, Floats]:
+        """Return the codes of some rows, whose numbers rise, shape (rows, columns), and their weights."""
+        chosen = list(self._chosen(numbers))
+        codes = np.asfortranarray(np.concatenate([codes for codes, _ in chosen]))
+        return codes, np.concatenate([np.ones(len(codes)) if own is None else own for codes, own in chosen])
+
+    def pairs(self, columns: Columns) -> PairCounts:
+        """Return the joint counts of all pairs of columns, of all rows."""
+        return PairCounts.empty(columns).count(self._spool, None)
+
+    def _counting(
+        self, expectation: Expectation, numbers: Integers | None, threads: int
+    ) -> tuple[CountParts, float]:
+        chunks = self._spool.chunks() if numbers is None else self._chosen(numbers)
+        leaves = _LeafFile(expectation, chunks, threads, self._weighted)
+        return leaves.counted, leaves.weight
+
+    def _chosen(self, numbers: Integers) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
+        """Yield those of some numbers, chunk after chunk."""
+        first, start = 0, 0
+        for codes, weights in self._spool.chunks():
+            stop = int(np.searchsorted(numbers, first + len(codes)))
+            own = numbers[start:stop] - first
+            yield codes[own], None if weights is None else weights[own]
+            first, start = first + len(codes), stop
+
+
+class _DistinctRowsOfChunks:
+    """The rows that differ in all chunks, as long as they are few."""
+
+    def __init__(self, states: Sequence[int]) -> None:
+        self._states = states
+        self._chunks: list[tuple[Codes, Floats]] = []
+        self._held = 0
+        self._most = parted_rows.MEMORY_CELLS // len(states)
+
+    def add(self, codes: Codes, weights: NDArray[Any] | None) -> None:
+        if self._held > self._most:
+            return
+        self._chunks.append((codes, np.ones(len(codes)) if weights is None else weights.astype(np.float64)))
+        # Merged when there are as many new ones as old ones: each row is then compared a few times only.
+        if sum(len(own) for _, own in self._chunks) >= max(2 * self._held, self._most // 4):
+            self.merged()
+
+    def merged(self) -> DistinctRows | None:
+        """Return all rows that differ so far, or None if they are too many."""
+        if self._held > self._most:
+            return None
+        codes = np.asfortranarray(np.concatenate([codes for codes, _ in self._chunks]))
+        found = DistinctRows.of(codes, self._states, np.concatenate([weights for _, weights in self._chunks]))
+        self._held = len(found.weights)
+        self._chunks = [(found.codes, found.weights)] if self._held <= self._most else []
+        return found if self._chunks else None
+
+
+class _LeafFile:
+    """Rows in a temporary file as leaves read them; it goes when this goes."""
+
+    def __init__(self, expectation: Expectation, chunks: Chunks, threads: int, weighted: bool) -> None:
+        """Write rows, which come in chunks of any sizes; `weighted` where any chunk has weights."""
+        self._expectation, self._threads = expectation, threads
+        self._rows, self.weight = 0, 0.0
+        self._line_weights = np.zeros(expectation.line_count)
+        self._ones = None if weighted else np.ones(STRETCH)
+        self._lock = Lock()
+        with self._writing():
+            self._scratch = Scratch()
+        self._file: Any = self._scratch.file
+        for codes, weights in _stretches(expectation, chunks):
+            with self._writing():
+                self._file.write(codes.tobytes())
+                if weighted:
+                    self._file.write(weights.tobytes())
+            self._rows += len(weights)
+            self.weight += float(weights.sum())
+            self._line_weights += expectation.line_weights(codes, weights)
+        with self._writing():
+            self._file.flush()
+
+    def _writing(self) -> AbstractContextManager[None]:
+        """Raise `FileError` where there is no room."""
+        return kept_on_disk("the codes of rows", f", after {self._rows:,} rows", ", or give fewer finish_rows")
+
+    def _stretch(self, number: int) -> Stretch:
+        first, leaves, code_type = number * STRETCH, self._expectation.leaf_count, self._expectation.code_type
+        count = min(STRETCH, self._rows - first)
+        # Arrays that can be written to, as all others: for any that cannot, the loops would be compiled again.
+        codes: Codes = np.empty((leaves, count), code_type)
+        weights = np.empty(count) if self._ones is None else self._ones[:count]
+        held = [codes, weights] if self._ones is None else [codes]
+        with self._lock:
+            self._file.seek(first * (leaves * code_type.itemsize + 8 * (self._ones is None)))
+            read = [self._file.readinto(array.data.cast("B")) for array in held]
+        if read != [array.nbytes for array in held]:
+            raise FileError(f"the codes of rows {first} and after cannot be read again: their file was cut short")
+        return Stretch(codes, weights, first)
+
+    def counted(self, parameters: Floats) -> ExpectedCounts:
+        """Return the expected counts and the log-likelihood of all rows."""
+        stretches = -(-self._rows // STRETCH)
+        return self._expectation.over(parameters, self._stretch, stretches, self._line_weights, self._threads)
+
+
+def _stretches(expectation: Expectation, chunks: Chunks) -> Iterator[tuple[Codes, Floats]]:
+    """Yield what leaves read of `STRETCH` rows at a time, the last time of what is left, however rows come."""
+    buffer, weighing = np.empty((expectation.leaf_count, STRETCH), expectation.code_type), np.empty(STRETCH)
+    filled = 0
+    for codes, weights in chunks:
+        start = 0
+        while start < len(codes):
+            taken = min(len(codes) - start, STRETCH - filled)
+            place = slice(filled, filled + taken)
+            buffer[:, place] = expectation.leaf_codes(codes[start : start + taken])
+            weighing[place] = 1.0 if weights is None else weights[start : start + taken]
+            start, filled = start + taken, filled + taken
+            if filled == STRETCH:
+                yield buffer, weighing
+                filled = 0
+    if filled:
+        yield buffer[:, :filled], weighing[:filled]

@@ -1,0 +1,163 @@
+"""Rows in parts that are not all in memory: each part is counted where it lies, and the counts are added up.
+
+Which start is best shows on few rows, and a run that begins where one on many rows has ended is short. So a
+multi-start is on a sample in memory, and its best candidate finishes on all rows or, where these are far more than
+the tables need, on a larger sample.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from eigentree.arrays import Floats
+from eigentree.em.estep.expectation import Expectation
+from eigentree.em.optimize.objective import ExpectedCounts, Objective
+from eigentree.em.prior import spread
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from eigentree.arrays import Codes, Integers
+    from eigentree.counting.pair_counts import PairCounts
+    from eigentree.data.tables.columns import Columns
+    from eigentree.em.estep.unique_rows import DistinctRows
+    from eigentree.em.parameters import ParameterLayout
+    from eigentree.graphs.graph import LatentGraph
+
+__all__ = ["CountParts", "PartedObjective", "PartedRows", "finish_rows_for", "memory_rows_for", "sampled_numbers"]
+
+FINISH_ROWS, FINISH_ROWS_PER_PARAMETER = 1_000_000, 1_000
+"""On how many rows the last run is by default, and how many at least for each entry of the tables: the chance
+error, p / 2n nats per row, is then at most 1/2000."""
+
+MEMORY_ROWS, MEMORY_ROWS_PER_PARAMETER = 200_000, 50
+"""How many rows a search has in memory, and how many at least for each entry of the tables: a chance error of
+1/100."""
+
+MEMORY_CELLS = 2**25
+"""Most cells of rows in memory, of a sample or of all rows that differ."""
+
+CountParts: TypeAlias = Callable[[Floats], ExpectedCounts]
+"""The E-step over all parts: parameters go out, one sum comes back, the same whichever part was first."""
+
+
+def finish_rows_for(parameters: int) -> int:
+    """Return on how many rows the last run is, of tables with so many entries."""
+    return max(FINISH_ROWS, FINISH_ROWS_PER_PARAMETER * parameters)
+
+
+def memory_rows_for(parameters: int, columns: int) -> int:
+    """Return on how many rows in memory a multi-start is, for tables with so many entries."""
+    return min(max(MEMORY_ROWS, MEMORY_ROWS_PER_PARAMETER * parameters), max(1, MEMORY_CELLS // columns))
+
+
+def sampled_numbers(rows: int, size: int, random: np.random.Generator) -> Integers:
+    """Return the numbers of so many rows, one of each stretch of rows, in their order; of all, if these are fewer.
+
+    They depend on the number of rows and on the generator alone, and so are the same wherever rows lie.
+    """
+    if size >= rows:
+        return np.arange(rows)
+    bounds = np.arange(size + 1) * rows // size
+    # Stretches are not all of one length; turned by any number of rows, they favour none.
+    turned = random.integers(bounds[:-1], bounds[1:]) + random.integers(rows)
+    return np.sort(turned % rows)
+
+
+class PartedRows(ABC):
+    """Rows that are not in memory.
+
+    Attributes
+    ----------
+    count : int
+    margins : mapping of str to array
+        How often each code of each column occurs; the last is that of a missing cell.
+    """
+
+    count: int
+    margins: Mapping[str, Floats]
+
+    @property
+    def weight(self) -> float:
+        """The total weight of the rows."""
+        return float(next(iter(self.margins.values())).sum())
+
+    def gaps(self) -> frozenset[str]:
+        """Return the columns with missing cells."""
+        return frozenset(name for name, counts in self.margins.items() if counts[-1] > 0)
+
+    def objective(
+        self,
+        graph: LatentGraph,
+        gaps: frozenset[str],
+        pseudo_counts: float,
+        numbers: Integers | None = None,
+        threads: int = 1,
+    ) -> PartedObjective:
+        """Return the objective of all rows, or of those of some numbers."""
+        expectation = Expectation.of(graph, gaps, self.count if numbers is None else len(numbers))
+        count, weight = self._counting(expectation, numbers, threads)
+        prior = spread(expectation.layout, self.margins, pseudo_counts)
+        return PartedObjective(expectation, count, weight, prior, numbers)
+
+    @abstractmethod
+    def few(self) -> DistinctRows | None:
+        """Return the rows that differ, where they are few enough to be in memory."""
+
+    @abstractmethod
+    def taken(self, numbers: Integers) -> tuple[Codes, Floats]:
+        """Return the codes of some rows, whose numbers rise, shape (rows, columns), and their weights."""
+
+    @abstractmethod
+    def pairs(self, columns: Columns) -> PairCounts:
+        """Return the joint counts of all pairs of columns, of all rows."""
+
+    @abstractmethod
+    def _counting(
+        self, expectation: Expectation, numbers: Integers | None, threads: int
+    ) -> tuple[CountParts, float]:
+        """Return the E-step of all rows, or of those of some numbers, and their total weight."""
+
+
+@dataclass(frozen=True, eq=False)
+class PartedObjective(Objective):
+    """The objective of rows in parts.
+
+    Attributes
+    ----------
+    expectation : Expectation
+    count_parts : CountParts
+    total : float
+        The weight of all rows.
+    prior : (parameters,)
+    numbers : (rows,), optional
+        By which the user knows the rows, where they are a sample.
+    """
+
+    expectation: Expectation
+    count_parts: CountParts
+    total: float
+    prior: Floats
+    numbers: Integers | None = None
+
+    @property
+    def layout(self) -> ParameterLayout:
+        """Where each parameter stands."""
+        return self.expectation.layout
+
+    @property
+    def weight(self) -> float:
+        """The total weight of the rows."""
+        return self.total
+
+    def counted(self, parameters: Floats) -> ExpectedCounts:
+        """Return the expected counts and the log-likelihood of all rows."""
+        found = self.count_parts(parameters)
+        if self.numbers is None or found.impossible < 0:
+            return found
+        return found._replace(impossible=int(self.numbers[found.impossible]))

@@ -1,0 +1,150 @@
+"""What fitting leaves in each estimator, described once for files: entries of documents and their types."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from eigentree.counting.statistics import check_counts
+from eigentree.counting.stored_statistics import read_statistics, statistics_content
+from eigentree.data.sequences.sequence_forms import FORM
+from eigentree.data.stored_columns import columns_content, columns_of
+from eigentree.em.stored_learning import (
+    learner_content,
+    outcome_content,
+    read_learner,
+    read_outcome,
+    read_search,
+    search_content,
+)
+from eigentree.errors import FileError
+from eigentree.inference.stored_chain import chain_content, read_chain
+from eigentree.inference.stored_network import network_content, read_network
+from eigentree.io.codec import FLAG, NUMBER, SERIES, VALUE, WHOLE, Field, Record, optional, within
+from eigentree.planning.stored_plan import plan_content, read_plan
+from eigentree.spectral.learn.stored_fit import model_content, read_model, read_report, report_content
+from eigentree.spectral.learn.stored_windows import (
+    read_sequence_model,
+    read_sequence_statistics,
+    sequence_model_content,
+    sequence_statistics_content,
+)
+from eigentree.spectral.sequences.window_report import SequenceReport
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from eigentree.io.codec import At
+    from eigentree.io.stores import Reader, Writer
+
+__all__ = ["COLUMNS", "RECORDS"]
+
+
+def _document(write: Any, read: Any) -> Field:
+    """Return the field of a class without arrays, which functions write and read."""
+    return Field(lambda writer, name, value: write(value), lambda reader, content, at: read(content))
+
+
+def _put_plan(writer: Writer, _: str, plan: Any) -> int:
+    return writer.share("plans", plan, lambda each: plan_content(writer, each))
+
+
+def _plan(reader: Reader, content: Any, _: At) -> Any:
+    return reader.share("plans", content, lambda document: read_plan(reader, document))
+
+
+def _counted(reader: Reader, content: Any, known: Mapping[str, Any]) -> Any:
+    statistics = read_statistics(reader, content)
+    check_counts(known["plan_"], statistics.counts)
+    return statistics
+
+
+def _tried(reader: Reader, content: Any, at: At) -> Any:
+    tried = VALUE.read(reader, content, at)
+    if type(tried) is not dict or not all(
+        type(pair) is tuple and len(pair) == 2 and all(type(each) is float for each in (*pair, mean))
+        for pair, mean in tried.items()
+    ):
+        raise FileError("what was tried is no list of shrinkages, floors and what they led to")
+    return SequenceReport.of(at.known["statistics_"], at.known["model_"], tried)
+
+
+COLUMNS = _document(columns_content, columns_of)
+START = _document(outcome_content, read_outcome)
+STEPS_START = _document(outcome_content, lambda content: replace(read_outcome(content), unit="step"))
+SEARCH = {"search": _document(search_content, read_search)}
+
+ITERATIONS = {"n_iter": WHOLE, "converged": FLAG, "history": SERIES}
+COURSE = {"validation_history": SERIES, "objectives": SERIES}
+NETWORK = {
+    "columns": COLUMNS,
+    "network": within(network_content, lambda reader, content, _: read_network(reader, content)),
+    **ITERATIONS,
+}
+
+EM = Record(
+    "EMJunctionTree",
+    {**NETWORK, "start": START, "pseudo_counts": NUMBER, **COURSE},
+    {**SEARCH, "finish_rows": WHOLE},
+    suffix="_",
+)
+
+RECORDS = {
+    "EMJunctionTree": EM,
+    "LatentClassModel": EM,
+    "OnlineEMJunctionTree": Record(
+        "OnlineEMJunctionTree",
+        {**NETWORK, "learner": within(learner_content, lambda reader, content, _: read_learner(reader, content))},
+        suffix="_",
+    ),
+    "SpectralJunctionTree": Record(
+        "a spectral estimator",
+        {
+            "columns": COLUMNS,
+            "plan": Field(_put_plan, _plan),
+            "model": within(
+                model_content, lambda reader, content, known: read_model(reader, content, known["plan_"])
+            ),
+            "report": Field(
+                lambda writer, name, report: report_content(report),
+                lambda reader, content, at: read_report(content, at.known["model_"]),
+            ),
+            "statistics": optional(within(statistics_content, _counted)),
+        },
+        SEARCH,
+        suffix="_",
+    ),
+    "EMHMM": Record(
+        "EMHMM",
+        {
+            "columns": COLUMNS,
+            "form": FORM,
+            "chain": within(
+                chain_content, lambda reader, content, known: read_chain(reader, content, known["columns_"])
+            ),
+            "n_parameters": WHOLE,
+            **ITERATIONS,
+            "start": STEPS_START,
+            **COURSE,
+        },
+        attributes={"chain": "model_"},
+        suffix="_",
+    ),
+    "SpectralHMM": Record(
+        "SpectralHMM",
+        {
+            "form": FORM,
+            "statistics": within(
+                sequence_statistics_content, lambda reader, content, _: read_sequence_statistics(reader, content)
+            ),
+            "model": within(
+                sequence_model_content,
+                lambda reader, content, known: read_sequence_model(reader, content, known["statistics_"].plan),
+            ),
+            "tried": Field(lambda writer, name, report: VALUE.write(writer, name, dict(report.tried)), _tried),
+        },
+        attributes={"tried": "report_"},
+        suffix="_",
+    ),
+}
+"""What was fitted, by the names of estimators."""
