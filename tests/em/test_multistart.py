@@ -155,7 +155,7 @@ def test_validation_rows_stop_a_climb_and_choose_its_tables() -> None:
     with pytest.raises(et.ParameterError, match="validation_fraction must be 0"):
         share.fit(rows, validation=others)
     with pytest.raises(et.DataError, match="leaves none to learn from"):
-        et.EMJunctionTree(graph, validation_fraction=0.9).fit(rows[:2])
+        et.EMJunctionTree(graph, validation_fraction=0.9).fit(rows[:1])
     with pytest.raises(et.ParameterError, match="validation_fraction is less than 1"):
         et.EMJunctionTree(graph, validation_fraction=1.0).fit(rows)
 

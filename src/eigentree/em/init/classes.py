@@ -1,4 +1,4 @@
-"""Where climbs start: tables from rows far from each other, from copies of one class, at random, or partly known.
+"""Initialisers from classes: around rows far from each other, and as copies of one class; and at random.
 
 All but random starts come from *classes*: one hidden class per row, and columns that are independent given it. They
 are carried into a graph as the joint distribution in which every hidden variable is a noisy copy of the class and
@@ -121,9 +121,9 @@ def seeded(
 def _far_apart(
     codes: Codes, weights: Floats, states: Integers, count: int, random: np.random.Generator
 ) -> Integers:
-    """Return rows chosen one after the other, each likelier the farther it is from those before (k-means++).
+    """Return rows sampled one after the other in proportion to squared distances from those before (k-means++).
 
-    Of a few that are drawn so, the one that leaves the others nearest is chosen. Rows are as far from each other as
+    Of a few that are sampled so, the one that leaves the others nearest is chosen. The distance of two rows is
     the share of cells, among those known in both, in which they differ.
     """
     known = codes < states

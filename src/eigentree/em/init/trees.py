@@ -145,5 +145,5 @@ class TreeInit:
         found = recovered(fit, USUAL)
         if not found.hints:
             reason = next(iter(found.unresolved.values()))
-            raise RankError(f"the moments of the columns tell no table of this graph, since {reason}")
+            raise RankError(f"the moments of the columns determine no table of this graph, since {reason}")
         return found.hints
