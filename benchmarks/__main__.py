@@ -50,7 +50,7 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_
 
 
 def _arguments() -> argparse.Namespace:
-    """Return what the command line asks for."""
+    """Return the arguments of the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure eigentree.")
     parser.add_argument(
         "topics", nargs="*", metavar="topic", help=f"what to measure: {', '.join(TOPICS)} (default: all)"
@@ -61,7 +61,7 @@ def _arguments() -> argparse.Namespace:
         type=float,
         default=1.0,
         metavar="A",
-        help=f"Dirichlet(A) rows of the true tables in {' and '.join(DRAWING)} (default: 1; 0.3 is peaked)",
+        help=f"Dirichlet(A) rows of the true tables in {' and '.join(DRAWING)} (default: 1)",
     )
     parser.add_argument(
         "--against",

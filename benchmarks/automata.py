@@ -72,9 +72,9 @@ class Truth(NamedTuple):
 
 DRAWN = {
     "3 states, 4 symbols": (3, 4, 1.0, 0.0),
-    "4 states, 6 symbols, peaked": (4, 6, 0.3, 0.0),
-    "4 states, 6 symbols, peaked, sticky": (4, 6, 0.3, 0.7),
-    "8 states, 12 symbols, peaked": (8, 12, 0.3, 0.3),
+    "4 states, 6 symbols, Dirichlet(0.3)": (4, 6, 0.3, 0.0),
+    "4 states, 6 symbols, Dirichlet(0.3), sticky": (4, 6, 0.3, 0.7),
+    "8 states, 12 symbols, Dirichlet(0.3)": (8, 12, 0.3, 0.3),
 }
 
 
@@ -127,7 +127,7 @@ def _show_drawn(sizes: tuple[int, ...], names: list[str]) -> None:
             table.append(cells)
     show_table(
         f"automata: nats a symbol behind the true model on {TESTED:,} new sequences of {STEPS} steps, and\n"
-        f"processor seconds of the fit, 1 thread; all add up to 1 over sequences of a length",
+        f"processor seconds of the fit, 1 thread; all normalised over sequences of a length",
         [
             "drawn from, sequences",
             "true perplexity",
@@ -183,7 +183,7 @@ def _show_real(hidden: tuple[int, ...]) -> None:
 def scale(count: int, steps: int) -> list[float]:
     """Return seconds of fit and score, and bytes that fit and score add to peak memory; for a fresh process."""
     truth = Truth.random(4, 6, 0.3, 0.5, 0)
-    # Drawn side by side: were they copies of a few, the sample of distinct pieces would be small, and cheap.
+    # Drawn in parallel: were they copies of a few, the sample of distinct pieces would be small, and cheap.
     X = truth.sample(10_000, -(-count * steps // 10_000), 1).astype(np.uint8).ravel()[: count * steps]
     lengths = np.full(count, steps)
     warm = SpectralHMM(4).fit(X[: 50 * 20], lengths=np.full(50, 20))

@@ -1,6 +1,6 @@
 """Learners of probabilistic circuits that others have: deeprob-kit's LearnSPN and its ensembles of random circuits.
 
-A script for a Python that has ``deeprob-kit``, which this project does not ask for; it imports nothing of ours. It
+A script for a Python that has ``deeprob-kit``, which this project does not need; it imports nothing of ours. It
 tries settings until none is left or its processor time is up, chooses by validation rows, scores test rows once,
 and prints one line of JSON.
 """
@@ -132,14 +132,14 @@ def main() -> None:
     spent = time.process_time() - start
     if best is None:
         raise SystemExit(f"nothing was learned in {spent:.0f} s of processor time")
-    told = {
+    result = {
         "test": float(log_likelihood(best, part(folder, name, "test")).mean()),
         "validation": highest,
         "seconds": spent,
         "size": f"{chosen} of {tried}{f', {failed} failed' if failed else ''}{cut}",
         "parameters": parameters(best),
     }
-    print(json.dumps(told))
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

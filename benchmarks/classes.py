@@ -37,7 +37,7 @@ class Classes:
 
     log_likelihood: float
     bic: float
-    likeliest: NDArray[np.int64]
+    most_probable: NDArray[np.int64]
     seconds: float
 
 
@@ -47,19 +47,19 @@ def ours(table: Table, classes: int) -> Classes:
     model = EMJunctionTree(graph, pseudo_counts=0, random_state=0)
     spent = seconds(lambda: model.fit(table.codes), time.process_time)
     rows = table.codes
-    likeliest = model.predict_proba(rows, target="h").argmax(axis=1)
-    return Classes(float(model.score_samples(rows).sum()), model.bic(rows), likeliest, spent)
+    most_probable = model.predict_proba(rows, target="h").argmax(axis=1)
+    return Classes(float(model.score_samples(rows).sum()), model.bic(rows), most_probable, spent)
 
 
 def stepmix(table: Table, classes: int, starts: int) -> Classes:
     """Return StepMix's best of several starts."""
     from stepmix import StepMix
 
-    holes = bool((table.codes < 0).any())
-    rows: NDArray[Any] = np.where(table.codes < 0, np.nan, table.codes) if holes else table.codes.astype(np.int64)
+    missing = bool((table.codes < 0).any())
+    rows: NDArray[Any] = np.where(table.codes < 0, np.nan, table.codes) if missing else table.codes.astype(np.int64)
     model = StepMix(
         classes,
-        measurement="categorical_nan" if holes else "categorical",
+        measurement="categorical_nan" if missing else "categorical",
         n_init=starts,
         max_iter=MOST_ITERATIONS,
         abs_tol=TOLERANCE,
@@ -70,15 +70,15 @@ def stepmix(table: Table, classes: int, starts: int) -> Classes:
         # It warns of starts that end at max_iter; the log-likelihood shows what they reach.
         warnings.simplefilter("ignore")
         spent = seconds(lambda: model.fit(rows), time.process_time)
-    likeliest = np.asarray(model.predict(rows), np.int64)
-    return Classes(float(model.score(rows)) * len(rows), float(model.bic(rows)), likeliest, spent)
+    most_probable = np.asarray(model.predict(rows), np.int64)
+    return Classes(float(model.score(rows)) * len(rows), float(model.bic(rows)), most_probable, spent)
 
 
-def _show_data(name: str, counts: Sequence[int], rivals: bool) -> None:
+def _show_data(name: str, counts: Sequence[int], compared: bool) -> None:
     """Print one table: a line for each number of classes."""
     table = shared.labelled(f"{name}.csv")
     mine = [ours(table, classes) for classes in counts]
-    theirs = [stepmix(table, classes, STARTS[name]) for classes in counts] if rivals else None
+    theirs = [stepmix(table, classes, STARTS[name]) for classes in counts] if compared else None
     chosen = int(np.argmin([one.bic for one in mine]))
     lines = []
     for k, classes in enumerate(counts):
@@ -94,7 +94,7 @@ def _show_data(name: str, counts: Sequence[int], rivals: bool) -> None:
                 f"{theirs[k].bic:.2f}",
                 f"{theirs[k].seconds:.3f}",
                 f"{mine[k].log_likelihood - theirs[k].log_likelihood:+.3f}",
-                f"{adjusted_rand_score(mine[k].likeliest, theirs[k].likeliest):.3f}",
+                f"{adjusted_rand_score(mine[k].most_probable, theirs[k].most_probable):.3f}",
                 f"{theirs[k].seconds / mine[k].seconds:.1f}",
             ]
         lines.append(line)
@@ -113,7 +113,7 @@ def _show_data(name: str, counts: Sequence[int], rivals: bool) -> None:
     )
     if theirs:
         other = int(np.argmin([one.bic for one in theirs]))
-        agreement = adjusted_rand_score(mine[chosen].likeliest, theirs[other].likeliest)
+        agreement = adjusted_rand_score(mine[chosen].most_probable, theirs[other].most_probable)
         show_note(
             f"BIC chooses {counts[chosen]} classes of eigentree's and {counts[other]} of StepMix's;"
             f" the adjusted Rand index between these is {agreement:.3f}"
@@ -124,20 +124,20 @@ def run(quick: bool) -> None:
     """Print a table for each data set."""
     if shared.is_absent("classes", [f"{name}.csv" for name in STARTS]):
         return
-    rivals = find_spec("stepmix") is not None
+    compared = find_spec("stepmix") is not None
     # Compiled, and imported, before any clock runs.
-    holes = shared.Table(np.array([[0, 1, 0], [1, -1, 1], [1, 0, 0], [0, 1, 1]] * 5, np.int8), (2, 2, 2))
-    for table in (holes, shared.Table(np.abs(holes.codes), holes.states)):
+    missing = shared.Table(np.array([[0, 1, 0], [1, -1, 1], [1, 0, 0], [0, 1, 1]] * 5, np.int8), (2, 2, 2))
+    for table in (missing, shared.Table(np.abs(missing.codes), missing.states)):
         ours(table, 2)
-    if rivals:
-        stepmix(holes, 1, 1)
+    if compared:
+        stepmix(missing, 1, 1)
     for name in list(STARTS)[: 1 if quick else None]:
-        _show_data(name, range(1, 4 if quick else 7), rivals)
+        _show_data(name, range(1, 4 if quick else 7), compared)
     show_note(
-        "<: the BIC's choice; agreement: adjusted Rand index of the rows' likeliest classes; ours: EMJunctionTree"
-        " with pseudo_counts=0 and random_state=0, all else as it comes"
+        "<: the BIC's choice; agreement: adjusted Rand index of the rows' most probable classes; ours:"
+        " EMJunctionTree with pseudo_counts=0 and random_state=0, all else as it comes"
     )
-    if rivals:
+    if compared:
         starts = ", ".join(f"{count} ({name})" for name, count in STARTS.items())
         show_note(
             f"StepMix {version('stepmix')}: n_init={starts}, max_iter={MOST_ITERATIONS}, abs_tol={TOLERANCE:g},"

@@ -189,8 +189,8 @@ def peer(python: Path, rows: Rows, learner: str, most: int | None, budget: int) 
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
         return (done.stderr.strip().splitlines() or ["no message"])[-1]
-    told = json.loads(done.stdout.splitlines()[-1])
-    return Outcome(learner, SEEDS[0], **told)
+    result = json.loads(done.stdout.splitlines()[-1])
+    return Outcome(learner, SEEDS[0], **result)
 
 
 def _fits(rows: Rows, seeds: Sequence[int], quick: bool) -> Iterator[Fit]:
@@ -214,7 +214,7 @@ def measured(name: str, seeds: Sequence[int], python: Path | None, quick: bool) 
     fits = []
     for fit in _fits(rows, seeds, quick):
         fits.append(fit)
-        _tell(fit)
+        _show(fit)
     outcomes = []
     if python:
         for learner in LEARNERS:
@@ -223,12 +223,12 @@ def measured(name: str, seeds: Sequence[int], python: Path | None, quick: bool) 
                 show_note(f"{learner}: {outcome}")
             else:
                 outcomes.append(outcome)
-                _tell(outcome)
+                _show(outcome)
     test = shared.binary_part(name, "test")
     return [*(Outcome.of(fit, test) for fit in fits), *outcomes]
 
 
-def _tell(one: Fit | Outcome) -> None:
+def _show(one: Fit | Outcome) -> None:
     """Print one line at once, without test rows."""
     seed = "-" if one.seed is None else str(one.seed)
     figures = f"validation {one.validation:9.4f}  {one.seconds:8.2f} s  {one.parameters:9,d} parameters"
@@ -313,9 +313,9 @@ def _show_notes(peer_python: Path | None) -> None:
     """Print what the methods are."""
     show_note(
         f"mixture: EMJunctionTree(zoo.Mixture(k)) stopped by validation rows, k doubled from {MIXTURE_STATES[0]} to"
-        f" {MIXTURE_STATES[-1]} while that makes them likelier, seed {SEEDS[0]}; spectral: SpectralJunctionTree on"
-        f" HiddenChowLiu({SPECTRAL_STATES}), nothing chosen; HCLT: published, trained on a GPU, given with two"
-        " digits; ours is not rounded before it is compared"
+        f" {MIXTURE_STATES[-1]} while that raises their log-likelihood, seed {SEEDS[0]}; spectral:"
+        f" SpectralJunctionTree on HiddenChowLiu({SPECTRAL_STATES}), nothing chosen; HCLT: published,"
+        " trained on a GPU, given with two digits; ours is not rounded before it is compared"
     )
     if peer_python:
         show_note(

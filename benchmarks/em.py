@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks import rivals
+from benchmarks import packages
 from benchmarks.measure import afresh, best_seconds, show_note, show_table
 from benchmarks.models import FIRST_SEED, codes
 from benchmarks.numpy_em import NumpyHMM
@@ -48,7 +48,7 @@ class Contender:
     """
 
     name: str
-    climb: rivals.Climb
+    em_run: packages.EMRun
     rows: int
     expected: float
     timed: int
@@ -56,15 +56,15 @@ class Contender:
 
     def check(self) -> None:
         """Raise an error unless one iteration reaches what it should."""
-        reached = self.climb(1)()
+        reached = self.em_run(1)()
         if not abs(reached / self.expected - 1) < TOLERANCE:
             raise AssertionError(f"{self.name}: an iteration reaches {reached!r}, not {self.expected!r}")
 
     def runs(self) -> dict[str, Callable[[], Any]]:
         """Return an EM run of one iteration and one of more."""
         return {
-            f"{self.name}, first": partial(self.climb, 1),
-            f"{self.name}, all": partial(self.climb, 1 + self.timed),
+            f"{self.name}, first": partial(self.em_run, 1),
+            f"{self.name}, all": partial(self.em_run, 1 + self.timed),
         }
 
 
@@ -76,29 +76,29 @@ class Spent:
     besides: float
 
 
-def eigentree_em(start: LatentNetwork, X: NDArray[Any]) -> rivals.Climb:
+def eigentree_em(start: LatentNetwork, X: NDArray[Any]) -> packages.EMRun:
     """Return our EM, planned anew each time."""
 
-    def climb(iterations: int) -> Callable[[], float]:
+    def em_run(iterations: int) -> Callable[[], float]:
         first = afresh(start)
         model = EMJunctionTree(first.graph, init=first, max_iter=iterations, **PLAIN).fit(X)
         if model.n_iter_ != iterations:
-            raise AssertionError(f"the climb ended after {model.n_iter_} of {iterations} iterations")
+            raise AssertionError(f"the EM run ended after {model.n_iter_} of {iterations} iterations")
         return lambda: float(model.history_[-1])
 
-    return climb
+    return em_run
 
 
-def numpy_em(start: LatentNetwork, X: NDArray[np.uint8]) -> rivals.Climb:
+def numpy_em(start: LatentNetwork, X: NDArray[np.uint8]) -> packages.EMRun:
     """Return the EM of `NumpyHMM`."""
 
-    def climb(iterations: int) -> Callable[[], float]:
+    def em_run(iterations: int) -> Callable[[], float]:
         model = NumpyHMM(start)
         for _ in range(iterations):
             model.step(X.T)
         return lambda: model.step(X.T)
 
-    return climb
+    return em_run
 
 
 def after_one(start: LatentNetwork, X: NDArray[Any]) -> float:
@@ -109,11 +109,11 @@ def after_one(start: LatentNetwork, X: NDArray[Any]) -> float:
 
 def over_pairs(same: LatentNetwork) -> LatentNetwork:
     """Return a homogeneous network as a first-order one over pairs (h_t-1, h_t), in which h_-1 is 0."""
-    hidden, seen = rivals.tables_by_step(same)
+    hidden, seen = packages.tables_by_step(same)
     states, steps = len(hidden[0]), len(hidden)
     graph = zoo.hmm(steps, 1, states**2, seen[0].shape[1])
     first = np.concatenate([hidden[0], np.zeros(states**2 - states)])
-    moves, emits = rivals.pair_moves(hidden[2]), np.tile(seen[2], (states, 1))
+    moves, emits = packages.pair_moves(hidden[2]), np.tile(seen[2], (states, 1))
     tables = {"h0": first} | {f"h{t}": moves for t in range(1, steps)} | {f"x{t}": emits for t in range(steps)}
     return LatentNetwork(graph, tables)
 
@@ -156,14 +156,14 @@ def slow_contender(name: str, start: LatentNetwork, X: NDArray[np.uint8]) -> Con
     """Return another package."""
     if name == "hmmlearn":
         same = homogeneous(start)
-        climb, expected = rivals.hmmlearn_em(same, X), pooled_step(over_pairs(same), X).log_prob(X).sum()
-        return Contender("(hmmlearn, over pairs)", climb, len(X), float(expected), SLOW_ITERATIONS, SLOW_REPEATS)
-    climb = {"pyagrum": rivals.pyagrum_em, "pgmpy": rivals.pgmpy_em}[name](start, X)
-    return Contender(name, climb, len(X), after_one(start, X), SLOW_ITERATIONS, SLOW_REPEATS)
+        em_run, expected = packages.hmmlearn_em(same, X), pooled_step(over_pairs(same), X).log_prob(X).sum()
+        return Contender("(hmmlearn, over pairs)", em_run, len(X), float(expected), SLOW_ITERATIONS, SLOW_REPEATS)
+    em_run = {"pyagrum": packages.pyagrum_em, "pgmpy": packages.pgmpy_em}[name](start, X)
+    return Contender(name, em_run, len(X), after_one(start, X), SLOW_ITERATIONS, SLOW_REPEATS)
 
 
 def contenders(
-    start: LatentNetwork, X: NDArray[np.uint8], rivals_rows: Mapping[str, int], repeats: int
+    start: LatentNetwork, X: NDArray[np.uint8], package_rows: Mapping[str, int], repeats: int
 ) -> list[Contender]:
     """Return eigentree, numpy and, on as many rows as is said, those of the other packages that are installed."""
     pairs = over_pairs(homogeneous(start))
@@ -171,7 +171,7 @@ def contenders(
     return [
         *fast_contenders(start, X, repeats),
         Contender("(eigentree, over pairs)", ours, len(X), after_one(pairs, X), timed_iterations(X), repeats),
-        *(slow_contender(name, start, X[:rows]) for name, rows in rivals_rows.items() if find_spec(name)),
+        *(slow_contender(name, start, X[:rows]) for name, rows in package_rows.items() if find_spec(name)),
     ]
 
 
@@ -195,10 +195,10 @@ def measured(running: Sequence[Contender]) -> dict[str, Spent]:
     return spent
 
 
-def _show_contenders(steps: int, rows: int, rivals_rows: Mapping[str, int], repeats: int) -> None:
+def _show_contenders(steps: int, rows: int, package_rows: Mapping[str, int], repeats: int) -> None:
     """Print the iterations of all contenders."""
     start, X = start_and_rows(steps, rows)
-    running = contenders(start, X, rivals_rows, repeats)
+    running = contenders(start, X, package_rows, repeats)
     spent = measured(running)
     each = {one.name: spent[one.name].iteration / one.rows for one in running}
     show_table(
@@ -219,7 +219,7 @@ def _show_contenders(steps: int, rows: int, rivals_rows: Mapping[str, int], repe
             for one in running
         ],
     )
-    missing = [name for name in rivals_rows if not find_spec(name)]
+    missing = [name for name in package_rows if not find_spec(name)]
     if missing:
         show_note(f"not installed: {', '.join(missing)}")
 
@@ -248,8 +248,8 @@ def _show_by_rows(steps: int, sizes: Sequence[int], repeats: int) -> None:
 def _show_notes() -> None:
     """Print what the numbers mean, and what differs between the contenders."""
     show_note(
-        "an iteration: the difference between a climb of several iterations and one of a single iteration, from the"
-        " same start, by their number; besides: what else the climb of one iteration takes, set-up first of all (it"
+        "an iteration: the difference between an EM run of several iterations and one of a single one, from the"
+        " same start, by their number; besides: what else a run of one iteration takes, set-up first of all (it"
         " may fall below 0 where it is less than the noise)"
     )
     show_note("x: by the row; the slow ones get fewer rows, and go through them one by one")
@@ -259,7 +259,7 @@ def _show_notes() -> None:
     )
     show_note(
         "eigentree, besides: planning, checking and encoding the rows, merging equal ones, and a first expectation"
-        " that tells the likelihood of the start"
+        " that computes the likelihood of the start"
     )
     show_note(
         "over pairs: hmmlearn has one table of moves and one of emissions for all steps, so it gets a first-order"

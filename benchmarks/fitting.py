@@ -46,9 +46,9 @@ def _show_beside_em(steps: int, rows: int, repeats: int) -> None:
     X = codes(LatentNetwork.random(graph, seed=FIRST_SEED), rows, seed=1)
     wide = np.ascontiguousarray(X, dtype=np.int64)
     start = LatentNetwork.random(graph, seed=FIRST_SEED + 1)
-    climb = NumpyHMM(start)
+    em_run = NumpyHMM(start)
     expected = float(start.log_prob(X).sum())
-    if not abs(climb.step(X.T) / expected - 1) < 1e-9:
+    if not abs(em_run.step(X.T) / expected - 1) < 1e-9:
         raise AssertionError("the EM iteration does not find the likelihood of its start")
     runs: dict[str, Callable[[], Any]] = {
         "fit, default": partial(fit, graph, X),
@@ -58,7 +58,7 @@ def _show_beside_em(steps: int, rows: int, repeats: int) -> None:
         "fit, shrinkage=1": partial(fit, graph, X, shrinkage=1.0),
         "fit, published Algorithm 1": partial(fit, graph, X, **PUBLISHED),
         # Each call is the next iteration of one EM run; all cost the same.
-        EM: partial(climb.step, X.T),
+        EM: partial(em_run.step, X.T),
     }
     _warm(runs.values())
     best = best_seconds(runs, repeats, CLOCK)

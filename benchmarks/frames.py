@@ -147,6 +147,6 @@ def run(quick: bool) -> None:
         _show_table(name, 2 if quick else SPLITS)
     show_note(
         "default settings of EMJunctionTree throughout; the mixture's classes are doubled from 1 while"
-        f" {FOLDS} folds of the training rows become likelier (one of them beyond {FEW_ROWS:,} rows), then it"
+        f" {FOLDS} folds of the training rows gain log-likelihood (one of them beyond {FEW_ROWS:,} rows), then it"
         " learns from all of them"
     )

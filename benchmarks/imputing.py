@@ -41,49 +41,49 @@ def table_of(name: str, most: int) -> Table:
     return Table(table.codes[order], table.states)
 
 
-def commonest(holed: Table) -> NDArray[Any]:
+def commonest(masked: Table) -> NDArray[Any]:
     """Return the rows filled with the commonest state of each column."""
-    filled = holed.codes.copy()
+    filled = masked.codes.copy()
     for column in filled.T:
         column[column < 0] = np.bincount(column[column >= 0]).argmax()
     return filled
 
 
-def mixture(holed: Table) -> NDArray[Any]:
+def mixture(masked: Table) -> NDArray[Any]:
     """Return the rows filled by a mixture learned by EM, of as many classes as a tenth of the rows chooses."""
-    held = np.random.default_rng(1).random(len(holed.codes)) < 0.1
+    held = np.random.default_rng(1).random(len(masked.codes)) < 0.1
     scores = []
     for states in HIDDEN_STATES:
-        model = EMJunctionTree(zoo.Mixture(states).build(holed.states), random_state=0)
-        scores.append(model.fit(holed.codes[~held]).score(holed.codes[held]))
+        model = EMJunctionTree(zoo.Mixture(states).build(masked.states), random_state=0)
+        scores.append(model.fit(masked.codes[~held]).score(masked.codes[held]))
         if scores[-1] < max(scores):
             break
     best = HIDDEN_STATES[int(np.argmax(scores))]
-    model = EMJunctionTree(zoo.Mixture(best).build(holed.states), random_state=0).fit(holed.codes)
-    return np.asarray(model.impute(holed.codes))
+    model = EMJunctionTree(zoo.Mixture(best).build(masked.states), random_state=0).fit(masked.codes)
+    return np.asarray(model.impute(masked.codes))
 
 
-def spectral(holed: Table) -> NDArray[Any]:
+def spectral(masked: Table) -> NDArray[Any]:
     """Return the rows filled by a spectral mixture of eight classes."""
-    model = SpectralJunctionTree(zoo.Mixture(8).build(holed.states), when_short="warn").fit(holed.codes)
-    return np.asarray(model.impute(holed.codes))
+    model = SpectralJunctionTree(zoo.Mixture(8).build(masked.states), when_short="warn").fit(masked.codes)
+    return np.asarray(model.impute(masked.codes))
 
 
-def neighbours(holed: Table, count: int) -> NDArray[Any]:
+def neighbours(masked: Table, count: int) -> NDArray[Any]:
     """Return the rows filled by the nearest rows, which vote on the states of a missing cell."""
     from sklearn.impute import KNNImputer
 
     blocks = []
-    for column, states in zip(holed.codes.T, holed.states, strict=True):
+    for column, states in zip(masked.codes.T, masked.states, strict=True):
         block = (column[:, None] == np.arange(states)).astype(np.float64)
         block[column < 0] = np.nan
         blocks.append(block)
     filled = KNNImputer(n_neighbors=count, keep_empty_features=True).fit_transform(np.concatenate(blocks, axis=1))
-    starts = np.cumsum([0, *holed.states])
+    starts = np.cumsum([0, *masked.states])
     return np.stack([filled[:, a:b].argmax(axis=1) for a, b in pairwise(starts)], axis=1)
 
 
-def forests(holed: Table, leaf: int) -> NDArray[Any]:
+def forests(masked: Table, leaf: int) -> NDArray[Any]:
     """Return the rows filled by forests, one per column, each given all other columns, in rounds."""
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
@@ -98,26 +98,26 @@ def forests(holed: Table, leaf: int) -> NDArray[Any]:
         keep_empty_features=True,
         random_state=0,
     )
-    return np.asarray(chained.fit_transform(holed.codes), np.int64)
+    return np.asarray(chained.fit_transform(masked.codes), np.int64)
 
 
 METHODS: dict[str, list[tuple[str, Callable[[Table], NDArray[Any]]]]] = {
     "column mode": [("", commonest)],
     "EM mixture": [("", mixture)],
     "spectral mixture": [("", spectral)],
-    "nearest rows": [(f"k={count}", lambda holed, count=count: neighbours(holed, count)) for count in NEIGHBOURS],
-    "chained forests": [(f"leaf={leaf}", lambda holed, leaf=leaf: forests(holed, leaf)) for leaf in LEAVES],
+    "nearest rows": [(f"k={count}", lambda masked, count=count: neighbours(masked, count)) for count in NEIGHBOURS],
+    "chained forests": [(f"leaf={leaf}", lambda masked, leaf=leaf: forests(masked, leaf)) for leaf in LEAVES],
 }
 """Each method with its settings; times are of all settings together, accuracy is that of the best."""
 
 
-def _measured(method: str, holed: Table, hidden: NDArray[np.bool_], truth: NDArray[Any]) -> list[str]:
+def _measured(method: str, masked: Table, hidden: NDArray[np.bool_], truth: NDArray[Any]) -> list[str]:
     """Return the cells of a line: accuracy in per cent, and processor seconds."""
     start = time.process_time()
     with warnings.catch_warnings():
         # Rounds that did not settle, ranks that few rows do not support: the accuracy shows the effect.
         warnings.simplefilter("ignore")
-        right = {setting: (fill(holed) == truth)[hidden].mean() for setting, fill in METHODS[method]}
+        right = {setting: (fill(masked) == truth)[hidden].mean() for setting, fill in METHODS[method]}
     spent = (time.process_time() - start) / len(right)
     best = max(right, key=lambda setting: right[setting])
     return [f"{100 * right[best]:.2f}{f' ({best})' if best else ''}", f"{spent:.2f}"]
@@ -142,13 +142,13 @@ def run(quick: bool) -> None:
             line = [method]
             for share in SHARES:
                 hidden = (np.random.default_rng(2).random(table.codes.shape) < share) & (table.codes >= 0)
-                holed = Table(np.where(hidden, np.int8(-1), table.codes), table.states)
-                line += _measured(method, holed, hidden, table.codes)
+                masked = Table(np.where(hidden, np.int8(-1), table.codes), table.states)
+                line += _measured(method, masked, hidden, table.codes)
             lines.append(line)
         header = ["", *(cell for share in SHARES for cell in (f"{share:.0%} hidden", "s"))]
         show_table(
             f"imputing: {name}, {len(table.codes):,} rows, {len(table.states)} columns:\n"
-            "per cent of the hidden cells filled rightly, processor seconds, 1 thread",
+            "accuracy on masked cells in per cent, processor seconds, 1 thread",
             header,
             lines,
         )

@@ -60,7 +60,7 @@ class Labelled:
         return [len(self.rows[name].cat.categories) + 1 for name in self.rows]
 
 
-class Told(NamedTuple):
+class Predicted(NamedTuple):
     """The accuracy on test rows, and in how many processor seconds."""
 
     accuracy: float
@@ -122,14 +122,14 @@ METHODS: dict[str, Callable[[Labelled, Labelled, int], NDArray[Any]]] = {
 }
 
 
-def told(method: str, train: Labelled, test: Labelled, split: int) -> Told:
+def predicted(method: str, train: Labelled, test: Labelled, split: int) -> Predicted:
     """Return the accuracy of a method on test rows."""
     start = time.process_time()
     proba = METHODS[method](train, test, split)
     spent = time.process_time() - start
     labels = np.unique(train.classes)
     right = float(np.mean(labels[proba.argmax(axis=1)] == test.classes))
-    return Told(right, float(log_loss(test.classes, proba, labels=labels)), spent)
+    return Predicted(right, float(log_loss(test.classes, proba, labels=labels)), spent)
 
 
 def run(quick: bool) -> None:
@@ -142,14 +142,14 @@ def run(quick: bool) -> None:
         lines = []
         # Compiled before any clock runs.
         for method in list(METHODS)[:2]:
-            told(method, whole.part(np.arange(0, len(whole.rows), 50)), whole.part(np.arange(10)), 0)
+            predicted(method, whole.part(np.arange(0, len(whole.rows), 50)), whole.part(np.arange(10)), 0)
         for method in [method for method in METHODS if not quick or method != FOREST]:
             outcomes = []
             for split in range(2 if quick else SPLITS):
                 order = np.random.default_rng(split).permutation(len(whole.rows))
                 with warnings.catch_warnings():
                     warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
-                    outcomes.append(told(method, whole.part(order[:count]), whole.part(order[count:]), split))
+                    outcomes.append(predicted(method, whole.part(order[:count]), whole.part(order[count:]), split))
             error = np.std([one.accuracy for one in outcomes], ddof=1) / len(outcomes) ** 0.5
             lines.append(
                 [
@@ -163,12 +163,12 @@ def run(quick: bool) -> None:
         show_table(
             f"labels: {name}, {count:,} rows to learn from, {len(whole.rows) - count:,} to test: per cent of the"
             f" classes\ntold rightly, mean of {len(outcomes)} fixed splits and its standard error; log loss in"
-            " nats;\nprocessor seconds of fitting, choosing and telling, 1 thread",
+            " nats;\nprocessor seconds of fitting, choosing and predicting, 1 thread",
             ["method", "right", "error", "log loss", "s"],
             lines,
         )
     show_note(
         f"ours: default settings; the others choose by the log loss of {FOLDS} folds of the training rows: alpha of"
         f" CategoricalNB, C of LogisticRegression on indicators, the least rows of a leaf of {TREES} trees on"
-        " indicators. A missing cell is summed out by ours, one more label to the others"
+        " indicators. A missing cell is marginalised out by ours, one more label to the others"
     )

@@ -192,5 +192,5 @@ def run(quick: bool) -> None:
     show_note(
         "EM: rows stay in the workers' memory as codes"
         f" ({ROWS * STEPS / 1e9:,.0f} GB in all) after a first pass that is not counted here; equal rows are merged"
-        " nowhere; all E-steps of one climb, after the race of starts on a sample"
+        " nowhere; all E-steps of one EM run, after the multi-start on a sample"
     )

@@ -42,6 +42,6 @@ def planted_network(graph: LatentGraph, seed: Seed) -> LatentNetwork:
             continue
         above = graph.states[graph.parents(name)[0]]
         noise = random.uniform(0.15, 0.5)
-        told = np.eye(states)[random.permutation(max(states, above))[:above] % states]
-        tables[name] = (1 - noise) * told + noise * random.dirichlet(np.ones(states), above)
+        copied = np.eye(states)[random.permutation(max(states, above))[:above] % states]
+        tables[name] = (1 - noise) * copied + noise * random.dirichlet(np.ones(states), above)
     return LatentNetwork(graph, tables)

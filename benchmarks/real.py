@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from eigentree import LatentGraph
 
-INDEPENDENT, SPECTRAL, RACE, RANDOM = "independent", "spectral", "EM", "ten random"
+INDEPENDENT, SPECTRAL, MULTISTART, RANDOM = "independent", "spectral", "EM", "ten random"
 TEN_RANDOM: dict[str, Any] = {"init": "random", "n_init": 10}
 FEW = 0.1
 """Pseudo-counts of the random starts, where a test row could have probability zero otherwise."""
@@ -99,7 +99,7 @@ def methods(max_iter: int) -> dict[str, Fit]:
     return {
         INDEPENDENT: independent,
         SPECTRAL: spectral,
-        RACE: partial(em, max_iter=max_iter),
+        MULTISTART: partial(em, max_iter=max_iter),
         RANDOM: partial(em, max_iter=max_iter, pseudo_counts=FEW, **TEN_RANDOM),
     }
 
@@ -148,21 +148,21 @@ def _show_split(name: str, split: Split, cases: Sequence[Case]) -> None:
         if not case.random:
             del fits[RANDOM]
         # The others have no use for a seed.
-        seeds = {method: case.seeds if method in (RACE, RANDOM) else 1 for method in fits}
+        seeds = {method: case.seeds if method in (MULTISTART, RANDOM) else 1 for method in fits}
         runs = {
             method: [outcome(fit, case.structure, split, seed) for seed in range(seeds[method])]
             for method, fit in fits.items()
         }
-        steps = median(one.steps for one in runs[RACE])
+        steps = median(one.steps for one in runs[MULTISTART])
         table.append(
             [
                 repr(case.structure).replace("hidden_states=", ""),
                 f"{case.seeds}",
-                *(_score(runs.get(method, [])) for method in (INDEPENDENT, SPECTRAL, RACE, RANDOM)),
+                *(_score(runs.get(method, [])) for method in (INDEPENDENT, SPECTRAL, MULTISTART, RANDOM)),
                 *_ahead(runs),
-                *(_seconds(runs.get(method, [])) for method in (SPECTRAL, RACE, RANDOM)),
+                *(_seconds(runs.get(method, [])) for method in (SPECTRAL, MULTISTART, RANDOM)),
                 f"{steps:g}{'*' if steps == case.max_iter else ''}",
-                " ".join(f"{value:g}" for value in sorted({one.pseudo_counts for one in runs[RACE]})),
+                " ".join(f"{value:g}" for value in sorted({one.pseudo_counts for one in runs[MULTISTART]})),
                 "yes" if runs[SPECTRAL][0].warned else "no",
             ]
         )
@@ -176,7 +176,7 @@ def _show_split(name: str, split: Split, cases: Sequence[Case]) -> None:
             "seeds",
             INDEPENDENT,
             SPECTRAL,
-            RACE,
+            MULTISTART,
             RANDOM,
             "EM - random",
             "worst",
@@ -203,8 +203,8 @@ def _ahead(runs: Mapping[str, Sequence[Outcome]]) -> list[str]:
     """Return how far EM is ahead of random starts: their medians, and the worst of it beside the best of them."""
     if RANDOM not in runs:
         return ["-", "-"]
-    race, random = ([one.score for one in runs[method]] for method in (RACE, RANDOM))
-    return [f"{median(race) - median(random):+.4f}", f"{min(race) - max(random):+.4f}"]
+    ours, random = ([one.score for one in runs[method]] for method in (MULTISTART, RANDOM))
+    return [f"{median(ours) - median(random):+.4f}", f"{min(ours) - max(random):+.4f}"]
 
 
 def _show_best_known(cases: Mapping[tuple[str, int], float], seeds: int) -> None:
@@ -245,9 +245,9 @@ def _show_held_out(cases: Mapping[tuple[str, int], float]) -> None:
                 name,
                 f"{classes}",
                 *(f"{scores[method]:.4f}" for method in runs),
-                f"{scores[RACE] - scores[RANDOM]:+.4f}",
-                *(f"{sum(one.seconds for one in runs[method]):.2f}" for method in (SPECTRAL, RACE, RANDOM)),
-                " ".join(f"{value:g}" for value in sorted({one.pseudo_counts for one in runs[RACE]})),
+                f"{scores[MULTISTART] - scores[RANDOM]:+.4f}",
+                *(f"{sum(one.seconds for one in runs[method]):.2f}" for method in (SPECTRAL, MULTISTART, RANDOM)),
+                " ".join(f"{value:g}" for value in sorted({one.pseudo_counts for one in runs[MULTISTART]})),
             ]
         )
     show_table(
@@ -258,7 +258,7 @@ def _show_held_out(cases: Mapping[tuple[str, int], float]) -> None:
             "classes",
             INDEPENDENT,
             SPECTRAL,
-            RACE,
+            MULTISTART,
             RANDOM,
             "EM - random",
             "spectral s",
@@ -336,7 +336,7 @@ def _show_notes() -> None:
     """Print what the columns mean."""
     show_note(
         "independent: columns apart, add-1/2 smoothing; spectral: SpectralJunctionTree as it comes; EM:"
-        " EMJunctionTree as it comes (the race, pseudo-counts chosen: prior); ten random: init='random',"
+        " EMJunctionTree as it comes (the multi-start, pseudo-counts chosen: prior); ten random: init='random',"
         f" n_init=10, pseudo_counts={FEW:g}, the best on the training rows"
     )
     show_note(
@@ -346,7 +346,7 @@ def _show_notes() -> None:
     )
     show_note(
         "all methods give distributions; where there are at most"
-        f" {MOST_CONFIGURATIONS:,} different rows, the probabilities of all are checked to add up to 1"
+        f" {MOST_CONFIGURATIONS:,} different rows, the probabilities of all are checked to be normalised"
     )
 
 

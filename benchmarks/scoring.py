@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks import rivals
+from benchmarks import packages
 from benchmarks.measure import best_seconds, in_fresh_process, peak_growth, seconds, show_note, show_table
 from eigentree import LatentNetwork, zoo
 
@@ -33,7 +33,7 @@ class Contender:
     """
 
     name: str
-    score: rivals.Scorer
+    score: packages.Scorer
     X: NDArray[Any]
     expected: NDArray[np.float64]
     total: bool = False
@@ -57,7 +57,7 @@ def truth_of(steps: int) -> LatentNetwork:
 
 def homogeneous(truth: LatentNetwork) -> LatentNetwork:
     """Return a network of the same graph whose every step has the tables of step 2, and h_-1 = 0."""
-    hidden, seen = rivals.tables_by_step(truth)
+    hidden, seen = packages.tables_by_step(truth)
     tables = {f"h{t}": table for t, table in enumerate([hidden[0], hidden[2][0], *[hidden[2]] * (len(hidden) - 2)])}
     return LatentNetwork(truth.graph, tables | {f"x{t}": seen[2] for t in range(len(seen))})
 
@@ -70,21 +70,21 @@ def contenders(steps: int, rows: int) -> list[Contender]:
     found = [
         Contender("eigentree, int64", truth.log_prob, X, expected),
         Contender("eigentree, int8", truth.log_prob, X.astype(np.int8), expected),
-        Contender(BASE, rivals.numpy_plain(truth), X, expected),
-        Contender("numpy, tuned einsum", rivals.numpy_einsum(truth), X, expected),
-        Contender("numpy, tuned matmul", rivals.numpy_matmul(truth), X, expected),
+        Contender(BASE, packages.numpy_plain(truth), X, expected),
+        Contender("numpy, tuned einsum", packages.numpy_einsum(truth), X, expected),
+        Contender("numpy, tuned matmul", packages.numpy_matmul(truth), X, expected),
     ]
     if find_spec("pyagrum"):
-        found.append(Contender("pyagrum, LazyPropagation", rivals.pyagrum_lazy(truth), X, expected))
+        found.append(Contender("pyagrum, LazyPropagation", packages.pyagrum_lazy(truth), X, expected))
     if find_spec("pgmpy"):
-        found.append(Contender("pgmpy, VariableElimination", rivals.pgmpy_elimination(truth), X, expected))
+        found.append(Contender("pgmpy, VariableElimination", packages.pgmpy_elimination(truth), X, expected))
     if find_spec("hmmlearn"):
         same = homogeneous(truth)
         Y = same.sample(rows, seed=1)
         expected = same.log_prob(Y)
         found += [
-            Contender("(hmmlearn, one row a call)", rivals.hmmlearn_each(same), Y, expected),
-            Contender("(hmmlearn, total only)", rivals.hmmlearn_total(same), Y, expected, total=True),
+            Contender("(hmmlearn, one row a call)", packages.hmmlearn_each(same), Y, expected),
+            Contender("(hmmlearn, total only)", packages.hmmlearn_total(same), Y, expected, total=True),
         ]
     return found
 

@@ -252,8 +252,8 @@ def likelihoods(cases: list[Case], seeds: int, starts: int) -> None:
         began = CLOCK()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            rivals = [theirs(case, tables(case, seed), PATIENCE, "scaling", 1e-2) for seed in range(starts)]
-        best = max(model.score(case.codes[:, None], case.lengths) for model in rivals)
+            fits = [theirs(case, tables(case, seed), PATIENCE, "scaling", 1e-2) for seed in range(starts)]
+        best = max(model.score(case.codes[:, None], case.lengths) for model in fits)
         spent = CLOCK() - began
         default = reached(case, seeds)
         table.append(

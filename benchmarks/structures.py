@@ -90,7 +90,7 @@ def heaviest(information: dict[tuple[int, int], float]) -> set[frozenset[int]]:
     return {frozenset(edge) for edge in nx.maximum_spanning_tree(graph).edges}
 
 
-def show_rivals(rows: int, columns: int, states: int, repeats: int) -> None:
+def show_packages(rows: int, columns: int, states: int, repeats: int) -> None:
     """Print how long others take for the Chow-Liu tree of columns, once all agree."""
     X = copies(rows, columns, states)
     runs: dict[str, Callable[[Codes], set[frozenset[int]]]] = {
@@ -191,7 +191,7 @@ def show_planted(cases: list[tuple[int, int, int]], sizes: list[int], seeds: int
             )
     show_table(
         f"structures: planted trees found again, {seeds} of each kind; states are hidden and observed; 15 to 50 %\n"
-        "of noise on each edge, and nobody tells how many states are hidden; exact: the share of trees that are\n"
+        "of noise on each edge, and the number of hidden states is not given; exact: the share of trees that are\n"
         "the planted ones; RF: the mean Robinson-Foulds distance from them, 0 to 1",
         ["planted", "rows", *(f"{method} {what}" for method in METHODS for what in ("exact", "RF"))],
         table,
@@ -201,13 +201,13 @@ def show_planted(cases: list[tuple[int, int, int]], sizes: list[int], seeds: int
 def run(quick: bool) -> None:
     """Print all tables."""
     if quick:
-        show_rivals(2_000, 12, 3, 1)
+        show_packages(2_000, 12, 3, 1)
         show_sizes([(2_000, 50, 2)])
         show_rows(50, [2_000, 4_000, 8_000], 2)
         show_planted([(12, 2, 2)], [1_000], 3)
         return
-    show_rivals(20_000, 100, 2, 1)
-    show_rivals(20_000, 50, 4, 1)
+    show_packages(20_000, 100, 2, 1)
+    show_packages(20_000, 50, 4, 1)
     show_sizes([(20_000, 1_000, 2), (20_000, 1_000, 4), (2_000, 5_000, 2), (20_000, 100, 100), (2_000, 40, 250)])
     show_rows(1_000, [10_000, 20_000, 40_000, 80_000, 160_000], 2)
     show_planted([(16, 2, 2), (16, 4, 4), (16, 3, 6), (48, 2, 2), (48, 3, 4)], [1_000, 10_000, 100_000], 20)

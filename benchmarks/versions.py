@@ -42,7 +42,7 @@ found["impute, a tenth"] = best(lambda: model.impute(few), 3)
 found["sample, a tenth"] = best(lambda: model.sample(count // 10, seed=0), 3)
 found["draw from the network"] = best(lambda: truth.sample(count, seed=0), 3)
 found["count"] = best(lambda: et.Counts(graph, groups).update(codes), 5)
-found["count, holes"] = best(lambda: et.Counts(graph, groups).update(few), 3)
+found["count, missing cells"] = best(lambda: et.Counts(graph, groups).update(few), 3)
 found["fit, planned"] = best(lambda: et.SpectralJunctionTree(graph).fit(codes), 5)
 def chain(length):
     return et.zoo.hmm(length, 2, 2, 4)
@@ -54,11 +54,11 @@ for name, other in {{
     "tree of 16": et.zoo.latent_tree(depth=4, hidden_states=16, observed_states=4),
 }}.items():
     n = len(other.observed)
-    def climb(steps):
+    def em_run(steps):
         start = et.LatentNetwork.random(other, seed=0)
         em = et.EMJunctionTree(other, tol=0, max_iter=steps, init=start, accelerate=False, pseudo_counts=0.0)
         return em.fit(codes[: count // 5, :n])
-    found["EM step, " + name] = (best(lambda: climb(7), 2) - best(lambda: climb(2), 2)) / 5
+    found["EM step, " + name] = (best(lambda: em_run(7), 2) - best(lambda: em_run(2), 2)) / 5
 print(json.dumps(found))
 """
 

@@ -38,25 +38,14 @@ WORDS = {
 ALLOWED = (
     "et.plot.race",  # an old name that goes on working
     "def race(",
+    "an odd number",
 )
 """Parts of lines in which such a word is right."""
 
 CEILINGS: dict[str, int] = {
-    "arrays": 1,
-    "cli": 6,
-    "counting": 19,
-    "data": 129,
-    "datasets": 3,
-    "demo": 5,
-    "em": 114,
-    "errors": 1,
-    "estimators": 177,
-    "graphs": 18,
-    "io": 4,
-    "messages": 3,
-    "planning": 2,
-    "spectral": 22,
-    "validation": 3,
+    "counting": 3,
+    "em": 84,
+    "estimators": 33,
 }
 """Packages in which that many are left; none may be added, and the number is lowered as they go."""
 

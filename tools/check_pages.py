@@ -62,7 +62,7 @@ def faults(folder: Path) -> tuple[list[str], set[str]]:
 
 
 def main() -> int:
-    """Tell what is wrong, and return how the process ends."""
+    """Print what is wrong, and return how the process ends."""
     folder = Path(sys.argv[1])
     wrong, outside = faults(folder)
     for fault in wrong:

@@ -52,7 +52,7 @@ COMPILING = 120.0
 """How many seconds more, for what has to be compiled anew."""
 
 PASSED, FAILED, BROKEN = 0, 1, 2
-"""Exit codes of pytest: all passed, some failed, some could not be imported. Others are mistakes in the list."""
+"""Exit codes of pytest: all passed, some failed, some could not be imported. Others are errors in the list."""
 
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

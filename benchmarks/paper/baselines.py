@@ -35,7 +35,7 @@ class IndependentColumns:
         self._logs = [np.log(_smoothed(column, count)) for column, count in zip(rows.T, states, strict=True)]
 
     def score_samples(self, X: Codes) -> Floats:
-        """Return the log probability of each row, missing cells summed out."""
+        """Return the log probability of each row, missing cells marginalised out."""
         total = np.zeros(len(X))
         for column, logs in zip(X.T, self._logs, strict=True):
             # The code -1 reads the appended 0: a missing cell says nothing.

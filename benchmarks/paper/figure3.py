@@ -154,7 +154,7 @@ def cells(
 
 
 def chosen(asked: Namespace) -> list[Figure3Cell]:
-    """Return the cells that the command line asks for."""
+    """Return the cells of the command line."""
     quick = asked.quick
     return cells(
         dict.fromkeys(asked.structure or (QUICK_STRUCTURES if quick else STRUCTURES)),

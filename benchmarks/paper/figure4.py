@@ -125,7 +125,7 @@ def cells(
 
 
 def chosen(asked: Namespace) -> list[Figure4Cell]:
-    """Return the cells that the command line asks for."""
+    """Return the cells of the command line."""
     quick = asked.quick
     return cells(
         asked.splits or (QUICK_SPLITS if quick else SPLITS),
@@ -179,7 +179,7 @@ def _classified(graph: LatentGraph, codes: Codes, labels: Codes, tests: Codes) -
     def fit(chosen: Integers) -> JunctionTreeClassifier:
         return JunctionTreeClassifier(SpectralJunctionTree(graph)).fit(codes[chosen], labels[chosen])
 
-    few = _holes_first(codes)[:WARM_UP_ROWS]
+    few = _missing_first(codes)[:WARM_UP_ROWS]
     _class_answers(timed(lambda: fit(few)).model, codes[few])
     trained = timed(lambda: fit(np.arange(len(codes))))
     answers = _class_answers(trained.model, tests)
@@ -189,7 +189,7 @@ def _classified(graph: LatentGraph, codes: Codes, labels: Codes, tests: Codes) -
 def _one_by_one(cell: Figure4Cell, codes: Codes, labels: Codes, tests: Codes, seeds: dict[str, int]) -> _Outcome:
     """Return the outcome of a method that learns each class by itself."""
     method, graph = METHODS[cell.method], _graph(cell.columns)
-    warm_up(method, Problem(graph, codes[_holes_first(codes)], 0))
+    warm_up(method, Problem(graph, codes[_missing_first(codes)], 0))
     log_prior = _log_prior(labels)
     trained = []
     for label in range(len(log_prior)):
@@ -213,7 +213,7 @@ def _log_prior(labels: Codes) -> Floats:
     return np.asarray(np.log(np.bincount(labels) / len(labels)))
 
 
-def _holes_first(codes: Codes) -> Integers:
+def _missing_first(codes: Codes) -> Integers:
     """Return the order for a warm-up: rows with missing cells may take other ways through the code."""
     return np.argsort(codes.min(axis=1), kind="stable")
 

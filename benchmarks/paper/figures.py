@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "draw"]
 
-# Colours of Okabe and Ito, which people with any common colour-blindness tell apart; marks and dashes tell the
-# methods apart in grey print.
+# Colours of Okabe and Ito, which people with any common colour-blindness distinguish; marks and dashes
+# distinguish the methods in grey print.
 STYLES: dict[str, dict[str, Any]] = {
     "ours": {"color": "#0072B2", "marker": "o", "linewidth": 2.2, "zorder": 5},
     "multistart": {"color": "#D55E00", "marker": "h", "linewidth": 2.2, "zorder": 4},

@@ -133,8 +133,8 @@ def error_table(found: Sequence[Point], percent: bool = False) -> str:
             text += f" (theory {point.theory:.3f})"
         if point.failures:
             text += f" ({point.failures} of {point.count} failed)"
-        rivals = [other.error for other in row if other.method != "floor" and other.error == other.error]
-        return f"**{text}**" if rivals and point.method != "floor" and point.error == min(rivals) else text
+        others = [other.error for other in row if other.method != "floor" and other.error == other.error]
+        return f"**{text}**" if others and point.method != "floor" and point.error == min(others) else text
 
     return _table(found, shown)
 

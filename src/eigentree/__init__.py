@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from eigentree import datasets as datasets
     from eigentree.counting.counts import Counts as Counts
-    from eigentree.counting.learn_structure import learn_structure as learn_structure
     from eigentree.counting.pair_counts import PairCounts as PairCounts
     from eigentree.counting.statistics import Statistics as Statistics
+    from eigentree.counting.structure_and_schema import learn_structure as learn_structure
+    from eigentree.data.streams.file_batches import open_table as open_table
     from eigentree.data.streams.partitions import Partitions as Partitions
     from eigentree.data.tables.labeled_table import LabeledTable as LabeledTable
     from eigentree.em.estep.expected_tables import expected_counts as expected_counts
@@ -81,8 +82,9 @@ _HOME = {
     "UnknownNameError": "errors",
     "dependencies": "estimators.dependencies",
     "expected_counts": "em.estep.expected_tables",
-    "learn_structure": "counting.learn_structure",
+    "learn_structure": "counting.structure_and_schema",
     "load": "estimators.model_files",
+    "open_table": "data.streams.file_batches",
     "profiles": "estimators.profiles",
     "report": "viz.reports.report",
     "select_hmm": "estimators.hmm_selection",

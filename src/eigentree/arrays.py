@@ -1,4 +1,4 @@
-"""The types of arrays that the package speaks of."""
+"""Types of arrays."""
 
 from __future__ import annotations
 

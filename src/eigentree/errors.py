@@ -37,7 +37,7 @@ MOST_NAMES = 6
 """Names that a message lists."""
 
 CLOSE = 0.65
-"""How similar a name is that may be meant: that of "fti" and "fit", and more than that of "kmeans" and "moments"."""
+"""How similar a name is that may be meant: as "fti" and "fit", and more than "kmeans" and "moments"."""
 
 
 class EigentreeError(ValueError):
@@ -77,7 +77,7 @@ class RankError(EigentreeError):
 
 
 class UnknownNameError(EigentreeError, KeyError):
-    """Something is asked for by a name that is not there."""
+    """There is nothing of the given name."""
 
     def __str__(self) -> str:
         # A KeyError would put its sentence in quotes.

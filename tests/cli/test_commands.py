@@ -29,7 +29,7 @@ from eigentree.cli.commands.select import at_the_edge
 from eigentree.cli.main import COMMANDS, application, main
 from eigentree.core import compiling
 from eigentree.core.compiling import announced
-from eigentree.estimators import warm_up as warming
+from eigentree.estimators import precompile as warming
 
 ROWS = 120
 COLUMNS = ["cap-shape", "bruises", "odor", "gill-size", "stalk-root", "habitat", "class"]
@@ -737,6 +737,8 @@ USAGE = [
     ("eigentree fit steps.csv --sequence id --structure mixture -o m", "sequences are learned by hmm"),
     ("eigentree score model.eigentree mushrooms.csv --sequence id", "fit with --sequence too"),
     ("eigentree count mushrooms.csv --sequence id --structure hmm -o c", "not for sequences"),
+    ("eigentree score hmm.eigentree steps.csv --id job", "identified by their column 'id'; leave --id out"),
+    ("eigentree score model.eigentree mushrooms.csv --summary -o s.csv", "--summary writes no rows"),
     ("eigentree sample model.eigentree --length 3", "--length is for models of sequences"),
     ("eigentree report model.eigentree", "--output is missing"),
     ("eigentree report model.eigentree -o ''", "--output"),

@@ -142,7 +142,7 @@ def test_a_file_that_is_cut_short_is_named(client: Any, table: pd.DataFrame, tmp
         et.Partitions.of(tmp_path, client)
 
 
-def test_answers_are_lazy_frames(client: Any, table: pd.DataFrame) -> None:
+def test_results_are_lazy_frames(client: Any, table: pd.DataFrame) -> None:
     frame = dd.from_pandas(table, npartitions=4)
     model = et.EMJunctionTree(STRUCTURE, init="random", max_iter=3, random_state=0).fit(table)
     scores, filled = model.score_samples(frame), model.impute(frame)
@@ -156,7 +156,7 @@ def test_answers_are_lazy_frames(client: Any, table: pd.DataFrame) -> None:
     assert predicted.compute().columns.tolist() == ["democrat", "republican"]
 
 
-def test_draws_come_in_partitions(client: Any, table: pd.DataFrame) -> None:
+def test_samples_come_in_partitions(client: Any, table: pd.DataFrame) -> None:
     model = et.SpectralJunctionTree(STRUCTURE).fit(table)
     drawn = model.sample(10_001, seed=3, partitions=4)
     assert drawn.npartitions == 4
@@ -171,7 +171,7 @@ def test_draws_come_in_partitions(client: Any, table: pd.DataFrame) -> None:
         model.sample(3, partitions=4)
 
 
-def test_filling_by_draws_is_the_same_each_time(table: pd.DataFrame) -> None:
+def test_imputation_by_samples_is_reproducible(table: pd.DataFrame) -> None:
     model = et.SpectralJunctionTree(STRUCTURE).fit(table)
     filled = model.impute(dd.from_pandas(table, npartitions=4), method="sample", seed=1)
     once, twice = filled.compute(scheduler="synchronous"), filled.compute(scheduler="threads")
@@ -179,7 +179,7 @@ def test_filling_by_draws_is_the_same_each_time(table: pd.DataFrame) -> None:
     assert not once.isna().any(axis=None)
 
 
-def test_what_is_no_partitioned_table_is_told() -> None:
+def test_what_is_no_partitioned_table_is_reported() -> None:
     with pytest.raises(et.DataError, match="those of a Dask DataFrame, or files, not of"):
         et.Partitions.of([[0, 1]])
     with pytest.raises(et.DataError, match=r"a client is a distributed\.Client, not 3"):
@@ -189,7 +189,7 @@ def test_what_is_no_partitioned_table_is_told() -> None:
 # The last tests here take workers away.
 
 
-def test_a_cluster_that_is_lost_is_told(client: Any, table: pd.DataFrame) -> None:
+def test_a_cluster_that_is_lost_is_reported(client: Any, table: pd.DataFrame) -> None:
     frame = dd.from_pandas(table, npartitions=4)
     client.cluster.scale(1)
     same(et.Statistics.of(frame, STRUCTURE), et.Statistics.of(table, STRUCTURE))
@@ -201,7 +201,7 @@ def test_a_cluster_that_is_lost_is_told(client: Any, table: pd.DataFrame) -> Non
         et.Statistics.of(frame, STRUCTURE)
 
 
-def test_a_partition_that_ends_every_worker_is_told(table: pd.DataFrame) -> None:
+def test_a_partition_that_ends_every_worker_is_reported(table: pd.DataFrame) -> None:
     with cluster_of_processes(workers=1, allowed_failures=0):
         frame = changed(dd.from_pandas(table, npartitions=2), lambda part, number: dies(part))
         with pytest.raises(et.DataError, match="a partition ended each worker that it was given to"):

@@ -136,7 +136,7 @@ def test_weights_may_be_whole_or_fractional(graph: et.LatentGraph, holes: float)
 
 @pytest.mark.parametrize("order", list(permutations([0, 1, 2])), ids=str)
 @both_storages
-def test_chunks_may_have_weights_of_different_kinds(graph: et.LatentGraph, order: tuple[int, ...]) -> None:
+def test_chunks_may_have_weights_of_different_types(graph: et.LatentGraph, order: tuple[int, ...]) -> None:
     codes = Rows.of(random_rows(6, holes=0.2, graph=graph), Columns.of(graph)).encode()
     parts = np.array_split(np.arange(len(codes)), 3)
     random = np.random.default_rng(0)

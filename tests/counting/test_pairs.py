@@ -74,7 +74,7 @@ def test_tables_are_those_of_plain_loops(seed: int, kind: str) -> None:
 
 @given(st.integers(0, 10**6), st.lists(st.integers(0, 60), max_size=4))
 @settings(max_examples=25, deadline=None)
-def test_parts_add_up_to_the_last_bit_and_can_be_taken_away_again(seed: int, cuts: list[int]) -> None:
+def test_parts_add_up_bit_identically_and_can_be_taken_away_again(seed: int, cuts: list[int]) -> None:
     columns, table = random_table(seed)
     whole = PairCounts.empty(columns).update(table)
     total = PairCounts.empty(columns)
@@ -136,7 +136,7 @@ def test_what_does_not_add_up_is_refused() -> None:
         heavy + heavy + heavy
 
 
-def test_what_would_not_fit_is_refused_before_memory_is_asked_for() -> None:
+def test_what_would_not_fit_is_refused_before_memory_is_allocated() -> None:
     columns = Columns(("a", "b", "c"), (2**20, 2**20, 2))
     with pytest.raises(et.DataError, match=r"counts of all pairs of columns would be 4\.4e\+12 numbers"):
         PairCounts.empty(columns)
@@ -203,7 +203,7 @@ def test_where_columns_stand_changes_no_bit(measure: object) -> None:
     assert (one == one.T).all()
 
 
-def test_columns_that_never_meet_tell_nothing() -> None:
+def test_columns_that_never_occur_together_have_no_information() -> None:
     table = np.array([[0, -1, 0], [1, -1, 1], [-1, 0, 0], [-1, 1, 1]] * 5)
     information = mutual_information(PairCounts.empty(Columns(("a", "b", "c"), (2, 2, 2))).update(table))
     assert information[0, 1] == pytest.approx(0, abs=1e-15)

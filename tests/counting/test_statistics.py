@@ -199,5 +199,5 @@ def test_parts_of_large_sparse_tables_are_all_kept() -> None:
     assert in_chunks.rows == 700
 
 
-def test_a_repr_says_how_much_there_is() -> None:
+def test_a_repr_shows_how_much_there_is() -> None:
     assert repr(Statistics.of(rows_of(1), GRAPH)).startswith("<Statistics of 300 rows: ")

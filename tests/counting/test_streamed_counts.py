@@ -151,7 +151,7 @@ def test_structures_of_a_stream_are_those_in_memory(make: Make, structure: Any, 
 
 
 @every_stream
-def test_the_columns_of_a_graph_alone_are_read(make: Make, tmp_path: Path) -> None:
+def test_only_the_columns_of_a_graph_are_read(make: Make, tmp_path: Path) -> None:
     codes = pd.DataFrame(et.LatentNetwork.random(GRAPH, seed=0).sample(500, seed=3), columns=GRAPH.observed)
     codes.iloc[::7, 2] = -1
     expected = et.Statistics.of(codes, GRAPH)
@@ -190,7 +190,7 @@ def test_files_that_are_counted_apart_add_up(tmp_path: Path) -> None:
     assert same(total, et.Statistics.of(X, STRUCTURE, categories=labels))
 
 
-def test_a_label_that_is_not_given_is_told_with_file_and_row(tmp_path: Path) -> None:
+def test_a_label_that_is_not_given_is_reported_with_file_and_row(tmp_path: Path) -> None:
     folder(tmp_path, X)
     odd = pd.read_parquet(tmp_path / "part 2.parquet")
     odd.loc[odd.index[120], "step 0"] = "new"

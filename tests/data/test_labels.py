@@ -437,7 +437,7 @@ def test_a_drawn_number_falls_into_its_own_bin(cells: list[float], seed: int) ->
     for array in (np.array(cells), np.rint(np.array(cells))):
         bins = Bins.of(array)
         codes = np.repeat(np.arange(len(bins.labels)), 5)
-        assert_array_equal(bins.encode(bins.drawn(codes, np.random.default_rng(seed))), codes)
+        assert_array_equal(bins.encode(bins.sampled(codes, np.random.default_rng(seed))), codes)
         assert_array_equal(bins.encode(np.array(bins.typical)), np.arange(len(bins.labels)))
         assert len(set(bins.labels)) == len(bins.labels)
 

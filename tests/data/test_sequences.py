@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.sequences.sequence_forms import FORM, SequenceForm
-from eigentree.data.sequences.sequence_restore import drawn_sequences, filled_sequences, per_step
+from eigentree.data.sequences.sequence_restore import filled_sequences, per_step, sampled_sequences
 from eigentree.errors import DataError, FileError
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
 from eigentree.io.codec import At
@@ -183,7 +183,7 @@ MISTAKES: list[tuple[Any, dict[str, Any], str]] = [
     (pandas.DataFrame({"id": [1], "x": [0]}), {"sequence": "idd"}, "did you mean 'id'"),
     (pandas.DataFrame({"id": [1], "x": [0]}), {"sequence": "id", "time": "id"}, "they are two columns"),
     (pandas.DataFrame({"id": [1], "x": [0]}), {"sequence": "id", "lengths": [1]}, "give one of them"),
-    (pandas.DataFrame({"id": [1], "x": [0]}), {"time": "x"}, "tell these by sequence="),
+    (pandas.DataFrame({"id": [1], "x": [0]}), {"time": "x"}, "name these by sequence="),
     (pandas.DataFrame({"id": [1]}), {"sequence": "id"}, "no column beside"),
     (pandas.DataFrame({"id": [1, None], "x": [0, 1]}), {"sequence": "id"}, "row 1 has no sequence"),
     (pandas.DataFrame({"id": [1, 1], "t": [1, None], "x": [0, 1]}), {"sequence": "id", "time": "t"}, "no order"),
@@ -250,7 +250,7 @@ def test_filled_frames_are_frames_whose_ends_stay_missing(library: str) -> None:
     assert list(filled.columns) == ["t", "x", "id"]
     assert list(filled["x"]) == ["b", "a", "b"]
     assert list(filled["id"]) == [7, 7, 8]
-    drawn = drawn_sequences(read.columns, read.form, np.zeros((4, 1), np.int64), 2, 2, np.random.default_rng(0))
+    drawn = sampled_sequences(read.columns, read.form, np.zeros((4, 1), np.int64), 2, 2, np.random.default_rng(0))
     assert list(drawn["id"]) == [0, 0, 1, 1]
     assert list(drawn["t"]) == [0, 1, 0, 1]
     assert set(drawn["x"]) == {"a"}

@@ -250,7 +250,7 @@ def small_memory(patch: pytest.MonkeyPatch, memory_rows: int = 500, finish_rows:
     """Let little fit into memory, so that a few thousand rows are many."""
     patch.setattr(DiskRows, "few", lambda self: None)
     patch.setattr("eigentree.em.out_of_core.parted_rows.MEMORY_ROWS", memory_rows)
-    patch.setattr("eigentree.em.out_of_core.parted_rows.MEMORY_ROWS_PER_PARAMETER", 1)
+    patch.setattr("eigentree.em.out_of_core.parted_rows.ROWS_PER_PARAMETER", 1)
     patch.setattr("eigentree.em.out_of_core.parted_rows.FINISH_ROWS", finish_rows)
     patch.setattr("eigentree.em.out_of_core.parted_rows.FINISH_ROWS_PER_PARAMETER", 1)
     patch.setattr(on_disk, "STRETCH", 700)

@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 import eigentree as et
 from benchmarks.planted import planted_network, random_tree
 from eigentree.em import holdout, size_search
-from eigentree.em.size_search import Candidate, SearchState
+from eigentree.em.size_search import FittedSize, SearchState
 from eigentree.em.sizes import Size, SizeSearch, SizeTrial
 from eigentree.em.stepwise import stepwise_passes
 
@@ -356,7 +356,7 @@ def test_sizes_that_are_given_leave_no_other_kind_of_model() -> None:
 
 def test_classes_that_are_hardly_better_are_no_reason_to_leave_a_tree() -> None:
     tree, few, many = (
-        Candidate(SizeTrial(size, "mixture", 1, 5, -1.0, score, 0.1), ())
+        FittedSize(SizeTrial(size, "mixture", 1, 5, -1.0, score, 0.1), ())
         for size, score in ((Size(4, 1), -1.0), (Size(1, 16), -0.9995), (Size(1, 64), -0.99))
     )
     assert SearchState((tree, few), Size(4, 1)).best is tree

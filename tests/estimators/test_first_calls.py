@@ -175,3 +175,8 @@ def test_names_of_hidden_states_are_kept_in_bif_and_files(tmp_path: Path) -> Non
     for wrong in ({"x": ["a", "b"]}, {"mood": ["a", "a"]}, {"mood": ["a"]}, {"mood": "ab"}, ["mood"]):
         with pytest.raises(et.NetworkError, match="hidden_labels"):
             et.LatentNetwork(graph, tables, hidden_labels=wrong)
+
+
+def test_far_too_many_classes_are_refused_before_any_memory_is_taken() -> None:
+    with pytest.raises(et.TreewidthError, match="joint states"):
+        et.LatentClassModel(10**9, pseudo_counts=0.1).fit(X)

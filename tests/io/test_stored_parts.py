@@ -101,7 +101,7 @@ def set_all(content: Any, name: str, value: Any) -> None:
         (lambda plan: plan["hubs"][0].update(rooted=False), "a hub is not made of nodes of its plan"),
         (lambda plan: plan["hubs"][0].update(circles=[]), "a hub is not made of nodes of its plan"),
         (lambda plan: plan["hubs"][0]["branches"].pop(), "a branch of a circle is a whole number"),
-        (lambda plan: plan["hubs"][0]["branches"][0].__setitem__(1, []), "no column speaks for a branch of a hub"),
+        (lambda plan: plan["hubs"][0]["branches"][0].__setitem__(1, []), "no column represents a branch of a hub"),
         (lambda plan: plan.update(hubs=[]), "a fit has no hubs to be taken apart"),
     ],
 )
@@ -127,7 +127,10 @@ def test_plans(change: Callable[[Any], None], message: str, tmp_path: Path) -> N
             lambda content: content["columns"]["states"].__setitem__(0, 2),
             "the array 'dense' is I64 or F64 of shape",
         ),
-        (lambda content: content["columns"].update(more=1), "a description of columns has an entry 'more', which is not known"),
+        (
+            lambda content: content["columns"].update(more=1),
+            "a description of columns has an entry 'more', which is not known",
+        ),
     ],
 )
 def test_statistics(change: Callable[[Any], None], message: str, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import gzip
 import io
 import sys
 import warnings
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def test_any_text_comes_back(
     expected = {name: [missing.cell(cell) for cell in column] for name, column in given_cells.items()}
     # The reader takes off the apostrophe before what would be a formula, whoever wrote it.
     assert cells(read_table(path, text=options)) == expected
-    stream = open_table(path, text=options, large=0)
+    stream = open_table(path, large=0, **asdict(options))
     assert isinstance(stream, FileStream)
     joined = [cells(batch.data) for batch in stream.batches()]
     assert {name: [cell for each in joined for cell in each[name]] for name in "abc"} == expected

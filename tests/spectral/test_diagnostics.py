@@ -184,7 +184,7 @@ def test_rows_are_those_of_theorem_1(report: SpectralReport, epsilon: float, del
     assert_allclose(report.rows_of_theorem_1(epsilon, delta), theorem_1(report, epsilon, delta, guess), rtol=1e-9)
 
 
-def test_theorem_1_asks_for_more_the_harder_the_task(report: SpectralReport) -> None:
+def test_theorem_1_requires_more_the_harder_the_task(report: SpectralReport) -> None:
     base = report.rows_of_theorem_1(0.1, 0.05, 0.5)
     assert report.rows_of_theorem_1(0.05, 0.05, 0.5) == pytest.approx(4 * base)
     assert report.rows_of_theorem_1(0.1, 0.01, 0.5) > base
@@ -252,7 +252,7 @@ def test_a_column_that_never_varies_cannot_show_a_hidden_state(recipe: dict) -> 
     rows = ROWS.copy()
     rows[:, 4] = 1
     with pytest.warns(
-        RuntimeWarning, match=r"cannot support the rank of \d+ of 13 separators: \{h4\} asks for rank 2, .*max_rank"
+        RuntimeWarning, match=r"cannot support the rank of \d+ of 13 separators: \{h4\} needs rank 2, .*max_rank"
     ):
         model = et.SpectralJunctionTree(GRAPH, **recipe).fit(rows)
     (leaf,) = [separator for separator in model.report_.separators if separator.inside == ("x4",)]
@@ -269,7 +269,7 @@ def test_fewer_symbols_than_the_rank_are_too_few() -> None:
     rows = network.sample(5_000, seed=0)
     et.SpectralJunctionTree(graph).fit(rows)  # no warning: warnings are errors
     rows[:, 2] %= 2
-    with pytest.warns(RuntimeWarning, match=r"the rank of \d of 9 separators: \{h\} asks for rank 3"):
+    with pytest.warns(RuntimeWarning, match=r"the rank of \d of 9 separators: \{h\} needs rank 3"):
         model = et.SpectralJunctionTree(graph).fit(rows)
     absent = [separator.inside for separator in model.report_.separators if separator.absent]
     assert ("x2",) in absent
@@ -281,7 +281,7 @@ def test_what_occurs_on_the_poorer_side_bounds_the_rank() -> None:
     graph = et.zoo.mixture(2, 3, 4)
     rows = et.LatentNetwork.random(graph, seed=0).sample(5_000, seed=0)
     rows[:, 1] %= 2
-    with pytest.warns(RuntimeWarning, match="asks for rank 3"):
+    with pytest.warns(RuntimeWarning, match="needs rank 3"):
         model = et.SpectralJunctionTree(graph).fit(rows)
     sides = {separator.inside: separator for separator in model.report_.separators}
     assert {("x0",), ("x1",)} <= set(sides)

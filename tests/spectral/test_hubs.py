@@ -132,7 +132,7 @@ def test_hubs_are_taken_apart_where_the_data_are_not_of_the_structure() -> None:
     assert et.SpectralJunctionTree(graph).fit(rows).report_.hubs == 0
 
 
-def test_triples_of_distinct_parts_are_what_a_sum_over_them_says() -> None:
+def test_triples_of_distinct_parts_equal_the_sum_over_them() -> None:
     random = np.random.default_rng(0)
     factors = random.standard_normal((5, 3, 3))
     grams = factors @ factors.transpose(0, 2, 1)
@@ -157,7 +157,7 @@ def test_ratios_of_free_parameters_are_those_of_the_law() -> None:
     assert_allclose(ratios, [1.59, 2.41, 1.38], atol=0.005)
 
 
-def test_the_report_tells_the_ratio_of_free_parameters() -> None:
+def test_the_report_has_the_ratio_of_free_parameters() -> None:
     graph = et.zoo.mixture(12, 3, 3)
     report = et.SpectralJunctionTree(graph).fit_moments(et.LatentNetwork.random(graph, seed=0)).report_
     assert (report.parameters, report.graph_parameters) == (75, 74)

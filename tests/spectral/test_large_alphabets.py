@@ -77,7 +77,7 @@ def test_a_fit_does_not_depend_on_how_tables_are_kept() -> None:
         assert_allclose(found.scored(shrinkage, floor, codes).log_prob, expected, rtol=1e-5)
 
 
-def test_ten_thousand_states_are_learned_and_tell_more_than_the_columns_alone() -> None:
+def test_ten_thousand_states_are_learned_better_than_independent_columns() -> None:
     graph, X = few_of_many(10_000, 4_000, seed=3, length=4)
     tracemalloc.start()
     model = et.SpectralJunctionTree(graph).fit(X[:3_000])

@@ -175,7 +175,7 @@ def test_clear_data_resolve_hidden_variables_from_rows() -> None:
     ],
     ids=["second-order hmm", "mixture", "undirected", "observed parents"],
 )
-def test_rows_finish_what_the_fit_does_not_tell(truth: et.LatentNetwork) -> None:
+def test_rows_finish_tables_that_do_not_follow_from_the_fit(truth: et.LatentNetwork) -> None:
     rows, fresh = truth.sample(4_000, seed=5), truth.sample(2_000, seed=6)
     network = et.SpectralJunctionTree(truth.graph).fit(rows).to_network(rows)
     alone = [np.bincount(column, minlength=4) / len(rows) for column in rows.T]

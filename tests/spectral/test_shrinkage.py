@@ -78,7 +78,7 @@ def test_multiplicities_are_exact_also_of_rows_that_come_late() -> None:
     assert kept == {row: everything[row] for row in kept}
 
 
-def test_the_sample_favours_no_kind_of_row() -> None:
+def test_the_sample_favours_no_rows() -> None:
     """Which rows are kept depends on hashes, not on codes: frequent rows are not over-represented."""
     kept = sampled(codes_of(all_rows(LARGER), LARGER)).codes
     assert len(kept) == SAMPLE_ROWS

@@ -226,7 +226,7 @@ def test_ours_beats_the_published_recipe_and_independence_in_the_middle() -> Non
 
 
 @pytest.mark.parametrize("holes", [0.0, 0.2])
-def test_infinite_shrinkage_is_each_column_alone_with_one_half_added(holes: float) -> None:
+def test_infinite_shrinkage_is_the_independence_model_with_one_half_added(holes: float) -> None:
     graph = et.zoo.hmm(8, 2, 2, 4)
     rows = et.LatentNetwork.random(graph, seed=0).sample(200, seed=1)
     rows[np.random.default_rng(2).random(rows.shape) < holes] = -1

@@ -65,7 +65,7 @@ def test_with_exact_pooled_moments_every_sequence_has_its_exact_probability(
         np.testing.assert_allclose(model.log_prob(sequences), truth, rtol=0, atol=1e-8)
 
 
-def test_channels_that_are_not_taken_together_speak_within_a_step():
+def test_channels_in_blocks_of_their_own_depend_on_each_other_within_a_step():
     # Bonds between the channels of a step, whose rank is larger where channels depend on each other.
     chain = Chain.random(2, 1, (2, 2), 3, dependent=True)
     plan = WindowPlan.of((2, 2), 2, 1, "dependent", most_joint=1)
@@ -126,7 +126,7 @@ def test_something_is_clipped_where_data_are_few():
 
 
 @pytest.mark.parametrize(("hidden", "states"), [(3, (3,)), (3, (2, 2))])
-def test_draws_are_from_the_distribution_of_the_scores(hidden, states):
+def test_samples_are_from_the_distribution_of_the_scores(hidden, states):
     chain, model = noisy(hidden, states, shrinkage=0.1)
     every, _ = chain.every(3)
     sequences = chain.sequences(every)
@@ -177,7 +177,7 @@ def test_missing_cells_are_filled_from_both_sides(hidden, states):
             assert likely[whole[step, channel]] >= max(likely) * (1 - 1e-9)
 
 
-def test_missing_cells_are_drawn_together():
+def test_missing_cells_are_sampled_together():
     chain = Chain.random(2, 1, (2, 2), 8, concentration=0.5)
     model = population(chain, 2, 1, (6,))
     part = chain.sample(1, 5, 0)[0]
@@ -365,7 +365,7 @@ def test_plans_reach_the_rank_of_composite_states(states, hidden, order, rank):
         assert all(cell < Cell(0, channel) for group in bond.outside for cell in group)
 
 
-def test_plans_that_are_too_large_say_so():
+def test_plans_that_are_too_large_are_refused():
     with pytest.raises(ParameterError, match="lower hidden_states or order"):
         WindowPlan.of([4], 10, 6)
     assert WindowPlan.of([4], 6, 1, max_rank=3).bonds[0].rank == 3

@@ -41,7 +41,7 @@ class Command(NamedTuple):
 COMMANDS = (
     Command("fit", "Fit", "fit a model to rows"),
     Command("select", "Fit", "choose a structure and its size on held-out rows"),
-    Command("compare", "Fit", "EM, spectral and simpler models side by side on held-out rows"),
+    Command("compare", "Fit", "EM, spectral and simpler models on held-out rows"),
     Command("classify", "Fit", "train a classifier, and apply it", ("train", "apply")),
     Command("inspect", "Use", "the contents of a file of eigentree"),
     Command("report", "Use", "an HTML page about a model, and about rows beside it"),

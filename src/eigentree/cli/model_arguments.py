@@ -165,14 +165,16 @@ def sequence_column(model: Any, reading: Reading) -> str | None:
         return None
     column: str | None = reading.sequence or model.sequence
     if column is None:
-        raise UsageError("this is a model of sequences; name the column that tells them apart, as in --sequence id")
+        raise UsageError("this is a model of sequences; name the column of their names, as in --sequence id")
     return column
 
 
-def read_for(model: Any, path: str, reading: Reading, stream: bool = False) -> Any:
+def read_for(model: Any, path: str, reading: Reading, id_column: str | None = None, stream: bool = False) -> Any:
     """Return the rows that a model is applied to, with all of their columns; of a model of sequences, these."""
     column = sequence_column(model, reading)
     if column is not None:
+        if id_column is not None:
+            raise UsageError(f"sequences are identified by their column {column!r}; leave --id out")
         return NamedSequences.of(read_rows(path, reading), column, fitted_columns(model))
     return open_rows(path, reading) if stream else read_rows(path, reading)
 

@@ -1,5 +1,6 @@
 """The rows that a command reads, as its options say."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from eigentree.cli.arguments import PIPE, Reading, UsageError
@@ -39,7 +40,8 @@ def read_rows(path: str, reading: Reading) -> FileTable:
 
 def open_rows(path: str, reading: Reading) -> FileTable | FileStream:
     """Return the rows of a file or of standard input: as a table, or of a large file as a stream."""
-    return open_table(path, format_of(path, reading.format), _text(reading), reading.drop or ())
+    options = asdict(_text(reading))
+    return open_table(path, format_of(path, reading.format), drop=reading.drop or (), **options)
 
 
 def batches_of(rows: FileTable | FileStream) -> "Iterator[FileTable]":

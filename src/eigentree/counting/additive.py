@@ -74,15 +74,15 @@ def require_added(rest: Iterable[NDArray[Any]], here: float, taken: float) -> No
 
 @dataclass(frozen=True)
 class GivenArrays:
-    """Arrays by name, and what a user says that they are."""
+    """Arrays by name, and what a user gives them for."""
 
     arrays: Mapping[str, Any]
     what: str
 
     @classmethod
-    def of(cls, arrays: Any, what: str, kind: str) -> Self:
+    def of(cls, arrays: Any, what: str, name: str) -> Self:
         """Return arrays that are a mapping, of some class's `arrays()`."""
-        return cls(a_mapping("arrays", arrays, f"those of {kind}.arrays()", DataError), what)
+        return cls(a_mapping("arrays", arrays, f"those of {name}.arrays()", DataError), what)
 
     def error(self, why: str) -> DataError:
         """Return the error that says why these arrays are not what they should be."""
@@ -94,7 +94,7 @@ class GivenArrays:
             raise self.error(f"{name!r} is missing")
         array = self.arrays[name]
         if not isinstance(array, np.ndarray) or array.dtype.kind not in types or array.ndim != axes:
-            raise self.error(f"{name!r} is not an array of the right kind and shape")
+            raise self.error(f"{name!r} is not an array of the right type and shape")
         # What the caller does with the array later is no matter.
         copy = np.array(array)
         copy.flags.writeable = False

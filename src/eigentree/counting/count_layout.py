@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -71,6 +71,7 @@ class CountLayout:
     columns: Integers
     states: Integers
     table_start: Integers
+    _found: dict[Any, tuple[list[Holders], list[Holders]]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, groups: Sequence[Group], states: Sequence[int], dense_cells: int = DENSE_CELLS) -> CountLayout:
@@ -146,36 +147,23 @@ class CountLayout:
         rarest = min((self._holding.get(column, []) for column in columns), key=len)
         return next((g for g, members in rarest if members.issuperset(columns)), -1)
 
-    @cached_property
-    def _holders(self) -> dict[Any, list[Holders]]:
-        return {}
+    def holders(self, groups: tuple[Group, ...], residual: bool) -> tuple[list[Holders], list[Holders]]:
+        """Return the arrays that hold several groups of columns, and those in the residual.
 
-    def holders(self, groups: tuple[Group, ...], residual: bool) -> list[Holders]:
-        """Return the arrays that hold several groups of columns; groups that no array holds are no members.
-
-        With a residual, a covered group is a margin of its own holder, to which its residual belongs.
+        Groups that no array holds are no members. With a residual, a covered group is a margin of its own holder,
+        to which its residual belongs.
         """
-        if (groups, residual) not in self._holders:
-            found = []
+        if (groups, residual) not in self._found:
+            arrays, rests = [], []
             for k, columns in enumerate(groups):
                 covered = self.covered.get(tuple(sorted(columns))) if residual else None
                 g = self.holder(columns if covered is None else covered.holder)
                 if g in self._place:
-                    found.append((k, columns, self.groups[g], self.shapes[g], self.part(g).start))
-            self._holders[groups, residual] = _of_one_shape(found)
-        return self._holders[groups, residual]
-
-    def residual_holders(self, groups: tuple[Group, ...]) -> list[Holders]:
-        """Return the arrays in the residual of those of several groups of columns that are covered."""
-        if groups not in self._holders:
-            found = []
-            for k, columns in enumerate(groups):
-                ordered = tuple(sorted(columns))
-                if ordered in self.covered:
-                    _, shape, part = self.covered[ordered]
-                    found.append((k, columns, ordered, shape, part.start))
-            self._holders[groups] = _of_one_shape(found)
-        return self._holders[groups]
+                    arrays.append((k, columns, self.groups[g], self.shapes[g], self.part(g).start))
+                if covered is not None:
+                    rests.append((k, columns, tuple(sorted(columns)), covered.shape, covered.part.start))
+            self._found[groups, residual] = _of_one_shape(arrays), _of_one_shape(rests)
+        return self._found[groups, residual]
 
 
 def _laid_end_to_end(

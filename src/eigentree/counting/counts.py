@@ -174,7 +174,7 @@ class Counts(Additive):
 
     @cached_property
     def singles(self) -> tuple[Floats, ...]:
-        """The counts of each column alone."""
+        """The counts of each single column."""
         states = self.columns.states
         found: dict[int, Floats] = {}
         for size in set(states):
@@ -210,12 +210,13 @@ class Counts(Additive):
         shape = states if features is None else features.widths[list(groups[0])]
         sums, totals = np.zeros((len(groups), *shape)), np.zeros(len(groups))
         alone = set(range(len(groups)))
-        for held in self.layout.holders(tuple(groups), self.tally.residual is not None):
+        residual = self.tally.residual
+        arrays, rests = self.layout.holders(tuple(groups), residual is not None)
+        for held in arrays:
             held.sum_up(self.tally.dense, features, sums, totals)
             alone.difference_update(held.members)
-        if self.tally.residual is not None:
-            for held in self.layout.residual_holders(tuple(groups)):
-                held.sum_up(self.tally.residual, features, sums, totals)
+        for held in rests:
+            held.sum_up(np.asarray(residual), features, sums, totals)
         for k in alone:
             table = self.find(groups[k])
             totals[k] = table.total
@@ -232,10 +233,10 @@ class Counts(Additive):
     @our_arithmetic
     def joint(self, names: Sequence[str]) -> Floats:
         """Return the relative frequencies of some variables that were counted together."""
-        asked = different_names("names", names)
-        table = self.find([self.columns.position(name) for name in asked])
+        wanted = different_names("names", names)
+        table = self.find([self.columns.position(name) for name in wanted])
         if not table.total > 0:
-            raise DataError(f"no row has all of the cells {list(asked)}, so their joint frequencies are unknown")
+            raise DataError(f"no row has all of the cells {list(wanted)}, so their joint frequencies are unknown")
         return np.asarray(table.array() / table.total)
 
 
@@ -417,12 +418,12 @@ class Accumulator:
             if holder not in absent:
                 absent[holder] = np.logical_or.reduce([codes[:, column] == size[column] for column in holder])
             chosen = absent[holder]
-            kind = np.int64 if weights is None else weights.dtype
+            dtype = np.int64 if weights is None else weights.dtype
             if self.residual is None:
-                self.residual = np.zeros(layout.residual_size, kind)
-            elif self.residual.dtype != kind:
+                self.residual = np.zeros(layout.residual_size, dtype)
+            elif self.residual.dtype != dtype:
                 self.residual = self.residual.astype(np.float64)
-            counted = np.ones(int(chosen.sum()), kind) if weights is None else weights[chosen]
+            counted = np.ones(int(chosen.sum()), dtype) if weights is None else weights[chosen]
             weigh_groups(
                 np.asfortranarray(codes[chosen]).T,
                 counted,

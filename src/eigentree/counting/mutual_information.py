@@ -1,8 +1,8 @@
-"""How much columns tell of each other, two by two: mutual information, and distances that add up along trees.
+"""Dependence of pairs of columns: mutual information, and distances that add up along trees.
 
-Counts of a pair are smoothed toward independent columns by one row, so that a pair that few rows have tells
-little. Each number follows from the counts of its two columns alone, taken in the order of their names: to the last
-bit it is the same wherever in a table the columns stand.
+Counts of a pair are smoothed toward independent columns by one row, so that a pair that few rows have shows little
+dependence. Each number follows from the counts of its two columns only, taken in the order of their names: it is
+bit-identical wherever in a table the columns stand.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ SURE, LIKELY = 4.0, 1.3
 """Times the noise from which a correlation is there beyond doubt, and from which it may be."""
 
 SHORTEST = 0.65
-"""Of 1 row, the length of an edge that is told from none; it falls with the fourth root of their number."""
+"""Of 1 row, the length of an edge that is significant; it falls with the fourth root of their number."""
 
 LEAST_CORRELATION = 1e-4
-"""Columns that tell less of each other than this are as far from each other as any."""
+"""Columns that are less correlated than this are as far from each other as any."""
 
 
 def mutual_information(pairs: PairCounts) -> Floats:
@@ -55,19 +55,19 @@ def correlation_distances(pairs: PairCounts, hidden_states: int | None = None) -
 
 
 def tree_distances(pairs: PairCounts) -> tuple[Floats, float]:
-    """Return distances of all pairs of columns that add up along trees, and the shortest that is told from none.
+    """Return distances of all pairs of columns that add up along trees, and the shortest that is significant.
 
-    As many canonical correlations are multiplied as columns have that are near each other, where rows tell it
+    As many canonical correlations are multiplied as columns have that are near each other, where that is
     beyond doubt and all columns have as many; else the root of the sum of their squares is taken.
     """
-    steady = correlation_distances(pairs)
+    pooled = correlation_distances(pairs)
     places = {name: place for place, name in enumerate(pairs.columns.names)}
-    edges = [(places[one], places[other]) for one, other in spanning_tree(-steady, pairs.columns.names)]
+    edges = [(places[one], places[other]) for one, other in spanning_tree(-pooled, pairs.columns.names)]
     count = _resolved_correlations(pairs, edges)
     shortest = SHORTEST * max(pairs.rows, 1.0) ** -0.25
     # Columns of two states have one correlation, whichever way distances are worked out.
     if count is None or max(pairs.columns.states) == 2:
-        return steady, shortest
+        return pooled, shortest
     return correlation_distances(pairs, count + 1), shortest * count**0.5
 
 
@@ -88,8 +88,8 @@ def _resolved_correlations(pairs: PairCounts, edges: Sequence[tuple[int, int]]) 
         return None
     count = int(np.median(likely))
     varied = [states for states in pairs.columns.states if states > 1]
-    told = count == int(np.quantile(sure, 0.25)) and 0 < count < min(varied, default=0)
-    return count if told else None
+    sure_of_it = count == int(np.quantile(sure, 0.25)) and 0 < count < min(varied, default=0)
+    return count if sure_of_it else None
 
 
 def information_of(tables: Floats) -> Floats:
@@ -97,7 +97,7 @@ def information_of(tables: Floats) -> Floats:
     ratio = np.divide(tables, _independent(tables), out=np.ones_like(tables), where=tables > 0)
     terms = np.log(ratio, out=ratio)
     terms *= tables
-    # Rounding must not make independent columns tell less than nothing.
+    # Rounding must not make the information of independent columns negative.
     return np.asarray(np.maximum(terms.sum(axis=(0, 1)), 0.0))
 
 
@@ -124,7 +124,7 @@ def distances_of(tables: Floats, hidden_states: int | None = None) -> Floats:
 
 
 def _independent(tables: Floats) -> Floats:
-    """Return the tables of columns with the same distributions that tell nothing of each other."""
+    """Return the tables of independent columns with the same distributions."""
     return np.asarray(tables.sum(axis=1)[:, None] * tables.sum(axis=0)[None])
 
 

@@ -149,9 +149,9 @@ class PairCounts(Additive):
         one, two = (each._opened(complete) for each in (self, other))
         fractional = "f" in (one.dtype.kind, two.dtype.kind)
         # The counts that are added up and those that come out are no more than the most rows among them.
-        wide = np.float64 if fractional else _kind(max(rows, self.rows, other.rows))
+        wide = np.float64 if fractional else _count_type(max(rows, self.rows, other.rows))
         matrix = (np.add if sign > 0 else np.subtract)(one.astype(wide), two.astype(wide))
-        matrix = matrix.astype(wide if fractional else _kind(rows), copy=False)
+        matrix = matrix.astype(wide if fractional else _count_type(rows), copy=False)
         rest = PairCounts(self.columns, rows, complete, matrix)
         if sign < 0:
             require_added([rest._every_state], self.rows, other.rows)
@@ -187,7 +187,7 @@ class PairCounts(Additive):
 
     @cached_property
     def tree_distances(self) -> tuple[Floats, float]:
-        """Distances that add up along trees, and the shortest that these rows can tell from none."""
+        """Distances that add up along trees, and the shortest that these rows distinguish from none."""
         return tree_distances(self)
 
     def margins(self, places: Sequence[int] | Integers) -> Floats:
@@ -268,7 +268,7 @@ class PairCounts(Additive):
         fits = fits and bool((matrix <= most).all() and (matrix == matrix.T).all())
         if not fits or ((found := cls(columns, rows, complete, matrix))._every_state < -ROUNDING).any():
             raise given.error("their lengths or numbers do not fit their columns")
-        return found if matrix.dtype.kind == "f" else cls(columns, rows, complete, matrix.astype(_kind(rows)))
+        return found if matrix.dtype.kind == "f" else cls(columns, rows, complete, matrix.astype(_count_type(rows)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the counts into a file (safetensors), whole or not at all; `load` gives them back, bit by bit.
@@ -344,7 +344,7 @@ def _starts(kept: Integers) -> Integers:
     return np.concatenate([[0], np.cumsum(kept[:-1])]).astype(np.int64)
 
 
-def _kind(rows: float) -> type[np.integer[Any]]:
+def _count_type(rows: float) -> type[np.integer[Any]]:
     """Return the smallest whole numbers that hold every count, by how many rows there are."""
     return np.int32 if abs(rows) < 2**31 else np.int64
 
@@ -365,7 +365,7 @@ def _counted(rows: Rows, weights: NDArray[Any] | None) -> PairCounts:
     total: float = rows.count if weights is None else weights.sum(dtype=np.float64).item()
     whole = weights is None or weights.dtype.kind in "iub"
     total = int(total) if whole else total
-    matrix: NDArray[Any] = np.zeros((size, size), _kind(total) if whole else np.float64)
+    matrix: NDArray[Any] = np.zeros((size, size), _count_type(total) if whole else np.float64)
     states = np.array(columns.states, np.int64)
     wide = states > (MOST_NARROW_ONES if weights is None else MOST_NARROW)
     narrow = _CountedStates.of(np.flatnonzero(~wide), start, kept)
@@ -422,19 +422,7 @@ class _CountedStates:
                 for b in range(a, len(self.column), BLOCK):
                     one, two = slice(a, a + BLOCK), slice(b, b + BLOCK)
                     product = weighted[:, one].T @ known[:, two]
-                    where = _region(self.place[one], self.place[two])
-                    matrix[where] += product.astype(matrix.dtype)
-
-
-def _region(rows: Integers, columns: Integers) -> Any:
-    """Return what picks rows and columns of a matrix: slices where they are consecutive, which are much faster."""
-    if _consecutive(rows) and _consecutive(columns):
-        return slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
-    return np.ix_(rows, columns)
-
-
-def _consecutive(places: Integers) -> bool:
-    return bool(places[-1] - places[0] == len(places) - 1)
+                    matrix[np.ix_(self.place[one], self.place[two])] += product.astype(matrix.dtype)
 
 
 def _mirror(matrix: NDArray[Any]) -> None:

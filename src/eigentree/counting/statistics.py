@@ -190,11 +190,11 @@ class Statistics(Additive):
         """Return all there is as plain arrays by name, from which `from_arrays` makes the same statistics."""
         counts, sample = self.counts, self.sample
         layout, tally = counts.layout, counts.tally
-        asked = [*layout.groups, *layout.covered]
+        groups = [*layout.groups, *layout.covered]
         found: dict[str, NDArray[Any]] = {
             "columns": columns_array(self.columns),
-            "group_sizes": np.array([len(group) for group in asked]),
-            "group_columns": np.array([column for group in asked for column in group]),
+            "group_sizes": np.array([len(group) for group in groups]),
+            "group_columns": np.array([column for group in groups for column in group]),
             "rows": np.array(tally.rows),
             "dense": tally.dense,
             "sample_hashes": sample.hashes,

@@ -31,7 +31,7 @@ class Dataset:
     target : array of str, shape (rows,), or a pandas series of categories
         The class of each row.
     frame : pandas frame or None
-        Data and classes together, the latter as the last column, where frames were asked for.
+        Data and classes together, the latter as the last column, with ``as_frame=True``.
     feature_names, target_names : tuple of str
         The columns, and the classes.
     DESCR : str

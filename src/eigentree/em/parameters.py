@@ -11,6 +11,7 @@ import numpy as np
 
 from eigentree.em.optimize.objective import SimplexVector
 from eigentree.errors import NetworkError
+from eigentree.graphs.elimination import check_families
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.tensors.named_tables import learnable_tables, table_axes
 
@@ -108,4 +109,5 @@ class ParameterLayout(SimplexVector):
 
 
 def _layout(graph: LatentGraph) -> ParameterLayout:
+    check_families(graph)
     return ParameterLayout(graph, table_axes(graph))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from eigentree.em.init.classes import carried, most_classes, seeded
+from eigentree.em.init.trees import NOISES, SHARPNESS
 from eigentree.em.optimize.run import em_run
 from eigentree.em.optimize.stopping import SHORTEST_STRETCH, Stopping
 from eigentree.em.parameters import ParameterLayout
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FEW_PSEUDO_COUNTS",
-    "Candidate",
     "Fit",
+    "FittedSize",
     "SearchState",
     "SizeProblem",
     "average",
@@ -62,10 +63,6 @@ which a mini-batch has a weight of 0.07 by this step size; Liang and Klein's hav
 LITTLE = WORTH / 10
 """A fit ends where the last few iterations raised the held-out score by less than this share of it, and averaging
 where one more fit does: too little to decide between sizes."""
-
-SHARPNESS, NOISE = 0.5, 0.1
-"""How much of a class is the row that it is seeded by, and how much of a hidden variable is independent of the
-class: starts that are far apart, and rule out nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,14 +130,8 @@ class Fit(NamedTuple):
     log_likelihood: float = math.nan
 
 
-class Candidate(NamedTuple):
-    """A size fitted from one start, to each fold.
-
-    Attributes
-    ----------
-    trial : SizeTrial
-    fits : tuple of Fit
-    """
+class FittedSize(NamedTuple):
+    """A size fitted from one start, to each fold."""
 
     trial: SizeTrial
     fits: tuple[Fit, ...]
@@ -151,7 +142,7 @@ class SearchState(NamedTuple):
 
     Attributes
     ----------
-    members : tuple of Candidate
+    members : tuple of FittedSize
         All that were fitted so far, in order.
     size : Size
         Of the model that is being fitted.
@@ -161,19 +152,19 @@ class SearchState(NamedTuple):
         The most further fits of this size, if no larger one is tried.
     """
 
-    members: tuple[Candidate, ...]
+    members: tuple[FittedSize, ...]
     size: Size
     passes: int = 0
     most: int = 0
     to_come: int = 0
 
     @property
-    def best(self) -> Candidate:
+    def best(self) -> FittedSize:
         """The one with the highest held-out score; classes have to be ahead of trees by something."""
         return max(self.members, key=lambda member: _rank(member.trial))
 
     @property
-    def of_best_size(self) -> tuple[Candidate, ...]:
+    def of_best_size(self) -> tuple[FittedSize, ...]:
         """All that are as large as the best, by their held-out scores."""
         same = [member for member in self.members if member.trial.size == self.best.trial.size]
         return tuple(sorted(same, key=lambda member: -member.trial.validation))
@@ -188,7 +179,7 @@ def _rank(trial: SizeTrial) -> float:
 def search(problem: SizeProblem, random: np.random.Generator) -> Iterator[SearchState]:
     """Yield how far the search has come, again and again, until the last of the fits that are averaged."""
     first = Size(problem.hidden_states or min(2, problem.most_states), problem.trees or 1)
-    run = _Search(problem, random, first)
+    run = _Sizes(problem, random, first)
     sizes = [first]
     while sizes:
         before = run.score
@@ -201,13 +192,11 @@ def search(problem: SizeProblem, random: np.random.Generator) -> Iterator[Search
     yield from run.repeated()
 
 
-class _Search:
+class _Sizes:
     """Models of growing size."""
 
     def __init__(self, problem: SizeProblem, random: np.random.Generator, first: Size) -> None:
-        self._problem = problem
-        self._random = random
-        self._state = SearchState((), first)
+        self._problem, self._random, self._state = problem, random, SearchState((), first)
 
     @property
     def score(self) -> float:
@@ -281,7 +270,7 @@ class _Search:
             sum(fit.score for fit in fits) / _held_weight(problem),
             time.process_time() - began,
         )
-        self._state = SearchState((*self._state.members, Candidate(trial, tuple(fits))), size, most, most, to_come)
+        self._state = SearchState((*self._state.members, FittedSize(trial, tuple(fits))), size, most, most, to_come)
         yield self._state
 
 
@@ -328,11 +317,11 @@ def _start(
         return layout.normalised(random.standard_exponential(layout.size), layout.uniform)
     own = ParameterLayout.of(tree)
     # With nothing hidden in it, each tree is one of the classes.
-    far = None if tree.hidden else seeded(tree, rows, trees, SHARPNESS, random)
+    far = None if tree.hidden else seeded(tree, rows, trees, SHARPNESS[0], random)
     vectors = []
     for place in range(trees):
-        classes = far.one(place) if far else seeded(tree, rows, most_classes(tree), SHARPNESS, random)
-        vectors.append(carried(own, classes, NOISE, random))
+        classes = far.one(place) if far else seeded(tree, rows, most_classes(tree), SHARPNESS[0], random)
+        vectors.append(carried(own, classes, NOISES[1], random))
     return joined_trees(own, np.array(vectors), np.full(trees, 1.0 / trees))
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, get_args
 
+from eigentree.em.em_report import StartReport
 from eigentree.em.multistart import Rung
 from eigentree.em.parameters import ParameterLayout
-from eigentree.em.report import StartReport
 from eigentree.em.sizes import SearchStart, Size, SizeSearch, SizeTrial
 from eigentree.em.stepwise import Learner
 from eigentree.errors import FileError, quoted

@@ -147,12 +147,7 @@ def edge_strengths(network: LatentNetwork) -> dict[tuple[str, str], float]:
 def column_nats(tables: Floats, starts: Integers) -> list[float]:
     """Return the mutual information of each column and one variable, in the mean over the trees of a mixture.
 
-    Parameters
-    ----------
-    tables : array, shape (rows, states, trees)
-        The joint distribution of trees, the variable, and each column, whose states are rows below each other.
-    starts : array, shape (columns,)
-        The first row of each column.
+    `tables` has shape (states of all columns, states, trees); `starts` is the first row of each column.
     """
     columns = np.add.reduceat(tables, starts, axis=0)
     of_rows = np.repeat(columns, np.diff([*starts, len(tables)]), axis=0)

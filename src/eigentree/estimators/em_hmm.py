@@ -13,10 +13,10 @@ from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.chain_fit import ChainFit, fit_chain
 from eigentree.em.chains import ChainLayout, ChainObjective
+from eigentree.em.em_report import EMReport, StartReport
 from eigentree.em.holdout import check_split, held_out
 from eigentree.em.init.chains import KINDS
 from eigentree.em.optimize.stopping import SHARE_OF_ERROR, USUAL_TOLERANCES, Stopping
-from eigentree.em.report import EMReport, StartReport
 from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
 from eigentree.estimators.mixins.iterative_mixin import present_init, warn_interrupted, warn_not_converged

@@ -96,7 +96,7 @@ def save_estimator(estimator: Parameters, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Any:
     """Return what was saved: an estimator, a `LatentNetwork`, `Statistics` or `PairCounts`.
 
-    It is what it was: parameters, fitted attributes and answers, to the last bit; `partial_fit` goes on where it
+    It is what it was: parameters, fitted attributes and results, bit-identical; `partial_fit` goes on where it
     was. Only a `random_state` that was a Generator is None now. Nothing in the file is executed, and it is read on
     any machine and by any later version.
 

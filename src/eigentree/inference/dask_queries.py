@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.data.streams.partitions import empty_frame, lazy_frame
-from eigentree.data.tables.restore import drawn_rows
+from eigentree.data.tables.restore import sampled_rows
 from eigentree.errors import DataError
 from eigentree.validation import generator, whole_number
 
@@ -57,7 +57,7 @@ def drawn_lazily(
     bounds = [number * n // partitions for number in range(partitions + 1)]
     parts = list(zip(bounds[:-1], bounds[1:], _seeds(seed, partitions), strict=True))
     random = np.random.default_rng(0)
-    like = _named(drawn_rows(columns, np.zeros((1, len(columns.names)), np.int64), random), columns, 0)[:0]
+    like = _named(sampled_rows(columns, np.zeros((1, len(columns.names)), np.int64), random), columns, 0)[:0]
     divisions = (*bounds[:-1], n - 1)
     return lazy_frame(parts, _drawn, model, columns, given, like=like, divisions=divisions)
 

@@ -65,17 +65,7 @@ class Model:
 
     @our_arithmetic
     def log_prob(self, X: ArrayLike | Any) -> tuple[Floats, int]:
-        """Return the log probability of each row, missing cells marginalised out, and for how many it was replaced.
-
-        Parameters
-        ----------
-        X : array-like of shape (rows, columns), or a data frame
-
-        Returns
-        -------
-        log_prob : array, shape (rows,)
-        replaced : int
-        """
+        """Return the log probability of each row, missing cells marginalised out, and how many were replaced."""
         rows = Rows.of(X, self.columns)
         log_prob = np.empty(rows.count)
         replaced = 0
@@ -98,13 +88,7 @@ class Model:
 
     @our_arithmetic
     def conditional(self, names: Sequence[str], given: Mapping[str, int]) -> Floats:
-        """Return the table P(names | given), axes in the order of the names.
-
-        Raises
-        ------
-        DataError
-            When the evidence has no positive probability.
-        """
+        """Return the table P(names | given), axes in the order of the names; the evidence must be possible."""
         columns = self._positions(names)
         if not columns:
             raise GraphError("the table of no variables at all has no cells; name at least one")
@@ -134,14 +118,9 @@ class Model:
 
     @our_arithmetic
     def predict(self, X: ArrayLike | Any, target: str) -> tuple[Floats, int]:
-        """Return P(target | the other cells) for each row, and for how many rows it was undefined.
+        """Return P(target | the other cells), shape (rows, states), and for how many rows it was undefined.
 
         A row whose other cells have no positive probability gets the target's own distribution.
-
-        Returns
-        -------
-        proba : array, shape (rows, states of the target)
-        undefined : int
         """
         column = self.graph.column(target)
         rows = Rows.of(X, self.columns)
@@ -162,14 +141,8 @@ class Model:
     ) -> tuple[Integers, int]:
         """Return the rows as codes with their missing cells filled, and for how many cells that was undefined.
 
-        Parameters
-        ----------
-        X : array-like of shape (rows, columns), or a data frame
-        method : {"mode", "sample"}
-            "mode" takes the most probable state of each missing cell given the known cells of its row; "sample"
-            samples all missing cells of a row together.
-        seed : int or Generator, optional
-            For "sample".
+        "mode" takes the most probable state of each missing cell given the known cells of its row; "sample" samples
+        all missing cells of a row together.
         """
         one_of("method", method, ("mode", "sample"))
         rows = Rows.of(X, self.columns)

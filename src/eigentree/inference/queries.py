@@ -12,7 +12,7 @@ from eigentree.data.streams.partitions import is_dask_frame
 from eigentree.data.streams.sources import is_stream
 from eigentree.data.tables.cells import object_array
 from eigentree.data.tables.labeled_table import LabeledTable
-from eigentree.data.tables.restore import drawn_rows, filled_rows, row_labels
+from eigentree.data.tables.restore import filled_rows, row_labels, sampled_rows
 from eigentree.data.tables.rows import Rows
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.inference.dask_queries import drawn_lazily, filled_lazily, predicted_lazily
@@ -141,7 +141,7 @@ class Answers(ABC):
             return drawn_lazily(self, self._columns, n, random_state, given, partitions)
         random = generator(random_state)
         codes = self._model.draw(n, random, known)[0]
-        return drawn_rows(self._columns, codes, random, given)
+        return sampled_rows(self._columns, codes, random, given)
 
     def joint(self, names: Sequence[str]) -> LabeledTable:
         """Return the table of some observed variables, axes in the order of the names; it is normalised."""

@@ -7,7 +7,7 @@ places and bytes.
 
 Nothing in such a file can be executed. It is read with suspicion nevertheless: the header is read once its length
 is known to fit the file, and an array once the digest is right and its type and shape are those that its reader
-asks for. The package safetensors is not needed for this: what remains of its work once a header is checked is to
+expects. The package safetensors is not needed for this: what remains of its work once a header is checked is to
 copy bytes.
 """
 
@@ -147,7 +147,7 @@ class Archive:
                 f"but here {place.kind} of {place.shape}"
             )
         if name in self._taken:
-            raise FileError(f"the array {name!r} is asked for twice")
+            raise FileError(f"the array {name!r} is read twice")
         self._taken.add(name)
         array = np.empty(shape, TYPES[place.kind])
         self._file.seek(self._start + place.start)
@@ -170,7 +170,7 @@ class Archive:
         return self._places[name]
 
     def check_all_taken(self) -> None:
-        """Raise `FileError` if there is an array that nobody asked for."""
+        """Raise `FileError` if there is an array that was not read."""
         if left := [name for name in self._places if name not in self._taken]:
             raise FileError(f"there is an array {left[0][:60]!r} that belongs to nothing")
 

@@ -143,7 +143,7 @@ def texts(content: Any, what: str) -> tuple[str, ...]:
 
 
 class Section:
-    """One JSON object of a document, whose entries are known and are asked for by kind.
+    """One JSON object of a document, whose entries are known and are read by type.
 
     Parameters
     ----------

@@ -164,7 +164,7 @@ class _Lines:
             raise FileError(
                 f"line {line_number} of {self._shown} holds the byte 0x{error.object[error.start]:02x}, which is "
                 f"no {self.encoding.removesuffix('-sig').upper()}; give its encoding, often encoding='latin-1' or "
-                f"'cp1252', or save it as UTF-8"
+                f"'cp1252' (eigentree.open_table, --encoding), or save it as UTF-8"
             ) from None
 
     def __iter__(self) -> Iterator[str]:

@@ -90,6 +90,8 @@ border-bottom:1px solid var(--rule)}
 .eigentree .beside{display:flex;flex-wrap:wrap;gap:0 2.5rem}
 .eigentree .beside>*{flex:1 1 24rem;min-width:0;max-width:100%}
 .eigentree .uneven>:first-child{flex:0 1 21rem}
+.eigentree .natural>*{flex:0 1 auto}
+.eigentree .natural figcaption{width:0;min-width:100%}
 .eigentree svg{display:block;overflow:visible}
 .eigentree svg text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","Liberation Sans",sans-serif;
 fill:var(--ink);font-variant-numeric:tabular-nums}

@@ -1,1 +1,1 @@
-"""Which columns each edge looks at, from the structure alone (sections 6 and 7)."""
+"""Which columns are counted together for each edge, from the structure alone (sections 6 and 7)."""

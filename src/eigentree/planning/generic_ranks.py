@@ -142,7 +142,7 @@ def _sent(
     """Return the span of all products of what comes in through some edges, at another edge.
 
     Where there are many more products than dimensions, random products of random combinations span the same, though
-    less evenly.
+    with less equal lengths.
     """
     states = table.layout.states[onto]
     if _count_products([len(span) for _, span in parts], states, most):
@@ -196,11 +196,11 @@ def _random_factors(tree: JunctionTree, random: np.random.Generator) -> list[Fac
         alike.setdefault((math.prod(tree.states_of(names)) // states, states), []).append(names)
     factors = []
     for (rows, states), families in alike.items():
-        drawn = random.standard_exponential((len(families), rows, states))
-        drawn *= (1 - PEAK) / drawn.sum(axis=2, keepdims=True)
+        sampled = random.standard_exponential((len(families), rows, states))
+        sampled *= (1 - PEAK) / sampled.sum(axis=2, keepdims=True)
         lean = random.permuted(np.tile(np.arange(rows) % states, (len(families), 1)), axis=1)
-        drawn += PEAK * (lean[:, :, None] == np.arange(states))
-        factors += [Factor(n, table.reshape(tree.states_of(n))) for n, table in zip(families, drawn, strict=True)]
+        sampled += PEAK * (lean[:, :, None] == np.arange(states))
+        factors += [Factor(n, table.reshape(tree.states_of(n))) for n, table in zip(families, sampled, strict=True)]
     return factors
 
 

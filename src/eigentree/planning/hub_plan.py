@@ -313,8 +313,8 @@ def _mixed(branches: Sequence[Branch]) -> tuple[str, ...]:
 def _fixed_by_triples(loadings: Sequence[Floats], circles: Sequence[Sequence[int]]) -> bool:
     """Return whether triples of branches fix how functions of the separator multiply."""
     _, upper = np.linalg.qr(np.concatenate([loadings[a] for circle in circles for a in circle]))
-    even = [part @ np.linalg.inv(upper) for part in loadings]
-    known = [distinct_triples(np.array([even[a].T @ even[a] for a in circle])) for circle in circles]
+    whitened = [part @ np.linalg.inv(upper) for part in loadings]
+    known = [distinct_triples(np.array([whitened[a].T @ whitened[a] for a in circle])) for circle in circles]
     sizes = np.linalg.eigvalsh(sum(known))
     return bool(sizes[0] > CLEAR * sizes[-1])
 

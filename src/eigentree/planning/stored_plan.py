@@ -99,7 +99,7 @@ class _Reading:
             raise FileError("a branch of a hub is a node and columns")
         columns = _variables(content[1], self.observed)
         if not columns:
-            raise FileError("no column speaks for a branch of a hub")
+            raise FileError("no column represents a branch of a hub")
         return Branch(whole(content[0], "the node of a branch", 0, nodes - 1), columns)
 
 

@@ -90,7 +90,7 @@ class ViewPlan(Derived):
     short : tuple of str
         One message per edge that goes on at a lower rank than it needs, because no view reaches it.
     hubs : tuple of Hub
-        Nodes that are learned together, with variance scaling; none where one view is asked for.
+        Nodes that are learned together, with variance scaling; none where one view is wanted.
 
     Examples
     --------
@@ -150,19 +150,14 @@ class ViewPlan(Derived):
         """Return the groups of variables whose joint counts the fit needs, each once, columns in order."""
         return list(self.derived(_groups))
 
-    def inner_variables(self, node: PlanNode) -> set[str]:
-        """Return the variables of the inside views of a node's children, or the variable of a leaf."""
-        if node.observed is not None:
-            return {node.observed}
-        return {name for child in node.children for name in self.nodes[child].inside}
-
 
 def _groups(plan: ViewPlan) -> tuple[tuple[str, ...], ...]:
     names = plan.graph.observed
     place = {name: column for column, name in enumerate(names)}
     wanted: set[tuple[int, ...]] = {(column,) for column in range(len(names))}
     for node in plan.nodes:
-        below = {place[name] for name in plan.inner_variables(node)}
+        inner = [plan.nodes[child].inside for child in node.children] or [(node.observed or "",)]
+        below = {place[name] for names in inner for name in names}
         outside = [[place[name] for name in group] for group in node.outside] if node.parent >= 0 else [[]]
         wanted.update(tuple(sorted(below.union(group))) for group in outside)
     for hub in plan.hubs:

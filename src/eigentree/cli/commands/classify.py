@@ -119,7 +119,7 @@ def apply(
 
     asked = loaded(classifier, ("JunctionTreeClassifier",), "a classifier; eigentree predict uses a model")
     asked.estimator.handle_unknown = rows.unknown
-    given = read_for(asked, data, reading)
+    given = read_for(asked, data, reading, rows.id)
     table = given.whole if unit_of(given) == "sequence" else given
     if target is not None:
         require_names([target], table.names, table.source)

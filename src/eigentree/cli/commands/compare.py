@@ -1,4 +1,4 @@
-"""``eigentree compare``: EM, spectral and simpler models side by side on held-out rows."""
+"""``eigentree compare``: EM, spectral and simpler models on held-out rows."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -80,7 +80,7 @@ def _row_fits(shape: Shape, rows: Any, seed: int) -> "Iterator[tuple[str, Callab
     """Yield the name of each method, and a function that fits it to rows."""
     from eigentree.cli.model_arguments import categories_of
     from eigentree.cli.structure_arguments import structure_of
-    from eigentree.counting.learn_structure import learn_structure
+    from eigentree.counting.structure_and_schema import learn_structure
     from eigentree.estimators.em_junction_tree import EMJunctionTree
     from eigentree.estimators.online_em import OnlineEMJunctionTree
     from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree

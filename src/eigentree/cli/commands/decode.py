@@ -33,7 +33,7 @@ def decode(
 
     asked = loaded_model(model, rows.unknown)
     require_tables(asked, model)
-    given = read_for(asked, data, reading)
+    given = read_for(asked, data, reading, rows.id)
     if unit_of(given) == "sequence":
         found = asked.decode(given).states
         states = found if isinstance(found, dict) else {"state": found}

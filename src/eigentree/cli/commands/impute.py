@@ -53,9 +53,9 @@ def impute(
         channels = given.table
         filled = np.asarray(asked.impute(given, method=by, random_state=seed), object)
         cells = [channels.cells(place) for place in range(channels.width)]
-        holes = [np.array([row for row, cell in enumerate(own) if cell is None], int) for own in cells]
-        sink.write(completed_cells(given.whole, channels.names, filled, holes))
-        counts.append((channels.count, sum(map(len, holes))))
+        missing = [np.array([row for row, cell in enumerate(own) if cell is None], int) for own in cells]
+        sink.write(completed_cells(given.whole, channels.names, filled, missing))
+        counts.append((channels.count, sum(map(len, missing))))
     else:
         options: Any = {"method": by, "random_state": seed}
         sink.write_by(asked.impute_to, given, **options, each=lambda table, own: counts.append((table.count, own)))

@@ -42,7 +42,7 @@ def predict(
     from eigentree.errors import GraphError, did_you_mean, what_there_is
 
     asked = loaded_model(model, rows.unknown)
-    given = read_for(asked, data, reading, stream=True)
+    given = read_for(asked, data, reading, rows.id, stream=True)
     if unit_of(given) == "sequence":
         _predict_sequences(asked, model, given, target, sink)
         return

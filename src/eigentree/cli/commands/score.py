@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from eigentree.cli.arguments import Data, ModelFile, Reading, RowOptions
+from eigentree.cli.arguments import PIPE, Data, ModelFile, Reading, RowOptions, UsageError
 from eigentree.cli.row_output import RowSink
 from eigentree.cli.terminal_output import number_of, show, show_json
 
@@ -38,12 +38,14 @@ def score(
 ) -> None:
     """Score rows."""
     sink = RowSink(rows.output, reading.format, rows.json)
+    if summary and rows.output != PIPE:
+        raise UsageError("--summary writes no rows; leave it or --output out")
     import numpy as np
 
     from eigentree.cli.model_arguments import loaded_model, read_for, rows_for, unit_of
 
     asked = loaded_model(model, rows.unknown)
-    given = read_for(asked, data, reading, stream=True)
+    given = read_for(asked, data, reading, rows.id, stream=True)
     scores: list[Any] = []
     if unit_of(given) == "sequence" or summary:
         scores = [asked.score_samples(rows_for(asked, given))]

@@ -19,39 +19,16 @@ LANE_GAP = 80
 
 @helper
 def _group_codes(codes: Any, start: int, count: int, columns: Any, states: Any, joint: Any) -> None:
-    """Write the joint code of a group of columns for some rows, in 16 bits so that the loops vectorise.
-
-    Three columns are taken at a time: what is known so far is then read and written a third as often.
-    """
+    """Write the joint code of a group of columns for some rows, in 16 bits so that the loops vectorise."""
     # Slices that start at 0: with an offset in the index the loops do not vectorise, and are three times slower.
     out = joint[:count]
-    width = columns.shape[0]
-    done = (width - 1) % 3 + 1
-    one = codes[columns[0], start : start + count]
-    if done == 1:
+    first = codes[columns[0], start : start + count]
+    for r in range(count):
+        out[r] = np.uint16(first[r])
+    for k in range(1, columns.shape[0]):
+        column, size = codes[columns[k], start : start + count], np.uint16(states[k])
         for r in range(count):
-            out[r] = np.uint16(one[r])
-    else:
-        two, three = codes[columns[1], start : start + count], codes[columns[done - 1], start : start + count]
-        by_two, by_three = np.uint16(states[1]), np.uint16(states[done - 1])
-        if done == 2:
-            for r in range(count):
-                out[r] = np.uint16(np.uint16(np.uint16(one[r]) * by_two) + np.uint16(two[r]))
-        else:
-            for r in range(count):
-                head = np.uint16(np.uint16(np.uint16(one[r]) * by_two) + np.uint16(two[r]))
-                out[r] = np.uint16(np.uint16(head * by_three) + np.uint16(three[r]))
-    while done < width:
-        one = codes[columns[done], start : start + count]
-        two = codes[columns[done + 1], start : start + count]
-        three = codes[columns[done + 2], start : start + count]
-        by_three = np.uint16(states[done + 2])
-        by_two = np.uint16(states[done + 1] * states[done + 2])
-        by_one = np.uint16(states[done] * states[done + 1] * states[done + 2])
-        for r in range(count):
-            head = np.uint16(np.uint16(out[r] * by_one) + np.uint16(np.uint16(one[r]) * by_two))
-            out[r] = np.uint16(head + np.uint16(np.uint16(np.uint16(two[r]) * by_three) + np.uint16(three[r])))
-        done += 3
+            out[r] = np.uint16(np.uint16(out[r] * size) + np.uint16(column[r]))
 
 
 @helper
@@ -76,23 +53,11 @@ def _repeats(joint: Any, count: int) -> bool:
 
 
 @helper
-def _add_ones(words: Any, joint: Any, count: int, table: Any) -> None:
-    """Count joint codes, which are read four at a time: processors load and store no more often than they must."""
-    one = np.uint32(1)
-    low, by_one, by_two, by_three = np.uint64(0xFFFF), np.uint64(16), np.uint64(32), np.uint64(48)
-    for w in range(count // 4):
-        word = words[w]
-        table[word & low] += one
-        table[(word >> by_one) & low] += one
-        table[(word >> by_two) & low] += one
-        table[word >> by_three] += one
-    for r in range(count // 4 * 4, count):
-        table[joint[r]] += one
-
-
-@helper
 def _add_ones_in_turns(words: Any, joint: Any, count: int, stride: int, lanes: Any) -> None:
-    """Count joint codes in eight tables that take turns, so that equal ones in a row need not wait."""
+    """Count joint codes in eight tables that take turns, so that equal ones in a row need not wait.
+
+    They are read four at a time: processors load and store no more often than they must.
+    """
     one = np.uint32(1)
     low, by_one, by_two, by_three = np.uint64(0xFFFF), np.uint64(16), np.uint64(32), np.uint64(48)
     a, b, c, d = lanes[:stride], lanes[stride:], lanes[2 * stride :], lanes[3 * stride :]
@@ -141,7 +106,8 @@ def _count_whole(codes: Any, group: Any, sizes: Any, joint: Any, lanes: Any, tab
         if turns:
             _add_ones_in_turns(words, joint, count, stride, lanes)
         else:
-            _add_ones(words, joint, count, lanes)
+            for r in range(count):
+                lanes[joint[r]] += np.uint32(1)
     if turns:
         _gather_turns(stride, lanes, cells)
     for k in range(cells):

@@ -113,7 +113,7 @@ class Sequences:
         lengths : array-like of int, shape (sequences,), optional
             How many steps of X belong to each sequence.
         sequence : str, optional
-            The column of a frame that tells the sequence of each row.
+            The column of a frame that names the sequence of each row.
         time : str, optional
             The column of such a frame by which the steps of a sequence are ordered; else as they stand.
         options : ReadOptions
@@ -130,7 +130,7 @@ class Sequences:
     def _read(cls, steps: Steps, columns: Columns) -> Sequences:
         table = steps.table
         if steps.starts is not None and not steps.starts[-1]:
-            # Nothing tells how many channels there would be.
+            # Nothing shows how many channels there would be.
             codes = np.empty((0, len(columns.names)), columns.code_type, order="F")
             return cls(columns, codes, steps.starts, steps.form)
         codes = Rows.of(table, columns, where=steps.named).encode()

@@ -1,4 +1,4 @@
-"""The forms in which sequences come, and answers go back."""
+"""The forms in which sequences come, and results go back."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SequenceForm:
     width : int
         How many steps a row has; 0 where sequences do not stand in rows.
     sequence, time : str, optional
-        The columns of a long frame that tell the sequence of each row, and the order of its steps.
+        The columns of a long frame that name the sequence of each row and the order of its steps.
     """
 
     kind: FormKind

@@ -1,4 +1,4 @@
-"""Answers about sequences handed back as these came: per step, with cells filled, or drawn anew."""
+"""Results about sequences in the form in which these came: per step, with cells imputed, or sampled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from eigentree.data.sequences.steps import steps_of
 from eigentree.data.tables.columns import Columns
-from eigentree.data.tables.restore import drawn_rows, filled_rows
+from eigentree.data.tables.restore import filled_rows, sampled_rows
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.table import ARRAY, TEXT, frame_of
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.data.sequences.sequence_forms import SequenceForm
 
-__all__ = ["drawn_sequences", "filled_sequences", "per_step"]
+__all__ = ["filled_sequences", "per_step", "sampled_sequences"]
 
 
 def per_step(sequences: Sequences, values: NDArray[Any]) -> Any:
@@ -66,7 +66,7 @@ def filled_sequences(
     codes : array of int, shape (steps, channels)
         The codes of all cells, filled.
     random : Generator, optional
-        What draws numbers inside their bins; without it a bin's typical number stands for it.
+        Samples numbers inside their bins; without it a bin's typical number stands for it.
     """
     columns, form = sequences.columns, sequences.form
     if form.kind == "channels":
@@ -93,7 +93,7 @@ def filled_sequences(
     return _regrouped(made, form, sequences.starts)
 
 
-def drawn_sequences(
+def sampled_sequences(
     columns: Columns, form: SequenceForm, codes: Integers, count: int, length: int, random: np.random.Generator
 ) -> Any:
     """Return codes of sequences of one length, shape (count · length, channels), in the form of others."""
@@ -102,26 +102,26 @@ def drawn_sequences(
         made = {}
         for channel, name in enumerate(columns.names):
             wide = _wide_columns(columns, channel, _names_of_steps(form, length))
-            made[name] = drawn_rows(wide, codes[:, channel].reshape(count, length), random)
+            made[name] = sampled_rows(wide, codes[:, channel].reshape(count, length), random)
         return made if form.kind == "channels" else made[columns.names[0]]
-    rows = drawn_rows(columns, codes, random)
+    rows = sampled_rows(columns, codes, random)
     if form.kind == "long":
         import narwhals as nw
 
         frame = nw.from_native(rows, eager_only=True)
         steps = np.arange(count * length)
-        told: dict[str, Any] = {str(form.sequence): steps // length}
+        cells: dict[str, Any] = {str(form.sequence): steps // length}
         if form.time is not None:
-            told[form.time] = steps % length
-        told |= {name: frame[name] for name in frame.columns}
-        return nw.from_dict(told, backend=frame.implementation).to_native()
+            cells[form.time] = steps % length
+        cells |= {name: frame[name] for name in frame.columns}
+        return nw.from_dict(cells, backend=frame.implementation).to_native()
     if form.kind == "rows":
         return np.asarray(rows).reshape(count, length, -1)
     return _regrouped(rows, replace(form, kind="words" if form.kind == "words" else "lists"), starts)
 
 
 def _regrouped(rows: Any, form: SequenceForm, starts: Integers) -> Any:
-    """Return cells of all steps, as a table is handed back, sequence by sequence."""
+    """Return cells of all steps, as a table is restored, sequence by sequence."""
     if form.kind == "words" and isinstance(rows, list):
         text = "".join(rows)
         return [text[begin:end] for begin, end in pairwise(starts)]

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.data.sequences.sequence_forms import SequenceForm
-from eigentree.data.tables.cells import Categorical, array_cells, is_missing, plain_label
-from eigentree.data.tables.table import ARRAY, TEXT, Table, frame_of, table_of
-from eigentree.data.tables.text_cells import ColumnTable
+from eigentree.data.tables.cells import Categorical, array_cells, is_missing, letter_cells, plain_label
+from eigentree.data.tables.table import ARRAY, TEXT, ColumnTable, Table, frame_of, table_of
 from eigentree.errors import DataError, quoted, what_there_is
 from eigentree.validation import an_array, check_cells
 
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
     from eigentree.data.tables.cells import Cells, Label
 
 __all__ = ["Steps", "steps_of"]
-
-LARGEST_LETTER = 0x110000
-"""One more than the last code point of Unicode."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +75,13 @@ def steps_of(
     if sequence is not None and lengths is not None:
         raise DataError("lengths are for arrays of steps, sequence= for frames; give one of them")
     if time is not None and sequence is None:
-        raise DataError("time= orders the rows of each sequence of a frame; tell these by sequence=")
+        raise DataError("time= orders the rows of each sequence of a frame; name these by sequence=")
     if isinstance(X, Mapping):
         return _channels(X, lengths, sequence)
     frame = frame_of(X)
     if sequence is not None:
         if frame is None:
-            raise DataError(f"sequence={sequence!r} names a column of a frame, but the data are {quoted(X)}")
+            raise DataError(f"sequence={quoted(sequence)} names a column of a frame, but the data are {quoted(X)}")
         return _long(X, frame, sequence, time)
     if lengths is not None:
         return _end_to_end(X, lengths)
@@ -210,9 +206,9 @@ def _listed(X: Any) -> Steps:
         if array.ndim != 1:
             raise DataError("a list holds sequences, or the cells of one, not both")
         return Steps(table_of(array.reshape(-1, 1)), _starts([len(items)]), SequenceForm("one"))
-    odd = next((place for place, item in enumerate(items) if not _is_sequence(item)), None)
-    if odd is not None:
-        raise DataError(f"sequence {odd} is {quoted(items[odd])}; others are lists, and each must be one")
+    wrong = next((place for place, item in enumerate(items) if not _is_sequence(item)), None)
+    if wrong is not None:
+        raise DataError(f"sequence {wrong} is {quoted(items[wrong])}; others are lists, and each must be one")
     lengths = list(map(len, items))
     array = _joined(items)
     if array.ndim > 2:
@@ -273,18 +269,12 @@ def _array(cells: Any) -> NDArray[Any]:
 
 def _words(items: Sequence[Any]) -> Steps:
     words = [item.decode("utf-8", "backslashreplace") if isinstance(item, bytes) else item for item in items]
-    odd = next((place for place, word in enumerate(words) if not isinstance(word, str)), None)
-    if odd is not None:
-        raise DataError(f"sequence {odd} is {quoted(words[odd])}, others are words; give words alone, or lists")
+    wrong = next((place for place, word in enumerate(words) if not isinstance(word, str)), None)
+    if wrong is not None:
+        raise DataError(f"sequence {wrong} is {quoted(words[wrong])}, others are words; give words alone, or lists")
     starts = _starts(list(map(len, words)))
-    points = np.frombuffer("".join(words).encode("utf-32-le", "surrogatepass"), np.uint32)
-    seen = np.zeros(LARGEST_LETTER, np.bool_)
-    seen[points] = True
-    alphabet = np.flatnonzero(seen)
-    lookup = np.zeros(LARGEST_LETTER, np.min_scalar_type(-len(alphabet)))
-    lookup[alphabet] = np.arange(len(alphabet))
-    letters = Categorical(lookup[points], tuple(map(chr, alphabet)))
-    return Steps(ColumnTable(None, [letters], len(points), TEXT), starts, SequenceForm("words"))
+    letters = letter_cells("".join(words))
+    return Steps(ColumnTable(None, [letters], int(starts[-1]), TEXT), starts, SequenceForm("words"))
 
 
 # One row per sequence ------------------------------------------------------------------------------------------
@@ -338,10 +328,10 @@ def _require_alike(columns: Sequence[Cells], names: Sequence[str] | None) -> Non
     for place, column in enumerate(columns):
         if isinstance(column, Categorical) or not words or not ((column == column) & (column != -1)).any():
             continue
-        odd, other = (names[at] if names else f"x{at}" for at in (place, words[0]))
+        wrong, other = (names[at] if names else f"x{at}" for at in (place, words[0]))
         raise DataError(
-            f"each row is a sequence and each column a step, but {odd!r} holds numbers and {other!r} does not; "
-            f"drop columns that are no steps, or name the one that tells the sequence of each row as sequence="
+            f"each row is a sequence and each column a step, but {wrong!r} holds numbers and {other!r} does not; "
+            f"drop columns that are no steps, or name the one that names the sequence of each row as sequence="
         )
 
 

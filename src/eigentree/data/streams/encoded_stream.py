@@ -18,7 +18,7 @@ from eigentree.errors import DataError, did_you_mean, quoted
 from eigentree.progress import shown_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.table import Table
 
-__all__ = ["Encoded", "StreamedRows", "any_rows", "weighed", "weight_column"]
+__all__ = ["Encoded", "StreamedRows", "any_rows", "in_stretches", "weighed", "weight_column"]
 
 T = TypeVar("T")
 
@@ -47,21 +47,8 @@ class Encoded(ABC):
         """Yield codes, shape (rows, columns), column-major, and weights or None."""
 
     def stretches(self, size: int) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
-        """Yield the same, so many rows at a time however the chunks are cut; the last stretch has what is left."""
-        held: list[tuple[Codes, NDArray[Any] | None]] = []
-        count = 0
-        for codes, weights in self.chunks():
-            begin = 0
-            while count + len(codes) - begin >= size:
-                end = begin + size - count
-                held.append((codes[begin:end], None if weights is None else weights[begin:end]))
-                yield _joined(held)
-                held, count, begin = [], 0, end
-            if begin < len(codes):
-                held.append((codes[begin:], None if weights is None else weights[begin:]))
-                count += len(codes) - begin
-        if held:
-            yield _joined(held)
+        """Return the same, so many rows at a time however the chunks are cut; the last stretch has what is left."""
+        return in_stretches(self.chunks(), size)
 
     def summed(self, function: Callable[..., T], *shared: Any) -> T:
         """Return what a function makes of the rows; of rows that lie in parts, the sum over the parts.
@@ -132,6 +119,26 @@ class StreamedRows(Encoded):
             rows = Rows.of(table, self.columns, first=batch.first)
             for start, codes in rows.chunks():
                 yield codes, None if weights is None else weights[start : start + len(codes)]
+
+
+def in_stretches(
+    chunks: Iterable[tuple[Codes, NDArray[Any] | None]], size: int
+) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
+    """Yield codes and weights of chunks, so many rows at a time; the last stretch has what is left."""
+    held: list[tuple[Codes, NDArray[Any] | None]] = []
+    count = 0
+    for codes, weights in chunks:
+        begin = 0
+        while count + len(codes) - begin >= size:
+            end = begin + size - count
+            held.append((codes[begin:end], None if weights is None else weights[begin:end]))
+            yield _joined(held)
+            held, count, begin = [], 0, end
+        if begin < len(codes):
+            held.append((codes[begin:], None if weights is None else weights[begin:]))
+            count += len(codes) - begin
+    if held:
+        yield _joined(held)
 
 
 def _joined(parts: list[tuple[Codes, NDArray[Any] | None]]) -> tuple[Codes, NDArray[Any] | None]:

@@ -44,19 +44,7 @@ LARGE_BYTES = 2**23
 def read_table(
     path: Any, form: str | None = None, text: TextOptions = PLAIN_TEXT, drop: Sequence[str] = ()
 ) -> FileTable:
-    """Return the rows of a file, or of standard input, in memory.
-
-    Parameters
-    ----------
-    path : str or PathLike
-        A file of CSV, TSV, JSON lines or Parquet, compressed or not; "-" for standard input.
-    form : {"csv", "tsv", "jsonl", "parquet"}, optional
-        Where the name of the file does not show it; of standard input CSV by default.
-    text : TextOptions
-        How text is read: delimiter, encoding, marks of missing cells, …
-    drop : sequence of str
-        Columns that are left out.
-    """
+    """Return the rows of a file, or of standard input, in memory; arguments as those of `open_table`."""
     path = checked_path(path)
     form, source = _form(path, form), shown_path(path)
     table: FileTable | None = None
@@ -83,15 +71,60 @@ def read_table(
 def open_table(
     path: Any,
     form: str | None = None,
-    text: TextOptions = PLAIN_TEXT,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+    missing: Sequence[str] = (),
     drop: Sequence[str] = (),
     large: int = LARGE_BYTES,
     size: BatchSize = USUAL_SIZE,
 ) -> FileTable | FileStream:
-    """Return the rows of a file: in memory, or of a large one as a stream; arguments as those of `read_table`.
+    r"""Return the rows of a file, as each method that takes `X` takes them: in memory, or of a large file a stream.
 
-    Standard input, JSON lines, and Parquet within another compression are read as a whole.
+    A path by itself is read by what its first lines show; this is for files that do not show it. Standard input,
+    JSON lines, and Parquet within another compression are read as a whole.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        A file of CSV, TSV, JSON lines or Parquet, compressed or not; "-" for standard input.
+    form : {"csv", "tsv", "jsonl", "parquet"}, optional
+        Where the name of the file does not show it.
+    delimiter : str, optional
+        The character between cells; by default that of comma, semicolon, tab and bar which the first lines show.
+    encoding : str, optional
+        By default UTF-8, or UTF-16 where the file begins with its mark.
+    decimal : {".", ","}
+        The decimal sign of numbers.
+    thousands : str, optional
+        The character between groups of digits, as the comma of "125,000".
+    missing : sequence of str
+        What a missing cell is written as, besides NA, NaN, null and their like.
+    drop : sequence of str
+        Columns that are left out.
+    large : int
+        From so many bytes on a file is a stream.
+    size : BatchSize
+        How much of a stream is read at a time.
+
+    Raises
+    ------
+    FileError, DataError
+        When there is no such file, or it is no table; the message names the line.
+
+    Examples
+    --------
+    >>> import eigentree as et, os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "rows.txt")
+    ...     with open(path, "w", encoding="latin-1") as file:
+    ...         lines = file.write("town/n\nKöln/1\nBonn/2\n")
+    ...     et.open_table(path, "csv", delimiter="/", encoding="latin-1").cells(0)
+    ['Köln', 'Bonn']
     """
+    text = TextOptions(delimiter, encoding, decimal, thousands, tuple(missing))
     path = checked_path(path)
     form = _form(path, form)
     streamed = form in ("csv", "tsv") or (form == "parquet" and _is_parquet(path))

@@ -196,7 +196,7 @@ class Partitions(Stream):
 def lazy_frame(
     parts: Sequence[Any], function: Callable[..., Any], *shared: Any, like: Any, divisions: Any = None
 ) -> Any:
-    """Return a Dask frame or series, each partition of which a function makes when it is asked for.
+    """Return a Dask frame or series, each partition of which a function makes when it is needed.
 
     Parameters
     ----------
@@ -239,8 +239,8 @@ def _of_part(function: Callable[..., T], part: Any, place: str, *shared: Any) ->
     try:
         return function(part, *shared)
     except EigentreeError as error:
-        told = str(error)
-        raise type(error)(told if place in told else f"{place}: {told}") from None
+        message = str(error)
+        raise type(error)(message if place in message else f"{place}: {message}") from None
 
 
 def _typed(meta: Any) -> Any:

@@ -100,7 +100,7 @@ class Stream(ABC):
     rows : int or None
         How many rows there are, where that is known without reading them.
     typed : Schema
-        What the types of the columns alone say: a schema of no rows.
+        What is known from the types of the columns: a schema of no rows.
     types : pyarrow.Schema or None
         The types of the columns in all batches together, where they are known without reading them.
     """

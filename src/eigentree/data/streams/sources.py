@@ -112,7 +112,7 @@ def _reader(X: Any) -> Iterator[Any]:
 
 
 class _Engine(Stream):
-    """Rows that a library reads as they are asked for.
+    """Rows that a library reads when they are needed.
 
     Parameters
     ----------

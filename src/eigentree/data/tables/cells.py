@@ -32,9 +32,13 @@ __all__ = [
     "frame_cells",
     "is_marked_missing",
     "is_missing",
+    "letter_cells",
     "object_array",
     "plain_label",
 ]
+
+LETTERS = 0x110000
+"""One more than the last code point of Unicode."""
 
 Label: TypeAlias = str | int | float | bool
 """What a state may be called."""
@@ -105,10 +109,10 @@ def frame_cells(series: Any, name: str) -> Cells:
 
     dtype = series.dtype
     if dtype == nw.Boolean or dtype.is_integer() or dtype.is_float():
-        holes = bool(series.is_null().any())
-        if dtype in (nw.Int128, nw.UInt128) or (holes and dtype == nw.Boolean):
+        missing = bool(series.is_null().any())
+        if dtype in (nw.Int128, nw.UInt128) or (missing and dtype == nw.Boolean):
             return _object_cells(series.to_list(), name)
-        if not holes:
+        if not missing:
             return array_cells(series.to_numpy(), name)
         if dtype.is_float():
             return array_cells(series.cast(nw.Float64).to_numpy(), name)
@@ -167,7 +171,7 @@ def arrow_dictionary(column: Any) -> tuple[Integers, list[Any]]:
 def _declared(
     places: NDArray[Any], categories: Sequence[Any], ordered: bool, name: str, declared: bool = True
 ) -> Categorical:
-    """Return a column whose library has told its categories apart already."""
+    """Return a column whose library knows its categories already."""
     labels: dict[Label, int] = {}
     lookup = np.full(len(categories) + 1, -1)
     for place, category in enumerate(categories):
@@ -213,13 +217,24 @@ def _looked_up(places: dict[Any, int], cells: list[Any]) -> Integers:
 
 
 def _too_large(cell: Any) -> bool:
-    """Return whether a whole number is one that floats do not tell from its neighbours."""
+    """Return whether a whole number is one that floats do not distinguish from its neighbours."""
     return isinstance(cell, Integral) and not -MOST_WHOLE <= int(cell) <= MOST_WHOLE
 
 
 def object_array(cells: Iterable[Any]) -> NDArray[Any]:
     """Return an array of one axis that holds any objects as they are, sequences too."""
     return np.array([*cells, None], object)[:-1]
+
+
+def letter_cells(text: str) -> Categorical:
+    """Return the letters of a text as cells."""
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    seen = np.zeros(LETTERS, np.bool_)
+    seen[points] = True
+    alphabet = np.flatnonzero(seen)
+    lookup = np.zeros(LETTERS, np.min_scalar_type(-len(alphabet)))
+    lookup[alphabet] = np.arange(len(alphabet))
+    return Categorical(lookup[points], tuple(map(chr, alphabet)))
 
 
 def is_marked_missing(cell: Any) -> bool:

@@ -57,7 +57,7 @@ class Columns:
     unknown : {"error", "missing"}
         What a label is that a column does not have.
     container : str
-        What held the rows that the columns were learned from; rows that are drawn are handed out in the same.
+        What held the rows that the columns were learned from; sampled rows come in the same.
     named : bool
         Whether the names are those of a frame.
 
@@ -189,7 +189,7 @@ class Columns:
         return np.min_scalar_type(max(self.states))
 
     def __getstate__(self) -> dict[str, Any]:
-        # What was worked out on the way is worked out again, so that a pickle does not tell what was asked.
+        # What was worked out on the way is worked out again, so that a pickle does not depend on earlier queries.
         return {own.name: getattr(self, own.name) for own in fields(self)}
 
     @cached_property
@@ -257,8 +257,8 @@ class Columns:
     def __repr__(self) -> str:
         shown = []
         for name, states, meaning in list(zip(self.names, self.states, self.meanings, strict=True))[:8]:
-            told = f"0 … {states - 1}" if states > 1 else "0"
+            known = f"0 … {states - 1}" if states > 1 else "0"
             if meaning is not None:
-                told = ", ".join(repr(label) for label in meaning.labels[:6]) + (", …" if states > 6 else "")
-            shown.append(f"{name}: {told}")
+                known = ", ".join(repr(label) for label in meaning.labels[:6]) + (", …" if states > 6 else "")
+            shown.append(f"{name}: {known}")
         return f"Columns({'; '.join(shown)}{'; …' if len(self.names) > 8 else ''})"

@@ -1,7 +1,7 @@
 """Tables for people: numbers whose axes are variables and whose places are states, by name.
 
 `engine.tensor.LabeledTensor` is the paper's algebra: its modes may repeat a variable, it is multiplied and
-inverted, and it knows no states. This is what is handed out at the end: each variable once, each state with its
+inverted, and it knows no states. This is what users get at the end: each variable once, each state with its
 label, and ways to look at it.
 """
 
@@ -34,7 +34,7 @@ MOST_SHOWN_STATES = 10
 
 
 class TablesByName(dict[Any, Any]):
-    """Tables by what they are of; who asks for one that is not there is told which are."""
+    """Tables by what they are of; the error for one that is not there names those that are."""
 
     def __missing__(self, name: Any) -> Any:
         raise UnknownNameError(f"there is no table of {quoted(name)}{what_there_is(name, map(str, self))}")

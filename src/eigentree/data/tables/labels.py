@@ -39,13 +39,13 @@ UNKNOWN = -2
 """The code of a label that the column does not have, while it is read."""
 
 MANY_NUMBERS = 32
-"""From more different numbers than this on, a column may be one of measurements, and from more labels of names."""
+"""From more different numbers than this on, a column may be continuous, and from more labels one of identifiers."""
 
 FEW_ROWS_EACH = 5
 """Numbers look continuous where each has fewer rows than this on average: such columns, or classes of fractions."""
 
 MOST_BINS = 8
-"""Into how many bins a column of measurements is cut, fewer where numbers repeat."""
+"""Into how many bins a continuous column is cut, fewer where numbers repeat."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Labels:
     ----------
     values : tuple of str, int, float or bool
     declared : bool
-        Whether they were declared by a categorical column, and rows are handed back as such.
+        Whether they were declared by a categorical column, and rows are returned as such.
     ordered : bool
         Whether the declared categories have an order.
     """
@@ -190,7 +190,7 @@ class Bins:
         """Return what cells can be, for a message."""
         return f"numbers from {self.least:.6g} to {self.most:.6g}"
 
-    def drawn(self, codes: NDArray[Any], random: np.random.Generator) -> Floats:
+    def sampled(self, codes: NDArray[Any], random: np.random.Generator) -> Floats:
         """Return a number inside the bin of each code, any as likely as another."""
         lower = np.array([self.least, *self.edges])
         upper = np.array([*self.edges, self.most + self.whole])
@@ -215,7 +215,7 @@ def in_order(labels: Sequence[Label]) -> tuple[Label, ...]:
 
 
 def looks_continuous(numbers: NDArray[Any], rows: int) -> bool:
-    """Return whether the different numbers of so many cells look like measurements rather than codes."""
+    """Return whether the different numbers of so many cells look continuous rather than codes."""
     if numbers.dtype.kind == "f" and (numbers != np.rint(numbers)).any():
         return True
     return len(numbers) > MANY_NUMBERS and rows < FEW_ROWS_EACH * len(numbers)

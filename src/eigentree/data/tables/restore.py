@@ -1,4 +1,4 @@
-"""Rows handed back as they came: labels for codes, in an array, in words, or in a frame of the same library."""
+"""Rows in the form in which they came: labels for codes, in an array, words, or a frame of the same library."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from eigentree.data.tables.labels import Meaning
     from eigentree.data.tables.rows import Rows
 
-__all__ = ["arranged", "as_frame", "drawn_rows", "filled_rows", "frame_like", "row_labels"]
+__all__ = ["arranged", "as_frame", "filled_rows", "frame_like", "row_labels", "sampled_rows"]
 
 
 def filled_rows(
@@ -38,7 +38,7 @@ def filled_rows(
     codes : array of int, shape (rows, columns)
         The codes of all cells, filled.
     random : Generator, optional
-        What draws numbers inside their bins; without it a bin's typical number stands for it.
+        Samples numbers inside their bins; without it a bin's typical number stands for it.
     """
     frame = frame_of(X)
     if frame is None and columns.plain:
@@ -46,19 +46,19 @@ def filled_rows(
     table = table_of(X)
     filled: dict[int, tuple[Booleans, NDArray[Any]]] = {}
     for place, at in enumerate(table.places(columns.names)):
-        holes = rows.missing(place)
-        if holes.any():
-            filled[at] = holes, _decoded(columns.meanings[place], codes[holes, place], random)
+        missing = rows.missing(place)
+        if missing.any():
+            filled[at] = missing, _decoded(columns.meanings[place], codes[missing, place], random)
     if frame is not None:
         return _filled_frame(frame, filled)
     cells = [_array_column(table, at, filled.get(at)) for at in range(table.width)]
     if table.container == TEXT and _are_letters(cells):
         words = ["".join(letters) for letters in zip(*cells, strict=True)]
         return np.array(words) if isinstance(X, np.ndarray) else words
-    return _side_by_side(cells)
+    return _as_one_array(cells)
 
 
-def drawn_rows(
+def sampled_rows(
     columns: Columns, codes: Integers, random: np.random.Generator, given: Mapping[str, Any] | None = None
 ) -> Any:
     """Return codes as rows of labels, in what the columns were learned from.
@@ -81,7 +81,7 @@ def drawn_rows(
     if columns.container == TEXT and _are_letters(cells):
         return ["".join(letters) for letters in zip(*cells, strict=True)]
     if columns.container in (ARRAY, TEXT):
-        return _side_by_side(cells)
+        return _as_one_array(cells)
     return _new_frame(columns, cells)
 
 
@@ -125,7 +125,7 @@ def as_frame(X: Any, names: Sequence[str], library: str) -> Any:
     frame = frame_of(X)
     if frame is None:
         cells = np.asarray([list(word) for word in X] if table_of(X).container == TEXT else X)
-        # A list tells its library more about its cells than an array of objects.
+        # A list shows its library more of its cells than an array of objects.
         columns = {
             name: column.tolist() if column.dtype.kind in "OU" else column
             for name, column in zip(names, cells.T, strict=True)
@@ -143,7 +143,7 @@ def _decoded(meaning: Meaning | None, codes: NDArray[Any], random: np.random.Gen
     if meaning is None:
         return np.asarray(codes, np.int64)
     if isinstance(meaning, Bins):
-        numbers = np.array(meaning.typical)[codes] if random is None else meaning.drawn(codes, random)
+        numbers = np.array(meaning.typical)[codes] if random is None else meaning.sampled(codes, random)
         return numbers.astype(np.int64) if meaning.whole else numbers
     return np.asarray(_label_array(meaning.values)[codes])
 
@@ -159,21 +159,21 @@ def _label_array(labels: Sequence[Any]) -> NDArray[Any]:
 
 
 def _array_column(table: Table, place: int, filled: tuple[Booleans, NDArray[Any]] | None) -> NDArray[Any]:
-    """Return a column of an array with its holes filled."""
+    """Return a column of an array with its missing cells filled."""
     column = table.column(place, "")
     if isinstance(column, Categorical):
         column = object_array(table.cells(place))
     if filled is None:
         return column
-    holes, values = filled
-    known = column[~holes]
+    missing, values = filled
+    known = column[~missing]
     kind = np.result_type(values.dtype, known.dtype) if len(known) else values.dtype
     if values.dtype.kind == "i" and known.dtype.kind == "f" and (known == np.rint(known)).all():
         # Whole numbers were floats only to have NaN among them.
         kind = values.dtype
     made = np.empty(len(column), kind)
-    made[~holes] = known
-    made[holes] = values
+    made[~missing] = known
+    made[missing] = values
     return made
 
 
@@ -182,7 +182,7 @@ def _are_letters(cells: Sequence[NDArray[Any]]) -> bool:
     return all(isinstance(cell, str) and len(cell) == 1 for column in cells for cell in column.tolist())
 
 
-def _side_by_side(cells: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def _as_one_array(cells: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Return columns as one array, of objects where their kinds differ."""
     kinds = {column.dtype.kind for column in cells}
     numeric = kinds == {"b"} or kinds <= {"i", "u", "f"}
@@ -193,13 +193,13 @@ def _side_by_side(cells: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _filled_frame(frame: Any, filled: Mapping[int, tuple[Booleans, NDArray[Any]]]) -> Any:
-    """Return a frame with the holes of some columns filled."""
+    """Return a frame with the missing cells of some columns filled."""
     native = frame.to_native()
     if frame.implementation.is_pandas_like():
         # By position, because names need not be strings.
         made = native.copy()
-        for place, (holes, values) in filled.items():
-            made.isetitem(place, _filled_pandas(native.iloc[:, place], holes, values))
+        for place, (missing, values) in filled.items():
+            made.isetitem(place, _filled_pandas(native.iloc[:, place], missing, values))
         return made
     columns = []
     for place, name in enumerate(frame.columns):
@@ -208,8 +208,8 @@ def _filled_frame(frame: Any, filled: Mapping[int, tuple[Booleans, NDArray[Any]]
     return frame.with_columns(*columns).to_native() if filled else native
 
 
-def _filled_pandas(column: Any, holes: Booleans, values: NDArray[Any]) -> Any:
-    """Return a pandas column with its holes filled, of the same type where that can hold the labels."""
+def _filled_pandas(column: Any, missing: Booleans, values: NDArray[Any]) -> Any:
+    """Return a pandas column with its missing cells filled, of the same type where that can hold the labels."""
     filled = column.copy()
     if hasattr(column, "cat"):
         categories = column.cat.categories.tolist()
@@ -218,25 +218,25 @@ def _filled_pandas(column: Any, holes: Booleans, values: NDArray[Any]) -> Any:
         known = set(categories)
         wanted = [value if value in known else by_text.get(str(value), value) for value in values.tolist()]
         filled = filled.cat.add_categories([value for value in dict.fromkeys(wanted) if value not in known])
-        filled[holes] = wanted
+        filled[missing] = wanted
         return filled
     wanted = values.tolist()
     try:
-        filled[holes] = wanted
+        filled[missing] = wanted
     except (TypeError, ValueError):
         filled = column.astype(object)
-        filled[holes] = wanted
+        filled[missing] = wanted
         return filled.infer_objects()
     return filled
 
 
-def _filled_series(series: Any, name: str, holes: Booleans, values: NDArray[Any]) -> Any:
-    """Return a narwhals series with its holes filled, of the same type where that can hold the labels."""
+def _filled_series(series: Any, name: str, missing: Booleans, values: NDArray[Any]) -> Any:
+    """Return a narwhals series with its missing cells filled, of the same type where that can hold the labels."""
     import narwhals as nw
 
     cells = series.to_list()
     whole_as_float = series.dtype.is_float() and values.dtype.kind in "iu"
-    for row, value in zip(np.flatnonzero(holes).tolist(), values.tolist(), strict=True):
+    for row, value in zip(np.flatnonzero(missing).tolist(), values.tolist(), strict=True):
         cells[row] = float(value) if whole_as_float else value
     try:
         if series.implementation.is_pyarrow():

@@ -185,12 +185,12 @@ def _numbers(cells: Cells, states: int, name: str, lenient: bool, where: Callabl
     if isinstance(cells, Categorical):
         codes = [label if isinstance(label, int) else UNKNOWN for label in cells.labels]
         if not lenient and UNKNOWN in codes:
-            odd = codes.index(UNKNOWN)
-            row = np.flatnonzero(cells.places == odd)
+            unknown = codes.index(UNKNOWN)
+            row = np.flatnonzero(cells.places == unknown)
             shown = f"{where(int(row[0]))}, column {name!r}" if len(row) else f"column {name!r}"
             raise DataError(
-                f"{shown} holds {cells.labels[odd]!r}, but {name!r} has the integer codes 0 to {states - 1}; fit "
-                f"on labels, or give them as categories={{{name!r}: [...]}}"
+                f"{shown} holds {cells.labels[unknown]!r}, but {name!r} has the integer codes 0 to {states - 1}; "
+                f"fit on labels, or give them as categories={{{name!r}: [...]}}"
             )
         cells = np.array([*codes, MISSING], np.int64)[cells.places]
     elif cells.dtype.kind == "b":

@@ -53,10 +53,10 @@ _WITH_COMMAS = re.compile(r"\s*[+-]?[0-9]+(,[0-9]+)*(\.[0-9]*)?\s*")
 _THOUSANDS = re.compile(r"\s*[+-]?[0-9]{1,3}(,[0-9]{3})*(\.[0-9]*)?\s*")
 
 UnknownRule: TypeAlias = Literal["error", "missing"]
-"""What a label is that a column does not have: a mistake, or a missing cell."""
+"""What a label is that a column does not have: an error, or a missing cell."""
 
 NumericRule: TypeAlias = Literal["error", "quantiles"]
-"""What a column of measurements is: a mistake, or cut into bins that hold equally many rows."""
+"""What a continuous column is: an error, or cut into bins that hold equally many rows."""
 
 UNKNOWN_RULES, NUMERIC_RULES = get_args(UnknownRule), get_args(NumericRule)
 
@@ -139,7 +139,7 @@ def checked_labels(labels: Any, name: str) -> Labels:
 
 
 def learned_meaning(seen: ColumnSummary, name: str, numeric: NumericRule) -> Meaning:
-    """Return what the states of a column are, as what was seen of it tells; weights count for bins alone."""
+    """Return what the states of a column are, by its summary; weights count for bins only."""
     if seen.beyond:
         raise DataError(
             f"column {name!r} holds more than {MOST_DIFFERENT:,} different cells, such as {seen.beyond}, too many "
@@ -157,8 +157,8 @@ def learned_meaning(seen: ColumnSummary, name: str, numeric: NumericRule) -> Mea
     if not len(known.values):
         raise _without_cells(name)
     if not np.isfinite(known.values).all():
-        odd = known.values[~np.isfinite(known.values)][0]
-        raise DataError(f"column {name!r} holds {odd}, which is no state; mark missing cells as NaN")
+        infinite = known.values[~np.isfinite(known.values)][0]
+        raise DataError(f"column {name!r} holds {infinite}, which is no state; mark missing cells as NaN")
     if looks_continuous(known.values, int(known.counts.sum())):
         if numeric == "quantiles":
             if is_identifier(known, consecutive=True):
@@ -214,7 +214,7 @@ def _report_commas(name: str, labels: Sequence[str]) -> None:
         option = "thousands=','" if all(map(_THOUSANDS.fullmatch, labels)) else "decimal=','"
         notice(
             f"column {name!r} holds numbers with commas, such as {commas[0]!r}, and is read as text; read its file "
-            f"with {option}, or make numbers of them first"
+            f"with {option} (eigentree.open_table), or make numbers of them first"
         )
 
 
@@ -230,7 +230,7 @@ def report_names(name: str, meaning: Meaning, cells: int) -> None:
     if isinstance(meaning, Labels) and looks_like_names(len(meaning.values), cells):
         notice(
             f"column {name!r} has {len(meaning.values)} different labels in {cells} rows, as names of rows have; "
-            f"it tells nothing of other rows and misleads a learned structure: drop the column, or join labels"
+            f"it says nothing about other rows and misleads a learned structure: drop the column, or join labels"
         )
 
 

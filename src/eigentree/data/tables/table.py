@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from eigentree.data.tables.cells import Categorical, Cells, array_cells, frame_cells
+from eigentree.data.tables.cells import Categorical, Cells, array_cells, frame_cells, letter_cells, object_array
 from eigentree.errors import DataError, did_you_mean, quoted, what_there_is
 from eigentree.messages import notice
 from eigentree.validation import check_cells
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ARRAY",
     "TEXT",
+    "ColumnTable",
     "Table",
     "each_column",
     "extra_columns",
@@ -135,33 +136,46 @@ class _Array(Table):
         return found
 
 
-@dataclass(eq=False)
-class _Text(Table):
-    """Words of equally many letters, one per row."""
+class ColumnTable(Table):
+    """Columns that were read already.
 
-    words: Sequence[str]
+    Attributes
+    ----------
+    held : list of TextColumn, Categorical, array or Arrow column
+        The cells of each column.
+    """
 
-    def __post_init__(self) -> None:
-        self.container = TEXT
-        self.count, self.width = len(self.words), len(self.words[0])
-        for row, word in enumerate(self.words):
-            if len(word) != self.width:
-                raise DataError(
-                    f"row {row} has {len(word)} letters and row 0 has {self.width}; as rows of letters, all need "
-                    f"equally many"
-                )
-        if not self.width:
-            raise DataError("the rows are empty strings; give at least one letter, that is one column")
-        points: NDArray[np.uint32] = np.array(self.words).view(np.uint32).reshape(self.count, -1)
-        alphabet, places = np.unique(points[:, : self.width], return_inverse=True)
-        self.alphabet = tuple(map(chr, alphabet))
-        self.letters = places.reshape(self.count, self.width)
+    def __init__(
+        self, names: Sequence[str] | None, held: Sequence[Any], count: int, container: str = ARRAY
+    ) -> None:
+        self.names, self.held, self.count = None if names is None else tuple(names), list(held), count
+        self.container, self.width = container, len(self.held)
 
     def read_column(self, place: int, name: str) -> Cells:
-        return Categorical(self.letters[:, place], self.alphabet)
+        """Return the cells of a column."""
+        held = self.held[place]
+        if isinstance(held, Categorical):
+            return held
+        return array_cells(held, name) if isinstance(held, np.ndarray) else self._frame(place).column(0, name)
 
     def cells(self, place: int) -> list[Any]:
-        return [word[place] for word in self.words]
+        """Return the cells of a column as they were written, None for a missing one."""
+        held = self.held[place]
+        if isinstance(held, Categorical):
+            found: list[Any] = object_array([*held.labels, None])[held.places].tolist()
+            return found
+        if isinstance(held, np.ndarray):
+            return [None if cell is None or cell != cell else cell for cell in held.tolist()]
+        return self._frame(place).cells(0)
+
+    def holds_numbers(self, place: int) -> bool:
+        """Return whether a column is one of numbers by its type."""
+        return not isinstance(self.held[place], Categorical | np.ndarray) and self._frame(place).holds_numbers(0)
+
+    def _frame(self, place: int) -> Table:
+        import pyarrow
+
+        return table_of(pyarrow.table([self.held[place]], names=["held"]), least=0)
 
 
 @dataclass(eq=False)
@@ -323,10 +337,10 @@ def _unnamed(X: Any) -> Table:
     if array.dtype.kind == "V":
         raise DataError("the data are an array of records; make a frame of it, as with pandas.DataFrame(X)")
     if array.ndim == 1 and len(array) and (words := _words(array)):
-        return _Text(words)
+        return _letters(words)
     if array.ndim == 1 and any(isinstance(cell, str) for cell in array.tolist()):
-        odd = next(row for row, cell in enumerate(array.tolist()) if not isinstance(cell, str))
-        raise DataError(f"row {odd} is {quoted(array[odd])}, others are words; give words alone, or rows of cells")
+        wrong = next(row for row, cell in enumerate(array.tolist()) if not isinstance(cell, str))
+        raise DataError(f"row {wrong} is {quoted(array[wrong])}, others are words; give words, or rows of cells")
     if array.ndim != 2:
         hint = "; Reshape your data: for one row, write X[None, :]" if array.ndim == 1 and len(array) else ""
         if not array.shape or not array.shape[0]:
@@ -335,6 +349,20 @@ def _unnamed(X: Any) -> Table:
             hint = "; make a frame of it, as with pandas.DataFrame(X)"
         raise DataError(f"data need the shape (rows, columns), not {array.shape}{hint}")
     return _Array(array)
+
+
+def _letters(words: Sequence[str]) -> Table:
+    """Return the table of words of equally many letters, one per row."""
+    width = len(words[0])
+    for row, word in enumerate(words):
+        if len(word) != width:
+            raise DataError(f"row {row} has {len(word)} letters and row 0 has {width}; all words need equally many")
+    if not width:
+        raise DataError("the rows are empty strings; give at least one letter, that is one column")
+    letters = letter_cells("".join(words))
+    places = letters.places.reshape(-1, width)
+    columns = [Categorical(places[:, place], letters.labels) for place in range(width)]
+    return ColumnTable(None, columns, len(words), TEXT)
 
 
 def _words(array: NDArray[Any]) -> list[str] | None:

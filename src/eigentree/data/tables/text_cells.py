@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.tables.cells import Categorical, Label, array_cells, object_array
+from eigentree.data.tables.cells import Categorical, Label
 from eigentree.data.tables.labels import Labels
-from eigentree.data.tables.table import ARRAY, Table, shown_columns, table_of
+from eigentree.data.tables.table import ARRAY, ColumnTable, shown_columns
 from eigentree.errors import DataError, what_there_is
 from eigentree.validation import MOST_WHOLE
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from eigentree.data.tables.cells import Cells
     from eigentree.data.tables.labels import Meaning
 
-__all__ = ["ColumnTable", "FileTable", "TextColumn", "read_as", "require_names", "typed_texts"]
+__all__ = ["FileTable", "TextColumn", "read_as", "require_names", "typed_texts"]
 
 _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
 _NUMBER = re.compile(
@@ -39,48 +39,6 @@ _TRUTHS = {"true": True, "false": False, "True": True, "False": False, "TRUE": T
 
 class TextColumn(Categorical):
     """A column of a file of text: its labels are what is written there."""
-
-
-class ColumnTable(Table):
-    """Columns that were read already.
-
-    Attributes
-    ----------
-    held : list of TextColumn, Categorical, array or Arrow column
-        The cells of each column.
-    """
-
-    def __init__(
-        self, names: Sequence[str] | None, held: Sequence[Any], count: int, container: str = ARRAY
-    ) -> None:
-        self.names, self.held, self.count = None if names is None else tuple(names), list(held), count
-        self.container, self.width = container, len(self.held)
-
-    def read_column(self, place: int, name: str) -> Cells:
-        """Return the cells of a column."""
-        held = self.held[place]
-        if isinstance(held, Categorical):
-            return held
-        return array_cells(held, name) if isinstance(held, np.ndarray) else self._frame(place).column(0, name)
-
-    def cells(self, place: int) -> list[Any]:
-        """Return the cells of a column as they were written, None for a missing one."""
-        held = self.held[place]
-        if isinstance(held, Categorical):
-            found: list[Any] = object_array([*held.labels, None])[held.places].tolist()
-            return found
-        if isinstance(held, np.ndarray):
-            return [None if cell is None or cell != cell else cell for cell in held.tolist()]
-        return self._frame(place).cells(0)
-
-    def holds_numbers(self, place: int) -> bool:
-        """Return whether a column is one of numbers by its type."""
-        return not isinstance(self.held[place], Categorical | np.ndarray) and self._frame(place).holds_numbers(0)
-
-    def _frame(self, place: int) -> Table:
-        import pyarrow
-
-        return table_of(pyarrow.table([self.held[place]], names=["held"]), least=0)
 
 
 class FileTable(ColumnTable):
@@ -175,9 +133,9 @@ def read_as(cells: Cells, meaning: Meaning | None) -> Cells:
     labels = [_read(str(text)) for text in labels]
     kinds = {type(label) for label in labels}
     if kinds <= {int, float}:
-        holes = bool((cells.places < 0).any())
+        missing = bool((cells.places < 0).any())
         exact = float in kinds or all(abs(label) <= MOST_WHOLE for label in labels)  # type: ignore[arg-type]
-        if not holes and kinds == {int}:
+        if not missing and kinds == {int}:
             return np.array(labels, np.int64)[cells.places]
         if exact:
             return np.array([*labels, math.nan], np.float64)[cells.places]

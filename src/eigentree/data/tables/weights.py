@@ -26,13 +26,13 @@ __all__ = [
 ]
 
 MOST_WEIGHT = 2.0**53
-"""Largest sum of weights; beyond it doubles no longer tell whole numbers apart."""
+"""Largest sum of weights; beyond it doubles do not hold all whole numbers."""
 
 LEAST_WEIGHT = 1e-100
 """Smallest weight of a row that counts at all: products of smaller ones are no longer exact."""
 
 FEW = 0.1
-"""Weights that add up to less than this share of the number of rows that have some are likely a mistake."""
+"""Weights that add up to less than this share of the number of rows that have some are likely an error."""
 
 LIGHT = "sample_weight adds up to"
 """How the warning begins that weights are such."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.tensors.named_tables import TableKey
 
-__all__ = ["KINDS", "Kind", "TreeInit"]
+__all__ = ["KINDS", "NOISES", "SHARPNESS", "Kind", "TreeInit"]
 
 Kind: TypeAlias = Literal["spectral", "mixture", "copy", "random"]
 

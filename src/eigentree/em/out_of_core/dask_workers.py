@@ -59,7 +59,7 @@ class ClusterRows(PartedRows):
     def few(self) -> DistinctRows | None:
         """Return the rows that differ, where they are few enough to be sent here."""
         found: _Merged = self._held.reduced(_distinct, tuple(self._states.values()), parted_rows.MEMORY_CELLS)
-        assert not isinstance(found.rows, _Rows)
+        assert not isinstance(found.rows, _PartitionRows)
         return found.rows
 
     def taken(self, numbers: Integers) -> tuple[Codes, Floats]:
@@ -89,7 +89,7 @@ class ClusterRows(PartedRows):
         return _with(self._held, _some, own)
 
 
-class _Rows(NamedTuple):
+class _PartitionRows(NamedTuple):
     """The rows of a partition: codes, shape (rows, columns), weights, and which of all rows the first is."""
 
     codes: Codes
@@ -121,7 +121,7 @@ class _Summary:
 class _Merged:
     """Rows of several partitions: in their order, or those that differ while they have no more than some cells."""
 
-    rows: _Rows | DistinctRows | None
+    rows: _PartitionRows | DistinctRows | None
     states: tuple[int, ...] = ()
     most: int = 0
 
@@ -129,7 +129,7 @@ class _Merged:
         if self.rows is None or other.rows is None:
             return replace(self, rows=None)
         codes = np.asfortranarray(np.concatenate([self.rows.codes, other.rows.codes]))
-        both = _Rows(codes, np.concatenate([self.rows.weights, other.rows.weights]))
+        both = _PartitionRows(codes, np.concatenate([self.rows.weights, other.rows.weights]))
         return _distinct(both, self.states, self.most) if self.states else _in_order(both)
 
 
@@ -142,37 +142,37 @@ def _with(partitions: Partitions, function: Callable[..., Any], own: Sequence[An
     return replace(partitions, parts=tuple(parts))
 
 
-def _encoded(part: Stream, columns: Columns, weight: str | None) -> _Rows:
+def _encoded(part: Stream, columns: Columns, weight: str | None) -> _PartitionRows:
     chunks = list(StreamedRows(columns, part, weight).chunks())
     codes = [np.zeros((0, len(columns.names)), columns.code_type), *(codes for codes, _ in chunks)]
     weights = [np.ones(len(codes)) if own is None else own.astype(np.float64) for codes, own in chunks]
-    return _Rows(np.asfortranarray(np.concatenate(codes)), np.concatenate([np.zeros(0), *weights]))
+    return _PartitionRows(np.asfortranarray(np.concatenate(codes)), np.concatenate([np.zeros(0), *weights]))
 
 
-def _summary(rows: _Rows, states: Mapping[str, int]) -> _Summary:
+def _summary(rows: _PartitionRows, states: Mapping[str, int]) -> _Summary:
     return _Summary((len(rows.weights),), margins(rows.codes, rows.weights, states))
 
 
-def _placed(rows: _Rows, first: int) -> _Rows:
+def _placed(rows: _PartitionRows, first: int) -> _PartitionRows:
     return rows._replace(first=first)
 
 
-def _some(rows: _Rows, own: tuple[Integers, int]) -> _Rows:
+def _some(rows: _PartitionRows, own: tuple[Integers, int]) -> _PartitionRows:
     numbers, first = own
     places = numbers - rows.first
-    return _Rows(np.asfortranarray(rows.codes[places]), rows.weights[places], first)
+    return _PartitionRows(np.asfortranarray(rows.codes[places]), rows.weights[places], first)
 
 
-def _in_order(rows: _Rows) -> _Merged:
+def _in_order(rows: _PartitionRows) -> _Merged:
     return _Merged(rows)
 
 
-def _distinct(rows: _Rows, states: tuple[int, ...], most: int) -> _Merged:
+def _distinct(rows: _PartitionRows, states: tuple[int, ...], most: int) -> _Merged:
     found = DistinctRows.of(rows.codes, states, rows.weights)
     return _Merged(found if found.codes.size <= most else None, states, most)
 
 
-def _pairs(rows: _Rows, columns: Columns) -> PairCounts:
+def _pairs(rows: _PartitionRows, columns: Columns) -> PairCounts:
     empty = PairCounts.empty(columns)
     whole = (rows.weights == np.floor(rows.weights)).all()
     # Whole numbers are counted as such, and then no sum depends on its order.
@@ -180,7 +180,7 @@ def _pairs(rows: _Rows, columns: Columns) -> PairCounts:
     return empty.count(Rows.of_codes(rows.codes, columns), weights) if len(weights) else empty
 
 
-def _coded(rows: _Rows, graph: LatentGraph, gaps: frozenset[str], count: int) -> _Leaves:
+def _coded(rows: _PartitionRows, graph: LatentGraph, gaps: frozenset[str], count: int) -> _Leaves:
     states = [graph.states[name] for name in graph.observed]
     distinct = DistinctRows.of(rows.codes, states, rows.weights)
     expectation = Expectation.of(graph, gaps, count)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from eigentree.counting.pair_counts import PairCounts
+from eigentree.data.streams.encoded_stream import in_stretches
 from eigentree.data.streams.scratch import Scratch, kept_on_disk
 from eigentree.data.streams.spool import Spool
 from eigentree.em.estep.expectation import Stretch
@@ -138,7 +139,11 @@ class _LeafFile:
         with self._writing():
             self._scratch = Scratch()
         self._file: Any = self._scratch.file
-        for codes, weights in _stretches(expectation, chunks):
+        for own, given in in_stretches(chunks, STRETCH):
+            codes, weights = (
+                expectation.leaf_codes(own),
+                np.ones(len(own)) if given is None else given.astype(np.float64),
+            )
             with self._writing():
                 self._file.write(codes.tobytes())
                 if weighted:
@@ -171,22 +176,3 @@ class _LeafFile:
         """Return the expected counts and the log-likelihood of all rows."""
         stretches = -(-self._rows // STRETCH)
         return self._expectation.over(parameters, self._stretch, stretches, self._line_weights, self._threads)
-
-
-def _stretches(expectation: Expectation, chunks: Chunks) -> Iterator[tuple[Codes, Floats]]:
-    """Yield what leaves read of `STRETCH` rows at a time, the last time of what is left, however rows come."""
-    buffer, weighing = np.empty((expectation.leaf_count, STRETCH), expectation.code_type), np.empty(STRETCH)
-    filled = 0
-    for codes, weights in chunks:
-        start = 0
-        while start < len(codes):
-            taken = min(len(codes) - start, STRETCH - filled)
-            place = slice(filled, filled + taken)
-            buffer[:, place] = expectation.leaf_codes(codes[start : start + taken])
-            weighing[place] = 1.0 if weights is None else weights[start : start + taken]
-            start, filled = start + taken, filled + taken
-            if filled == STRETCH:
-                yield buffer, weighing
-                filled = 0
-    if filled:
-        yield buffer[:, :filled], weighing[:filled]

@@ -18,6 +18,7 @@ from eigentree.arrays import Floats
 from eigentree.em.estep.expectation import Expectation
 from eigentree.em.optimize.objective import ExpectedCounts, Objective
 from eigentree.em.prior import spread
+from eigentree.em.smoothing import ROWS_PER_PARAMETER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,9 +36,8 @@ FINISH_ROWS, FINISH_ROWS_PER_PARAMETER = 1_000_000, 1_000
 """On how many rows the last run is by default, and how many at least for each entry of the tables: the chance
 error, p / 2n nats per row, is then at most 1/2000."""
 
-MEMORY_ROWS, MEMORY_ROWS_PER_PARAMETER = 200_000, 50
-"""How many rows a search has in memory, and how many at least for each entry of the tables: a chance error of
-1/100."""
+MEMORY_ROWS = 200_000
+"""How many rows a search has in memory; more where that would be less than `ROWS_PER_PARAMETER`."""
 
 MEMORY_CELLS = 2**25
 """Most cells of rows in memory, of a sample or of all rows that differ."""
@@ -53,7 +53,7 @@ def finish_rows_for(parameters: int) -> int:
 
 def memory_rows_for(parameters: int, columns: int) -> int:
     """Return on how many rows in memory a multi-start is, for tables with so many entries."""
-    return min(max(MEMORY_ROWS, MEMORY_ROWS_PER_PARAMETER * parameters), max(1, MEMORY_CELLS // columns))
+    return min(max(MEMORY_ROWS, ROWS_PER_PARAMETER * parameters), max(1, MEMORY_CELLS // columns))
 
 
 def sampled_numbers(rows: int, size: int, random: np.random.Generator) -> Integers:

@@ -175,11 +175,11 @@ class Writing(Answers):
                     codes, lost = self._model.impute(rows, method, random)
                     filled = filled_rows(own, rows, columns, codes, random if method == "sample" else None)
                 undefined += lost
-                holes = [np.flatnonzero(rows.missing(place)) for place in range(len(columns.names))]
+                missing = [np.flatnonzero(rows.missing(place)) for place in range(len(columns.names))]
                 if each is not None:
-                    each(batch.table, sum(map(len, holes)))
+                    each(batch.table, sum(map(len, missing)))
                 if as_written:
-                    yield completed_cells(table, columns.names, np.asarray(filled), holes)
+                    yield completed_cells(table, columns.names, np.asarray(filled), missing)
                     continue
                 for name in filled.column_names:
                     table = table.set_column(table.column_names.index(name), name, filled.column(name))
@@ -191,7 +191,7 @@ class Writing(Answers):
 
 
 def completed_cells(
-    table: FileTable, names: Sequence[str], filled: Any, holes: Sequence[Any]
+    table: FileTable, names: Sequence[str], filled: Any, missing: Sequence[Any]
 ) -> dict[str, list[Any]]:
     """Return the cells of all columns as they were written, those that were missing filled in.
 
@@ -202,7 +202,7 @@ def completed_cells(
         The columns that are filled.
     filled : array, shape (rows, len(names))
         Their cells, filled.
-    holes : sequence of array of int
+    missing : sequence of array of int
         The rows of each that were missing.
     """
     columns = {name: table.cells(place) for place, name in enumerate(table.names)}
@@ -212,7 +212,7 @@ def completed_cells(
         text = isinstance(table.held[table.names.index(name)], TextColumn) or any(
             isinstance(cell, str) for cell in own
         )
-        for row, cell in zip(holes[place].tolist(), filled[holes[place], place].tolist(), strict=True):
+        for row, cell in zip(missing[place].tolist(), filled[missing[place], place].tolist(), strict=True):
             own[row] = str(cell) if text else cell
     return columns
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import check_rules
 from eigentree.data.tables.weights import positive_weights, warn_of_few
-from eigentree.em.report import EMReport
+from eigentree.em.em_report import EMReport
 from eigentree.errors import NetworkError
 from eigentree.estimators.mixins.latent_mixin import LatentMixin
 from eigentree.inference.networks.network import LatentNetwork

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from eigentree.data.sequences.sequence_codes import Sequences
-from eigentree.data.sequences.sequence_restore import drawn_sequences, filled_sequences, per_step
+from eigentree.data.sequences.sequence_restore import filled_sequences, per_step, sampled_sequences
 from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.data.tables.weights import positive_weights
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.estimators.mixins.constructor_parameters import Parameters
 from eigentree.estimators.mixins.information_criteria import Criteria
+from eigentree.inference.networks.network_model import Decoded
 from eigentree.inference.queries import warn_helped
 from eigentree.messages import renamed_arguments
 from eigentree.validation import check_cells, flag, generator, one_of, our_arithmetic, whole_number
@@ -29,25 +30,9 @@ if TYPE_CHECKING:
     from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
     from eigentree.validation import Seed
 
-__all__ = ["DecodedSequences", "HiddenSequenceMixin", "SequenceMixin", "sequence_and_time"]
+__all__ = ["HiddenSequenceMixin", "SequenceMixin", "sequence_and_time"]
 
 IMPOSSIBLE = "sequences are impossible under this model"
-
-
-class DecodedSequences(NamedTuple):
-    """The most probable hidden states of each sequence, jointly over its steps.
-
-    Attributes
-    ----------
-    states : list of array, array, or dict of these
-        In the form in which the sequences came; -1 in one that is impossible. Of a factorial HMM, a dict of these:
-        "chain 0", "chain 1", ….
-    log_prob : array, shape (sequences,)
-        Log P(these states, the known cells of the sequence); -inf for one that is impossible.
-    """
-
-    states: Any
-    log_prob: Floats
 
 
 class SequenceMixin(Parameters):
@@ -200,7 +185,7 @@ class SequenceMixin(Parameters):
         check_cells("the sequences", count * steps * len(columns.names), "draw fewer or shorter ones", DataError)
         random = generator(random_state)
         codes = self._sequence_model.drawn(np.arange(count + 1) * steps, random)
-        return drawn_sequences(columns, self.form_, codes.astype(np.int64), count, steps, random)
+        return sampled_sequences(columns, self.form_, codes.astype(np.int64), count, steps, random)
 
 
 class HiddenSequenceMixin(SequenceMixin):
@@ -291,12 +276,15 @@ class HiddenSequenceMixin(SequenceMixin):
         return self._of_chains(sequences, self._chain.of_each(self._of_steps(self._chain.smoothed(sequences))))
 
     @our_arithmetic
-    def decode(self, X: ArrayLike | Any, lengths: ArrayLike | None = None) -> DecodedSequences:
-        """Return the jointly most probable hidden states of each sequence (Viterbi), and their log probability."""
+    def decode(self, X: ArrayLike | Any, lengths: ArrayLike | None = None) -> Decoded:
+        """Return the jointly most probable hidden states of each sequence (Viterbi), and their log probability.
+
+        States come in the form in which the sequences came; of a factorial HMM, a dict of these by chain.
+        """
         sequences = self._sequences(X, lengths)
         states, log_prob = self._chain.decoded(sequences)
         warn_helped(int(np.isneginf(log_prob).sum()), f"{IMPOSSIBLE}; their hidden states are -1")
-        return DecodedSequences(self._of_chains(sequences, self._chain.states_of_each(states)), log_prob)
+        return Decoded(self._of_chains(sequences, self._chain.states_of_each(states)), log_prob)
 
     def predict(self, X: ArrayLike | Any, lengths: ArrayLike | None = None) -> Any:
         """Return the most probable hidden states of each sequence, jointly over its steps: those of `decode`."""

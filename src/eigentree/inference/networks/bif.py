@@ -45,22 +45,9 @@ class Token(NamedTuple):
 
 
 class BifNetwork:
-    """A network as a text gives it.
+    """A network as a text gives it: the names of the states, and the parents, of each variable.
 
-    Parameters
-    ----------
-    text : str
-
-    Attributes
-    ----------
-    states : dict of str to tuple of str
-        The names of the states of each variable.
-    parents : dict of str to tuple of str
-
-    Raises
-    ------
-    FileError
-        When the text describes none; names the line.
+    A text that describes none raises `FileError`, which names the line.
     """
 
     def __init__(self, text: str) -> None:
@@ -97,13 +84,7 @@ class BifNetwork:
         return [(parent, name) for name in self.states for parent in self.parents[name]]
 
     def array(self, name: str) -> Floats:
-        """Return the table of a variable, axes (parents…, name).
-
-        Raises
-        ------
-        FileError
-            When numbers are missing, too many, or not normalised; names the line.
-        """
+        """Return the table of a variable, axes (parents…, name), once no number is missing or too much."""
         parents, entries = self.parents[name], dict(self._entries[name])
         shape = [len(self.states[each]) for each in (*parents, name)]
         if "table" in entries:
@@ -302,13 +283,7 @@ def _refuse(line: int, message: str) -> NoReturn:
 def bif_text(
     states: Mapping[str, Sequence[str]], parents: Mapping[str, Sequence[str]], tables: Mapping[str, Floats]
 ) -> str:
-    """Return a network as text; numbers are written so that they are read back bit-identical.
-
-    Raises
-    ------
-    NetworkError
-        When a name has quotes or ends of lines in it.
-    """
+    """Return a network as text; numbers are written so that they are read back bit-identical."""
     lines = ["network unknown {", "}"]
     for name, own in states.items():
         listed = ", ".join(_written(state) for state in own)

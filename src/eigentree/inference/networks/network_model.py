@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -50,17 +50,17 @@ def clique_operator(
 
 
 class Decoded(NamedTuple):
-    """The jointly most probable hidden states of each row.
+    """The jointly most probable hidden states of each row or sequence.
 
     Attributes
     ----------
-    states : array, shape (rows, hidden variables)
-        In the order of ``graph.hidden``; -1 in a row that is impossible.
-    log_prob : array, shape (rows,)
-        Log P(these hidden states, the known cells of the row); -inf for a row that is impossible.
+    states : array, shape (rows, hidden variables), or a frame; of sequences, those of each step
+        In the order of ``graph.hidden``; -1 where a row or sequence is impossible.
+    log_prob : array, shape (rows,) or (sequences,)
+        Log P(these hidden states, the known cells); -inf where a row or sequence is impossible.
     """
 
-    states: Integers
+    states: Any
     log_prob: Floats
 
 
@@ -91,13 +91,7 @@ class NetworkModel(Model):
 
     @our_arithmetic
     def draw(self, n: int, seed: Seed = None, given: Mapping[str, int] | None = None) -> tuple[Integers, int]:
-        """Return rows sampled from the network, given the values of some observed variables if any.
-
-        Raises
-        ------
-        DataError
-            When what is given has probability zero.
-        """
+        """Return rows sampled from the network, given the values of some observed variables if any."""
         if given is not None:
             sampled, undefined = super().draw(n, seed, given)
             if undefined:

@@ -43,11 +43,6 @@ class PairTables:
 
         Rows of a column that is in another part of the graph, and so independent, are zero. Those of the variable
         itself, if it is a column, hold its distribution on their diagonal.
-
-        Parameters
-        ----------
-        names : collection of str, optional
-            The variables wanted; by default all.
         """
         graph = self._network.graph
         # All hidden variables as columns, each state of the wanted one as evidence.

@@ -136,15 +136,8 @@ def _matched(
 ) -> Integers:
     """Return the states of a variable, each where the state of its neighbour stands that it is most like.
 
-    Parameters
-    ----------
-    beside : (states,)
-        The neighbour's states in their order.
-    sizes : (states,)
-    together : (states, states)
-        P(neighbour, variable).
-    theirs, own : sequences of (states, states of a column)
-        P(neighbour, column) and P(variable, column), of columns that are compared.
+    Given are the neighbour's states in their order, P(variable), P(neighbour, variable), and P(neighbour, column)
+    and P(variable, column) of the columns that are compared.
     """
     likeness = together
     emissions = [_given(joint) for joint in own]

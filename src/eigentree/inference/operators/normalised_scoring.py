@@ -123,13 +123,8 @@ class Walker:
     def log_prob(self, values: Floats, floor: Floor, codes: Codes) -> Walked:
         """Return the log probability of each row of codes, and what was clipped.
 
-        Parameters
-        ----------
-        values : array
-            Of all nodes in their order: a table with the axes children…, parent; of a leaf, with the axes parent
-            and column, whose last entry is the sum over states.
-        floor : Floor
-        codes : array, shape (rows, columns)
+        Values are those of all nodes in their order: a table with the axes children…, parent; of a leaf, with the
+        axes parent and column, whose last entry is the sum over states.
         """
         cells = np.ascontiguousarray(codes.T)
         return self._scores(values, floor, cells, np.empty((len(cells), 0)))

@@ -34,13 +34,7 @@ CACHE_BYTES = 192 * 1024
 
 
 class LinePool:
-    """Consecutive lines from a start on; what is given back is lent again, lowest first.
-
-    Attributes
-    ----------
-    end : int
-        One after the highest line that was ever lent.
-    """
+    """Consecutive lines up to an `end`, lent and given back; what is free is lent again, lowest first."""
 
     def __init__(self, start: int = 0) -> None:
         self.end = start

@@ -116,10 +116,7 @@ class TreeOperators:
     def draw(self, codes: Codes, random: np.random.Generator) -> int:
         """Fill the missing cells of the codes in place, those of each row sampled together given its known cells.
 
-        Returns
-        -------
-        int
-            How many cells had no state of positive probability, and were sampled from their column's marginal.
+        Returned is how many cells had no state of positive probability, and were sampled from their marginal.
         """
         flat, tour = self.folded.kept, self.folded.tour
         uniform = random.random(codes.shape)

@@ -25,15 +25,10 @@ Down = TypeVar("Down")
 
 
 def upward(children: Sequence[Sequence[int]], send: Callable[[int, list[Up]], Up]) -> list[Up]:
-    """Return the message of each node to its parent.
+    """Return the message of each node to its parent, where children have larger numbers than their parents.
 
-    Parameters
-    ----------
-    children : sequence of sequences of int
-        The children of each node, whose numbers are larger than its own. There may be several roots.
-    send : callable
-        ``send(node, below)`` returns the message of a node, given those of its children in their order. Nodes come
-        in falling order of their numbers.
+    ``send(node, below)`` returns the message of a node, given those of its children in their order. Nodes come in
+    falling order of their numbers. There may be several roots.
 
     Examples
     --------
@@ -55,20 +50,11 @@ def downward(
     send: Callable[[int, Down, list[Up]], Iterable[Down]],
     root: Down,
 ) -> list[Down]:
-    """Return the message that each node gets from its parent, about all that is not below the node.
+    """Return the message that each node gets from its parent, given those of `upward` and what the roots get.
 
-    Parameters
-    ----------
-    children : sequence of sequences of int
-        As for `upward`.
-    up : sequence
-        The message of each node to its parent.
-    send : callable
-        ``send(node, above, below)`` returns the messages of a node to each of its children, given the one that it
-        got and those of its children. That to a child must not use the child's own, or must divide it out. Nodes
-        come in rising order, and only those that have children.
-    root : object
-        What the roots get.
+    ``send(node, above, below)`` returns the messages of a node to each of its children, given the one that it got
+    and those of its children. That to a child must not use the child's own, or must divide it out. Nodes come in
+    rising order, and only those that have children.
 
     Examples
     --------
@@ -111,16 +97,7 @@ class _Belief(NamedTuple):
 def calibrated(tree: JunctionTree, factors: Sequence[Factor]) -> list[Floats]:
     """Return the marginal of each maximal clique under the product of the factors, once normalised.
 
-    Parameters
-    ----------
-    tree : JunctionTree
-    factors : sequence of Factor
-        Each over variables that some clique holds.
-
-    Returns
-    -------
-    list of array
-        One per clique, axes in the order of the clique.
+    Each factor is over variables that some clique holds. Axes are in the order of the clique.
     """
     cliques, parents = tree.cliques, tree.clique_parents
     held = _by_clique(tree, factors)

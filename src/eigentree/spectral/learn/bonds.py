@@ -90,9 +90,9 @@ def _scaled_directions(
 
     `triples` returns the leading singular triples of all covariances, each column multiplied by its scale.
     """
-    steady = SCALING_ROWS / rows
-    low = _inverse_root(np.mean(insides, axis=0) + steady)
-    high = [_inverse_root(outside + steady) for outside in outsides]
+    added = SCALING_ROWS / rows
+    low = _inverse_root(np.mean(insides, axis=0) + added)
+    high = [_inverse_root(outside + added) for outside in outsides]
     return _spread(_directions(triples(low, high), insides, outsides, rank, low, high))
 
 

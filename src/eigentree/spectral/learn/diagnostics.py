@@ -71,7 +71,10 @@ class Clipping(NamedTuple):
         return [
             ("floor", f"each cell has at least {number(100 * self.floor)} % of its column's own distribution"),
             ("clipped", f"{number(100 * self.share)} % of cells' distributions"),
-            ("refused", f"{number(100 * self.refused)} % of {what} have a cell for which its column answered"),
+            (
+                "refused",
+                f"{number(100 * self.refused)} % of {what} have a cell with its column's own distribution instead",
+            ),
         ]
 
 
@@ -256,7 +259,7 @@ class SpectralReport(FitReport):
         return tuple(sorted(self.separators, key=lambda report: report.smallest)[:count])
 
     def rows_of_theorem_1(self, epsilon: float = 0.1, delta: float = 0.05, beta: float | None = None) -> float:
-        """Return the number of rows that Theorem 1 asks for, its hidden constant taken as 1.
+        """Return the number of rows that Theorem 1 requires, its hidden constant taken as 1.
 
         Parameters
         ----------
@@ -285,7 +288,7 @@ class SpectralReport(FitReport):
         """What a user should know before trusting the fit: whether the data cannot support the rank of separators.
 
         A weak direction is harmless where shrinkage damps it or held-out rows chose not to, so it counts only
-        where no shrinkage was asked for; a direction that the data do not show at all always counts.
+        where no shrinkage was wanted; a direction that the data do not show at all always counts.
         """
         chosen = self.shrinkage > 0 or bool(self.tried)
         short = [report for report in self.separators if report.absent or (report.weak and not chosen)]
@@ -295,7 +298,7 @@ class SpectralReport(FitReport):
         worst = min(short, key=lambda report: (len(report.inside), report.smallest))
         return (
             f"the data cannot support the rank of {len(short)} of {len(self.separators)} separators: "
-            f"{{{', '.join(worst.separator)}}} asks for rank {worst.rank}, its singular value there is "
+            f"{{{', '.join(worst.separator)}}} needs rank {worst.rank}, its singular value there is "
             f"{worst.smallest:.2g} and noise alone reaches {worst.noise:.2g}; give more rows, fewer hidden "
             f"states, a lower max_rank or some shrinkage",
         )
@@ -357,26 +360,14 @@ class SpectralReport(FitReport):
         return "\n".join(lines)
 
 
-def _seen(counts: Counts, node: PlanNode) -> float:
-    """Return the rank that the joint states of an edge's views allow: those that occur, on the poorer side.
-
-    A side that clearly allows it is not looked at, and infinite.
-    """
-
-    def at_least(group: tuple[str, ...]) -> int:
-        return max(int((counts.singles[counts.columns.position(name)] > 0).sum()) for name in group)
+def _seen(counts: Counts, node: PlanNode) -> int:
+    """Return the rank that the joint states of an edge's views allow: those that occur, on the poorer side."""
 
     def occurring(group: tuple[str, ...]) -> int:
         return int((counts.find([counts.columns.position(name) for name in group]).values > 0).sum())
 
     # Views share the constant direction, so each one after the first adds one direction less.
-    inside, outside = at_least(node.inside), 1 + sum(at_least(group) - 1 for group in node.outside)
-    sides = []
-    if inside < node.rank:
-        sides.append(occurring(node.inside))
-    if outside < node.rank:
-        sides.append(1 + sum(occurring(group) - 1 for group in node.outside))
-    return min(sides, default=math.inf)
+    return min(occurring(node.inside), 1 + sum(occurring(group) - 1 for group in node.outside))
 
 
 def _cut(text: str, width: int) -> str:

@@ -121,8 +121,8 @@ class CountedTables:
             result = table.expectation(parts) / table.total
         else:
             result = _outer([self._product(group) @ matrix for group, matrix in parts])
-        even = _outer([matrix.mean(axis=0) for _, matrix in parts])
-        return np.asarray((1 - self.share) * result + self.share * even)
+        uniform = _outer([matrix.mean(axis=0) for _, matrix in parts])
+        return np.asarray((1 - self.share) * result + self.share * uniform)
 
     def _product(self, columns: tuple[int, ...]) -> Floats:
         """Return the product of the smoothed marginals of some columns, flat."""
@@ -136,11 +136,11 @@ class CountedTables:
             sums[k] = _outer([self.counts.smoothed(column) @ features[column] for column in groups[k]])
             totals[k] = 1.0
         sums *= ((1 - self.share) / totals).reshape(shape)
-        even = np.full(len(groups), self.share)
+        uniform = np.full(len(groups), self.share)
         for axis, columns in enumerate(np.transpose(groups)):
             means = features.means[columns, : features.widths[columns[0]]]
-            even = even[..., None] * means.reshape(len(groups), *[1] * axis, -1)
-        return np.asarray(sums + even)
+            uniform = uniform[..., None] * means.reshape(len(groups), *[1] * axis, -1)
+        return np.asarray(sums + uniform)
 
     def stacked(self, groups: Sequence[tuple[int, ...]]) -> Floats:
         """Return the distributions of groups of the same shape, pseudo-rows included, shape (groups, cells)."""

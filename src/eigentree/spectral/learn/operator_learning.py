@@ -208,7 +208,7 @@ class _TreeLearning:
             for f, projections in enumerate(bond.projection):
                 for k, (column,) in enumerate(batch.below):
                     self.leaves[f][column] = projections[k]
-            # Exact without missing cells; with some, the pairs have fewer rows than the column alone.
+            # Exact without missing cells; with some, the pairs have fewer rows than the column itself.
             cores[..., 0] = [[source.marginal(column) for (column,) in batch.below] for source in self.tables]
         self._keep_cores(batch, cores)
 

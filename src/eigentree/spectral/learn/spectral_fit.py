@@ -125,7 +125,7 @@ class SpectralFit:
         return self.plan.derived(_walker)
 
     def values(self, shrinkage: float) -> Floats:
-        """Return the values of `operators` at some shrinkage, as the walker takes them."""
+        """Return the values of `operators` at some shrinkage, as normalised scoring takes them."""
         values = self._shrunk(shrinkage)
         values[: self.cores[0].size] /= self._total(values)
         return values

@@ -1,4 +1,4 @@
-"""The model that a spectral fit leaves: one distribution, whatever noise has done to the operators."""
+"""The model of a spectral fit: one normalised distribution, whatever the noise of the operators."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class SpectralModel(Model):
 
     See `eigentree.inference.operators.normalised_scoring`.
 
-    Scores, draws without evidence, tables and predictions are of this one distribution: `joint` is the score of
+    Scores, samples without evidence, tables and predictions are of this one distribution: `joint` is the score of
     all configurations of some columns, the others missing, and `conditional` and `predict` are ratios of scores.
     Where nothing was clipped the sum of a joint over a column is the joint of the others; where something was, rows
-    with other missing cells have a slightly different distribution. Draws given known cells go cell by cell, each
-    from its `predict` given those known and those drawn before.
+    with other missing cells have a slightly different distribution. Samples given known cells go cell by cell, each
+    from its `predict` given those known and those sampled before.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class SpectralModel(Model):
     floor : float
         The share of its column's own distribution that each cell has at least.
     marginals : tuple of array, shape (states,)
-        The distribution of each column alone.
+        The distribution of each column by itself.
     """
 
     fit: SpectralFit
@@ -86,7 +86,7 @@ class SpectralModel(Model):
 
     @our_arithmetic
     def draw(self, n: int, seed: Seed = None, given: Mapping[str, int] | None = None) -> tuple[Integers, int]:
-        """Return rows drawn from P(other columns | given), shape (n, columns), and that it was never undefined.
+        """Return rows sampled from P(other columns | given), shape (n, columns), and that it was never undefined.
 
         Raises
         ------
@@ -98,16 +98,16 @@ class SpectralModel(Model):
         evidence = self._evidence({} if given is None else given)
         if given and np.isneginf(self.score(evidence)[0][0]):
             raise DataError(f"the evidence {dict(given)} has no positive probability under this model")
-        drawn = np.empty((n, len(self.columns.states)), np.int64)
-        step = rows_at_a_time(drawn.shape[1])
+        sampled = np.empty((n, len(self.columns.states)), np.int64)
+        step = rows_at_a_time(sampled.shape[1])
         for start in range(0, n, step):
             codes = np.asfortranarray(np.repeat(evidence, min(step, n - start), axis=0))
             if given:
                 self._fill_draws(codes, random)
             else:
                 self.fit.walker.draw(self._values, self._floor, codes, random)
-            drawn[start : start + len(codes)] = codes
-        return drawn, 0
+            sampled[start : start + len(codes)] = codes
+        return sampled, 0
 
     def distributions(self, codes: Codes, columns: Sequence[int]) -> list[tuple[Floats, Booleans]]:
         """Return each wanted column's distribution in each row, given its other cells, and where it is lost."""
@@ -127,27 +127,27 @@ class SpectralModel(Model):
         return found
 
     def _fill_modes(self, codes: Codes) -> int:
-        """Put the likeliest state into each missing cell; return for how many that was undefined."""
+        """Put the most probable state into each missing cell; return for how many that was undefined."""
         missing = codes == np.asarray(self.columns.states)
         known = codes.copy(order="F")
         undefined = 0
         for column in np.flatnonzero(missing.any(axis=0)).tolist():
-            # Each state of each missing cell is a score of its own, so only rows that ask for one are looked at.
-            holes = np.flatnonzero(missing[:, column])
-            ((table, lost),) = self.distributions(np.asfortranarray(known[holes]), [column])
-            codes[holes, column] = table.argmax(axis=1)
+            # Each state of each missing cell is a score of its own, so only rows that need one are scored.
+            lacking = np.flatnonzero(missing[:, column])
+            ((table, lost),) = self.distributions(np.asfortranarray(known[lacking]), [column])
+            codes[lacking, column] = table.argmax(axis=1)
             undefined += int(lost.sum())
         return undefined
 
     def _fill_draws(self, codes: Codes, random: np.random.Generator) -> int:
-        """Draw each missing cell given those known and drawn before; return for how many that was undefined."""
+        """Sample each missing cell given those known and sampled before; return for how many that was undefined."""
         undefined = 0
         for column in self.fit.walker.order:
-            holes = np.flatnonzero(codes[:, column] == self.columns.states[column])
-            if len(holes):
-                ((table, lost),) = self.distributions(np.asfortranarray(codes[holes]), [column])
-                chosen = np.empty(len(holes), np.int64)
-                choose(table.cumsum(axis=1), np.arange(len(holes)), random.random(len(holes)), chosen)
-                codes[holes, column] = chosen
+            lacking = np.flatnonzero(codes[:, column] == self.columns.states[column])
+            if len(lacking):
+                ((table, lost),) = self.distributions(np.asfortranarray(codes[lacking]), [column])
+                chosen = np.empty(len(lacking), np.int64)
+                choose(table.cumsum(axis=1), np.arange(len(lacking)), random.random(len(lacking)), chosen)
+                codes[lacking, column] = chosen
                 undefined += int(lost.sum())
         return undefined

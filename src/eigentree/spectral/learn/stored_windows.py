@@ -78,7 +78,7 @@ def _counts_content(writer: Writer, name: str, counts: Counts) -> dict[str, Any]
 def _read_counts(reader: Reader, entry: Section, name: str, empty: Counts) -> Counts:
     counts = read_statistics(reader.within(name), entry[name]).counts
     if counts.columns != empty.columns or counts.groups != empty.groups:
-        raise FileError(f"the counts of {name} are of other cells than the plan asks for")
+        raise FileError(f"the counts of {name} are of other cells than the plan needs")
     if not counts.rows <= MOST_WEIGHT:
         raise FileError(f"the counts of {name} are of more windows than can be counted")
     return counts

@@ -22,9 +22,8 @@ from eigentree.graphs.elimination import moral_adjacency
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.tensors.named_tables import learnable_tables, marginal, table_axes
 from eigentree.inference.threads import one_thread
-from eigentree.spectral.recover.gauges import Gauges
+from eigentree.spectral.recover.gauges import Gauges, at_bonds, at_nodes
 from eigentree.spectral.recover.heuristic_emissions import guessed_emissions
-from eigentree.spectral.recover.joint_distributions import at_bonds, at_nodes
 from eigentree.spectral.recover.separations import Leg, separations
 from eigentree.spectral.recover.state_labels import labelled, weight_of
 
@@ -35,8 +34,7 @@ if TYPE_CHECKING:
     from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.tensors.named_tables import TableKey
     from eigentree.spectral.learn.spectral_fit import SpectralFit
-    from eigentree.spectral.recover.gauges import IdentifiedStates
-    from eigentree.spectral.recover.joint_distributions import Meeting
+    from eigentree.spectral.recover.gauges import IdentifiedStates, Meeting
 
 __all__ = ["Recovery", "copied", "recovered"]
 

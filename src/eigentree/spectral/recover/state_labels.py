@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eigentree.spectral.recover.joint_distributions import at_bonds
+from eigentree.spectral.recover.gauges import at_bonds
 from eigentree.spectral.recover.separations import own_legs
 
 if TYPE_CHECKING:
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
     from eigentree.graphs.graph import LatentGraph
     from eigentree.planning.view_plan import ViewPlan
-    from eigentree.spectral.recover.gauges import IdentifiedStates
-    from eigentree.spectral.recover.joint_distributions import Meeting
+    from eigentree.spectral.recover.gauges import IdentifiedStates, Meeting
     from eigentree.spectral.recover.separations import Leg
 
     Sets = dict[tuple[str, ...], IdentifiedStates]

@@ -223,8 +223,8 @@ class _StepLearning:
         rank = self.plan.leaf_ranks[channel]
         bond = scaled_bond(pairs, rank, np.array([[[self.rows]]])) if self.scaled else unscaled_bond(pairs, rank)
         tables = [pair.sum(axis=axis)[0, 0] for pair in pairs for axis in (-1, -2)]
-        even = np.mean([np.mean(table * (1 - table)) for table in tables])
-        edge = self._edge(bond, rank, 1.0 if self.scaled else float(even) ** 2)
+        variance = np.mean([np.mean(table * (1 - table)) for table in tables])
+        edge = self._edge(bond, rank, 1.0 if self.scaled else float(variance) ** 2)
         core = np.asarray(sum(pair @ solve for pair, solve in zip(pairs, bond.solves, strict=True)))[0, 0]
         # Centred on all cells, not on those of the windows: both are what some state emits, so nothing is lost.
         marginal = self.marginals[channel]

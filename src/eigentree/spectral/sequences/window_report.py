@@ -127,7 +127,7 @@ class SequenceReport(FitReport):
         if weak and not self.shrinkage > 0 and not self.tried:
             worst = min(weak, key=lambda bond: bond.smallest)
             return (
-                f"the data cannot support the rank of the bond before {worst.channel!r}: it asks for rank "
+                f"the data cannot support the rank of the bond before {worst.channel!r}: it needs rank "
                 f"{worst.rank}, its singular value there is {worst.smallest:.2g} and noise alone reaches "
                 f"{worst.noise:.2g}; give more sequences, fewer hidden_states or some shrinkage",
             )

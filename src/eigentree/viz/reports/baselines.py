@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from eigentree.counting.learn_structure import learn_structure
 from eigentree.counting.pair_counts import PairCounts
+from eigentree.counting.structure_and_schema import learn_structure
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows

@@ -36,9 +36,6 @@ __all__ = ["learning_section", "spectra_section", "states_section", "structure_s
 MOST_DRAWN = 400
 """Most boxes of a diagram; beyond, the table behind it has to do."""
 
-NARROW = 38.0
-"""How wide a diagram is at most that has room beside another (em)."""
-
 MOST_VARIABLES, MOST_OPEN = 10, 3
 """Hidden variables that are shown, the most informative, and those that are open at once."""
 
@@ -68,24 +65,10 @@ def structure_section(facts: Facts) -> list[Html | None]:
         if known
         else "A spectral model has no tables of hidden variables, so all edges have one width."
     )
-    graph = _diagram_figure(caption, facts.graph)
-    cliques = [text for key, text in facts.tree.texts.items() if key not in facts.tree.columns]
-    if len(cliques) == len(facts.tree.numbers.rows) == 1:
-        rank = facts.tree.numbers.rows[0][-1]
-        star = (
-            f"The junction tree is a star: each clique is {cliques[0]} and one column, and {cliques[0]} is the "
-            f"separator of all (rank {rank})."
-        )
-        first = element("div", graph, element("p", star, class_="aside"))
-        beside = element("div", first, _pairs(facts), class_="beside" if _is_narrow(facts.graph) else None)
-        return [element("p", how, class_="how"), beside]
+    graph = element("div", _diagram_figure(caption, facts.graph), _pairs(facts), class_="beside natural")
     caption = "The junction tree: cliques in round boxes, columns in square ones, and on each edge its separator."
-    tree = _diagram_figure(caption, facts.tree)
-    if not _is_narrow(facts.tree):
-        tree = behind("The junction tree", tree)
-    narrow = _is_narrow(facts.graph) and _is_narrow(facts.tree)
-    both = element("div", graph, tree, class_="beside" if narrow else None)
-    return [element("p", how, class_="how"), both, _pairs(facts)]
+    tree = behind("The junction tree", _diagram_figure(caption, facts.tree))
+    return [element("p", how, class_="how"), graph, tree]
 
 
 def _pairs(facts: Facts) -> Html | None:
@@ -158,14 +141,6 @@ def learning_section(facts: Facts) -> list[Html | None]:
         absent = "; ".join(f"no {name} start: {reason}" for name, reason in start.absent)
         parts.append(element("p", absent, class_="aside"))
     return parts
-
-
-def _is_narrow(diagram: Diagram) -> bool:
-    """Return whether a diagram can be drawn and has room beside another."""
-    if len(diagram.texts) > MOST_DRAWN:
-        return False
-    boxes = laid_out_diagram(diagram, text_width).boxes.values()
-    return max(box.right for box in boxes) - min(box.left for box in boxes) <= NARROW
 
 
 def _diagram_figure(caption: str, diagram: Diagram) -> Html:

@@ -1,7 +1,7 @@
 """Other ways to score rows of a 2nd-order hidden Markov model, and to fit it by EM.
 
 Each takes such a network, its hidden variables h0, h1, … and its columns x0, x1, …. To score, it returns a function
-from rows to their log probabilities; to run EM from that network on given rows, a `Climb`.
+from rows to their log probabilities; to run EM from that network on given rows, an `EMRun`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 Scorer = Callable[[NDArray[Any]], NDArray[np.float64]]
-Climb = Callable[[int], Callable[[], float]]
+EMRun = Callable[[int], Callable[[], float]]
 """Takes so many EM iterations, set-up included; what it returns has the log-likelihood that they reached."""
 Tables = list[NDArray[np.float64]]
 
@@ -133,7 +133,7 @@ def pyagrum_lazy(truth: LatentNetwork) -> Scorer:
     return _one_by_one(probability)
 
 
-def pyagrum_em(start: LatentNetwork, X: NDArray[Any]) -> Climb:
+def pyagrum_em(start: LatentNetwork, X: NDArray[Any]) -> EMRun:
     """Return pyagrum's EM, to which hidden variables are columns with every cell missing."""
     import pandas
 
@@ -144,7 +144,7 @@ def pyagrum_em(start: LatentNetwork, X: NDArray[Any]) -> Climb:
     cells = {name: hidden if name in graph.hidden else X[:, graph.column(name)].astype(str) for name in graph.names}
     frame = pandas.DataFrame(cells)
 
-    def climb(iterations: int) -> Callable[[], float]:
+    def em_run(iterations: int) -> Callable[[], float]:
         learner = pyagrum.BNLearner(frame, net, ["?"])
         learner.setNumberOfThreads(1)
         learner.useNoPrior()
@@ -159,7 +159,7 @@ def pyagrum_em(start: LatentNetwork, X: NDArray[Any]) -> Climb:
             raise AssertionError(f"pyagrum took {learner.EMnbrIterations()} iterations, not {iterations}")
         return lambda: float(LatentNetwork.from_pyagrum(learned, graph.hidden).log_prob(X).sum())
 
-    return climb
+    return em_run
 
 
 def _pyagrum() -> ModuleType:
@@ -203,7 +203,7 @@ def pgmpy_elimination(truth: LatentNetwork) -> Scorer:
     return _one_by_one(probability)
 
 
-def pgmpy_em(start: LatentNetwork, X: NDArray[Any]) -> Climb:
+def pgmpy_em(start: LatentNetwork, X: NDArray[Any]) -> EMRun:
     """Return pgmpy's EM, which runs through all joint states of the hidden variables for each row."""
     import pandas
 
@@ -213,7 +213,7 @@ def pgmpy_em(start: LatentNetwork, X: NDArray[Any]) -> Climb:
     frame = pandas.DataFrame(X.astype(np.int64), columns=list(graph.observed))
     tables = {name: net.get_cpds(name) for name in graph.names}
 
-    def climb(iterations: int) -> Callable[[], float]:
+    def em_run(iterations: int) -> Callable[[], float]:
         model = estimator(
             # Few rows may lack a state.
             state_names={name: list(range(states)) for name, states in graph.states.items()},
@@ -227,7 +227,7 @@ def pgmpy_em(start: LatentNetwork, X: NDArray[Any]) -> Climb:
         learned.add_cpds(*model.fit(net, frame).parameters_)
         return lambda: float(LatentNetwork.from_pgmpy(learned).log_prob(X).sum())
 
-    return climb
+    return em_run
 
 
 def _pgmpy(module: str) -> ModuleType:
@@ -250,7 +250,7 @@ def _pgmpy_network(network: LatentNetwork) -> Any:
 
 
 def _one_by_one(probability: Callable[[list[int]], float]) -> Scorer:
-    """Return a function that asks for one row after the other."""
+    """Return a function that scores one row after the other."""
 
     def score(X: NDArray[Any]) -> NDArray[np.float64]:
         return np.array([math.log(probability(row.tolist())) for row in X])
@@ -278,17 +278,17 @@ def hmmlearn_total(truth: LatentNetwork) -> Scorer:
     return score
 
 
-def hmmlearn_em(start: LatentNetwork, X: NDArray[Any]) -> Climb:
+def hmmlearn_em(start: LatentNetwork, X: NDArray[Any]) -> EMRun:
     """Return hmmlearn's EM over pairs of hidden states; the network as for `hmmlearn_each`."""
     cells, lengths = X.reshape(-1, 1).astype(np.int64), [X.shape[1]] * len(X)
 
-    def climb(iterations: int) -> Callable[[], float]:
+    def em_run(iterations: int) -> Callable[[], float]:
         model = _hmmlearn_model(start)
         model.set_params(n_iter=iterations, tol=-np.inf, init_params="")
         model.fit(cells, lengths)
         return lambda: float(model.score(cells, lengths))
 
-    return climb
+    return em_run
 
 
 def _hmmlearn_model(truth: LatentNetwork) -> Any:

@@ -22,9 +22,6 @@ __all__ = ["EMReport", "StartReport"]
 SHOWN = 6
 """How many candidates of a rung are shown."""
 
-NO_LEAD = 1e-9
-"""Nats per row, or step, below which two runs have reached the same optimum."""
-
 
 @dataclass(frozen=True)
 class StartReport:
@@ -176,10 +173,10 @@ class EMReport(FitReport):
         facts.append(("EM iterations", f"{self.steps:,}, {ended}"))
         if self.start is not None:
             start = f"{self.start.name}, {number(self.start.objective, 5)} nats per {self.unit}"
-            if self.start.lead == self.start.lead:
+            if not math.isnan(self.start.lead):
                 # What differs by rounding is the same optimum.
-                ahead = self.start.lead > NO_LEAD
-                start += f", {number(self.start.lead, 2)} ahead of the next" if ahead else ", level with the next"
+                is_level = math.isclose(self.start.lead, 0.0, abs_tol=1e-9)
+                start += ", equal to the next" if is_level else f", {number(self.start.lead, 2)} ahead of the next"
             facts.append(("start", start))
         if self.search is not None:
             facts.append(("size by validation rows", str(self.search.size)))
