@@ -302,8 +302,8 @@ class EMHMM(HiddenSequenceMixin):
         if self.validation_fraction:
             held = held_out(weights, self.validation_fraction, random)
             learned = weights - held
-            steps = (learned @ sequences.lengths, held @ sequences.lengths)
-            check_split(*steps, self.validation_fraction, sequences.count, "sequences")
+            steps, held_steps = float(learned @ sequences.lengths), float(held @ sequences.lengths)
+            check_split(steps, held_steps, self.validation_fraction, sequences.count, "sequences")
             walk = SequencePass.of_distinct(symbols, sequences.starts, held, self.n_jobs)
             validation = ChainObjective(layout, walk, layout.prior(0.0, 0.0))
         walk = SequencePass.of_distinct(symbols, sequences.starts, learned, self.n_jobs)

@@ -27,7 +27,7 @@ MOST_FEATURES = 64
 LEAST_RATIO = 1e-6
 """Moments whose last singular value is a smaller share of the first distinguish no states."""
 
-REACHES = (1, 3)
+REACH = 2
 """How many steps a window goes to either side."""
 
 ROUNDS = 20
@@ -75,8 +75,7 @@ def _random(problem: ChainObjective, random: np.random.Generator) -> Floats:
 
 def _windows(problem: ChainObjective, random: np.random.Generator) -> Floats:
     """Return the tables of a mixture of windows, whose classes are taken for states."""
-    reach = int(random.choice(REACHES))
-    cells, sizes = _window_cells(problem, reach)
+    cells, sizes = _window_cells(problem)
     classes = problem.layout.states
     first, sequence = _seeds(cells, classes, random), _firsts(problem)
     shares = np.full((len(cells), classes), FLOOR)
@@ -180,7 +179,7 @@ def _triples(problem: ChainObjective, whole: Integers) -> Floats:
         before, after = codes[middle - 2] * count + before, after * count + codes[middle + 2]
     size = count**reach
     cells = (codes[middle] * size + after) * size + before
-    found = np.bincount(cells, walk.weights[sequence[middle]], count * size * size)
+    found: Floats = np.bincount(cells, walk.weights[sequence[middle]], count * size * size).astype(np.float64)
     return found.reshape(count, size, size)
 
 
@@ -238,14 +237,14 @@ def _step_weights(problem: ChainObjective) -> Floats:
     return np.repeat(problem.walk.weights, np.diff(problem.walk.starts))
 
 
-def _window_cells(problem: ChainObjective, reach: int) -> tuple[Integers, list[int]]:
+def _window_cells(problem: ChainObjective) -> tuple[Integers, list[int]]:
     """Return the codes around each step, shape (steps, places · channels), and the states of each column."""
     symbols, starts = problem.walk.symbols, problem.walk.starts
     lengths = np.diff(starts)
     begin, end = np.repeat(starts[:-1], lengths), np.repeat(starts[1:], lengths)
     here = np.arange(len(begin))
     cells, sizes = [], []
-    for away in range(-reach, reach + 1):
+    for away in range(-REACH, REACH + 1):
         there = np.clip(here + away, begin, end - 1)
         beyond = there != here + away
         lines = symbols.lines[symbols.steps[there]]
