@@ -155,7 +155,7 @@ def test_validation_rows_stop_a_climb_and_choose_its_tables() -> None:
     with pytest.raises(et.ParameterError, match="validation_fraction must be 0"):
         share.fit(rows, validation=others)
     with pytest.raises(et.DataError, match="leaves none to learn from"):
-        et.EMJunctionTree(graph, validation_fraction=0.9).fit(rows[:2])
+        et.EMJunctionTree(graph, validation_fraction=0.9).fit(rows[:1])
     with pytest.raises(et.ParameterError, match="validation_fraction is less than 1"):
         et.EMJunctionTree(graph, validation_fraction=1.0).fit(rows)
 
@@ -202,13 +202,9 @@ def test_without_hidden_variables_one_start_suffices(structure: et.LatentGraph) 
 
 def test_a_spectral_start_that_cannot_be_says_why() -> None:
     graph = et.LatentGraph({"h": 3, "x": 2}, [("h", "x")], ["h"])
-    with pytest.raises(et.RankError, match="there can be no spectral start"):
-        et.EMJunctionTree(graph, init="spectral").fit([[0], [1], [1]])
-    # Nothing but noise: no three classes can be distinguished, whatever is missing.
-    noise = np.random.default_rng(0).integers(-1, 2, (200, 6))
-    why = r"tell no table of this graph, since \{h\} .*; init='multistart' tries other starts beside it"
+    why = "there can be no spectral start: .*; init='multistart' tries other starts beside it, and fewer hidden"
     with pytest.raises(et.RankError, match=why):
-        et.EMJunctionTree(et.zoo.Mixture(3), init="spectral", random_state=0).fit(noise)
+        et.EMJunctionTree(graph, init="spectral").fit([[0], [1], [1]])
     model = et.EMJunctionTree(graph, random_state=0).fit(np.random.default_rng(0).integers(0, 2, (2_000, 1)))
     assert "spectral" not in {name for rung in model.start_.rungs for name, _ in rung.objectives}
 

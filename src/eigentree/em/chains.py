@@ -109,7 +109,7 @@ class ChainLayout(SimplexVector):
         return self.settled(self.joined(links, emissions))
 
     def settled(self, joined: Floats) -> Floats:
-        """Return a vector whose distributions add up to 1, with what is not allowed or learned as it must be."""
+        """Return a vector of normalised distributions, with what is not allowed or learned as it must be."""
         joined = joined.copy()
         for chain, start in zip(self.parts(joined)[0], self.starts, strict=False):
             chain[0][:] = start

@@ -212,6 +212,8 @@ class _Search:
         """Yield the run of each candidate, at its start."""
         accelerate, validation = (self.accelerate, self.validation) if is_last else (True, None)
         for name, make in candidates:
+            if name in self.absent:
+                continue
             try:
                 start = make()
             except EigentreeError as error:
@@ -224,17 +226,18 @@ class _Search:
     ) -> Iterator[tuple[Multistart, list[_Run]]]:
         """Yield the state while candidates run on a sample, at last with the best runs, those that have met once.
 
-        The first few run until they have hardly anything to gain. Unless they have met at one optimum, others join
-        them. The worse half is dropped after a short run, and again whenever the iterations have doubled.
+        The first few run until they have hardly anything to gain, on all data shortly. Unless they have met at one
+        optimum, others join them. The worse half is dropped after a short run, and again whenever the iterations
+        have doubled.
         """
         same = SHARE_OF_CHANCE * sample.chance
-        runs = [*known, *self.started(sample, islice(pool, first), is_last)]
+        runs = [*known, *islice(self.started(sample, pool, is_last), first)]
         for each in runs:
-            while first and each.may_gain(same):
+            while first and each.may_gain(same) and not (is_last and each.run.iterations >= SHORT_RUN):
                 each.advance()
                 yield self.state(runs, is_last), []
         if not first or len(_distinct(runs, same)) > 1:
-            runs += self.started(sample, pool, is_last)
+            runs += islice(self.started(sample, pool, is_last), STARTS - first)
         if not runs:
             return
         alive, goal = runs, SHORT_RUN
@@ -289,9 +292,8 @@ def multistart(
     """
     search = _Search(stopping, max_iter, accelerate, validation)
     keep = STARTS
-    drawn: Iterator[Candidate] = islice(pool, STARTS)
-    # With a single sample rows are few beside parameters: a few candidates that have met prove little.
-    first = FIRST if len(samples) > 1 else 0
+    drawn = iter(pool)
+    first = FIRST
     best: list[_Run] = []
     if moments is not None:
         sample, is_last = samples[0], len(samples) == 1

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ParameterLayout"]
 
+EVEN_PSEUDO_COUNTS = 0.25
+"""So many are spread evenly: a column's own states say nothing of those that it has not shown yet."""
+
 
 @dataclass(frozen=True, eq=False)
 class ParameterLayout(SimplexVector):
@@ -106,6 +109,24 @@ class ParameterLayout(SimplexVector):
             key: parameters[start : start + math.prod(self.shapes[key])].reshape(self.shapes[key])
             for key, start in self.starts.items()
         }
+
+    def prior(self, margins: Mapping[str, Floats], pseudo_counts: float) -> Floats:
+        """Return the pseudo-count of each parameter, on average as many as given; none where nothing is learned.
+
+        What is not known of a column in one class is best guessed from the column in all rows. So what goes beyond
+        `EVEN_PSEUDO_COUNTS` is spread over the states of an observed variable as they are among the rows, whose
+        `margins` are given; over those of a hidden one evenly.
+        """
+        even, parts = min(pseudo_counts, EVEN_PSEUDO_COUNTS), []
+        for key, shape in self.shapes.items():
+            usual = np.ones(())
+            for name in key:
+                counts = np.ones(self.graph.states[name]) if name in self.graph.hidden else margins[name][:-1]
+                shares = counts if counts.sum() > 0 else np.ones_like(counts)
+                usual = np.multiply.outer(usual, shares / shares.sum())
+            spread = even + (pseudo_counts - even) * usual.size * usual
+            parts.append(np.tile(spread.ravel(), math.prod(shape) // usual.size))
+        return np.where(self.learned, np.concatenate(parts), 0.0)
 
 
 def _layout(graph: LatentGraph) -> ParameterLayout:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from eigentree.em.estep.expectation import Expectation
 from eigentree.em.estep.unique_rows import margins
 from eigentree.em.optimize.objective import Objective
-from eigentree.em.prior import spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,7 +63,7 @@ class TreeObjective(Objective):
         expectation = Expectation.of(graph, gaps, len(rows.codes))
         coded = expectation.coded(rows.codes, rows.weights, often_by=threads)
         states = {name: graph.states[name] for name in graph.observed}
-        prior = spread(expectation.layout, margins(rows.codes, rows.weights, states), pseudo_counts)
+        prior = expectation.layout.prior(margins(rows.codes, rows.weights, states), pseudo_counts)
         return cls(expectation, coded, rows.first, prior, threads, single)
 
     @property

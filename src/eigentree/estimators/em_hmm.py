@@ -14,8 +14,9 @@ from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.chain_fit import ChainFit, fit_chain
 from eigentree.em.chains import ChainLayout, ChainObjective
 from eigentree.em.em_report import EMReport, StartReport
+from eigentree.em.holdout import check_split, held_out
 from eigentree.em.init.chains import KINDS
-from eigentree.em.optimize.stopping import USUAL_TOLERANCES, Stopping
+from eigentree.em.optimize.stopping import SHARE_OF_ERROR, USUAL_TOLERANCES, Stopping
 from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
 from eigentree.estimators.mixins.iterative_mixin import present_init, warn_interrupted, warn_not_converged
@@ -50,9 +51,6 @@ if TYPE_CHECKING:
 
 __all__ = ["EMHMM", "HMM"]
 
-GAIN_TOLERANCE = 1e-9
-"""Of "gain", per step: a few steps more of a climb cost little."""
-
 MOST_MESSAGE = 2**16
 """Most joint states of as many hidden variables as the order."""
 
@@ -69,16 +67,17 @@ class EMHMM(HiddenSequenceMixin):
     Parameters
     ----------
     hidden_states : int or sequence of int
-        A list or tuple of several: hidden chains side by side (a factorial hidden Markov model). Each moves on by
+        A list or tuple of several: independent hidden chains (a factorial hidden Markov model). Each moves on by
         itself, and what is shown depends on the states of all.
     order : int
         How many earlier states a state depends on.
     n_init : int
-        How many starts are climbed from to the end; in a race, the best of it.
+        The number of starts; in a multi-start, how many candidates at most are run until they have converged.
     tol : float, optional
-        Of `stopping`, per step of the sequences: unless given, 1e-9 for "gain" and 1e-4 for "paper".
+        Of `stopping`, per step of the sequences. Unless given, for "gain" 0.005 of the chance error, p / 2n for p
+        free parameters and n steps, and 1e-4 for "paper".
     max_iter : int
-        Most steps of a climb.
+        The most iterations of an EM run.
     init : {"multistart", "moments", "windows", "merged", "position", "random"} or mapping
         Where to start. "moments": method-of-moments estimates from pooled counts of neighbouring steps. "windows":
         classes of steps by the symbols around them. "merged": sets of symbols, merged and exchanged by likelihood.
@@ -107,13 +106,13 @@ class EMHMM(HiddenSequenceMixin):
     verbose : int
         Show progress if positive, where rich is installed and stderr is a terminal.
     sequence, time : str, optional
-        The columns of a long frame that tell the sequence of each row, and the order of its steps.
+        The columns of a long frame that hold the sequence of each row, and the order of its steps.
     categories : mapping of str to sequence of labels, or one sequence, optional
         All labels of some channels by name, or those of every channel; by default those that occur or are declared.
     handle_unknown : {"error", "missing"}
-        What a label is that its channel does not have: a mistake, or a missing cell.
+        What a label is that its channel does not have: an error, or a missing cell.
     numeric : {"error", "quantiles"}
-        What a channel of measurements is: a mistake, or cut into bins with about equally many steps.
+        What a continuous channel is: an error, or cut into bins with about equally many steps.
 
     Attributes
     ----------
@@ -122,13 +121,13 @@ class EMHMM(HiddenSequenceMixin):
         `transitions`, `start` or `init` give them an order; chains stand in the order of `hidden_states`.
     n_parameters_ : int
     start_ : StartReport
-        Which start won, by how much per step, and what was raced.
+        Which start won, by how much per step, and what the candidates reached.
     history_ : array
-        The objective of the best climb, start included; it never decreases.
+        The objective of the best run, start included; it never decreases.
     validation_history_ : array
         The mean log probability of the validation sequences, per step of theirs; empty if there are none.
     objectives_ : array
-        Where each climb ended.
+        Where each run ended.
     n_iter_ : int
     converged_ : bool
     columns_ : Columns
@@ -137,8 +136,8 @@ class EMHMM(HiddenSequenceMixin):
     Examples
     --------
     >>> model = EMHMM(hidden_states=2, random_state=0).fit(["AAAABBBB", "AAABBB", "BBAA"])
-    >>> likely, odd = model.score_samples(["AAAB", "ABAB"])
-    >>> bool(likely > odd)
+    >>> likely, rare = model.score_samples(["AAAB", "ABAB"])
+    >>> bool(likely > rare)
     True
     >>> first, second = model.decode(["AABB"]).states[0][1:3]
     >>> bool(first != second)
@@ -235,7 +234,7 @@ class EMHMM(HiddenSequenceMixin):
         warn_of_few(weights)
         if sequences.form.width == 1 and sequences.count > 1:
             notice(
-                f"the data are {sequences.count} sequences of one step, one in each row, so nothing tells of "
+                f"the data are {sequences.count} sequences of one step, one in each row, so nothing shows "
                 f"transitions; give one sequence as a flat array (X.ravel()), several end to end with lengths="
             )
         layout = self._layout(sequences.columns)
@@ -301,24 +300,18 @@ class EMHMM(HiddenSequenceMixin):
         validation: ChainObjective | None = None
         learned = weights
         if self.validation_fraction:
-            order = random.permutation(sequences.count)
-            out = order[: round(self.validation_fraction * sequences.count)]
-            held = np.zeros_like(weights)
-            held[out] = weights[out]
+            held = held_out(weights, self.validation_fraction, random)
             learned = weights - held
-            if not learned @ sequences.lengths > 0 or not held @ sequences.lengths > 0:
-                raise DataError(
-                    f"validation_fraction={self.validation_fraction!r} of {sequences.count} sequences leaves none "
-                    f"to learn from, or none to validate by; give more sequences or another share"
-                )
+            steps, held_steps = float(learned @ sequences.lengths), float(held @ sequences.lengths)
+            check_split(steps, held_steps, self.validation_fraction, sequences.count, "sequences")
             walk = SequencePass.of_distinct(symbols, sequences.starts, held, self.n_jobs)
             validation = ChainObjective(layout, walk, layout.prior(0.0, 0.0))
         walk = SequencePass.of_distinct(symbols, sequences.starts, learned, self.n_jobs)
         problem = ChainObjective(layout, walk, layout.prior(float(self.pseudo_counts), float(self.sticky)))
         tol = self.tol
-        if tol is None:
-            tol = GAIN_TOLERANCE if self.stopping == "gain" else USUAL_TOLERANCES["paper"]
-        stopping = Stopping(self.stopping, float(tol))
+        if tol is None and self.stopping == "gain":
+            tol = Stopping.within_chance(SHARE_OF_ERROR, layout.free_count, problem.weight).tol
+        stopping = Stopping(self.stopping, USUAL_TOLERANCES["paper"] if tol is None else float(tol))
         return ChainFit(problem, stopping, self.max_iter, self.accelerate, validation)
 
     def _layout(self, columns: Columns) -> ChainLayout:
@@ -355,8 +348,8 @@ class EMHMM(HiddenSequenceMixin):
         given = self.init
         keys = ("start", "transitions", "emissions")
         if not isinstance(given, Mapping) or set(given) != set(keys):
-            odd = next((key for key in given if key not in keys), None) if isinstance(given, Mapping) else None
-            hint = did_you_mean(odd, keys) if odd is not None else ""
+            other = next((key for key in given if key not in keys), None) if isinstance(given, Mapping) else None
+            hint = did_you_mean(other, keys) if other is not None else ""
             raise ParameterError(
                 f"init is 'multistart', {', '.join(map(repr, KINDS))}, or a mapping with 'start', 'transitions' "
                 f"and 'emissions', not {quoted(given)}{hint}"
@@ -442,7 +435,7 @@ def _of_each(what: str, given: Any, chains: int) -> list[Any]:
 def _may_follow(given: Any, states: int) -> Booleans:
     """Return which state may follow which, as the user gave it."""
     array = an_array("transitions", given, ParameterError)
-    # NaN is no answer, and a negative number is a mistake.
+    # NaN is no answer, and a negative number is an error.
     if array.shape != (states, states) or array.dtype.kind not in "biuf" or not (array >= 0).all():
         raise ParameterError(
             f"transitions is 'full', 'left-to-right' or an array of shape ({states}, {states}), zero where a "
@@ -466,7 +459,7 @@ def _first_links(given: Any, states: int, order: int) -> list[Floats]:
 
 
 def _distributions(what: str, given: Any, shape: tuple[int, ...], whole: bool = False) -> Floats:
-    """Return given distributions as an array, once they are some; `whole` ones add up to 1 over all axes."""
+    """Return given distributions as an array, once they are some; `whole` ones are normalised over all axes."""
     try:
         table: Floats = np.array(an_array(what, given, ParameterError), np.float64)
     except (TypeError, ValueError):

@@ -138,7 +138,7 @@ class _NodeLines(NamedTuple):
 
 
 class _Places:
-    """Index lists, one after the other; a list that was asked for before is found again."""
+    """Index lists, one after the other; a list that was needed before is found again."""
 
     def __init__(self, states: Mapping[str, int]) -> None:
         self._states = states
@@ -232,7 +232,7 @@ def _products(nodes: Sequence[Node], sizes: Sequence[_Sizes], start: int) -> tup
         inner = _inner(node, nodes)
         stored = [child for child in node.children if child not in inner and message[child] >= 0]
         # Leaves that are stored come first, then inner children. Of the first of either kind, the message alone is
-        # not asked for again, so products may take its place; not so of an inner child behind another.
+        # not needed again, so products may take its place; not so of an inner child behind another.
         for child in (*stored[:1], *inner):
             before[child] = product[i]
             in_place = child in (*stored[:1], *inner[:1]) and nodes[child].separator == node.joined

@@ -38,7 +38,7 @@ class Values(NamedTuple):
     ----------
     cells : (cells,)
     values : (values,)
-        Those of leaves only where some value is a sum of cells: else they are not asked for.
+        Those of leaves only where some value is a sum of cells: else they are not needed.
     scaled : (values,)
         The values, but those of leaves brought into range: the peak of each line of a leaf is about 1.
     exponents : (lines,)
@@ -150,7 +150,7 @@ class ValueLayout:
         cells = extended.take(self.parameters[0])
         for places, index in self._factors:
             cells[places] *= extended.take(index)
-        # Without sums, only cells of cliques are asked for again, and these are not scaled.
+        # Without sums, only cells of cliques are needed again, and these are not scaled.
         values = totals(self.value, cells[self.cell], len(self.transposed)) if self._summed else cells
         scaled = values.copy() if self._summed else values
         leaves = scaled[self.first_leaf :]

@@ -1,8 +1,8 @@
-"""The tree that expected counts are passed through: cliques of what is summed out, and leaves that read columns.
+"""The tree that expected counts pass through: cliques of what is marginalised out, and leaves that read columns.
 
 Hidden variables are joined into cliques as usual, but observed variables are not: a table with an observed
 variable becomes a leaf that reads the row's code, so separators stay as small as the hidden part of the graph.
-Only an observed variable that is sometimes missing *and* stands in several tables has to be summed out like a
+Only an observed variable that is sometimes missing *and* stands in several tables has to be marginalised out like a
 hidden one.
 
 A `Skeleton` is what this makes of a graph. Which leaves are then joined into one depends on the number of rows,
@@ -98,7 +98,7 @@ Node: TypeAlias = Clique | Leaf
 
 @dataclass(frozen=True)
 class Home:
-    """A clique of a junction tree over what is summed out, with the tables that have their place there.
+    """A clique of a junction tree over what is marginalised out, with the tables that have their place there.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class Home:
     leaves : tuple of Leaf
         One for each table with columns.
     marks : tuple of Leaf
-        One for each column that is summed out here.
+        One for each column that is marginalised out here.
     """
 
     names: Names
@@ -223,7 +223,7 @@ def _skeleton(graph: LatentGraph, missing: frozenset[str]) -> Skeleton:
 
 
 def _cliques(graph: LatentGraph, families: Iterable[Names]) -> tuple[list[Names], list[int]]:
-    """Return a junction tree over what is summed out: its cliques, and the parent of each but the first."""
+    """Return a junction tree over what is marginalised out: its cliques, and the parent of each but the first."""
     states: dict[str, int] = {}
     edges: dict[tuple[str, str], None] = {}
     for family in families:
@@ -260,7 +260,7 @@ def _fewer_cliques(
 def _rooted_amid(
     cliques: list[Names], parents: list[int], weights: Sequence[float]
 ) -> tuple[list[Names], list[int]]:
-    """Return the same tree, parents first, from the clique that is nearest to all columns by what they may tell.
+    """Return the same tree, parents first, from the clique nearest to all columns, by their numbers of states.
 
     The fewer columns are below an edge, the more rows agree there, and are passed once.
     """

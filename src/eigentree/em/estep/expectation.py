@@ -266,7 +266,7 @@ class Expectation:
         return self._told(filled, found, rows.line_weights)
 
     def log_likelihood(self, parameters: Floats, rows: CodedRows, threads: int = 1, single: bool = False) -> float:
-        """Return the log-likelihood of the rows, to the last bit that of a call, in a third of the time."""
+        """Return the log-likelihood of the rows, bit-identical to that of a call, in a third of the time."""
         filled = self._values.filled(parameters)
         return _whole(self._found(filled.scaled, rows, threads, False, single), filled, rows.line_weights)
 

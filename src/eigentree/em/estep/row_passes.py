@@ -148,7 +148,7 @@ class Passage(NamedTuple):
         values, transposed : (values,)
             In the precision that messages shall have; the second with blocks of cliques as (column, row).
         counted : bool
-            Whether sums are asked for, and not the likelihood alone.
+            Whether sums are needed, and not the likelihood alone.
         """
         layout, tables = self.layout, rooms.tables
         stretch = int((self.sections.stop - self.sections.start).max())
@@ -356,7 +356,7 @@ def _block(rows: int, number_bytes: int) -> int:
 
 
 def _width(rows: int, number_bytes: int) -> int:
-    """Return how long lines are for so many rows: a whole number of tiles, and an odd one of cache lines.
+    """Return how long lines are for so many rows: a whole number of tiles, and an uneven one of cache lines.
 
     Else lines of messages would all fall into the same few places of the cache.
     """

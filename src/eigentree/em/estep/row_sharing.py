@@ -34,7 +34,7 @@ FEWEST_SAVED = 24
 """A cut has to save so many rows; few rows pass as fast as none."""
 
 MOST_KINDS = 2**16
-"""So many are told apart by two bytes."""
+"""So many are distinguished by two bytes."""
 
 SMALL_TABLE, LARGEST_TABLE = 2**16, 2**10
 """Numbers of a table of messages that fits into a cache; and how many times the values of its clique a larger one
@@ -50,7 +50,7 @@ UP_TWICE = 4 / 3
 """The work of a section below the first, whose messages up are made once more on the way down."""
 
 ROOMY = 4
-"""Kinds are told apart by a table of all that are possible, if these are at most so many times the rows."""
+"""Kinds are distinguished by a table of all that are possible, if these are at most so many times the rows."""
 
 
 class Section(NamedTuple):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["DistinctRows", "columns_with_gaps", "margins", "systematic"]
 
 MOST_KINDS = 2**62
-"""Most kinds of rows that one number tells apart."""
+"""Most different rows that one number distinguishes."""
 
 
 class DistinctRows(NamedTuple):
@@ -66,7 +66,7 @@ class DistinctRows(NamedTuple):
     def dealt(self, shares: Floats, random: np.random.Generator) -> Floats:
         """Return the weight of each row in each part, shape (parts, rows), each copy of a row dealt out by itself.
 
-        What is left of a weight beyond whole copies goes to one part. The shares of the parts add up to 1.
+        What is left of a weight beyond whole copies goes to one part. The shares of the parts are normalised.
         """
         whole = np.floor(self.weights)
         copies = random.multinomial(whole.astype(np.int64), shares).T

@@ -1,4 +1,4 @@
-"""Where a climb on sequences may start: pooled moments, clusters of windows, merged symbols, positions, chance."""
+"""Initialisers for hidden chains: pooled moments, clusters of windows, merged symbols, positions, chance."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ MOST_FEATURES = 64
 """Most symbols, or pairs of them, whose moments are looked at."""
 
 LEAST_RATIO = 1e-6
-"""Moments whose last singular value is a smaller share of the first tell no states apart."""
+"""Moments whose last singular value is a smaller share of the first distinguish no states."""
 
-REACHES = (1, 3)
+REACH = 2
 """How many steps a window goes to either side."""
 
 ROUNDS = 20
-"""Steps of EM by which windows are put into classes."""
+"""EM iterations by which windows are put into classes."""
 
 MOST_UNITS = 40
 """Most symbols, or pairs of neighbours, that are merged into states."""
@@ -44,7 +44,7 @@ FLOOR = 0.02
 
 
 WITHOUT = {
-    "moments": "symbols are too few or too many for moments to tell the states apart",
+    "moments": "symbols are too few or too many for moments to distinguish the states",
     "merged": "symbols and pairs of them are not more than states, or too many to be merged",
 }
 """Why an initialiser may not be able to make a start."""
@@ -75,8 +75,7 @@ def _random(problem: ChainObjective, random: np.random.Generator) -> Floats:
 
 def _windows(problem: ChainObjective, random: np.random.Generator) -> Floats:
     """Return the tables of a mixture of windows, whose classes are taken for states."""
-    reach = int(random.choice(REACHES))
-    cells, sizes = _window_cells(problem, reach)
+    cells, sizes = _window_cells(problem)
     classes = problem.layout.states
     first, sequence = _seeds(cells, classes, random), _firsts(problem)
     shares = np.full((len(cells), classes), FLOOR)
@@ -103,7 +102,7 @@ def _windows(problem: ChainObjective, random: np.random.Generator) -> Floats:
 def _merged(problem: ChainObjective, random: np.random.Generator) -> Floats | None:
     """Return the tables of states that are sets of symbols, or of pairs of neighbours.
 
-    They are merged, and then exchanged, where that makes what follows what, and what is shown, likelier.
+    They are merged, and then exchanged, where that raises the likelihood of the transitions and emissions.
     """
     first, states = _firsts(problem), problem.layout.states
     symbols = problem.walk.symbols.steps.astype(np.int64)
@@ -135,33 +134,24 @@ def _position(problem: ChainObjective, random: np.random.Generator) -> Floats:
 
 
 def _moments(problem: ChainObjective, random: np.random.Generator) -> Floats | None:
-    """Return the tables that pooled counts of three neighbours tell (Hsu, Kakade, Zhang 2009; Anandkumar 2012).
+    """Return method-of-moments estimates from pooled counts of three neighbours (Hsu et al. 2009, Anandkumar 2012).
 
     Given the state of a step, what is shown before, at and after it is independent, so the matrices of what comes
     before and after, one for each symbol shown between, are diagonal in the same basis: that of the states.
     """
     states, symbols = problem.layout.states, problem.walk.symbols
     whole = np.flatnonzero((symbols.lines < np.array(symbols.states)).all(axis=1))
-    past, now, later = _triples(problem, whole)
-    if past is None or now is None or later is None:
+    if not 1 < len(whole) <= MOST_FEATURES:
         return None
-    weights = now.weights
-    both = np.bincount(later.codes * past.size + past.codes, weights, later.size * past.size)
+    counts = _triples(problem, whole)
     with one_thread():
-        left, values, right = np.linalg.svd(both.reshape(later.size, past.size))
+        left, values, right = np.linalg.svd(counts.sum(axis=0))
         if len(values) < states or not values[states - 1] > LEAST_RATIO * values[0]:
             return None
-        left, right = left[:, :states], right[:states]
-        cut = np.zeros((now.size, states, states))
-        for symbol in range(now.size):
-            own = now.codes == symbol
-            one = np.bincount(
-                later.codes[own] * past.size + past.codes[own], weights[own], later.size * past.size
-            ).reshape(later.size, past.size)
-            cut[symbol] = (left.T @ one @ right.T) / values[:states]
-        _, basis = np.linalg.eig(np.tensordot(random.normal(size=now.size), cut, 1))
+        cut = (left[:, :states].T @ counts @ right[:states].T) / values[:states]
+        _, basis = np.linalg.eig(np.tensordot(random.normal(size=len(whole)), cut, 1))
         basis = basis.real + basis.imag
-        if np.linalg.cond(basis) > 1e8:
+        if np.linalg.cond(basis) > 1.0 / LEAST_RATIO:
             return None
         shown = np.einsum("ij,sjk,ki->is", np.linalg.inv(basis), cut, basis)
     table = np.zeros((states, len(symbols.lines)))
@@ -169,40 +159,32 @@ def _moments(problem: ChainObjective, random: np.random.Generator) -> Floats | N
     return _of_symbols(problem, symbols, table, whole)
 
 
-class _View:
-    """What a step is seen by: codes, how many there are, and the weight of each step."""
+def _triples(problem: ChainObjective, whole: Integers) -> Floats:
+    """Return how often what is shown after and before a step goes with its symbol, shape (symbols, after, before).
 
-    def __init__(self, codes: Integers, size: int, weights: Floats) -> None:
-        self.codes, self.size, self.weights = codes, size, weights
-
-
-def _triples(problem: ChainObjective, whole: Integers) -> tuple[_View | None, _View | None, _View | None]:
-    """Return what is shown before, at and after each step that has enough neighbours without missing cells."""
-    count = len(whole)
-    if not 1 < count <= MOST_FEATURES:
-        return None, None, None
+    Where symbols are few, two steps to either side are taken together.
+    """
+    count, walk = len(whole), problem.walk
     reach = 2 if count * count <= MOST_FEATURES else 1
-    places = np.full(len(problem.walk.symbols.lines), -1)
+    places = np.full(len(walk.symbols.lines), -1)
     places[whole] = np.arange(count)
-    codes = places[problem.walk.symbols.steps]
-    lengths = np.diff(problem.walk.starts)
-    sequence = np.repeat(np.arange(len(lengths)), lengths)
-    if len(codes) <= 2 * reach:
-        return None, None, None
-    middle = np.arange(reach, len(codes) - reach)
-    own = sequence[middle - reach] == sequence[middle + reach]
+    codes, sequence = places[walk.symbols.steps], np.repeat(np.arange(len(walk.weights)), np.diff(walk.starts))
+    middle = np.arange(reach, max(reach, len(codes) - reach))
+    inside = sequence[middle - reach] == sequence[middle + reach]
     for away in range(-reach, reach + 1):
-        own &= codes[middle + away] >= 0
-    middle = middle[own]
-    weights = problem.walk.weights[sequence[middle]]
-    before = codes[middle - 1] if reach == 1 else codes[middle - 2] * count + codes[middle - 1]
-    after = codes[middle + 1] if reach == 1 else codes[middle + 1] * count + codes[middle + 2]
+        inside &= codes[middle + away] >= 0
+    middle = middle[inside]
+    before, after = codes[middle - 1], codes[middle + 1]
+    if reach == 2:
+        before, after = codes[middle - 2] * count + before, after * count + codes[middle + 2]
     size = count**reach
-    return _View(before, size, weights), _View(codes[middle], count, weights), _View(after, size, weights)
+    cells = (codes[middle] * size + after) * size + before
+    found: Floats = np.bincount(cells, walk.weights[sequence[middle]], count * size * size).astype(np.float64)
+    return found.reshape(count, size, size)
 
 
 def _of_symbols(problem: ChainObjective, symbols: Symbols, table: Floats, whole: Integers) -> Floats:
-    """Return tables with these probabilities of symbols, and the transitions that pairs of steps tell."""
+    """Return tables with these probabilities of symbols, and the transitions that follow from pairs of steps."""
     states = problem.layout.states
     used = table.sum(axis=1, keepdims=True)
     table = np.divide(table, used, out=np.full_like(table, 1.0 / table.shape[1]), where=used > 0)
@@ -255,14 +237,14 @@ def _step_weights(problem: ChainObjective) -> Floats:
     return np.repeat(problem.walk.weights, np.diff(problem.walk.starts))
 
 
-def _window_cells(problem: ChainObjective, reach: int) -> tuple[Integers, list[int]]:
+def _window_cells(problem: ChainObjective) -> tuple[Integers, list[int]]:
     """Return the codes around each step, shape (steps, places · channels), and the states of each column."""
     symbols, starts = problem.walk.symbols, problem.walk.starts
     lengths = np.diff(starts)
     begin, end = np.repeat(starts[:-1], lengths), np.repeat(starts[1:], lengths)
     here = np.arange(len(begin))
     cells, sizes = [], []
-    for away in range(-reach, reach + 1):
+    for away in range(-REACH, REACH + 1):
         there = np.clip(here + away, begin, end - 1)
         beyond = there != here + away
         lines = symbols.lines[symbols.steps[there]]
@@ -273,7 +255,7 @@ def _window_cells(problem: ChainObjective, reach: int) -> tuple[Integers, list[i
 
 
 def _seeds(cells: Integers, classes: int, random: np.random.Generator) -> Integers:
-    """Return windows that differ from each other, each drawn the likelier the more it differs from those before."""
+    """Return windows that differ from each other, sampled in proportion to squared distances from those before."""
     chosen = [int(random.integers(len(cells)))]
     apart = (cells != cells[chosen[0]]).mean(axis=1)
     for _ in range(classes - 1):

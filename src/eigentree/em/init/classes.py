@@ -1,4 +1,4 @@
-"""Where climbs start: tables from rows far from each other, from copies of one class, at random, or partly known.
+"""Initialisers from classes: around rows far from each other, and as copies of one class; and at random.
 
 All but random starts come from *classes*: one hidden class per row, and columns that are independent given it. They
 are carried into a graph as the joint distribution in which every hidden variable is a noisy copy of the class and
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from eigentree.graphs.graph import LatentGraph
-from eigentree.inference.networks.network import LatentNetwork
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,7 +82,7 @@ def class_graph(graph: LatentGraph, classes: int) -> LatentGraph:
 
 def random_start(layout: ParameterLayout, random: np.random.Generator) -> Floats:
     """Return random parameters, every distribution uniform on its simplex."""
-    return layout.vector(LatentNetwork.random(layout.graph, random_state=random))
+    return layout.normalised(random.exponential(size=layout.size), layout.uniform)
 
 
 def seeded(
@@ -102,8 +101,13 @@ def seeded(
     """
     states = [graph.states[name] for name in graph.observed]
     share = rows.weights / rows.weights.sum()
-    among = rows.codes[random.choice(len(share), SEEDS_FROM, p=share)]
-    seeds = among[_far_apart(among, np.array(states), classes, random)]
+    among, odds = rows.codes, share
+    if len(share) > SEEDS_FROM:
+        among, odds = (
+            rows.codes[random.choice(len(share), SEEDS_FROM, p=share)],
+            np.full(SEEDS_FROM, 1.0 / SEEDS_FROM),
+        )
+    seeds = among[_far_apart(among, odds, np.array(states), classes, random)]
     columns = {}
     for k, name in enumerate(graph.observed):
         # A missing cell has the code after the last state, and says nothing.
@@ -114,10 +118,12 @@ def seeded(
     return Classes(np.full(classes, 1.0 / classes), columns)
 
 
-def _far_apart(codes: Codes, states: Integers, count: int, random: np.random.Generator) -> Integers:
-    """Return rows chosen one after the other, each likelier the farther it is from those before (k-means++).
+def _far_apart(
+    codes: Codes, weights: Floats, states: Integers, count: int, random: np.random.Generator
+) -> Integers:
+    """Return rows sampled one after the other in proportion to squared distances from those before (k-means++).
 
-    Of a few that are drawn so, the one that leaves the others nearest is chosen. Rows are as far from each other as
+    Of a few that are sampled so, the one that leaves the others nearest is chosen. The distance of two rows is
     the share of cells, among those known in both, in which they differ.
     """
     known = codes < states
@@ -127,14 +133,14 @@ def _far_apart(codes: Codes, states: Integers, count: int, random: np.random.Gen
         differ, cells = ((codes != codes[row]) & both).sum(axis=1), both.sum(axis=1)
         return np.where(cells > 0, differ / np.maximum(cells, 1), 1.0)
 
-    chosen = [int(random.integers(len(codes)))]
+    chosen = [int(random.choice(len(codes), p=weights))]
     nearest = distances(chosen[0])
     while len(chosen) < count:
-        odds = nearest**2
+        odds = weights * nearest**2
         total = odds.sum()
         drawn = random.choice(len(codes), CANDIDATES, p=odds / total if total > 0 else None).tolist()
         left = [np.minimum(nearest, distances(row)) for row in drawn]
-        best = int(np.argmin([float((each**2).sum()) for each in left]))
+        best = int(np.argmin([float(weights @ each**2) for each in left]))
         chosen.append(drawn[best])
         nearest = left[best]
     return np.array(chosen)

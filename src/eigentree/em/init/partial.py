@@ -1,4 +1,4 @@
-"""Starts from tables that are partly known: the others are climbed to while the known ones stand still."""
+"""Starts from tables that are partly known: EM learns the others while the known ones are kept."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eigentree.em.init.classes import FLOOR
 from eigentree.errors import DataError
 from eigentree.inference.networks.network import LatentNetwork
 
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from eigentree.inference.tensors.named_tables import TableKey
 
 __all__ = ["completed"]
-
-SOFTENING = 1e-3
-"""The even share that known distributions get: estimates have zeros where the truth has none."""
 
 CONCENTRATION = 3.0
 """Of the Dirichlet that unknown tables start from: near even, so that the known ones lead."""
@@ -63,15 +61,15 @@ def completed(
     best, highest = given, -math.inf
     for seed in random.spawn(starts):
         unknown = layout.vector(LatentNetwork.random(layout.graph, CONCENTRATION, seed))
-        start = layout.mixed(np.where(frozen, given, unknown), SOFTENING)
-        for parameters, objective in _climbed(problem, start, ~frozen, steps):
+        start = layout.mixed(np.where(frozen, given, unknown), FLOOR)
+        for parameters, objective in _iterated(problem, start, ~frozen, steps):
             if objective > highest or best is given:
                 best, highest = parameters, objective
     return best
 
 
-def _climbed(problem: TreeObjective, start: Floats, free: Booleans, steps: int) -> Iterator[tuple[Floats, float]]:
-    """Yield the start and what plain steps of the free parameters make of it, each with its objective."""
+def _iterated(problem: TreeObjective, start: Floats, free: Booleans, steps: int) -> Iterator[tuple[Floats, float]]:
+    """Yield the start and plain EM iterations of the free parameters, each with its objective."""
     here = problem.evaluated(start)
     yield start, here.objective
     for _ in range(steps):

@@ -1,8 +1,8 @@
 """States that are sets of symbols: which two to merge, and which symbols to exchange, by what the likelihood loses.
 
-If a state were known by what is shown, the likelihood would follow from counts alone: how often one set of symbols
-follows another, and how often each of its symbols is shown. Where symbols tell much of states, the best sets of
-them are close to the best chain, and finding these takes no pass over the sequences (Brown et al. 1992).
+If a state were known by its symbol, the likelihood would follow from counts alone: how often one set of symbols
+follows another, and how often each of its symbols is shown. Where symbols are informative about states, the best
+sets of them are close to the best chain, and finding these takes no pass over the sequences (Brown et al. 1992).
 """
 
 from __future__ import annotations

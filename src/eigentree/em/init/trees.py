@@ -50,9 +50,6 @@ NOISES = (0.3, 0.1, 0.6)
 CLASS_PSEUDO_COUNTS, CLASS_ITERATIONS = 0.01, 30
 """Of the mixture whose classes are copied: it has to be good, not best."""
 
-VIEWS = 6
-"""Of the spectral fit, as the spectral estimator has it."""
-
 
 @dataclass(frozen=True, eq=False)
 class TreeInit:
@@ -137,7 +134,7 @@ class TreeInit:
         RankError
             When it recovers none, or there can be no fit.
         """
-        plan = ViewPlan.build(self.graph, VIEWS, None, "warn")
+        plan = ViewPlan.build(self.graph, when_short="warn")
         states = [self.graph.states[name] for name in self.graph.observed]
         cells = np.where(self.rows.codes == states, -1, self.rows.codes.astype(np.int32))
         counts = Counts(self.graph, plan.groups()).update(cells, self.rows.weights)
@@ -145,5 +142,5 @@ class TreeInit:
         found = recovered(fit, USUAL)
         if not found.hints:
             reason = next(iter(found.unresolved.values()))
-            raise RankError(f"the moments of the columns tell no table of this graph, since {reason}")
+            raise RankError(f"the moments of the columns determine no table of this graph, since {reason}")
         return found.hints

@@ -30,7 +30,7 @@ class LBFGS:
     """Quasi-Newton steps (L-BFGS) on the square roots of the parameters.
 
     There the distance of two distributions is Hellinger's, which does not favour large parameters, and the
-    curvature that rows without gaps would have is four times the expected count of each distribution. What is not
+    curvature that complete data would have is four times the expected count of each distribution. What is not
     known yet of the true curvature is taken to be that: the first step is EM's own but for terms of higher order.
 
     Parameters
@@ -98,7 +98,7 @@ class LBFGS:
 
 
 class _Place(NamedTuple):
-    """Where a climb was: the roots of the parameters, and the gradient of the objective in them."""
+    """Where a run was: the roots of the parameters, and the gradient of the objective in them."""
 
     roots: Floats
     gradient: Floats

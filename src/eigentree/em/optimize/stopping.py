@@ -10,7 +10,15 @@ if TYPE_CHECKING:
 
     from eigentree.em.estep.unique_rows import DistinctRows
 
-__all__ = ["SHORTEST_STRETCH", "USUAL_TOLERANCES", "Rule", "Stopping", "has_converged", "remaining_gain"]
+__all__ = [
+    "SHARE_OF_ERROR",
+    "SHORTEST_STRETCH",
+    "USUAL_TOLERANCES",
+    "Rule",
+    "Stopping",
+    "has_converged",
+    "remaining_gain",
+]
 
 Rule: TypeAlias = Literal["gain", "paper"]
 
@@ -27,11 +35,11 @@ USUAL_TOLERANCES = {"gain": 4e-6, "paper": 1e-4}
 """The tolerance of each rule of stopping where none is given."""
 
 DEAR_ROWS, SHARE_OF_ERROR = 32_000, 0.005
-"""With so many rows that differ iterations are dear, and such a share of chance error is not climbed for."""
+"""With so many rows that differ iterations are dear, and such a share of the chance error is left."""
 
 
 class Stopping(NamedTuple):
-    """When a climb has arrived.
+    """When an EM run has converged.
 
     Attributes
     ----------
@@ -46,7 +54,7 @@ class Stopping(NamedTuple):
 
     @classmethod
     def usual(cls, rule: Rule, rows: DistinctRows, parameters: int) -> Stopping:
-        """Return when a climb on rows has arrived by a rule, given how many entries of the tables are learned."""
+        """Return when a run on rows has converged by a rule, given how many entries of the tables are learned."""
         return cls.usual_for(rule, len(rows.weights), float(rows.weights.sum()), parameters)
 
     @classmethod
@@ -66,7 +74,7 @@ class Stopping(NamedTuple):
         return cls("gain", share * parameters / (2.0 * rows))
 
     def reached(self, history: Sequence[float], weight: float) -> bool:
-        """Return whether a climb has arrived, given its objectives and the weight of its rows."""
+        """Return whether a run has converged, given its objectives and the weight of its rows."""
         if self.rule == "gain":
             return remaining_gain(history) <= self.tol * weight
         return len(history) > 1 and has_converged(history[-2], history[-1], self.tol)
@@ -82,7 +90,7 @@ def remaining_gain(history: Sequence[float]) -> float:
     """Return how much an objective is still expected to rise, given its values so far; infinity if too few.
 
     The gains of two stretches of steps, one after the other, are taken as the last of a geometric series. A stretch
-    is longer in a long climb, where the rate itself becomes slower.
+    is longer in a long run, where the rate itself becomes slower.
     """
     stretch = max(SHORTEST_STRETCH, len(history) // SHARE_OF_RUN)
     if len(history) <= 2 * stretch or not math.isfinite(history[-1 - 2 * stretch]):

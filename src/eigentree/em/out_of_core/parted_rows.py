@@ -17,7 +17,6 @@ import numpy as np
 from eigentree.arrays import Floats
 from eigentree.em.estep.expectation import Expectation
 from eigentree.em.optimize.objective import ExpectedCounts, Objective
-from eigentree.em.prior import spread
 from eigentree.em.smoothing import ROWS_PER_PARAMETER
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ class PartedRows(ABC):
         """Return the objective of all rows, or of those of some numbers."""
         expectation = Expectation.of(graph, gaps, self.count if numbers is None else len(numbers))
         count, weight = self._counting(expectation, numbers, threads)
-        prior = spread(expectation.layout, self.margins, pseudo_counts)
+        prior = expectation.layout.prior(self.margins, pseudo_counts)
         return PartedObjective(expectation, count, weight, prior, numbers)
 
     @abstractmethod
