@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from random_graphs import latent_graphs
 
 from eigentree.em.estep.expectation import Expectation
-from eigentree.em.estep.unique_rows import columns_with_gaps
+from eigentree.em.estep.unique_rows import columns_with_missing
 from eigentree.em.optimize.objective import ExpectedCounts
 from eigentree.em.parameters import ParameterLayout
 from eigentree.graphs.graph import LatentGraph
@@ -47,7 +47,7 @@ def counted(
     """The expected counts of rows, in which -1 is a missing cell; as if they were asked for often, or not."""
     graph = network.graph
     codes = coded(graph, rows)
-    expectation = Expectation.of(graph, columns_with_gaps(codes, graph), many)
+    expectation = Expectation.of(graph, columns_with_missing(codes, graph), many)
     weights = np.ones(len(rows)) if weights is None else weights
     parameters = ParameterLayout.of(graph).vector(network)
     prepared = expectation.coded(codes, weights, often_by=threads if often else 0)

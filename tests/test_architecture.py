@@ -169,3 +169,35 @@ def test_every_public_name_loads(name: str) -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'LatentGrap'"):
         eigentree.LatentGrap  # noqa: B018
+
+
+MOST_MODULES_AT_ONE_LEVEL = 15
+
+
+def test_packages_are_small_enough_to_look_through() -> None:
+    for folder in {path.parent for path in files()} - {PACKAGE}:
+        modules = [path.stem for path in folder.glob("*.py") if path.stem != "__init__"]
+        assert len(modules) <= MOST_MODULES_AT_ONE_LEVEL, (
+            f"{folder.relative_to(PACKAGE)} has {len(modules)} modules"
+        )
+
+
+def test_no_two_classes_share_a_name() -> None:
+    places: dict[str, list[str]] = {}
+    for path in files():
+        for node in tree_of(path).body:
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(module_of(path))
+    assert not {name: modules for name, modules in places.items() if len(modules) > 1}
+
+
+def test_no_two_modules_share_a_name() -> None:
+    """But in folders of their own for tables and sequences, where one is the counterpart of the other."""
+    places: dict[str, list[Path]] = {}
+    for path in files():
+        if path.stem != "__init__":
+            places.setdefault(path.stem, []).append(path.relative_to(PACKAGE))
+    shared = {stem: paths for stem, paths in places.items() if len(paths) > 1}
+    assert not {
+        stem: paths for stem, paths in shared.items() if not any("sequences" in path.parts for path in paths)
+    }

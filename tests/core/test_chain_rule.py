@@ -9,35 +9,35 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eigentree.core.trees.chain_rule import CLIPPED
-from eigentree.inference.operators.normalised_scoring import Walker, WalkNode, floor_of
+from eigentree.inference.operators.normalised_scoring import ChainRule, ChainRuleNode, floor_of
 
 STATES = (2, 3, 2, 4, 3)
 
 CHAIN = [
-    WalkNode(-1, (1, 2, 3), 1, -1),
-    WalkNode(0, (), 2, 0),
-    WalkNode(0, (), 3, 1),
-    WalkNode(0, (4, 5), 4, -1),
-    WalkNode(3, (), 2, 2),
-    WalkNode(3, (6, 7), 5, -1),
-    WalkNode(5, (), 1, 3),
-    WalkNode(5, (), 3, 4),
+    ChainRuleNode(-1, (1, 2, 3), 1, -1),
+    ChainRuleNode(0, (), 2, 0),
+    ChainRuleNode(0, (), 3, 1),
+    ChainRuleNode(0, (4, 5), 4, -1),
+    ChainRuleNode(3, (), 2, 2),
+    ChainRuleNode(3, (6, 7), 5, -1),
+    ChainRuleNode(5, (), 1, 3),
+    ChainRuleNode(5, (), 3, 4),
 ]
 BUSHY = [
-    WalkNode(-1, (1, 4), 1, -1),
-    WalkNode(0, (2, 3), 3, -1),
-    WalkNode(1, (), 2, 3),
-    WalkNode(1, (), 2, 0),
-    WalkNode(0, (5, 6), 2, -1),
-    WalkNode(4, (), 2, 1),
-    WalkNode(4, (7, 8), 6, -1),
-    WalkNode(6, (), 4, 4),
-    WalkNode(6, (), 2, 2),
+    ChainRuleNode(-1, (1, 4), 1, -1),
+    ChainRuleNode(0, (2, 3), 3, -1),
+    ChainRuleNode(1, (), 2, 3),
+    ChainRuleNode(1, (), 2, 0),
+    ChainRuleNode(0, (5, 6), 2, -1),
+    ChainRuleNode(4, (), 2, 1),
+    ChainRuleNode(4, (7, 8), 6, -1),
+    ChainRuleNode(6, (), 4, 4),
+    ChainRuleNode(6, (), 2, 2),
 ]
-TREES = {"chain": CHAIN, "bushy": BUSHY, "leaf": [WalkNode(-1, (), 1, 1)]}
+TREES = {"chain": CHAIN, "bushy": BUSHY, "leaf": [ChainRuleNode(-1, (), 1, 1)]}
 
 
-def tensors(nodes: list[WalkNode], random: np.random.Generator) -> list[np.ndarray]:
+def tensors(nodes: list[ChainRuleNode], random: np.random.Generator) -> list[np.ndarray]:
     """A table per node, axes children…, parent; of a leaf, axes parent, states."""
     found = []
     for node in nodes:
@@ -48,14 +48,14 @@ def tensors(nodes: list[WalkNode], random: np.random.Generator) -> list[np.ndarr
     return found
 
 
-def flat(tables: list[np.ndarray], nodes: list[WalkNode]) -> np.ndarray:
+def flat(tables: list[np.ndarray], nodes: list[ChainRuleNode]) -> np.ndarray:
     pairs = zip(tables, nodes, strict=True)
     return np.concatenate(
         [(np.c_[table, table.sum(axis=1)] if node.column >= 0 else table).ravel() for table, node in pairs]
     )
 
 
-def contracted(tables: list[np.ndarray], nodes: list[WalkNode], messages: dict[int, np.ndarray]) -> float:
+def contracted(tables: list[np.ndarray], nodes: list[ChainRuleNode], messages: dict[int, np.ndarray]) -> float:
     """The whole tree, with a message in place of each leaf."""
 
     def up(i: int) -> np.ndarray:
@@ -71,7 +71,7 @@ def contracted(tables: list[np.ndarray], nodes: list[WalkNode], messages: dict[i
 
 def by_formula(
     tables: list[np.ndarray],
-    nodes: list[WalkNode],
+    nodes: list[ChainRuleNode],
     order: tuple[int, ...],
     row: np.ndarray,
     share: float,
@@ -97,14 +97,14 @@ def by_formula(
     return found
 
 
-def problem(name: str, seed: int) -> tuple[list[WalkNode], list[np.ndarray], list[np.ndarray], Walker]:
+def problem(name: str, seed: int) -> tuple[list[ChainRuleNode], list[np.ndarray], list[np.ndarray], ChainRule]:
     nodes = TREES[name]
     random = np.random.default_rng(seed)
     tables = tensors(nodes, random)
     own = [random.dirichlet(np.ones(states)) for states in STATES]
     total = contracted(tables, nodes, {n.column: t.sum(axis=1) for n, t in zip(nodes, tables, strict=True)})
     tables[0] = tables[0] / total
-    return nodes, tables, own, Walker.of(nodes, STATES)
+    return nodes, tables, own, ChainRule.of(nodes, STATES)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2])
@@ -158,8 +158,8 @@ def test_draws_are_where_the_uniform_number_falls(name: str) -> None:
 
 def test_rows_whose_probability_is_below_the_smallest_number_have_a_logarithm() -> None:
     own = [np.array([1e-150, 1.0])] * 5
-    nodes = [WalkNode(-1, (1, 2, 3), 1, -1), *(WalkNode(0, (), 1, column) for column in range(3))]
-    walker = Walker.of(nodes, (2,) * 5)
+    nodes = [ChainRuleNode(-1, (1, 2, 3), 1, -1), *(ChainRuleNode(0, (), 1, column) for column in range(3))]
+    walker = ChainRule.of(nodes, (2,) * 5)
     values = np.concatenate([[1.0], *[[1e-150, 1.0, 1.0]] * 3])
     codes = np.asfortranarray(np.array([[0, 0, 0, 0, 0], [1, 0, 1, 0, 0]], np.uint8))
     found = walker.log_prob(values, floor_of(0.0, own), codes).log_prob
@@ -168,8 +168,8 @@ def test_rows_whose_probability_is_below_the_smallest_number_have_a_logarithm() 
 
 def test_a_table_that_is_no_number_leaves_the_marginal() -> None:
     """What operators that overflow leave is still a distribution."""
-    nodes = [WalkNode(-1, (1, 2), 1, -1), WalkNode(0, (), 1, 0), WalkNode(0, (), 1, 1)]
-    walker = Walker.of(nodes, (2, 2))
+    nodes = [ChainRuleNode(-1, (1, 2), 1, -1), ChainRuleNode(0, (), 1, 0), ChainRuleNode(0, (), 1, 1)]
+    walker = ChainRule.of(nodes, (2, 2))
     marginals = (np.array([0.3, 0.7]), np.array([0.9, 0.1]))
     for value in (math.inf, math.nan, 0.0, -1.0):
         values = np.array([1.0, *[value] * 3, 0.25, 0.75, 1.0])

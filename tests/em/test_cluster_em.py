@@ -20,7 +20,7 @@ from numpy.testing import assert_allclose
 import eigentree as et
 from eigentree.counting.structure_and_schema import resolved
 from eigentree.data.tables.state_rules import ReadOptions
-from eigentree.em.estep.unique_rows import DistinctRows, columns_with_gaps
+from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.em.out_of_core.dask_workers import ClusterRows
 from eigentree.em.out_of_core.parted_rows import PartedObjective, sampled_numbers
 from eigentree.em.tree_objective import TreeObjective
@@ -66,7 +66,7 @@ def near_problem(rows: np.ndarray, weights: np.ndarray | None = None) -> TreeObj
     codes = np.asfortranarray(coded(GRAPH, rows).astype(np.uint8))
     states = [GRAPH.states[name] for name in GRAPH.observed]
     distinct = DistinctRows.of(codes, states, np.ones(len(rows)) if weights is None else weights)
-    return TreeObjective.of(GRAPH, distinct, columns_with_gaps(codes, GRAPH), 0.5, 1)
+    return TreeObjective.of(GRAPH, distinct, columns_with_missing(codes, GRAPH), 0.5, 1)
 
 
 def same_steps(far: PartedObjective, near: TreeObjective, steps: int = 3) -> None:

@@ -22,7 +22,7 @@ import eigentree as et
 from eigentree.data.streams.encoded_stream import Encoded
 from eigentree.data.tables.columns import Columns
 from eigentree.em.estep.expectation import Expectation
-from eigentree.em.estep.unique_rows import DistinctRows, columns_with_gaps, margins
+from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing, margins
 from eigentree.em.optimize.objective import ExpectedCounts
 from eigentree.em.optimize.run import em_run
 from eigentree.em.optimize.stopping import Stopping
@@ -71,7 +71,7 @@ def both(
     """The problem of rows in memory, and of the same rows on disk."""
     graph = network.graph
     codes = np.asfortranarray(coded(graph, rows).astype(np.uint8))
-    gaps = columns_with_gaps(codes, graph)
+    gaps = columns_with_missing(codes, graph)
     states = [graph.states[name] for name in graph.observed]
     known = np.ones(len(codes)) if weights is None else weights
     near = TreeObjective.of(graph, DistinctRows.of(codes, states, known), gaps, pseudo_counts, 1)
@@ -118,7 +118,7 @@ def test_what_parts_say_adds_up(problem: tuple[et.LatentNetwork, np.ndarray, np.
     network, rows, weights = problem
     graph = network.graph
     codes = coded(graph, rows)
-    expectation = Expectation.of(graph, columns_with_gaps(codes, graph), len(codes))
+    expectation = Expectation.of(graph, columns_with_missing(codes, graph), len(codes))
     parameters = ParameterLayout.of(graph).vector(network)
     whole = expectation(parameters, expectation.coded(codes, weights))
     first, *others = [

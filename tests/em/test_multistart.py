@@ -17,7 +17,7 @@ from shared_files import shared_file
 
 import eigentree as et
 from eigentree.em.estep.expectation import Expectation
-from eigentree.em.estep.unique_rows import DistinctRows, columns_with_gaps
+from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.em.init.classes import Classes, carried, seeded
 from eigentree.em.init.trees import KINDS, TreeInit
 from eigentree.em.multistart import ETA, ROWS_PER_PARAMETER, STARTS, Candidate, Multistart, multistart
@@ -40,7 +40,7 @@ def test_every_start_is_a_network_under_which_every_row_is_possible(
 ) -> None:
     network, rows, weights = problem
     graph, kept = network.graph, distinct(network.graph, rows, weights)
-    starts = TreeInit(graph, kept, kept, columns_with_gaps(kept.codes, graph))
+    starts = TreeInit(graph, kept, kept, columns_with_missing(kept.codes, graph))
     for kind in ("mixture", "copy", "random"):
         start = ParameterLayout.of(graph).network(starts.candidate(kind, 1, np.random.default_rng(seed)).make())
         assert np.isfinite(start.log_prob(rows)).all()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
 from eigentree.em.estep.expectation import Expectation
-from eigentree.em.estep.unique_rows import DistinctRows, columns_with_gaps
+from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.em.init.partial import completed
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.tree_objective import TreeObjective
@@ -24,7 +24,7 @@ def problem_of(network: LatentNetwork, rows: np.ndarray, weights: np.ndarray | N
     graph = network.graph
     codes = Rows.of(rows, Columns.of(graph)).encode()
     distinct = DistinctRows.of(codes, Columns.of(graph).states, np.ones(len(rows)) if weights is None else weights)
-    expectation = Expectation.of(graph, columns_with_gaps(distinct.codes, graph), len(distinct.codes))
+    expectation = Expectation.of(graph, columns_with_missing(distinct.codes, graph), len(distinct.codes))
     none = np.zeros(expectation.layout.size)
     return TreeObjective(expectation, expectation.coded(distinct.codes, distinct.weights), distinct.first, none, 1)
 

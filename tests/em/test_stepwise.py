@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eigentree as et
-from eigentree.em.estep.unique_rows import DistinctRows, columns_with_gaps
+from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.em.init.classes import random_start
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.stepwise import RunningAverage, batches_of, stepwise_passes
@@ -23,7 +23,7 @@ def objective_of(
 ) -> TreeObjective:
     graph = network.graph
     distinct = DistinctRows.of(coded(graph, rows), [graph.states[name] for name in graph.observed], weights)
-    return TreeObjective.of(graph, distinct, columns_with_gaps(distinct.codes, graph), prior, 1)
+    return TreeObjective.of(graph, distinct, columns_with_missing(distinct.codes, graph), prior, 1)
 
 
 @settings(max_examples=30, deadline=None)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from eigentree.arrays import Floats, Integers
-    from eigentree.em.chains import ChainObjective
+    from eigentree.em.chain_objective import ChainObjective
     from eigentree.em.init.chains import ChainKind
     from eigentree.em.multistart import Multistart
     from eigentree.em.optimize.stopping import Stopping

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from eigentree.em.estep.expectation import CodedRows, Expectation
-from eigentree.em.estep.unique_rows import columns_with_gaps
+from eigentree.em.estep.unique_rows import columns_with_missing
 from eigentree.em.parameters import ParameterLayout
 from eigentree.errors import DataError
 
@@ -158,7 +158,7 @@ class Learner(RunningAverage):
         DataError
             When a row has probability zero under the tables before its mini-batch.
         """
-        learner = replace(self, missing=self.missing | columns_with_gaps(codes, self.graph))
+        learner = replace(self, missing=self.missing | columns_with_missing(codes, self.graph))
         expectation = Expectation.of(self.graph, learner.missing, self.batch_size)
         coded = expectation.coded(codes, weights)
         for first in range(0, len(codes), self.batch_size):

@@ -16,7 +16,7 @@ from eigentree.data.streams.stream_schema import any_rows_and_columns
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.em.em_report import StartReport
-from eigentree.em.estep.unique_rows import DistinctRows, columns_with_gaps
+from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.em.holdout import Fold, check_split, folds_of, held_out
 from eigentree.em.init.trees import KINDS
 from eigentree.em.optimize.stopping import USUAL_TOLERANCES, Stopping
@@ -394,7 +394,7 @@ class EMJunctionTree(IterativeMixin):
         return SizeProblem(
             tree=tree,
             folds=folds,
-            gaps=frozenset().union(*(columns_with_gaps(part.codes, tree(1)) for fold in folds for part in fold)),
+            gaps=frozenset().union(*(columns_with_missing(part.codes, tree(1)) for fold in folds for part in fold)),
             pseudo_counts=FEW_PSEUDO_COUNTS if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts),
             whole=known if validation is None and len(folds) == 1 else None,
             threads=self.n_jobs,
@@ -434,10 +434,10 @@ class EMJunctionTree(IterativeMixin):
         codes, states, weights = encoded(X, columns, sample_weight)
         weights, held = self._held_out(codes, columns, weights, validation, random)
         rows = DistinctRows.of(codes, states, weights)
-        gaps = columns_with_gaps(rows.codes, graph) | (finish.rows.gaps() if finish else frozenset())
+        gaps = columns_with_missing(rows.codes, graph) | (finish.rows.gaps() if finish else frozenset())
         checked: TreeObjective | None = None
         if held is not None:
-            gaps |= columns_with_gaps(held.codes, graph)
+            gaps |= columns_with_missing(held.codes, graph)
             checked = TreeObjective.of(graph, held, gaps, 0.0, self.n_jobs)
         pseudo_counts = PSEUDO_COUNTS[0] if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts)
         parameters = ParameterLayout.of(graph).learned_count

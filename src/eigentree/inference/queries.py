@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from eigentree.inference.model import Model
     from eigentree.validation import Seed
 
-__all__ = ["Answers", "by_row", "warn_helped"]
+__all__ = ["Queries", "by_row", "warn_undefined"]
 
 
-class Answers(ABC):
+class Queries(ABC):
     """Queries of a network and of a fitted estimator alike."""
 
     @property
@@ -80,7 +80,7 @@ class Answers(ABC):
         self._check_in_memory(X, "predict_proba")
         rows = Rows.of(X, self._columns, absent=target)
         proba, undefined = self._model.predict(rows, target)
-        warn_helped(undefined, f"rows {self._model.undefined}; their column's marginal was used")
+        warn_undefined(undefined, f"rows {self._model.undefined}; their column's marginal was used")
         return by_row(X, proba, [target], [self._columns.labels(target)])
 
     @renamed_arguments(False, seed="random_state")
@@ -110,7 +110,7 @@ class Answers(ABC):
         self._check_in_memory(X, "impute")
         rows, random = self._rows(X), generator(random_state)
         filled, undefined = self._model.impute(rows, method, random)
-        warn_helped(undefined, f"missing cells {self._model.undefined}; their column's marginal was used")
+        warn_undefined(undefined, f"missing cells {self._model.undefined}; their column's marginal was used")
         return filled_rows(X, rows, self._columns, filled, random if method == "sample" else None)
 
     @renamed_arguments(False, seed="random_state")
@@ -199,7 +199,7 @@ def _array(labels: Sequence[Hashable]) -> NDArray[Any]:
     return np.array(labels) if plain else object_array(labels)
 
 
-def warn_helped(count: int, what: str) -> None:
+def warn_undefined(count: int, what: str) -> None:
     """Warn how often something was undefined."""
     if count:
         notice(f"{count} {what}")

@@ -47,7 +47,7 @@ BLOCK = 2**20
 METADATA = "__metadata__"
 
 
-class _Place(NamedTuple):
+class _ArrayPlace(NamedTuple):
     """Where an array lies behind the header."""
 
     kind: str
@@ -62,10 +62,10 @@ def write_archive(
     """Write a document and arrays into one file, whole or not at all."""
     # Wide types first: then every array begins at a multiple of its width.
     laid = {name: _laid(arrays[name]) for name in sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))}
-    places: dict[str, _Place] = {}
+    places: dict[str, _ArrayPlace] = {}
     end = 0
     for name, array in laid.items():
-        places[name] = _Place(NAMES[array.dtype], array.shape, end, end + array.nbytes)
+        places[name] = _ArrayPlace(NAMES[array.dtype], array.shape, end, end + array.nbytes)
         end += array.nbytes
     text = written(document)
     digest = _begun_digest(text, places)
@@ -92,7 +92,7 @@ def _laid(array: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(array.shape)
 
 
-def _begun_digest(text: str, places: Mapping[str, _Place]) -> Any:
+def _begun_digest(text: str, places: Mapping[str, _ArrayPlace]) -> Any:
     """Return the digest of all but the arrays' own bytes."""
     index = [[name, *place] for name, place in places.items()]
     return sha256(json.dumps([text, index], separators=(",", ":")).encode("ascii"))
@@ -164,7 +164,7 @@ class Archive:
             raise FileError(f"the array {name!r} holds numbers that are not finite")
         return array
 
-    def _place(self, name: str) -> _Place:
+    def _place(self, name: str) -> _ArrayPlace:
         if name not in self._places:
             raise FileError(f"there is no array {name!r}")
         return self._places[name]
@@ -228,9 +228,9 @@ def _looks(head: bytes) -> str:
     return "something else, or damaged"
 
 
-def _checked_places(index: dict[str, Any], size: int) -> dict[str, _Place]:
+def _checked_places(index: dict[str, Any], size: int) -> dict[str, _ArrayPlace]:
     """Return where each array lies, in their order, once they lie end to end and fill the rest of the file."""
-    found: dict[str, _Place] = {}
+    found: dict[str, _ArrayPlace] = {}
     for name, content in index.items():
         where = f"the header's entry {name[:60]!r}"
         entry = Section(content, where, ("dtype", "shape", "data_offsets"))
@@ -242,7 +242,7 @@ def _checked_places(index: dict[str, Any], size: int) -> dict[str, _Place]:
             raise FileError(f"{where} has no place, or too many axes")
         if offsets[1] - offsets[0] != math.prod(shape) * np.dtype(TYPES[kind]).itemsize:
             raise FileError(f"{where} has another size than its shape says")
-        found[name] = _Place(kind, shape, *offsets)
+        found[name] = _ArrayPlace(kind, shape, *offsets)
     ordered = dict(sorted(found.items(), key=lambda item: (item[1].start, item[1].stop)))
     end = 0
     for name, place in ordered.items():

@@ -176,7 +176,7 @@ class _Lines:
         self._text.detach()
 
 
-class _Reader:
+class _TextReader:
     """Delimited text that is being read: its first line, and the rows that follow."""
 
     def __init__(self, file: IO[bytes], shown: str, options: TextOptions, usual: str) -> None:
@@ -210,10 +210,10 @@ class _Reader:
         if len(places[0]):
             yield self._block(places, texts)
 
-    def _empty(self) -> tuple[list[_Places], list[array[int]]]:
-        return [_Places() for _ in self.header], [array("q") for _ in self.header]
+    def _empty(self) -> tuple[list[_TextPlaces], list[array[int]]]:
+        return [_TextPlaces() for _ in self.header], [array("q") for _ in self.header]
 
-    def _block(self, places: list[array[int]], texts: list[_Places]) -> TextBlock:
+    def _block(self, places: list[array[int]], texts: list[_TextPlaces]) -> TextBlock:
         columns = [
             _column(np.frombuffer(own, np.int64), list(found), self.options)
             for own, found in zip(places, texts, strict=True)
@@ -247,7 +247,7 @@ class _Reader:
             raise FileError(f"line {self._rows.line_num} of {self.shown} cannot be read: {error}") from None
 
 
-class _Places(dict[str, int]):
+class _TextPlaces(dict[str, int]):
     """The place of each text, in the order in which texts occur."""
 
     def __missing__(self, text: str) -> int:
@@ -290,7 +290,7 @@ def check_header(names: Sequence[str], shown: str) -> None:
 
 def text_blocks(file: IO[bytes], shown: str, options: TextOptions, usual: str) -> Iterator[TextBlock]:
     """Yield the rows of delimited text that can be read once, all in one block; none where there are no rows."""
-    reader = _Reader(file, shown, options, usual)
+    reader = _TextReader(file, shown, options, usual)
     try:
         _report_index(reader)
         yield from reader.blocks(None)
@@ -298,7 +298,7 @@ def text_blocks(file: IO[bytes], shown: str, options: TextOptions, usual: str) -
         reader.lines.detach()
 
 
-def _report_index(reader: _Reader) -> None:
+def _report_index(reader: _TextReader) -> None:
     if reader.indexed:
         notice(
             f"the first column of {reader.shown} has no name, as the index has that to_csv writes; it is left out "
@@ -327,7 +327,7 @@ class TextFile:
     def __init__(self, path: str, options: TextOptions, usual: str) -> None:
         self.path = path
         with read_bytes(path) as file:
-            reader = _Reader(file, shown_path(path), options, usual)
+            reader = _TextReader(file, shown_path(path), options, usual)
             _report_index(reader)
             self.names, self._header = reader.names, reader.header
             self._options = replace(options, delimiter=reader.delimiter, encoding=reader.lines.encoding)
@@ -347,7 +347,7 @@ class TextFile:
             except (OSError, pyarrow.ArrowException):
                 pass
         with read_bytes(self.path) as file:
-            reader = _Reader(file, shown_path(self.path), self._options, ",")
+            reader = _TextReader(file, shown_path(self.path), self._options, ",")
             wanted = [reader.names.index(name) for name in columns]
             for block in reader.blocks(rows):
                 skip = min(done, block.rows)

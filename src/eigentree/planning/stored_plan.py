@@ -47,7 +47,7 @@ def read_plan(reader: Reader, content: Any) -> ViewPlan:
     """
     entry = Section(content, "a plan", ("graph", "nodes", "short", "hubs"))
     graph = reader.graph(entry["graph"])
-    reading = _Reading(graph)
+    reading = _PlanReader(graph)
     lines = [Section(each, "a node of a plan", NODE) for each in entry.items("nodes")]
     below = children_of([line.whole("parent", -1, len(lines) - 1) for line in lines])
     nodes = tuple(reading.node(line, children) for line, children in zip(lines, below, strict=True))
@@ -57,7 +57,7 @@ def read_plan(reader: Reader, content: Any) -> ViewPlan:
     return ViewPlan(graph, nodes, entry.texts("short"), hubs)
 
 
-class _Reading:
+class _PlanReader:
     """What turns documents into parts of a plan, once their names are those of its graph."""
 
     def __init__(self, graph: LatentGraph) -> None:

@@ -32,7 +32,7 @@ __all__ = ["Spool", "SpoolWriter"]
 
 
 @dataclass(frozen=True)
-class _Part:
+class _SpoolPart:
     """Where a chunk of rows lies in the file: the columns one after the other, then the weights."""
 
     start: int
@@ -64,14 +64,14 @@ class Spool(Encoded):
     columns: Columns
     rows: int
     _scratch: Scratch
-    _parts: tuple[_Part, ...]
+    _parts: tuple[_SpoolPart, ...]
     _order: tuple[int, ...]
     _lookups: tuple[Integers | None, ...]
 
     @classmethod
     def of(cls, columns: Columns, chunks: Iterable[tuple[Codes, NDArray[Any] | None]]) -> Spool:
         """Return a spool of chunks of (codes, weights or None), whose labels are known."""
-        writer, width = _Writer(), len(columns.names)
+        writer, width = _PartWriter(), len(columns.names)
         kinds = [np.min_scalar_type(count) for count in columns.states]
         for codes, weights in chunks:
             writer.write([codes[:, j].astype(kind, copy=False) for j, kind in enumerate(kinds)], weights)
@@ -97,13 +97,13 @@ class Spool(Encoded):
                 yield codes, np.array(stored[-1][rows]) if part.weights else None
 
 
-class _Writer:
+class _PartWriter:
     """A temporary file that columns are written into, chunk after chunk."""
 
     def __init__(self) -> None:
         with kept_on_disk():
             self.scratch = Scratch()
-        self.parts: list[_Part] = []
+        self.parts: list[_SpoolPart] = []
         self.rows = 0
         self._end = 0
 
@@ -115,7 +115,7 @@ class _Writer:
                 self.scratch.file.write(np.ascontiguousarray(array).data)
             self.scratch.file.flush()
         kinds = tuple(array.dtype.str for array in held)
-        self.parts.append(_Part(self._end, len(columns[0]), kinds, weights is not None))
+        self.parts.append(_SpoolPart(self._end, len(columns[0]), kinds, weights is not None))
         self._end += sum(array.nbytes for array in held)
         self.rows += len(columns[0])
 
@@ -131,8 +131,8 @@ class SpoolWriter:
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
-        self._writer = _Writer()
-        self._labels = tuple(_Labels() for _ in names)
+        self._writer = _PartWriter()
+        self._labels = tuple(_SpoolLabels() for _ in names)
 
     def add(self, batch: Batch, weights: NDArray[Any] | None = None) -> None:
         """Write the rows of a batch."""
@@ -158,7 +158,7 @@ def _alone(columns: Columns, place: int) -> Columns:
     return Columns((columns.names[place],), (columns.states[place],), (columns.meanings[place],), columns.unknown)
 
 
-class _Labels:
+class _SpoolLabels:
     """The different cells of one column in the order in which they came, and where each came first."""
 
     def __init__(self) -> None:

@@ -78,7 +78,7 @@ class BlockLayout:
         ones, down = 0, 1
         share = down + max(size.terms for size in every)
         first = share + max(size.bond for size in every)
-        places = _Places(states)
+        places = _IndexLists(states)
         edges: list[tuple[int, int]] = []
         records: list[tuple[int, ...]] = []
         bounds = np.zeros(len(sections), SECTION).view(np.recarray)
@@ -116,7 +116,7 @@ class BlockLayout:
         return cls(tree, bounds, end, many)
 
 
-class _Sizes(NamedTuple):
+class _BlockSizes(NamedTuple):
     """Sizes of one node, with the names of `NODE`."""
 
     bond: int
@@ -137,7 +137,7 @@ class _NodeLines(NamedTuple):
     down: int
 
 
-class _Places:
+class _IndexLists:
     """Index lists, one after the other; a list that was needed before is found again."""
 
     def __init__(self, states: Mapping[str, int]) -> None:
@@ -172,17 +172,18 @@ class _Places:
         return self._starts[key]
 
 
-def _sizes(node: Node, states: Mapping[str, int]) -> _Sizes:
+def _sizes(node: Node, states: Mapping[str, int]) -> _BlockSizes:
     def size(names: Iterable[str]) -> int:
         return math.prod(states[name] for name in names)
 
     if isinstance(node, Clique):
-        return _Sizes(size(node.separator), size(node.joined), size(node.both), size(node.above), size(node.below))
-    return _Sizes(size(node.separator), 1, 1, 1, 1)
+        own = (node.separator, node.joined, node.both, node.above, node.below)
+        return _BlockSizes(*map(size, own))
+    return _BlockSizes(size(node.separator), 1, 1, 1, 1)
 
 
 def _placed(
-    nodes: Sequence[Node], sizes: Sequence[_Sizes], unscaled: int, shared: tuple[int, int, int]
+    nodes: Sequence[Node], sizes: Sequence[_BlockSizes], unscaled: int, shared: tuple[int, int, int]
 ) -> tuple[list[_NodeLines], int]:
     """Return where the messages of a section go, and the end of its lines.
 
@@ -216,7 +217,7 @@ class _Products(NamedTuple):
     before: int
 
 
-def _products(nodes: Sequence[Node], sizes: Sequence[_Sizes], start: int) -> tuple[list[_Products], int]:
+def _products(nodes: Sequence[Node], sizes: Sequence[_BlockSizes], start: int) -> tuple[list[_Products], int]:
     """Return the lines of messages up and of products, and the end of them all."""
     message, product, before = [-1] * len(nodes), [-1] * len(nodes), [-1] * len(nodes)
     pool = LinePool(start)

@@ -51,7 +51,7 @@ class Values(NamedTuple):
     exponents: Integers
 
 
-class _Part(NamedTuple):
+class _ValuePart(NamedTuple):
     """What one node contributes to the layout, its own cells and values counted from 0.
 
     Attributes
@@ -243,7 +243,7 @@ def totals(index: Integers, weights: Floats, size: int) -> Floats:
     return np.bincount(index, weights, size).astype(np.float64, copy=False)
 
 
-def _part(skeleton: Skeleton, node: Node, depth: int) -> _Part:
+def _part(skeleton: Skeleton, node: Node, depth: int) -> _ValuePart:
     if isinstance(node, Clique):
         return _clique_part(skeleton.layout, node, depth)
     if not node.tables:
@@ -251,17 +251,17 @@ def _part(skeleton: Skeleton, node: Node, depth: int) -> _Part:
     return _leaf_part(skeleton, node, depth)
 
 
-def _clique_part(layout: ParameterLayout, node: Clique, depth: int) -> _Part:
+def _clique_part(layout: ParameterLayout, node: Clique, depth: int) -> _ValuePart:
     states = layout.graph.states
     parameters = _parameters(layout, node, node.names, depth)
     cell = np.arange(parameters.shape[1])
     shape = tuple(math.prod(states[name] for name in part) for part in (node.both, node.above, node.below))
     count = math.prod(shape)
     transposed = np.arange(count).reshape(shape).transpose(0, 2, 1).ravel()
-    return _Part(parameters, cell // (len(cell) // count), cell, transposed)
+    return _ValuePart(parameters, cell // (len(cell) // count), cell, transposed)
 
 
-def _mark_part(layout: ParameterLayout, node: Leaf, depth: int) -> _Part:
+def _mark_part(layout: ParameterLayout, node: Leaf, depth: int) -> _ValuePart:
     """Return the part of a leaf that only says which state was seen; none, where the cell is missing."""
     one, zero = layout.size, layout.size + 1
     states = layout.graph.states[node.columns[0]]
@@ -269,10 +269,10 @@ def _mark_part(layout: ParameterLayout, node: Leaf, depth: int) -> _Part:
     parameters = np.full((depth, code.size), one)
     parameters[0] = np.where((code == state) | (code == states), one, zero).ravel()
     every = np.arange(code.size)
-    return _Part(parameters, every, every, every)
+    return _ValuePart(parameters, every, every, every)
 
 
-def _leaf_part(skeleton: Skeleton, node: Leaf, depth: int) -> _Part:
+def _leaf_part(skeleton: Skeleton, node: Leaf, depth: int) -> _ValuePart:
     states = skeleton.layout.graph.states
     parameters = _parameters(skeleton.layout, node, node.columns + node.separator, depth)
     value, cell = np.zeros(1, np.int64), np.zeros(1, np.int64)
@@ -285,7 +285,7 @@ def _leaf_part(skeleton: Skeleton, node: Leaf, depth: int) -> _Part:
         cell = (cell[:, None] * count + state).ravel()
     bond = math.prod(states[name] for name in node.separator)
     within = np.arange(bond)
-    return _Part(
+    return _ValuePart(
         parameters,
         (value[:, None] * bond + within).ravel(),
         (cell[:, None] * bond + within).ravel(),

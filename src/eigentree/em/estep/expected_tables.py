@@ -9,7 +9,7 @@ from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.weights import positive_weights
 from eigentree.em.estep.expectation import Expectation
-from eigentree.em.estep.unique_rows import DistinctRows, columns_with_gaps
+from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.errors import DataError, quoted
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.validation import MOST_THREADS, our_arithmetic, whole_number
@@ -64,7 +64,7 @@ def expected_counts(
     rows = Rows.of(X, network.columns)
     weights = positive_weights(sample_weight, rows.count)
     distinct = DistinctRows.of(rows.encode(), rows.columns.states, weights)
-    expectation = Expectation.of(graph, columns_with_gaps(distinct.codes, graph), len(distinct.codes))
+    expectation = Expectation.of(graph, columns_with_missing(distinct.codes, graph), len(distinct.codes))
     layout = expectation.layout
     coded = expectation.coded(distinct.codes, distinct.weights)
     counts, _, impossible = expectation(layout.vector(network), coded, n_jobs)

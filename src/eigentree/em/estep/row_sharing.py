@@ -2,8 +2,8 @@
 
 Below an edge a tree reads a few of all columns, so rows that differ elsewhere are often equal there. A message up
 depends on nothing else, and what comes down adds up over equal rows, since everything below is linear in it. So the
-tree is cut where that saves work. The part below each cut, down to further cuts, is a `Section` with rows of its
-own; in the section above a leaf stands for it, which reads what kind a row is.
+tree is cut where that saves work. The part below each cut, down to further cuts, is a `TreeSection` with rows of
+its own; in the section above a leaf stands for it, which reads what kind a row is.
 
 No count changes by that but in its last digits, and a hidden Chow-Liu tree of a hundred columns and thousands of
 rows has a third to a hundredth of the matrices to multiply.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Codes, Floats, Integers
     from eigentree.em.estep.cliques import Node
 
-__all__ = ["Section", "SectionRows", "Sectioning"]
+__all__ = ["SectionRows", "Sectioning", "TreeSection"]
 
 LARGEST_SHARE = 0.5
 """The tree is cut below an edge if at most this share of the rows above differ there: those below pass up twice."""
@@ -53,7 +53,7 @@ ROOMY = 4
 """Kinds are distinguished by a table of all that are possible, if these are at most so many times the rows."""
 
 
-class Section(NamedTuple):
+class TreeSection(NamedTuple):
     """A part of a tree.
 
     Attributes
@@ -100,13 +100,13 @@ class Sectioning:
         The whole tree, in preorder.
     line_counts : tuple of int
         How many codes each leaf has.
-    sections : tuple of Section
+    sections : tuple of TreeSection
         Each behind the one that reads it; the first has the root of the tree.
     """
 
     nodes: tuple[Node, ...]
     line_counts: tuple[int, ...]
-    sections: tuple[Section, ...]
+    sections: tuple[TreeSection, ...]
 
     @classmethod
     def of(
@@ -245,7 +245,7 @@ class _Cuts:
         return True
 
 
-def _section(cuts: _Cuts, root: int, rows: int) -> tuple[Section, list[int]]:
+def _section(cuts: _Cuts, root: int, rows: int) -> tuple[TreeSection, list[int]]:
     """Return the section that hangs from a node, if it has so many rows, and the roots of those that it reads."""
     nodes = cuts.kinds.nodes
     numbers: list[int] = []
@@ -273,7 +273,7 @@ def _section(cuts: _Cuts, root: int, rows: int) -> tuple[Section, list[int]]:
             own.append(replace(node, children=tuple(place[child] for child in children[i])))
         else:
             own.append(Leaf(node.separator, (), ()) if i in cut else node)
-    return Section(tuple(own), tuple(numbers)), list(cut)
+    return TreeSection(tuple(own), tuple(numbers)), list(cut)
 
 
 def _pays(kinds: int, rows: int) -> bool:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Codes, Floats, Integers
     from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["DistinctRows", "columns_with_gaps", "margins", "systematic"]
+__all__ = ["DistinctRows", "columns_with_missing", "margins", "systematic"]
 
 MOST_KINDS = 2**62
 """Most different rows that one number distinguishes."""
@@ -100,7 +100,7 @@ def systematic(weights: Floats, draws: float, random: np.random.Generator) -> Fl
     return counts
 
 
-def columns_with_gaps(codes: Codes, graph: LatentGraph) -> frozenset[str]:
+def columns_with_missing(codes: Codes, graph: LatentGraph) -> frozenset[str]:
     """Return the names of the columns with missing cells."""
     found = (codes == np.array([graph.states[name] for name in graph.observed])).any(axis=0)
     return frozenset(name for name, some in zip(graph.observed, found, strict=True) if some)

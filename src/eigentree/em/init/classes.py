@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from eigentree.em.parameters import ParameterLayout
 
 __all__ = [
+    "FLOOR",
     "Classes",
     "carried",
     "class_graph",

@@ -40,7 +40,7 @@ class LBFGS:
 
     def __init__(self, layout: SimplexVector) -> None:
         self._layout = layout
-        self._last: _Place | None = None
+        self._last: _Iterate | None = None
         self._pairs: list[_Pair] = []
         self._try: _Try | None = None
 
@@ -51,7 +51,7 @@ class LBFGS:
 
     def propose(self, here: Evaluation) -> Floats | None:
         """Return where a quasi-Newton step leads, or None when nothing is known of the curvature."""
-        place = _Place.of(here, self._layout)
+        place = _Iterate.of(here, self._layout)
         if self._last is not None:
             move, fall = place.roots - self._last.roots, self._last.gradient - place.gradient
             along = float(move @ fall)
@@ -97,14 +97,14 @@ class LBFGS:
         return np.where(self._layout.learned, proposed, here.update)
 
 
-class _Place(NamedTuple):
+class _Iterate(NamedTuple):
     """Where a run was: the roots of the parameters, and the gradient of the objective in them."""
 
     roots: Floats
     gradient: Floats
 
     @classmethod
-    def of(cls, here: Evaluation, layout: SimplexVector) -> _Place:
+    def of(cls, here: Evaluation, layout: SimplexVector) -> _Iterate:
         roots = np.sqrt(here.parameters)
         # The slope of a count c times log r^2 is 2 c / r; what would only lengthen a distribution is taken out.
         slopes = np.divide(here.update, roots, out=np.zeros_like(roots), where=layout.learned & (roots > 0))

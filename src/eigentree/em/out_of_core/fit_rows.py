@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from eigentree.em.estep.unique_rows import columns_with_gaps
+from eigentree.em.estep.unique_rows import columns_with_missing
 from eigentree.em.init.partial import completed
 from eigentree.em.multistart import MIXED, Candidate, Sample, multistart, run_each
 from eigentree.em.optimize.stopping import Stopping
@@ -114,7 +114,7 @@ def finished(
     samples and, for `steps` accelerated iterations, on all rows. States of hidden variables come in canonical
     order.
     """
-    gaps = columns_with_gaps(rows.codes, graph)
+    gaps = columns_with_missing(rows.codes, graph)
     fit = TreeFit(graph, rows, gaps, pseudo_counts, Stopping("paper", 0.0), steps)
     (first, _), *_ = samples = fit.samples(random)
     beside = TreeObjective.of(graph, first, gaps, pseudo_counts)

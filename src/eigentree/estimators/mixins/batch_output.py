@@ -12,7 +12,7 @@ from eigentree.data.tables.restore import filled_rows
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.text_cells import FileTable, TextColumn
 from eigentree.errors import DataError
-from eigentree.inference.queries import Answers, warn_helped
+from eigentree.inference.queries import Queries, warn_undefined
 from eigentree.io.atomic_write import checked_path
 from eigentree.io.byte_files import named_format
 from eigentree.io.table_files import write_table
@@ -42,7 +42,7 @@ ROW = "row"
 """The name of the numbers of rows, where no column identifies them."""
 
 
-class Writing(Answers):
+class Writing(Queries):
     """Methods of a fitted estimator that write results for streams; each is that without ``_to``, of each batch.
 
     The file is written beside its place and put there once it is complete: what ends a call early, be it an error
@@ -86,7 +86,7 @@ class Writing(Answers):
 
         parts = _results(X, self._columns, "scoring", scored, id)
         rows = write_table(checked_path(path), parts, _form_of(path, form))
-        warn_helped(replaced, f"of {rows} rows {self._model.replaced}")
+        warn_undefined(replaced, f"of {rows} rows {self._model.replaced}")
         return rows
 
     def predict_proba_to(
@@ -129,7 +129,7 @@ class Writing(Answers):
 
         parts = _results(X, self._columns, "predicting", predicted, id, target)
         rows = write_table(checked_path(path), parts, _form_of(path, form))
-        warn_helped(undefined, f"rows {self._model.undefined}; their column's marginal was used")
+        warn_undefined(undefined, f"rows {self._model.undefined}; their column's marginal was used")
         return rows
 
     def _prediction(self, target: str) -> tuple[Sequence[Any], Callable[[Rows], tuple[Floats, int]]]:
@@ -193,7 +193,7 @@ class Writing(Answers):
                 yield dict(zip(table.column_names, table.columns, strict=True))
 
         rows = write_table(checked_path(path), parts(), kind, types=stream.types)
-        warn_helped(undefined, f"missing cells {self._model.undefined}; their column's marginal was used")
+        warn_undefined(undefined, f"missing cells {self._model.undefined}; their column's marginal was used")
         return rows
 
 

@@ -14,7 +14,7 @@ from eigentree.estimators.mixins.constructor_parameters import Parameters
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.templates import Template
 from eigentree.inference.dask_queries import scored_lazily
-from eigentree.inference.queries import warn_helped
+from eigentree.inference.queries import warn_undefined
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -63,7 +63,7 @@ class DensityMixin(Parameters, Writing):
             log_prob, replaced = np.concatenate([part for part, _ in scored]), sum(count for _, count in scored)
         else:
             log_prob, replaced = self._model.log_prob(self._rows(X))
-        warn_helped(replaced, f"of {len(log_prob)} rows {self._model.replaced}")
+        warn_undefined(replaced, f"of {len(log_prob)} rows {self._model.replaced}")
         return log_prob
 
     def score(self, X: ArrayLike | Any, y: object = None) -> float:

@@ -8,7 +8,7 @@ from eigentree.data.tables.weights import positive_weights
 from eigentree.em.estep.expected_tables import expected_counts
 from eigentree.estimators.mixins.density_mixin import DensityMixin
 from eigentree.estimators.mixins.information_criteria import Criteria
-from eigentree.inference.networks.hidden_variables import HiddenAnswers
+from eigentree.inference.networks.hidden_variables import HiddenQueries
 from eigentree.inference.networks.network import LatentNetwork
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["LatentMixin"]
 
 
-class LatentMixin(HiddenAnswers, DensityMixin):
+class LatentMixin(HiddenQueries, DensityMixin):
     """Queries of an estimator that learns the conditional probability tables of a `network_`."""
 
     network_: LatentNetwork

@@ -14,7 +14,7 @@ from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.estimators.mixins.constructor_parameters import Parameters
 from eigentree.estimators.mixins.information_criteria import Criteria
 from eigentree.inference.networks.network_model import Decoded
-from eigentree.inference.queries import warn_helped
+from eigentree.inference.queries import warn_undefined
 from eigentree.messages import renamed_arguments
 from eigentree.validation import check_cells, flag, generator, one_of, our_arithmetic, whole_number
 
@@ -95,7 +95,7 @@ class SequenceMixin(Parameters):
         flag("per_symbol", per_symbol)
         sequences = self._sequences(X, lengths)
         log_prob = self._sequence_model.log_prob(sequences, self.n_jobs)
-        warn_helped(int(np.isneginf(log_prob).sum()), f"of {len(log_prob)} {IMPOSSIBLE}")
+        warn_undefined(int(np.isneginf(log_prob).sum()), f"of {len(log_prob)} {IMPOSSIBLE}")
         if not per_symbol:
             return log_prob
         counts = sequences.lengths
@@ -164,7 +164,7 @@ class SequenceMixin(Parameters):
         random = generator(random_state)
         sequences = self._sequences(X, lengths)
         codes, lost = self._sequence_model.filled(sequences, method, random)
-        warn_helped(lost, f"{IMPOSSIBLE}; their missing cells are imputed as if no cell were known")
+        warn_undefined(lost, f"{IMPOSSIBLE}; their missing cells are imputed as if no cell were known")
         return filled_sequences(X, lengths, sequences, codes, random if method == "sample" else None)
 
     @renamed_arguments(False, seed="random_state")
@@ -283,7 +283,7 @@ class HiddenSequenceMixin(SequenceMixin):
         """
         sequences = self._sequences(X, lengths)
         states, log_prob = self._chain.decoded(sequences)
-        warn_helped(int(np.isneginf(log_prob).sum()), f"{IMPOSSIBLE}; their hidden states are -1")
+        warn_undefined(int(np.isneginf(log_prob).sum()), f"{IMPOSSIBLE}; their hidden states are -1")
         return Decoded(self._of_chains(sequences, self._chain.states_of_each(states)), log_prob)
 
     def predict(self, X: ArrayLike | Any, lengths: ArrayLike | None = None) -> Any:
@@ -357,7 +357,7 @@ def _moves_table(links: tuple[Floats, ...]) -> LabeledTable:
 def _distributions(proba: Floats, then: str, what: str = "") -> Floats:
     """Return distributions, uniform ones where nothing is possible; a warning says how often."""
     totals = proba.sum(axis=1, keepdims=True)
-    warn_helped(int((totals == 0).sum()), f"{what}{IMPOSSIBLE}; {then}")
+    warn_undefined(int((totals == 0).sum()), f"{what}{IMPOSSIBLE}; {then}")
     even = np.full_like(proba, 1.0 / proba.shape[1])
     known: Floats = np.divide(proba, totals, out=even, where=totals > 0)
     return known

@@ -17,7 +17,7 @@ from eigentree.data.tables.rows import rows_at_a_time
 from eigentree.errors import DataError, GraphError
 from eigentree.inference.dask_queries import predicted_lazily
 from eigentree.inference.networks.network_model import Decoded
-from eigentree.inference.queries import Answers, by_row, warn_helped
+from eigentree.inference.queries import Queries, by_row, warn_undefined
 from eigentree.messages import renamed_arguments
 from eigentree.validation import Seed, different_names, generator, our_arithmetic
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from eigentree.data.tables.labeled_table import LabeledTable
     from eigentree.inference.networks.network import LatentNetwork
 
-__all__ = ["HiddenAnswers"]
+__all__ = ["HiddenQueries"]
 
 MOST_POSTERIOR_STATES = 4096
 """Largest number of joint states of a joint posterior."""
 
 
-class HiddenAnswers(Answers):
+class HiddenQueries(Queries):
     """Queries of hidden variables, wherever tables are known."""
 
     @property
@@ -65,7 +65,7 @@ class HiddenAnswers(Answers):
             lazy: LabeledTable = predicted_lazily(self, X, target, range(self._model.graph.states[target]))
             return lazy
         found, lost = self._marginals(X, (target,))
-        warn_helped(lost, f"rows {self._model.undefined}; the marginal of {target!r} was used")
+        warn_undefined(lost, f"rows {self._model.undefined}; the marginal of {target!r} was used")
         return _by_row(X, found[target], (target,))
 
     @our_arithmetic
@@ -84,7 +84,7 @@ class HiddenAnswers(Answers):
         """
         if names is None:
             found, lost = self._marginals(X, self._model.graph.hidden)
-            warn_helped(lost, f"rows {self._model.undefined}; the marginals of the hidden variables were used")
+            warn_undefined(lost, f"rows {self._model.undefined}; the marginals of the hidden variables were used")
             return {name: _by_row(X, proba, (name,)) for name, proba in found.items()}
         asked = self._hidden_names(names)
         revealed = self._tables.reveal(asked)
@@ -107,7 +107,7 @@ class HiddenAnswers(Answers):
             with np.errstate(divide="ignore"):
                 log_joint[impossible] = np.log(revealed.joint(asked)).ravel()
         count = int(impossible.sum())
-        warn_helped(count, f"rows {self._model.undefined}; the hidden variables' own distribution was used")
+        warn_undefined(count, f"rows {self._model.undefined}; the hidden variables' own distribution was used")
         joint = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
         joint = (joint / joint.sum(axis=1, keepdims=True)).reshape(-1, *shape)
         return _by_row(X, joint, asked)
@@ -134,7 +134,7 @@ class HiddenAnswers(Answers):
             part = slice(start, start + len(codes))
             states[part], log_prob[part] = decoder.decode(codes, hidden)
         impossible = int(np.isneginf(log_prob).sum())
-        warn_helped(impossible, "rows are impossible under this model; their hidden states are -1")
+        warn_undefined(impossible, "rows are impossible under this model; their hidden states are -1")
         framed = frame_like(X, dict(zip(hidden, states.T, strict=True)))
         return Decoded(states if framed is None else framed, log_prob)
 
@@ -156,7 +156,7 @@ class HiddenAnswers(Answers):
             wide = revealed.extended(codes, self._columns.names)
             undefined += revealed.operators.draw(wide, random)
             sampled[start : start + len(codes)] = wide[:, places]
-        warn_helped(undefined, f"cells {self._model.undefined}; they were sampled from their marginal")
+        warn_undefined(undefined, f"cells {self._model.undefined}; they were sampled from their marginal")
         framed = frame_like(X, dict(zip(hidden, sampled.T, strict=True)))
         return sampled if framed is None else framed
 

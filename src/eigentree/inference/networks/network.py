@@ -12,7 +12,7 @@ from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.errors import NetworkError, did_you_mean, quoted
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.junction_tree import JunctionTree, TreeNode
-from eigentree.inference.networks.hidden_variables import HiddenAnswers
+from eigentree.inference.networks.hidden_variables import HiddenQueries
 from eigentree.inference.networks.network_interop import as_bif, as_pgmpy, as_pyagrum, bif_parts
 from eigentree.inference.networks.network_model import NetworkModel, clique_operator
 from eigentree.inference.networks.state_order import canonical_orders
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["LatentNetwork"]
 
 
-class LatentNetwork(HiddenAnswers):
+class LatentNetwork(HiddenQueries):
     """A latent graph whose probabilities are known.
 
     Parameters

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Codes, Floats, Integers
 
-__all__ = ["Floor", "WalkNode", "Walked", "Walker", "floor_of"]
+__all__ = ["ChainRule", "ChainRuleNode", "ChainRuleScores", "Floor", "floor_of"]
 
 CACHE_BYTES = 192 * 1024
 """What the messages of one block of rows may take, so that they stay in the second-level cache."""
@@ -41,7 +41,7 @@ CACHE_BYTES = 192 * 1024
 NOWHERE = -1
 
 
-class WalkNode(NamedTuple):
+class ChainRuleNode(NamedTuple):
     """A node of a rooted tree.
 
     Attributes
@@ -62,7 +62,7 @@ class WalkNode(NamedTuple):
     column: int
 
 
-class Walked(NamedTuple):
+class ChainRuleScores(NamedTuple):
     """Scores of rows.
 
     Attributes
@@ -86,7 +86,7 @@ def floor_of(share: float, marginals: Sequence[Floats]) -> Floor:
 
 
 @dataclass(frozen=True, eq=False)
-class Walker:
+class ChainRule:
     """The chain rule over the leaves of a tree, for any values of its nodes.
 
     Attributes
@@ -100,16 +100,16 @@ class Walker:
     order: tuple[int, ...]
 
     @classmethod
-    def of(cls, nodes: Sequence[WalkNode], states: Sequence[int]) -> Walker:
+    def of(cls, nodes: Sequence[ChainRuleNode], states: Sequence[int]) -> ChainRule:
         """Return the chain rule of a tree, given its nodes in preorder and the states of all columns.
 
         It goes from one end of the longest path of the tree to the other, so that most messages go one way only.
 
         Examples
         --------
-        >>> chain = [WalkNode(-1, (1, 2, 3), 1, -1), WalkNode(0, (), 2, 0), WalkNode(0, (), 2, 1)]
-        >>> chain += [WalkNode(0, (4, 5), 2, -1), WalkNode(3, (), 2, 2), WalkNode(3, (), 2, 3)]
-        >>> Walker.of(chain, (2, 2, 2, 2)).order
+        >>> chain = [ChainRuleNode(-1, (1, 2, 3), 1, -1), ChainRuleNode(0, (), 2, 0), ChainRuleNode(0, (), 2, 1)]
+        >>> chain += [ChainRuleNode(0, (4, 5), 2, -1), ChainRuleNode(3, (), 2, 2), ChainRuleNode(3, (), 2, 3)]
+        >>> ChainRule.of(chain, (2, 2, 2, 2)).order
         (0, 1, 3, 2)
         """
         route = _ChainRuleSteps(nodes, states)
@@ -120,7 +120,7 @@ class Walker:
         )
         return cls(plan, tuple(column for column in steps[:, 7].tolist() if column >= 0))
 
-    def log_prob(self, values: Floats, floor: Floor, codes: Codes) -> Walked:
+    def log_prob(self, values: Floats, floor: Floor, codes: Codes) -> ChainRuleScores:
         """Return the log probability of each row of codes, and what was clipped.
 
         Values are those of all nodes in their order: a table with the axes children…, parent; of a leaf, with the
@@ -129,7 +129,7 @@ class Walker:
         cells = np.ascontiguousarray(codes.T)
         return self._scores(values, floor, cells, np.empty((len(cells), 0)))
 
-    def draw(self, values: Floats, floor: Floor, codes: Codes, random: np.random.Generator) -> Walked:
+    def draw(self, values: Floats, floor: Floor, codes: Codes, random: np.random.Generator) -> ChainRuleScores:
         """Fill the missing cells of the codes in place, each sampled given those before it alone."""
         cells = np.ascontiguousarray(codes.T)
         found = self._scores(values, floor, cells, random.random(codes.shape).T.copy())
@@ -151,11 +151,11 @@ class Walker:
         constants(self.plan, values, known)
         return known
 
-    def _scores(self, values: Floats, floor: Floor, cells: Codes, uniform: Floats) -> Walked:
+    def _scores(self, values: Floats, floor: Floor, cells: Codes, uniform: Floats) -> ChainRuleScores:
         rows = cells.shape[1]
         found = np.zeros((3, rows))
         chain_rule(self.plan, values, self._known(values), floor, cells, uniform, self._space(rows), found)
-        return Walked(*found)
+        return ChainRuleScores(*found)
 
     def _space(self, rows: int) -> ChainRuleSpace:
         sizes = self.plan.ports[:, :, 0]
@@ -178,7 +178,7 @@ class _ChainRuleSteps:
     neighbours : for each node, the neighbour at each of its ports and that one's port towards it
     """
 
-    def __init__(self, nodes: Sequence[WalkNode], states: Sequence[int]) -> None:
+    def __init__(self, nodes: Sequence[ChainRuleNode], states: Sequence[int]) -> None:
         self.nodes = nodes
         self.ports = np.zeros((len(nodes), 3, 4), np.int64)
         self.ports[:, :, 0] = 1

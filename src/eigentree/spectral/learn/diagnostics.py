@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.counting.counts import Counts
-    from eigentree.inference.operators.normalised_scoring import Walked
+    from eigentree.inference.operators.normalised_scoring import ChainRuleScores
     from eigentree.markup.html import Html
     from eigentree.planning.view_plan import PlanNode
     from eigentree.spectral.learn.spectral_fit import SpectralFit
@@ -60,7 +60,7 @@ class Clipping(NamedTuple):
     rows: int
 
     @classmethod
-    def of(cls, floor: float, scores: Walked | StepScores, weights: NDArray[Any], cells: Any) -> Clipping:
+    def of(cls, floor: float, scores: ChainRuleScores | StepScores, weights: NDArray[Any], cells: Any) -> Clipping:
         """Return how much was clipped in scored rows, given how often each counts and how many cells each has."""
         share = float(weights @ scores.clipped) / float(weights @ np.broadcast_to(cells, len(weights)))
         refused = float(weights @ (scores.refused > 0)) / float(weights.sum())

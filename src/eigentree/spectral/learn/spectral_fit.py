@@ -11,7 +11,7 @@ import numpy as np
 
 from eigentree.data.tables.columns import Columns
 from eigentree.inference.operators.node_operator import NodeOperator
-from eigentree.inference.operators.normalised_scoring import Walker, WalkNode
+from eigentree.inference.operators.normalised_scoring import ChainRule, ChainRuleNode
 from eigentree.inference.operators.tree_operators import TreeOperators
 from eigentree.inference.tensors.named_tables import table_axes
 from eigentree.spectral.learn.moments import CountedTables, joint_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Codes, Floats, Integers
     from eigentree.counting.counts import Counts, MomentSource
     from eigentree.graphs.graph import LatentGraph
-    from eigentree.inference.operators.normalised_scoring import Floor, Walked
+    from eigentree.inference.operators.normalised_scoring import ChainRuleScores, Floor
     from eigentree.planning.hub_plan import Hub
     from eigentree.planning.view_plan import ViewPlan
 
@@ -120,7 +120,7 @@ class SpectralFit:
         return TreeOperators(tuple(nodes), Columns.of(graph).states)
 
     @property
-    def walker(self) -> Walker:
+    def walker(self) -> ChainRule:
         """What scores rows with the operators, normalised."""
         return self.plan.derived(_walker)
 
@@ -130,7 +130,7 @@ class SpectralFit:
         values[: self.cores[0].size] /= self._total(values)
         return values
 
-    def scored(self, shrinkage: float, floor: Floor, codes: Codes) -> Walked:
+    def scored(self, shrinkage: float, floor: Floor, codes: Codes) -> ChainRuleScores:
         """Return the log probability of rows of codes at some shrinkage and floor, and what was clipped."""
         return self.walker.log_prob(self.values(shrinkage), floor, codes)
 
@@ -169,12 +169,12 @@ class SpectralFit:
         )
 
 
-def _walker(plan: ViewPlan) -> Walker:
+def _walker(plan: ViewPlan) -> ChainRule:
     """Return the order of normalised scoring through the nodes of a plan."""
     graph = plan.graph
     columns = [graph.column(node.observed) if node.observed is not None else -1 for node in plan.nodes]
-    nodes = [WalkNode(n.parent, n.children, n.rank, c) for n, c in zip(plan.nodes, columns, strict=True)]
-    return Walker.of(nodes, Columns.of(graph).states)
+    nodes = [ChainRuleNode(n.parent, n.children, n.rank, c) for n, c in zip(plan.nodes, columns, strict=True)]
+    return ChainRule.of(nodes, Columns.of(graph).states)
 
 
 def graph_parameters(graph: LatentGraph) -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from eigentree.arrays import Booleans, Codes, Floats, Integers
-    from eigentree.inference.operators.normalised_scoring import Floor, Walked
+    from eigentree.inference.operators.normalised_scoring import ChainRuleScores, Floor
     from eigentree.spectral.learn.spectral_fit import SpectralFit
     from eigentree.validation import Seed
 
@@ -74,7 +74,7 @@ class SpectralModel(Model):
         log_prob = self.scored(codes).log_prob
         return log_prob, int(np.isneginf(log_prob).sum())
 
-    def scored(self, codes: Codes) -> Walked:
+    def scored(self, codes: Codes) -> ChainRuleScores:
         """Return the log probability of rows of codes, and what was clipped on the way."""
         return self.fit.walker.log_prob(self._values, self._floor, codes)
 
