@@ -126,8 +126,8 @@ def test_a_multistart_on_a_sample_is_finished_in_all_partitions(
 
 
 def little_memory(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("eigentree.em.out_of_core.parted_rows.MEMORY_ROWS", 400)
-    patch.setattr("eigentree.em.out_of_core.parted_rows.ROWS_PER_PARAMETER", 1)
+    patch.setattr("eigentree.estimators.memory_sample.MEMORY_ROWS", 400)
+    patch.setattr("eigentree.estimators.memory_sample.ROWS_PER_PARAMETER", 1)
     patch.setattr(ClusterRows, "few", lambda self: None)
 
 

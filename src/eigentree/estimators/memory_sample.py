@@ -12,8 +12,9 @@ from eigentree.data.tables.weights import NO_WEIGHT, checked_weights
 from eigentree.em.out_of_core.dask_workers import ClusterRows
 from eigentree.em.out_of_core.fit_rows import Finish
 from eigentree.em.out_of_core.on_disk import DiskRows
-from eigentree.em.out_of_core.parted_rows import finish_rows_for, memory_rows_for, sampled_numbers
+from eigentree.em.out_of_core.parted_rows import MEMORY_CELLS, sampled_numbers
 from eigentree.em.parameters import ParameterLayout
+from eigentree.em.smoothing import ROWS_PER_PARAMETER
 from eigentree.errors import DataError, ParameterError
 from eigentree.messages import notice
 from eigentree.validation import whole_number
@@ -32,6 +33,13 @@ if TYPE_CHECKING:
     from eigentree.graphs.graph import LatentGraph
 
 __all__ = ["check_finish_rows", "fit_sample", "parted_rows", "search_sample", "some_of"]
+
+FINISH_ROWS, FINISH_ROWS_PER_PARAMETER = 1_000_000, 1_000
+"""On how many rows the last run is by default, and how many at least for each entry of the tables: the chance
+error, p / 2n nats per row, is then at most 1/2000."""
+
+MEMORY_ROWS = 200_000
+"""How many rows a search has in memory; more where that would be less than `ROWS_PER_PARAMETER`."""
 
 
 def parted_rows(rows: Encoded) -> PartedRows:
@@ -99,7 +107,7 @@ def fit_sample(
     if few is not None:
         return Rows.of_codes(few.codes, columns), few.weights, rows.count, None
     count = _finished_on(finish_rows, rows.count, parameters)
-    size = min(count, memory_rows_for(parameters, len(columns.names)))
+    size = min(count, _memory_rows(parameters, len(columns.names)))
     # A generator of its own where rows are sampled: a fit to all rows is the one that it would be in memory.
     draws = random if size == rows.count else random.spawn(1)[0]
     codes, weights = rows.taken(sampled_numbers(rows.count, size, draws))
@@ -128,7 +136,7 @@ def search_sample(
     few = None if isinstance(finish_rows, Integral) else rows.few()
     if few is not None:
         return Rows.of_codes(few.codes, columns), few.weights, rows.count
-    most = int(finish_rows) if isinstance(finish_rows, Integral) else memory_rows_for(0, len(columns.names))
+    most = int(finish_rows) if isinstance(finish_rows, Integral) else _memory_rows(0, len(columns.names))
     count = min(rows.count, most)
     if count < rows.count and finish_rows is None:
         raise ParameterError(
@@ -146,13 +154,18 @@ def search_sample(
     return Rows.of_codes(codes, columns), weights, count
 
 
+def _memory_rows(parameters: int, columns: int) -> int:
+    """Return how many rows a search has in memory, for tables with so many entries."""
+    return min(max(MEMORY_ROWS, ROWS_PER_PARAMETER * parameters), max(1, MEMORY_CELLS // columns))
+
+
 def _finished_on(finish_rows: Any, rows: int, parameters: int) -> int:
     """Return on how many of the rows that are not in memory the last run is; warn where that is not given."""
     if finish_rows is None:
         return rows
     if isinstance(finish_rows, Integral):
         return min(rows, int(finish_rows))
-    usual = finish_rows_for(parameters)
+    usual = max(FINISH_ROWS, FINISH_ROWS_PER_PARAMETER * parameters)
     if usual < rows:
         notice(
             f"EM finishes on a sample of {usual:,} of the {rows:,} rows, whose chance error is "

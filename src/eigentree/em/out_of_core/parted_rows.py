@@ -17,7 +17,6 @@ import numpy as np
 from eigentree.arrays import Floats
 from eigentree.em.estep.expectation import Expectation
 from eigentree.em.optimize.objective import ExpectedCounts, Objective
-from eigentree.em.smoothing import ROWS_PER_PARAMETER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,30 +28,13 @@ if TYPE_CHECKING:
     from eigentree.em.parameters import ParameterLayout
     from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["CountParts", "PartedObjective", "PartedRows", "finish_rows_for", "memory_rows_for", "sampled_numbers"]
-
-FINISH_ROWS, FINISH_ROWS_PER_PARAMETER = 1_000_000, 1_000
-"""On how many rows the last run is by default, and how many at least for each entry of the tables: the chance
-error, p / 2n nats per row, is then at most 1/2000."""
-
-MEMORY_ROWS = 200_000
-"""How many rows a search has in memory; more where that would be less than `ROWS_PER_PARAMETER`."""
+__all__ = ["MEMORY_CELLS", "CountParts", "PartedObjective", "PartedRows", "sampled_numbers"]
 
 MEMORY_CELLS = 2**25
 """Most cells of rows in memory, of a sample or of all rows that differ."""
 
 CountParts: TypeAlias = Callable[[Floats], ExpectedCounts]
 """The E-step over all parts: parameters go out, one sum comes back, the same whichever part was first."""
-
-
-def finish_rows_for(parameters: int) -> int:
-    """Return on how many rows the last run is, of tables with so many entries."""
-    return max(FINISH_ROWS, FINISH_ROWS_PER_PARAMETER * parameters)
-
-
-def memory_rows_for(parameters: int, columns: int) -> int:
-    """Return on how many rows in memory a multi-start is, for tables with so many entries."""
-    return min(max(MEMORY_ROWS, ROWS_PER_PARAMETER * parameters), max(1, MEMORY_CELLS // columns))
 
 
 def sampled_numbers(rows: int, size: int, random: np.random.Generator) -> Integers:
