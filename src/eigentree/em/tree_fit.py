@@ -109,10 +109,10 @@ def fit_tree(
         # Without hidden variables that the data depend on, one EM iteration from anywhere leads to the optimum.
         kind: Kind = "random" if init == "multistart" else init
         seeds = random.spawn(n_init if starts.hidden else 1)
-        return run_each(fit.sample, [starts.candidate(kind, k, seed) for k, seed in enumerate(seeds)], *how)
+        return run_each(fit.sample, [starts.candidate(kind, seed) for seed in seeds], *how)
     samples = fit.samples(random)
     starts = TreeInit(fit.graph, fit.rows, samples[0][0], fit.gaps)
     # Where all rows are one sample, they are too few for moments to be confirmed.
-    moments = starts.candidate("spectral", 0, random.spawn(1)[0]) if len(samples) > 1 else None
+    moments = starts.candidate("spectral", random.spawn(1)[0]) if len(samples) > 1 else None
     every = [sample for _, sample in samples]
     return multistart(every, starts.pool(random), *how, moments=moments, finalists=n_init)

@@ -18,11 +18,11 @@ from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.em.em_report import StartReport
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.em.holdout import Fold, check_split, folds_of, held_out
-from eigentree.em.init.trees import KINDS
+from eigentree.em.init.trees import FEW_PSEUDO_COUNTS, KINDS
 from eigentree.em.optimize.stopping import USUAL_TOLERANCES, Stopping
 from eigentree.em.out_of_core.fit_rows import fit_rows
 from eigentree.em.parameters import ParameterLayout
-from eigentree.em.size_search import FEW_PSEUDO_COUNTS, SizeProblem, average, search
+from eigentree.em.size_search import SizeProblem, average, search
 from eigentree.em.smoothing import PSEUDO_COUNTS
 from eigentree.em.tree_fit import TreeFit
 from eigentree.em.tree_objective import TreeObjective

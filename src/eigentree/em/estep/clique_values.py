@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ValueLayout", "Values", "totals"]
 
-LOWEST_EXPONENT = -1000
+LOWEST_EXPONENT = np.finfo(np.float64).minexp
 """The inverse of a smaller power of two overflows; what is left of it is left in the line."""
 
 

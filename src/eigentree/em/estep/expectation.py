@@ -22,9 +22,8 @@ import numpy as np
 
 from eigentree.em.estep.block_layout import BlockLayout
 from eigentree.em.estep.clique_values import ValueLayout, totals
-from eigentree.em.estep.cliques import Leaf, Skeleton
+from eigentree.em.estep.cliques import UNSCALED, Leaf, Skeleton
 from eigentree.em.estep.row_passes import (
-    UNSCALED,
     UNSCALED_SINGLE,
     Passage,
     Rooms,

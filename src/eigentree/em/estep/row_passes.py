@@ -20,7 +20,7 @@ from eigentree.core.trees.leaves import COPIES
 from eigentree.core.trees.matrix_tiles import TILE_VECTORS
 from eigentree.core.vectors import REGISTER_BYTES
 from eigentree.em.estep.block_layout import BlockLayout, Room
-from eigentree.em.estep.cliques import Clique, Leaf, joint_size
+from eigentree.em.estep.cliques import UNSCALED, Clique, Leaf, joint_size
 from eigentree.em.estep.row_sharing import Sectioning
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from eigentree.em.estep.cliques import Node
     from eigentree.em.estep.row_sharing import SectionRows
 
-__all__ = ["UNSCALED", "UNSCALED_SINGLE", "Passage", "Rooms", "SectionedRows", "Sums", "fewest_rows"]
+__all__ = ["UNSCALED_SINGLE", "Passage", "Rooms", "SectionedRows", "Sums", "fewest_rows"]
 
 CACHE_BYTES = 4 * 1024 * 1024
 """What the messages of one block of rows may take; loops over fewer rows cost more than a miss of the cache."""
@@ -41,8 +41,8 @@ CACHE_BYTES = 4 * 1024 * 1024
 ROWS_OF_BLOCK, CACHE_LINE = (30, 126), 64
 """Fewest and most rows of a block in registers, and the bytes of a line of the cache."""
 
-UNSCALED, UNSCALED_SINGLE = 8, 3
-"""How many cliques multiply their messages before these are brought back into range; in single precision fewer."""
+UNSCALED_SINGLE = 3
+"""In single precision fewer cliques multiply their messages before these are brought back into range."""
 
 LINE_NUMBERS = CACHE_LINE // 8
 """Numbers of double precision in a line of the cache."""

@@ -30,27 +30,11 @@ __all__ = ["SectionRows", "Sectioning", "TreeSection"]
 LARGEST_SHARE = 0.5
 """The tree is cut below an edge if at most this share of the rows above differ there: those below pass up twice."""
 
-FEWEST_SAVED = 24
-"""A cut has to save so many rows; few rows pass as fast as none."""
-
-MOST_KINDS = 2**16
-"""So many are distinguished by two bytes."""
-
-SMALL_TABLE, LARGEST_TABLE = 2**16, 2**10
-"""Numbers of a table of messages that fits into a cache; and how many times the values of its clique a larger one
-may have: to look a row up there has to take less than to pass it."""
-
 MOST_NUMBERS = 2**22
-"""All tables of a tree may have so many numbers."""
-
-MOST_LEFT = 0.9
-"""Sections are left alone where more than this share of the work would be left."""
+"""All tables of messages of a tree may have so many numbers: 32 MB, as much as a large cache."""
 
 UP_TWICE = 4 / 3
 """The work of a section below the first, whose messages up are made once more on the way down."""
-
-ROOMY = 4
-"""Kinds are distinguished by a table of all that are possible, if these are at most so many times the rows."""
 
 
 class TreeSection(NamedTuple):
@@ -136,7 +120,7 @@ class Sectioning:
             sections.append(section)
             left += cuts.work(section.nodes) * rows * (UP_TWICE if root else 1.0)
             waiting += [(i, kinds.known[i].number) for i in cut]
-        if left > MOST_LEFT * cuts.work(nodes) * codes.shape[1]:
+        if left >= cuts.work(nodes) * codes.shape[1]:
             return None
         return cls(nodes, line_counts, tuple(sections))
 
@@ -239,7 +223,7 @@ class _Cuts:
         if not isinstance(node, Clique) or known is None or not _pays(known.number, rows):
             return False
         table = known.number * joint_size(node.separator, self._states)
-        if table > min(self._room, max(SMALL_TABLE, LARGEST_TABLE * self.work([node]))):
+        if table > self._room:
             return False
         self._room -= table
         return True
@@ -278,14 +262,14 @@ def _section(cuts: _Cuts, root: int, rows: int) -> tuple[TreeSection, list[int]]
 
 def _pays(kinds: int, rows: int) -> bool:
     """Return whether so many kinds of so many rows are worth a section of their own."""
-    return kinds <= min(LARGEST_SHARE * rows, rows - FEWEST_SAVED, MOST_KINDS)
+    return kinds <= min(LARGEST_SHARE * rows, np.iinfo(np.uint16).max)
 
 
 def _told_apart(first: _Kinds, second: _Kinds) -> _Kinds:
     """Return which rows agree in both."""
     key = first.of_rows.astype(np.int64) * second.number + second.of_rows
     possible = first.number * second.number
-    if possible <= ROOMY * len(key):
+    if possible <= len(key):
         seen = np.zeros(possible, bool)
         seen[key] = True
         number = int(seen.sum())

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DistinctRows", "columns_with_missing", "margins", "systematic"]
 
-MOST_KINDS = 2**62
-"""Most different rows that one number distinguishes."""
-
 
 class DistinctRows(NamedTuple):
     """Rows that differ, none of weight zero.
@@ -42,7 +39,7 @@ class DistinctRows(NamedTuple):
         codes, weights = codes[used], weights[used]
         key, kinds = np.zeros(len(codes), np.int64), 1
         for column, count in enumerate(states):
-            if kinds > MOST_KINDS // (count + 1):
+            if kinds > np.iinfo(np.int64).max // (count + 1):
                 kept, key = np.unique(key, return_inverse=True)
                 if len(kept) == len(codes):
                     return cls(codes, weights, used)

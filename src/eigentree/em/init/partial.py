@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eigentree.em.init.classes import FLOOR
+from eigentree.em.init.classes import FLOOR, random_start
 from eigentree.errors import DataError
-from eigentree.inference.networks.network import LatentNetwork
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
     from eigentree.inference.tensors.named_tables import TableKey
 
 __all__ = ["completed"]
-
-CONCENTRATION = 3.0
-"""Of the Dirichlet that unknown tables start from: near even, so that the known ones lead."""
 
 
 def completed(
@@ -60,7 +56,7 @@ def completed(
         starts, steps = 1, 0
     best, highest = given, -math.inf
     for seed in random.spawn(starts):
-        unknown = layout.vector(LatentNetwork.random(layout.graph, CONCENTRATION, seed))
+        unknown = random_start(layout, seed)
         start = layout.mixed(np.where(frozen, given, unknown), FLOOR)
         for parameters, objective in _iterated(problem, start, ~frozen, steps):
             if objective > highest or best is given:

@@ -19,9 +19,6 @@ MEMORY = 10
 SMALLEST_SHARE = 0.1
 """An accelerated step leaves each root at least this share of the smaller of where it is and where EM would go."""
 
-CURVED = 1e-10
-"""A step is looked back on if the gradient fell along it by more, as the cosine of move and fall."""
-
 SHORTER = (0.1, 0.5)
 """Bounds of the share to which a step is shortened that lowered the objective."""
 
@@ -55,7 +52,8 @@ class LBFGS:
         if self._last is not None:
             move, fall = place.roots - self._last.roots, self._last.gradient - place.gradient
             along = float(move @ fall)
-            if along > CURVED * math.sqrt(float(move @ move) * float(fall @ fall)):
+            # The cosine of move and fall is more than rounding, as in L-BFGS-B.
+            if along > np.finfo(np.float64).eps * math.sqrt(float(move @ move) * float(fall @ fall)):
                 self._pairs = [*self._pairs, _Pair(move, fall, along)][-MEMORY:]
         self._last = place
         if not self._pairs:

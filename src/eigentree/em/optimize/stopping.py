@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SHARE_OF_ERROR",
     "SHORTEST_STRETCH",
+    "SHORT_RUN",
     "USUAL_TOLERANCES",
     "Rule",
     "Stopping",
@@ -24,6 +25,9 @@ Rule: TypeAlias = Literal["gain", "paper"]
 
 SHORTEST_STRETCH = 5
 """The fewest iterations whose gain the remaining gain is extrapolated from: single gains are uneven."""
+
+SHORT_RUN = 2 * SHORTEST_STRETCH + 1
+"""After so many iterations the remaining gain can first be extrapolated."""
 
 SHARE_OF_RUN = 4
 """A stretch of iterations is at least one part of so many of the run: in a long run the rate itself slows."""
