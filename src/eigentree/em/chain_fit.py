@@ -39,16 +39,7 @@ POOL: tuple[ChainKind, ...] = ("moments", "random", "merged")
 
 @dataclass(frozen=True, eq=False)
 class ChainFit:
-    """Sequences, and how EM runs on them.
-
-    Attributes
-    ----------
-    whole : ChainObjective
-    stopping : Stopping
-    max_iter : int
-    accelerate : bool
-    validation : ChainObjective, optional
-    """
+    """Sequences, and how EM runs on them."""
 
     whole: ChainObjective
     stopping: Stopping

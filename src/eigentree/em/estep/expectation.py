@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from eigentree.em.parameters import ParameterLayout
     from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["CodedRows", "Expectation", "Stretch"]
+__all__ = ["CodedRows", "Expectation"]
 
 LEAST_WORK = 500_000
 """Rows times values of cliques from which on sections are worth their making; less is passed in a millisecond."""
@@ -68,22 +68,6 @@ class CodedRows(NamedTuple):
     weights: Floats
     line_weights: Floats
     parts: tuple[SectionedRows, ...] = ()
-
-
-class Stretch(NamedTuple):
-    """Some of many rows, as the leaves of an `Expectation` read them.
-
-    Attributes
-    ----------
-    codes : (leaves, rows)
-    weights : (rows,)
-    first : int
-        Which of all rows the first one is.
-    """
-
-    codes: Codes
-    weights: Floats
-    first: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,7 +256,7 @@ class Expectation:
     def over(
         self,
         parameters: Floats,
-        read: Callable[[int], Stretch],
+        read: Callable[[int], tuple[Codes, Floats, int]],
         stretches: int,
         line_weights: Floats,
         threads: int = 1,
@@ -285,7 +269,8 @@ class Expectation:
         ----------
         parameters : array
         read : callable
-            Gives each stretch by its number; several threads may ask.
+            Gives the leaves' codes and the weights of each stretch of rows by its number, and the number of its
+            first row; several threads may call it.
         stretches : int
             How many there are.
         line_weights : (lines,)
@@ -295,9 +280,9 @@ class Expectation:
         filled = self._values.filled(parameters)
 
         def run(number: int) -> Sums:
-            stretch = read(number)
-            found = self._found(filled.scaled, stretch, 1, counted=True)
-            return found if found.impossible < 0 else found._replace(impossible=stretch.first + found.impossible)
+            codes, weights, first = read(number)
+            found = self._found(filled.scaled, CodedRows(codes, weights, line_weights), 1, counted=True)
+            return found if found.impossible < 0 else found._replace(impossible=first + found.impossible)
 
         sums, log_likelihood, impossible = np.zeros(len(filled.scaled)), 0.0, -1
         for found in in_order(run, stretches, threads):
@@ -306,11 +291,9 @@ class Expectation:
             impossible = found.impossible if impossible < 0 else impossible
         return self._told(filled, Sums(sums, log_likelihood, impossible), line_weights)
 
-    def _found(
-        self, values: Floats, rows: CodedRows | Stretch, threads: int, counted: bool, single: bool = False
-    ) -> Sums:
+    def _found(self, values: Floats, rows: CodedRows, threads: int, counted: bool, single: bool = False) -> Sums:
         """Return what all rows add up to, in the least precision that does."""
-        parts = rows.parts if isinstance(rows, CodedRows) else ()
+        parts = rows.parts
         if single and (parts[0].tree.single if parts else self._single).many:
             passages = [part.single for part in parts] or self._passages(self._single, rows, threads)
             found = self._passed(passages, values.astype(np.float32), counted)
@@ -326,7 +309,7 @@ class Expectation:
         log_likelihood = _whole(found, filled, line_weights)
         return ExpectedCounts(self._values.counted(filled, found.sums), log_likelihood, found.impossible)
 
-    def _passages(self, layout: BlockLayout, rows: CodedRows | Stretch, threads: int) -> list[Passage]:
+    def _passages(self, layout: BlockLayout, rows: CodedRows, threads: int) -> list[Passage]:
         """Return what each thread has to do, if no section has rows of its own."""
         bounds = self._bounds(len(rows.weights), threads)
         return [Passage.whole(layout, rows.codes, rows.weights, *each) for each in pairwise(bounds)]

@@ -126,15 +126,7 @@ class Passage(NamedTuple):
 
     @classmethod
     def whole(cls, layout: BlockLayout, codes: Codes, weights: Floats, start: int, stop: int) -> Passage:
-        """Return the passage of some of many rows through a tree of one section.
-
-        Parameters
-        ----------
-        layout : BlockLayout
-        codes : (leaves, rows)
-        weights : (rows,)
-        start, stop : int
-        """
+        """Return the passage of some of many rows through a tree of one section."""
         sections = layout.sections.copy()
         sections.rows, sections.start, sections.stop = len(weights), start, stop
         return cls(layout, sections, codes.reshape(-1), weights, np.empty(0), 0)

@@ -100,15 +100,7 @@ class Sectioning:
         states: Mapping[str, int],
         codes: Codes,
     ) -> Sectioning | None:
-        """Return the sections of a tree that save work for some rows, given what its leaves read; None if none do.
-
-        Parameters
-        ----------
-        nodes : tuple of Clique or Leaf
-        line_counts : tuple of int
-        states : mapping
-        codes : (leaves, rows)
-        """
+        """Return the sections of a tree that save work for some rows, given what its leaves read; None if none do."""
         kinds = _KindsBelow(nodes, line_counts, codes)
         for i in reversed(range(1, len(nodes))):
             kinds.find(i, as_long_as_it_pays=True)
@@ -125,13 +117,7 @@ class Sectioning:
         return cls(nodes, line_counts, tuple(sections))
 
     def rows(self, codes: Codes, weights: Floats) -> tuple[SectionRows, ...]:
-        """Return the rows of each section.
-
-        Parameters
-        ----------
-        codes : (leaves, rows)
-        weights : (rows,)
-        """
+        """Return the rows of each section."""
         kinds = _KindsBelow(self.nodes, self.line_counts, codes)
         for i in self._asked:
             kinds.find(i)

@@ -87,15 +87,7 @@ def random_start(layout: ParameterLayout, random: np.random.Generator) -> Floats
 
 
 def seeded(graph: LatentGraph, rows: DistinctRows, classes: int, random: np.random.Generator) -> Classes:
-    """Return classes around rows that are far from each other.
-
-    Parameters
-    ----------
-    graph : LatentGraph
-    rows : DistinctRows
-    classes : int
-    random : Generator
-    """
+    """Return classes around rows that are far from each other."""
     states = [graph.states[name] for name in graph.observed]
     share = rows.weights / rows.weights.sum()
     among, odds = rows.codes, share

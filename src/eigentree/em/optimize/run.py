@@ -23,13 +23,7 @@ TRIES = 3
 
 
 class Best(NamedTuple):
-    """The iteration with the highest held-out log-likelihood so far.
-
-    Attributes
-    ----------
-    iteration : int
-    parameters : (parameters,)
-    """
+    """The iteration with the highest held-out log-likelihood so far."""
 
     iteration: int
     parameters: Floats
