@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 import eigentree as et
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.tables.columns import Columns
-from eigentree.em.chain_objective import ChainLayout, ChainObjective
+from eigentree.em.chain_fit import ChainLayout, ChainObjective
 from eigentree.em.init import symbol_clustering
 from eigentree.em.init.chains import start_of
 from eigentree.em.optimize.run import em_run

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from eigentree.arrays import Booleans, Floats, Integers
-    from eigentree.em.chain_objective import ChainObjective
+    from eigentree.em.chain_fit import ChainObjective
     from eigentree.inference.sequences.sequence_passes import Symbols
 
 __all__ = ["KINDS", "ChainKind", "start_of"]

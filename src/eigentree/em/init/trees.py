@@ -1,7 +1,8 @@
-"""Initialisers for trees of tables: from moments, from distant rows, from a fitted mixture, at random."""
+"""Initialisers for trees of tables: from moments or known tables, distant rows, a fitted mixture, at random."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import cycle
@@ -10,14 +11,22 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from eigentree.counting.counts import Counts
-from eigentree.em.init.classes import NOISE, Classes, carried, class_graph, most_classes, random_start, seeded
-from eigentree.em.init.partial import completed
+from eigentree.em.init.classes import (
+    FLOOR,
+    NOISE,
+    Classes,
+    carried,
+    class_graph,
+    most_classes,
+    random_start,
+    seeded,
+)
 from eigentree.em.multistart import Candidate
 from eigentree.em.optimize.run import em_run
 from eigentree.em.optimize.stopping import SHORT_RUN, Stopping
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.tree_objective import TreeObjective
-from eigentree.errors import RankError
+from eigentree.errors import DataError, RankError
 from eigentree.planning.view_plan import ViewPlan
 from eigentree.spectral.learn.moments import CountedTables
 from eigentree.spectral.learn.operator_learning import learn
@@ -28,12 +37,12 @@ from eigentree.spectral.recover.recovery import recovered
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from eigentree.arrays import Floats
+    from eigentree.arrays import Booleans, Floats
     from eigentree.em.estep.unique_rows import DistinctRows
     from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.tensors.named_tables import TableKey
 
-__all__ = ["FEW_PSEUDO_COUNTS", "KINDS", "Kind", "TreeInit"]
+__all__ = ["FEW_PSEUDO_COUNTS", "KINDS", "Kind", "TreeInit", "completed"]
 
 Kind: TypeAlias = Literal["spectral", "mixture", "copy", "random"]
 
@@ -127,3 +136,56 @@ class TreeInit:
             reason = next(iter(found.unresolved.values()))
             raise RankError(f"the moments of the columns determine no table of this graph, since {reason}")
         return found.hints
+
+
+def completed(
+    problem: TreeObjective,
+    known: Mapping[TableKey, Floats],
+    random: np.random.Generator,
+    starts: int = 3,
+    steps: int = 15,
+) -> Floats:
+    """Return parameters with the known tables, and the others as plain EM iterations leave them.
+
+    Of several random starts for the unknown tables, the one with the highest objective is kept.
+
+    Parameters
+    ----------
+    problem : TreeObjective
+        A few thousand rows suffice.
+    known : mapping of TableKey to array
+        Axes as in `ParameterLayout.axes`.
+    random : Generator
+    starts, steps : int
+
+    Raises
+    ------
+    DataError
+        When a table is known of something that the graph has no table of, or in another shape.
+    """
+    layout = problem.layout
+    given, frozen = np.zeros(layout.size), np.zeros(layout.size, np.bool_)
+    for key, table in known.items():
+        if layout.shapes.get(key) != table.shape:
+            raise DataError(f"there is no table of {key} with the shape {table.shape} on this graph")
+        place = slice(layout.starts[key], layout.starts[key] + table.size)
+        given[place], frozen[place] = table.ravel(), True
+    if frozen[layout.learned].all():
+        starts, steps = 1, 0
+    best, highest = given, -math.inf
+    for seed in random.spawn(starts):
+        unknown = random_start(layout, seed)
+        start = layout.mixed(np.where(frozen, given, unknown), FLOOR)
+        for parameters, objective in _iterated(problem, start, ~frozen, steps):
+            if objective > highest or best is given:
+                best, highest = parameters, objective
+    return best
+
+
+def _iterated(problem: TreeObjective, start: Floats, free: Booleans, steps: int) -> Iterator[tuple[Floats, float]]:
+    """Yield the start and plain EM iterations of the free parameters, each with its objective."""
+    here = problem.evaluated(start)
+    yield start, here.objective
+    for _ in range(steps):
+        here = problem.evaluated(np.where(free, here.update, start))
+        yield here.parameters, here.objective
