@@ -15,7 +15,7 @@ import eigentree as et
 from eigentree.em.estep import expectation as expectation_module
 from eigentree.em.estep import row_passes as passing
 from eigentree.em.estep import row_sharing as sections
-from eigentree.em.estep.cliques import Clique, Leaf
+from eigentree.em.estep.cliques import UNSCALED, Clique, Leaf
 from eigentree.em.estep.expectation import CodedRows, Expectation
 from eigentree.em.estep.row_sharing import Sectioning
 from eigentree.em.optimize.objective import ExpectedCounts
@@ -123,7 +123,7 @@ def test_each_section_has_the_kinds_of_rows_that_differ_below_it(name: str) -> N
     sectioning = part.tree.sectioning
     assert len(sectioning.sections) > 1
     # Codes are kept once, for either precision.
-    assert part.usual.codes is part.single.codes
+    assert part.passage(UNSCALED).codes is part.passage(passing.UNSCALED_SINGLE).codes
     assert all(np.shares_memory(own.codes, part.codes) for own in part.rows if own.codes.size)
     assert len(part.rows[0].weights) == len(rows)
 
@@ -170,7 +170,7 @@ def test_tables_have_room(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = TREES["many states"]
     rows = rows_of(graph, 600, holes=0.0)
     (part,) = prepared(graph, rows)[1].parts
-    assert part.usual.table == sum(numbers_of_tables(part))
+    assert part.passage(UNSCALED).table == sum(numbers_of_tables(part))
     # Any of them would fit, but not all.
     room = max(numbers_of_tables(part))
     monkeypatch.setattr(sections, "MOST_NUMBERS", room)

@@ -449,7 +449,7 @@ class EMJunctionTree(IterativeMixin):
         """Return when a run on so many rows that differ has converged."""
         if self.tol is not None:
             return Stopping(self.stopping, float(self.tol))
-        return Stopping.usual_for(self.stopping, rows, weight, parameters)
+        return Stopping.usual(self.stopping, rows, weight, parameters)
 
     def _held_out(
         self,

@@ -60,17 +60,6 @@ class DistinctRows(NamedTuple):
         order = np.lexsort([self.codes[:, place] for place in reversed(places)])
         return DistinctRows(np.asfortranarray(self.codes[order]), self.weights[order], self.first[order])
 
-    def dealt(self, shares: Floats, random: np.random.Generator) -> Floats:
-        """Return the weight of each row in each part, shape (parts, rows), each copy of a row dealt out by itself.
-
-        What is left of a weight beyond whole copies goes to one part. The shares of the parts are normalised.
-        """
-        whole = np.floor(self.weights)
-        copies = random.multinomial(whole.astype(np.int64), shares).T
-        rest = np.arange(len(shares))[:, None] == random.choice(len(shares), len(whole), p=shares)
-        weights: Floats = copies + (self.weights - whole) * rest
-        return weights
-
     def sampled(self, size: int, random: np.random.Generator) -> tuple[DistinctRows, float]:
         """Return about so many rows that differ, with their share of the weight, and how many rows were drawn."""
         shares = self.weights / self.weights.sum()
