@@ -39,12 +39,12 @@ ALLOWED = (
     "et.plot.race",  # an old name that goes on working
     "def race(",
     "an odd number",
+    '"heats"',  # the key of rungs in files
 )
 """Parts of lines in which such a word is right."""
 
 CEILINGS: dict[str, int] = {
     "counting": 3,
-    "em": 84,
     "estimators": 33,
 }
 """Packages in which that many are left; none may be added, and the number is lowered as they go."""

@@ -71,15 +71,15 @@ def both(
     """The problem of rows in memory, and of the same rows on disk."""
     graph = network.graph
     codes = np.asfortranarray(coded(graph, rows).astype(np.uint8))
-    gaps = columns_with_missing(codes, graph)
+    missing = columns_with_missing(codes, graph)
     states = [graph.states[name] for name in graph.observed]
     known = np.ones(len(codes)) if weights is None else weights
-    near = TreeObjective.of(graph, DistinctRows.of(codes, states, known), gaps, pseudo_counts, 1)
+    near = TreeObjective.of(graph, DistinctRows.of(codes, states, known), missing, pseudo_counts, 1)
     far = split(graph, rows, cuts, weights)
     assert far.count == len(rows)
-    assert far.gaps() == gaps
+    assert far.missing() == missing
     assert_allclose(far.weight, near.weight, rtol=1e-14)
-    return near, far.objective(graph, gaps, pseudo_counts, threads=threads)
+    return near, far.objective(graph, missing, pseudo_counts, threads=threads)
 
 
 @SLOW
@@ -396,7 +396,7 @@ def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: Full())
     with pytest.raises(et.errors.FileError, match=r"No space left on device.*TMPDIR"):
-        spooled.objective(network.graph, spooled.gaps(), 0.0)
+        spooled.objective(network.graph, spooled.missing(), 0.0)
 
 
 def test_rows_that_are_none_or_weigh_nothing_are_told() -> None:

@@ -59,7 +59,7 @@ def problem_of(codes: np.ndarray, share: float) -> SizeProblem:
     return SizeProblem(
         tree=tree,
         folds=(Fold(rows.weighing(rows.weights - part), rows.weighing(part)),),
-        gaps=frozenset(),
+        missing=frozenset(),
         pseudo_counts=0.1,
         whole=rows,
         threads=1,

@@ -229,7 +229,7 @@ def searched(fit: TreeFit, pool: Iterator[Candidate], moments: Candidate | None 
 
 
 def random_pool(fit: TreeFit) -> Iterator[Candidate]:
-    starts = TreeInit(fit.graph, fit.rows, fit.rows, fit.gaps)
+    starts = TreeInit(fit.graph, fit.rows, fit.rows, fit.missing)
     seeds = iter(np.random.default_rng(0).spawn(1_000))
     return (starts.candidate("random", seed) for seed in seeds)
 

@@ -70,7 +70,7 @@ class SizeProblem:
         From the number of hidden states to the tree.
     folds : tuple of Fold
         One, or several, to all of which each size is fitted.
-    gaps : frozenset of str
+    missing : frozenset of str
         The columns that may have missing cells.
     pseudo_counts : float
     whole : DistinctRows, optional
@@ -86,7 +86,7 @@ class SizeProblem:
 
     tree: Callable[[int], LatentGraph]
     folds: tuple[Fold, ...]
-    gaps: frozenset[str]
+    missing: frozenset[str]
     pseudo_counts: float
     whole: DistinctRows | None
     threads: int
@@ -98,7 +98,7 @@ class SizeProblem:
     def objective(self, size: Size, rows: DistinctRows, pseudo_counts: float, single: bool = True) -> TreeObjective:
         """Return the objective of some rows with a model of some size."""
         graph = mixture_of_trees(self.tree(size.hidden_states), size.trees)
-        return TreeObjective.of(graph, rows, self.gaps, pseudo_counts, self.threads, single)
+        return TreeObjective.of(graph, rows, self.missing, pseudo_counts, self.threads, single)
 
 
 class Fit(NamedTuple):

@@ -40,7 +40,7 @@ class TreeFit:
     ----------
     graph : LatentGraph
     rows : DistinctRows
-    gaps : frozenset of str
+    missing : frozenset of str
         The columns that may have missing cells.
     pseudo_counts : float
     stopping : Stopping
@@ -52,7 +52,7 @@ class TreeFit:
 
     graph: LatentGraph
     rows: DistinctRows
-    gaps: frozenset[str]
+    missing: frozenset[str]
     pseudo_counts: float
     stopping: Stopping
     max_iter: int
@@ -67,7 +67,7 @@ class TreeFit:
 
     def objective(self, rows: DistinctRows) -> TreeObjective:
         """Return the objective of some rows."""
-        return TreeObjective.of(self.graph, rows, self.gaps, self.pseudo_counts, self.threads)
+        return TreeObjective.of(self.graph, rows, self.missing, self.pseudo_counts, self.threads)
 
     @cached_property
     def sample(self) -> Sample:
@@ -110,14 +110,14 @@ def fit_tree(
     if isinstance(init, LatentNetwork):
         start = fit.whole.layout.vector(init)
         return run_each(fit.sample, [Candidate("given", lambda: start)], *how)
-    starts = TreeInit(fit.graph, fit.rows, fit.rows, fit.gaps)
+    starts = TreeInit(fit.graph, fit.rows, fit.rows, fit.missing)
     if init != "multistart" or not starts.hidden:
         # Without hidden variables that the data depend on, one EM iteration from anywhere leads to the optimum.
         kind: Kind = "random" if init == "multistart" else init
         seeds = random.spawn(n_init if starts.hidden else 1)
         return run_each(fit.sample, [starts.candidate(kind, seed) for seed in seeds], *how)
     samples = fit.samples(random)
-    starts = TreeInit(fit.graph, fit.rows, samples[0][0], fit.gaps)
+    starts = TreeInit(fit.graph, fit.rows, samples[0][0], fit.missing)
     # Where all rows are one sample, they are too few for moments to be confirmed.
     moments = starts.candidate("spectral", random.spawn(1)[0]) if len(samples) > 1 else None
     every = [sample for _, sample in samples]
@@ -183,7 +183,7 @@ def fit_rows(
         return
     sample, stopping = fit.sample, fit.stopping
     if finish is not None:
-        objective = finish.rows.objective(fit.graph, fit.gaps, fit.pseudo_counts, finish.numbers, fit.threads)
+        objective = finish.rows.objective(fit.graph, fit.missing, fit.pseudo_counts, finish.numbers, fit.threads)
         sample, stopping = Sample(objective, finish.size, sample.chance), finish.stopping
         if state is not None:
             # More rows may show what the sample lacks.
@@ -207,10 +207,10 @@ def finished(
     samples and, for `steps` accelerated iterations, on all rows. States of hidden variables come in canonical
     order.
     """
-    gaps = columns_with_missing(rows.codes, graph)
-    fit = TreeFit(graph, rows, gaps, pseudo_counts, Stopping("paper", 0.0), steps)
+    missing = columns_with_missing(rows.codes, graph)
+    fit = TreeFit(graph, rows, missing, pseudo_counts, Stopping("paper", 0.0), steps)
     (first, _), *_ = samples = fit.samples(random)
-    beside = TreeObjective.of(graph, first, gaps, pseudo_counts)
+    beside = TreeObjective.of(graph, first, missing, pseudo_counts)
     candidate = Candidate("spectral", lambda: completed(beside, known, random))
     *_, state = multistart([sample for _, sample in samples], [candidate], fit.stopping, steps)
     return fit.whole.layout.network(state.best[1].parameters).ordered()

@@ -54,13 +54,13 @@ class TreeObjective(Objective):
         cls,
         graph: LatentGraph,
         rows: DistinctRows,
-        gaps: Iterable[str],
+        missing: Iterable[str],
         pseudo_counts: float,
         threads: int = 1,
         single: bool = False,
     ) -> TreeObjective:
         """Return the objective of rows on a graph, given the columns that may have missing cells."""
-        expectation = Expectation.of(graph, gaps, len(rows.codes))
+        expectation = Expectation.of(graph, missing, len(rows.codes))
         coded = expectation.coded(rows.codes, rows.weights, often_by=threads)
         states = {name: graph.states[name] for name in graph.observed}
         prior = expectation.layout.prior(margins(rows.codes, rows.weights, states), pseudo_counts)

@@ -393,7 +393,9 @@ class EMJunctionTree(IterativeMixin):
         return SizeProblem(
             tree=tree,
             folds=folds,
-            gaps=frozenset().union(*(columns_with_missing(part.codes, tree(1)) for fold in folds for part in fold)),
+            missing=frozenset().union(
+                *(columns_with_missing(part.codes, tree(1)) for fold in folds for part in fold)
+            ),
             pseudo_counts=FEW_PSEUDO_COUNTS if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts),
             whole=known if validation is None and len(folds) == 1 else None,
             threads=self.n_jobs,
@@ -433,16 +435,16 @@ class EMJunctionTree(IterativeMixin):
         codes, states, weights = encoded(X, columns, sample_weight)
         weights, held = self._held_out(codes, columns, weights, validation, random)
         rows = DistinctRows.of(codes, states, weights)
-        gaps = columns_with_missing(rows.codes, graph) | (finish.rows.gaps() if finish else frozenset())
+        missing = columns_with_missing(rows.codes, graph) | (finish.rows.missing() if finish else frozenset())
         checked: TreeObjective | None = None
         if held is not None:
-            gaps |= columns_with_missing(held.codes, graph)
-            checked = TreeObjective.of(graph, held, gaps, 0.0, self.n_jobs)
+            missing |= columns_with_missing(held.codes, graph)
+            checked = TreeObjective.of(graph, held, missing, 0.0, self.n_jobs)
         pseudo_counts = PSEUDO_COUNTS[0] if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts)
         parameters = ParameterLayout.of(graph).learned_count
         stopping = self._stopping(len(rows.weights), float(rows.weights.sum()), parameters)
         return TreeFit(
-            graph, rows, gaps, pseudo_counts, stopping, self.max_iter, self.accelerate, self.n_jobs, checked
+            graph, rows, missing, pseudo_counts, stopping, self.max_iter, self.accelerate, self.n_jobs, checked
         )
 
     def _stopping(self, rows: int, weight: float, parameters: int) -> Stopping:

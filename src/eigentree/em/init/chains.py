@@ -200,11 +200,11 @@ def _of_shares(problem: ChainObjective, shares: Floats, first: Booleans) -> Floa
 def _of_tables(problem: ChainObjective, start: Floats, follow: Floats, emissions: list[Floats]) -> Floats:
     layout = problem.layout
     shapes = [(layout.states,) * (earlier + 1) for earlier in range(1, layout.order + 1)]
-    links = [start, *(np.broadcast_to(_softened(follow), shape) for shape in shapes)]
-    return layout.vector([_softened(links[0]), *links[1:]], [_softened(table) for table in emissions])
+    links = [start, *(np.broadcast_to(_mixed(follow), shape) for shape in shapes)]
+    return layout.vector([_mixed(links[0]), *links[1:]], [_mixed(table) for table in emissions])
 
 
-def _softened(table: Floats) -> Floats:
+def _mixed(table: Floats) -> Floats:
     """Return distributions with a little of every state."""
     totals = table.sum(axis=-1, keepdims=True)
     even = np.full_like(table, 1.0 / table.shape[-1])

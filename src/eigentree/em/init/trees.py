@@ -65,14 +65,14 @@ class TreeInit:
         All of them: moments are those of all.
     first : DistinctRows
         The smallest sample, from which other starts are made.
-    gaps : frozenset of str
+    missing : frozenset of str
         The columns that may have missing cells.
     """
 
     graph: LatentGraph
     rows: DistinctRows
     first: DistinctRows
-    gaps: frozenset[str]
+    missing: frozenset[str]
 
     def pool(self, random: np.random.Generator) -> Iterator[Candidate]:
         """Yield candidates for a multi-start without end: random tables and mixtures in turn."""
@@ -105,7 +105,7 @@ class TreeInit:
         """Return tables in which each hidden variable is a noisy copy of the class of a fitted mixture."""
         count = most_classes(self.graph)
         graph = class_graph(self.graph, count)
-        mixture = TreeObjective.of(graph, self.first, self.gaps, FEW_PSEUDO_COUNTS)
+        mixture = TreeObjective.of(graph, self.first, self.missing, FEW_PSEUDO_COUNTS)
         start = carried(mixture.layout, seeded(self.graph, self.first, count, random), 0.0)
         *_, end = em_run(mixture, start, Stopping("gain", 0.0), SHORT_RUN)
         tables = mixture.layout.tables(end.here.parameters)
@@ -114,7 +114,7 @@ class TreeInit:
 
     def _spectral(self, random: np.random.Generator) -> Floats:
         """Return the tables that a spectral fit recovers, and the others as EM finds them beside these."""
-        objective = TreeObjective.of(self.graph, self.first, self.gaps, FEW_PSEUDO_COUNTS)
+        objective = TreeObjective.of(self.graph, self.first, self.missing, FEW_PSEUDO_COUNTS)
         return completed(objective, self._recovered, random)
 
     @cached_property

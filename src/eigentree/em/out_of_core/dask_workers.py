@@ -180,10 +180,10 @@ def _pairs(rows: _PartitionRows, columns: Columns) -> PairCounts:
     return empty.count(Rows.of_codes(rows.codes, columns), weights) if len(weights) else empty
 
 
-def _coded(rows: _PartitionRows, graph: LatentGraph, gaps: frozenset[str], count: int) -> _Leaves:
+def _coded(rows: _PartitionRows, graph: LatentGraph, missing: frozenset[str], count: int) -> _Leaves:
     states = [graph.states[name] for name in graph.observed]
     distinct = DistinctRows.of(rows.codes, states, rows.weights)
-    expectation = Expectation.of(graph, gaps, count)
+    expectation = Expectation.of(graph, missing, count)
     coded = expectation.coded(distinct.codes, distinct.weights)
     return _Leaves(expectation, coded, distinct.first + rows.first)
 

@@ -68,20 +68,20 @@ class PartedRows(ABC):
         """The total weight of the rows."""
         return float(next(iter(self.margins.values())).sum())
 
-    def gaps(self) -> frozenset[str]:
+    def missing(self) -> frozenset[str]:
         """Return the columns with missing cells."""
         return frozenset(name for name, counts in self.margins.items() if counts[-1] > 0)
 
     def objective(
         self,
         graph: LatentGraph,
-        gaps: frozenset[str],
+        missing: frozenset[str],
         pseudo_counts: float,
         numbers: Integers | None = None,
         threads: int = 1,
     ) -> PartedObjective:
         """Return the objective of all rows, or of those of some numbers."""
-        expectation = Expectation.of(graph, gaps, self.count if numbers is None else len(numbers))
+        expectation = Expectation.of(graph, missing, self.count if numbers is None else len(numbers))
         count, weight = self._counting(expectation, numbers, threads)
         prior = expectation.layout.prior(self.margins, pseudo_counts)
         return PartedObjective(expectation, count, weight, prior, numbers)
