@@ -10,20 +10,20 @@ import eigentree as et
 CODES = et.LatentNetwork.random(et.zoo.mixture(4, 2, 3), seed=0).sample(300, seed=1)
 
 
-@pytest.mark.parametrize("letters", [False, True])
-@pytest.mark.parametrize("kind", [np.int64, np.float64])
-def test_what_is_unknown_is_a_missing_cell_where_that_is_wanted(letters: bool, kind: type) -> None:
+@pytest.mark.parametrize("structure", [et.zoo.Mixture(2), et.zoo.mixture(4, 2, 3)], ids=["template", "graph"])
+@pytest.mark.parametrize("kind", [np.int64, np.float64, object])
+def test_what_is_unknown_is_a_missing_cell_where_that_is_wanted(structure: object, kind: type) -> None:
     def table(codes: np.ndarray) -> np.ndarray:
-        if letters:
+        if kind is object:
             return np.where(codes < 0, None, np.array(list("abcdefghij"), object)[codes])
         return codes.astype(kind)
 
-    model = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0, handle_unknown="missing").fit(table(CODES))
+    model = et.EMJunctionTree(structure, random_state=0, handle_unknown="missing").fit(table(CODES))
     rows = CODES[:20].copy()
     rows[::2, 1] = 9
     rows[5, 3] = 7
     expected = np.where(rows > 2, -1, rows)
     np.testing.assert_array_equal(model.score_samples(table(rows)), model.score_samples(table(expected)))
-    strict = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0).fit(table(CODES))
+    strict = et.EMJunctionTree(structure, random_state=0).fit(table(CODES))
     with pytest.raises(et.DataError, match="row 0, column"):
         strict.score_samples(table(rows))

@@ -1,4 +1,4 @@
-"""The split into training and validation data: whole copies of rows, shares that hold, folds that cover everything."""
+"""The split into training and validation data: whole copies of rows, in their share, and folds of all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delimited text read block by block: where Arrow gives up on a file, Python goes on with the rows that are left."""
+"""Delimited text read block by block: where Arrow fails, Python goes on with the rows that are left."""
 
 from __future__ import annotations
 
