@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from eigentree.em.holdout import held_out, held_out_folds
+from eigentree.em.estep.unique_rows import DistinctRows
+from eigentree.em.holdout import folds_of, held_out, held_out_folds
 
 WEIGHTS = st.lists(st.integers(0, 40), min_size=1, max_size=60).map(lambda counts: np.array(counts, float))
 
@@ -43,3 +44,18 @@ def test_folds_hold_out_everything_once(weights: np.ndarray, folds: int, seed: i
     assert all((part >= 0).all() for part in parts)
     assert_allclose(np.sum(parts, axis=0), weights)
     assert all(abs(part.sum() - weights.sum() / folds) < folds for part in parts)
+
+
+@settings(max_examples=40, deadline=None)
+@given(count=st.integers(20, 4_000), share=st.sampled_from([0.0, 0.2]), seed=st.integers(0, 99))
+def test_each_row_is_for_training_or_for_validation(count: int, share: float, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    codes = np.arange(20, dtype=np.uint8)[:, None]
+    rows = DistinctRows(codes, random.multinomial(count, np.full(20, 0.05)).astype(float), np.arange(20))
+    folds = folds_of(rows, share, random)
+    assert len(folds) == (1 if share or count > 2_000 else 5)
+    for fold in folds:
+        both = np.zeros(20)
+        both[fold.rows.first] += fold.rows.weights
+        both[fold.validation.first] += fold.validation.weights
+        assert_allclose(both, rows.weights)
