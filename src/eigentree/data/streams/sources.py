@@ -20,7 +20,6 @@ from eigentree.data.streams.row_batches import (
     without_index,
 )
 from eigentree.data.tables.column_summary import Schema
-from eigentree.data.tables.table import frame_of
 from eigentree.data.tables.text_cells import FileTable, require_names
 from eigentree.errors import DataError, quoted
 from eigentree.io.byte_files import named_format
@@ -261,12 +260,7 @@ def _projected(batch: Batch, columns: Sequence[str] | None) -> Batch:
     if table.names is None or set(table.names) == set(columns):
         return batch
     require_names(columns, table.names, batch.source)
-    if isinstance(batch.data, FileTable):
-        return Batch(batch.data.only(columns), batch.source, batch.first)
-    places = [table.names.index(name) for name in columns]
-    frame = frame_of(batch.data)
-    assert frame is not None
-    return Batch(frame[:, places].to_native(), batch.source, batch.first)
+    return Batch(table.only(columns), batch.source, batch.first)
 
 
 def _engine(what: str, batches: Iterable[Any]) -> Iterator[Any]:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from eigentree.data.streams.encoded_stream import Encoded, StreamedRows, weighed, weight_column
 from eigentree.data.streams.partitions import Partitions
-from eigentree.data.streams.row_batches import Batch
 from eigentree.data.streams.sources import is_stream, stream_of
-from eigentree.data.streams.spool import Spool, SpoolWriter
+from eigentree.data.streams.spool import KeptBatches, Spool
 from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
@@ -37,19 +36,17 @@ class StreamSchema:
     schema : Schema
         What `Columns.learned` and `Columns.fitted_to` take.
     stream : Stream
+        What came once, if it was read for the schema, is kept on disk and comes from there now.
     weight : str or None
         The name of the column that weighs the rows.
-    kept : SpoolWriter or None
-        Where the rows are, of a stream that is over now.
-    often : bool
-        Whether the rows are to be read more than once.
+    spooled : bool
+        Whether the codes of rows go to disk, since they come once and are to be read often.
     """
 
     schema: Schema
     stream: Stream
     weight: str | None
-    kept: SpoolWriter | None = None
-    often: bool = False
+    spooled: bool
 
     @classmethod
     def of(
@@ -68,6 +65,7 @@ class StreamSchema:
             Whether the rows are to be read more than once.
         """
         stream = stream_of(X)
+        spooled = often and not stream.again
         weight = weight_column(stream, options.sample_weight)
         typed = stream.typed
         if stream.names is not None:
@@ -79,22 +77,20 @@ class StreamSchema:
         observed = typed.all_names if graph is None else graph.observed
         given = set(given_labels(options.categories, observed)) if typed.names or graph is None else set()
         if typed.settles(given, codes=graph is not None and options.numeric == "error"):
-            return cls(typed, stream, weight, often=often)
-        kept = None if stream.again else SpoolWriter(typed.all_names)
+            return cls(typed, stream, weight, spooled)
+        kept = None if stream.again else KeptBatches(stream)
         if isinstance(stream, Partitions):
             schema = stream.reduced(_summed, typed, weight, given, options.numeric)
         else:
             schema = _summed(stream, typed, weight, given, options.numeric, kept)
         if not schema.rows:
             raise DataError("the data have no rows; give at least one")
-        return cls(schema, stream, weight, kept, often)
+        return cls(schema, kept or stream, weight, spooled)
 
     def rows(self, columns: Columns) -> Encoded:
         """Return the rows as codes of some columns, which were learned from the schema."""
-        if self.kept is not None:
-            return self.kept.spool(columns)
         rows = StreamedRows(columns, self.stream, self.weight)
-        return rows if self.stream.again or not self.often else Spool.of(columns, rows.chunks())
+        return Spool.of(columns, rows.chunks()) if self.spooled else rows
 
 
 def _summed(
@@ -103,7 +99,7 @@ def _summed(
     weight: str | None,
     given: Collection[str],
     numeric: NumericRule,
-    kept: SpoolWriter | None = None,
+    kept: KeptBatches | None = None,
 ) -> Schema:
     """Return the schema of all rows of a stream, in one pass; rows that come once are kept meanwhile."""
     schema: Schema | None = None
@@ -115,19 +111,15 @@ def _summed(
                 table.places(typed.names)
             own = Schema.of(table, weights, given)
             schema = own if schema is None else schema + own
-            _stop_early(schema, given, numeric)
+            # What more rows cannot mend is an error at once.
+            for name, column in zip(schema.all_names, schema.columns, strict=True):
+                if name not in given and (column.beyond or (numeric == "error" and column.is_continuous)):
+                    learned_meaning(column, name, numeric)
         if kept is not None and table.count:
-            kept.add(Batch(table, batch.source, batch.first), weights)
+            kept.add(batch)
     if schema is None:
         return typed
     return schema if typed.names is None else schema.only(typed.names)
-
-
-def _stop_early(schema: Schema, given: Collection[str], numeric: NumericRule) -> None:
-    """Raise what the schema of all rows would, where more rows cannot mend it."""
-    for name, column in zip(schema.all_names, schema.columns, strict=True):
-        if name not in given and (column.beyond or (numeric == "error" and column.is_continuous)):
-            learned_meaning(column, name, numeric)
 
 
 def any_rows_and_columns(X: Any, options: ReadOptions = DEFAULT_OPTIONS) -> tuple[Rows | Encoded, Columns]:

@@ -112,9 +112,13 @@ class Table(ABC):
         """Return whether a column is one of numbers by its type, whatever its cells."""
         return False
 
+    def only(self, names: Sequence[str]) -> Table:
+        """Return the same rows with some of the columns, by their names and in this order."""
+        return _Chosen(self, tuple(names))
+
     def without(self, name: str) -> Table:
         """Return the same rows without one of their columns that have names."""
-        return _Without(self, (self.names or ()).index(name))
+        return self.only([each for each in self.names or () if each != name])
 
 
 @dataclass(eq=False)
@@ -204,24 +208,24 @@ class _Frame(Table):
 
 
 @dataclass(eq=False)
-class _Without(Table):
-    """A table without one of its columns."""
+class _Chosen(Table):
+    """Some of the columns of a table."""
 
     table: Table
-    gone: int
+    names: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        self.container, self.count, self.width = self.table.container, self.table.count, self.table.width - 1
-        self.names = tuple(name for at, name in enumerate(self.table.names or ()) if at != self.gone)
+        self.container, self.count, self.width = self.table.container, self.table.count, len(self.names)
+        self._at = self.table.places(self.names)
 
     def read_column(self, place: int, name: str) -> Cells:
-        return self.table.column(place + (place >= self.gone), name)
+        return self.table.column(self._at[place], name)
 
     def cells(self, place: int) -> list[Any]:
-        return self.table.cells(place + (place >= self.gone))
+        return self.table.cells(self._at[place])
 
     def holds_numbers(self, place: int) -> bool:
-        return self.table.holds_numbers(place + (place >= self.gone))
+        return self.table.holds_numbers(self._at[place])
 
 
 def placed(
