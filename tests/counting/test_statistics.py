@@ -52,7 +52,7 @@ def test_parts_add_up_to_the_whole(
     rows = rows_of(seed, 300 * times, holes, graph)
     weights = np.random.default_rng(seed).integers(0, 4, len(rows))
     whole = Statistics.of(rows, graph, sample_weight=weights)
-    assert bool(whole.counts.tally.sparse) == (graph is LARGE)
+    assert bool(whole.counts.sparse) == (graph is LARGE)
     assert (whole.sample.known_to < EVERY_HASH) == (graph is LARGE and times == 10)
     parts = [
         Statistics.of(rows[part], graph, sample_weight=weights[part])
@@ -174,8 +174,8 @@ def test_statistics_share_nothing_with_the_arrays_they_are_made_of() -> None:
         if array.dtype.kind in "iu":
             array += 1
     assert_same(again, statistics)
-    with pytest.raises(AttributeError, match="Counts never change: 'tally' cannot be set"):
-        statistics.counts.tally = None
+    with pytest.raises(AttributeError, match="Counts never change: 'dense' cannot be set"):
+        statistics.counts.dense = None
 
 
 def test_a_difference_that_leaves_no_sample_is_learned_from_at_the_usual_shrinkage() -> None:
@@ -194,7 +194,7 @@ def test_parts_of_large_sparse_tables_are_all_kept() -> None:
     chunks = [(np.asfortranarray(codes[k : k + 10]), None) for k in range(0, 700, 10)]
     in_chunks = Statistics.empty(plan).count(iter(chunks))
     at_once = Statistics.empty(plan).count(iter([(codes, None)]))
-    assert in_chunks.counts.tally.sparse
+    assert in_chunks.counts.sparse
     assert_same(in_chunks, at_once)
     assert in_chunks.rows == 700
 

@@ -7,6 +7,7 @@ bit-identical, and so is every model that is learned from them.
 from __future__ import annotations
 
 import json
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -16,6 +17,7 @@ import numpy as np
 from eigentree.data.stored_columns import columns_content, columns_of
 from eigentree.data.tables.weights import MOST_WEIGHT
 from eigentree.errors import DataError, FileError, quoted
+from eigentree.io.documents import unplain
 from eigentree.validation import a_mapping, our_arithmetic
 
 if TYPE_CHECKING:
@@ -24,8 +26,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.data.tables.columns import Columns
+    from eigentree.io.documents import Section
 
-__all__ = ["ROUNDING", "Additive", "GivenArrays", "columns_array", "require_added", "total_rows"]
+__all__ = [
+    "COUNTED",
+    "ROUNDING",
+    "Additive",
+    "GivenArrays",
+    "columns_array",
+    "require_added",
+    "stored_rows",
+    "total_rows",
+]
+
+COUNTED = ("I64", "F64")
+"""How counts are stored: whole, or sums of weights."""
 
 ROUNDING = 1e-6
 """How far below 0 the difference of fractional weights may end up."""
@@ -70,6 +85,14 @@ def require_added(rest: Iterable[NDArray[Any]], here: float, taken: float) -> No
     """Raise `DataError` where a difference holds negative counts: some rows were never added."""
     if here - taken < 0 or any(bool((counts < -ROUNDING).any()) for counts in rest):
         raise DataError(f"{taken:g} rows cannot be taken from these {here:g}: some of them were never added")
+
+
+def stored_rows(entry: Section) -> float:
+    """Return how many rows were counted, of a document."""
+    rows = unplain(entry["rows"], entry.at("rows"))
+    if type(rows) not in (int, float) or not 0 <= rows < math.inf:
+        raise FileError("the number of rows is no number of at least 0")
+    return float(rows) if type(rows) is float else int(rows)
 
 
 @dataclass(frozen=True)

@@ -10,21 +10,26 @@ import numpy as np
 
 from eigentree.core.counting.group_counting import add_common_bits, count_pairs
 from eigentree.counting.additive import (
+    COUNTED,
     ROUNDING,
     Additive,
     GivenArrays,
     columns_array,
     require_added,
+    stored_rows,
     total_rows,
 )
 from eigentree.counting.counts import weighted_chunks
 from eigentree.counting.mutual_information import mutual_information, tree_distances
+from eigentree.data.stored_columns import columns_content, columns_of
 from eigentree.data.streams.encoded_stream import Encoded, any_rows
 from eigentree.data.streams.stream_schema import any_rows_and_columns
 from eigentree.data.tables.rows import Rows, rows_at_a_time
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import MOST_WEIGHT, warn_of_few
-from eigentree.errors import DataError
+from eigentree.errors import DataError, FileError
+from eigentree.io.documents import Section, plain
+from eigentree.io.stores import Writer, loaded
 from eigentree.messages import renamed_arguments
 from eigentree.validation import check_cells, our_arithmetic
 
@@ -37,8 +42,11 @@ if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Codes, Floats, Integers
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
+    from eigentree.io.stores import Reader
 
-__all__ = ["PairCounts"]
+__all__ = ["KIND", "PairCounts", "read_pairs"]
+
+KIND = "PairCounts"
 
 MOST_NARROW, MOST_NARROW_ONES = 6, 12
 """States of a column up to which a product of matrices counts faster than a loop over rows, measured: of rows with
@@ -261,13 +269,21 @@ class PairCounts(Additive):
         columns = given.columns()
         rows = given.one("rows", "iuf", 0).item()
         complete, matrix = given.one("complete", "b"), given.one("matrix", "if", 2)
+        try:
+            return cls._fitting(columns, rows, complete, matrix)
+        except FileError as error:
+            raise DataError(str(error)) from None
+
+    @classmethod
+    def _fitting(cls, columns: Columns, rows: float, complete: Booleans, matrix: NDArray[Any]) -> PairCounts:
+        """Return the counts of these; raise `FileError` unless they are such as rows leave."""
         fits = complete.shape == (len(columns.names),)
         size = int(_kept(columns, complete).sum()) if fits else -1
         most = rows * (1 + ROUNDING) + ROUNDING
         fits = fits and matrix.shape == (size, size) and 0 <= rows <= MOST_WEIGHT
         fits = fits and bool((matrix <= most).all() and (matrix == matrix.T).all())
         if not fits or ((found := cls(columns, rows, complete, matrix))._every_state < -ROUNDING).any():
-            raise given.error("their lengths or numbers do not fit their columns")
+            raise FileError("these are no pair counts: their lengths or numbers do not fit their columns")
         return found if matrix.dtype.kind == "f" else cls(columns, rows, complete, matrix.astype(_count_type(rows)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -278,9 +294,11 @@ class PairCounts(Additive):
         FileError
             When the file cannot be written; one that was there is as it was.
         """
-        from eigentree.counting.stored_pairs import save_pairs
-
-        save_pairs(self, path)
+        writer = Writer()
+        writer.array("complete", self.complete.astype(np.uint8))
+        writer.array("matrix", self.matrix if self.matrix.dtype.kind == "f" else self.matrix.astype(np.int64))
+        content = {"columns": columns_content(self.columns), "rows": plain(self.rows, "the number of rows")}
+        writer.save(path, KIND, content)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PairCounts:
@@ -291,9 +309,7 @@ class PairCounts(Additive):
         FileError
             When there is no such file, it is damaged or tampered with, or holds something else.
         """
-        from eigentree.counting.stored_pairs import load_pairs
-
-        return load_pairs(path)
+        return loaded(path, KIND, "pair counts", read_pairs)
 
     @property
     def _every_state(self) -> NDArray[Any]:
@@ -328,6 +344,18 @@ class PairCounts(Additive):
             rest[last] = self.rows - matrix.diagonal()[start[column] : last].sum()
             matrix[last], matrix[:, last] = rest, rest
         return matrix
+
+
+def read_pairs(reader: Reader, content: Any) -> PairCounts:
+    """Return the pair counts of a document and the arrays of the file; raise `FileError` where they are none."""
+    entry = Section(content, "pair counts", ("columns", "rows"))
+    columns = columns_of(entry["columns"])
+    complete = reader.array("complete", ("U8",), len(columns.names))
+    if complete.max(initial=0) > 1:
+        raise FileError("a column is complete or not, 1 or 0")
+    size = sum(columns.states) - int(complete.sum())
+    matrix = reader.array("matrix", COUNTED, size, size)
+    return PairCounts._fitting(columns, stored_rows(entry), complete.astype(np.bool_), matrix)
 
 
 def _kept(columns: Columns, complete: Booleans) -> Integers:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from eigentree import __version__
-from eigentree.errors import EigentreeError, FileError
+from eigentree.errors import EigentreeError, FileError, with_article
 from eigentree.graphs.graph import LatentGraph
 from eigentree.io.archive import Archive, opened_archive, write_archive
 from eigentree.io.documents import Section, UnknownEntryError, texts, whole
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats
 
-__all__ = ["FORMAT", "Reader", "Writer", "opened_store"]
+__all__ = ["FORMAT", "Reader", "Writer", "loaded", "opened_store"]
 
 FORMAT = 1, 0
 """The version of the format that is written."""
@@ -191,6 +191,14 @@ def opened_store(path: str | os.PathLike[str]) -> Iterator[Reader]:
             raise
         except EigentreeError as error:
             raise FileError(str(error)) from None
+
+
+def loaded(path: str | os.PathLike[str], kind: str, what: str, read: Callable[[Reader, Any], T]) -> T:
+    """Return what a file of one kind holds; messages call it `what`."""
+    with opened_store(path) as reader:
+        if reader.kind != kind:
+            raise FileError(f"it holds {with_article(reader.kind[:60])}, not {what}; eigentree.load loads it")
+        return read(reader, reader.content)
 
 
 def _newer(document: Any) -> str:
