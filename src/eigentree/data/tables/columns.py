@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.tables.column_summary import Schema, summary_of
+from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.labels import UNKNOWN, Labels
 from eigentree.data.tables.state_rules import (
     DEFAULT_OPTIONS,
@@ -23,7 +23,6 @@ from eigentree.data.tables.state_rules import (
     without_codes,
 )
 from eigentree.data.tables.table import ARRAY, Table, each_column, extra_columns, shown_columns, table_of
-from eigentree.data.tables.weights import checked_weights
 from eigentree.errors import DataError, quoted, what_there_is
 
 if TYPE_CHECKING:
@@ -106,32 +105,31 @@ class Columns:
             When a column has no known cell, or looks continuous and `numeric` does not say what to do; the message
             names all such columns.
         """
-        table = X if isinstance(X, Schema) else table_of(X)
-        rows, names = table.rows if isinstance(table, Schema) else table.count, table.all_names
+        names = X.all_names if isinstance(X, Schema) else (X := table_of(X)).all_names
         if "" in names:
             raise DataError(f"column {names.index('')} has no name, counted from 0; rename or drop it")
         given = given_labels(options.categories, names)
-        weights = None if isinstance(table, Schema) else checked_weights(options.sample_weight, table.count)
+        schema = X if isinstance(X, Schema) else Schema.of(X, options.sample_weight, given)
 
         def found(place: int, name: str) -> tuple[int, Meaning | None]:
             labels: Meaning | None = given.get(name)
             if labels is None:
-                seen = summary_of(table, place, name, weights)
+                seen = schema.columns[place]
                 labels = learned_meaning(seen, name, options.numeric)
-                report_names(name, labels, rows - seen.missing)
+                report_names(name, labels, schema.rows - seen.missing)
             return without_codes(labels) if isinstance(labels, Labels) else (len(labels.labels), labels)
 
         states, meanings = zip(*each_column(names, found), strict=True)
-        made = cls(names, states, meanings, options.handle_unknown, table.container, table.names is not None)
+        made = cls(names, states, meanings, options.handle_unknown, schema.container, schema.names is not None)
         for name in names:
             if name not in given:
-                report_frequencies(name, made.labels(name), states, rows)
+                report_frequencies(name, made.labels(name), states, schema.rows)
         return made
 
     def fitted_to(self, X: ArrayLike | Any, options: ReadOptions = DEFAULT_OPTIONS) -> Columns:
         """Return these columns, of a graph, with the labels that some data give to their states.
 
-        ValueCounts are codes already; text and categories are as many labels as the column has states.
+        Numbers are codes already; text and categories are as many labels as the column has states.
 
         Raises
         ------
@@ -140,22 +138,25 @@ class Columns:
         """
         table = X if isinstance(X, Schema) else table_of(X)
         given, numeric = given_labels(options.categories, self.names), options.numeric
-        weights = None if isinstance(table, Schema) else checked_weights(options.sample_weight, table.count)
         places = table.places(self.names)
         if extra := extra_columns(table.names, self.names):
             raise DataError(
                 f"the graph has no observed variable for {shown_columns(extra)} of the frame; select its columns, "
                 f"as with X[list(graph.observed)]"
             )
+        # Numbers that are codes need no summary, which takes a pass over them.
+        codes = [isinstance(table, Table) and numeric == "error" and table.holds_numbers(place) for place in places]
+        if isinstance(table, Schema):
+            schema = table
+        else:
+            known = [place for at, place in enumerate(places) if codes[at] or self.names[at] in given]
+            schema = Schema.of(table, options.sample_weight, [table.all_names[place] for place in known])
 
         def found(at: int, name: str) -> Meaning | None:
-            place, states = places[at], self.states[at]
+            states, seen = self.states[at], schema.columns[places[at]]
             labels: Meaning | None = given.get(name)
-            # ValueCounts that are codes need no summary, which takes a pass over them.
-            codes = isinstance(table, Table) and numeric == "error" and table.holds_numbers(place)
-            if labels is None and not codes:
-                seen = summary_of(table, place, name, weights)
-                labels = None if stands_for_itself(seen, states, numeric) else learned_meaning(seen, name, numeric)
+            if labels is None and not codes[at] and not stands_for_itself(seen, states, numeric):
+                labels = learned_meaning(seen, name, numeric)
             if labels is not None and len(labels.labels) != states:
                 raise DataError(
                     f"column {name!r} has {len(labels.labels)} states ({labels.described()}), but {states} in the "
