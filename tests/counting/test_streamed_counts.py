@@ -20,10 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eigentree as et
-from eigentree.data.streams.encoded_stream import StreamedRows
+from eigentree.data.streams.encoded_stream import KeptBatches, Spool, StreamedRows
 from eigentree.data.streams.row_batches import BatchSize
 from eigentree.data.streams.sources import stream_of
-from eigentree.data.streams.spool import KeptBatches, Spool
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
 

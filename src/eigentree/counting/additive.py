@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from eigentree.data.stored_columns import columns_content, columns_of
+from eigentree.data.tables.columns import columns_content, columns_of
 from eigentree.data.tables.weights import MOST_WEIGHT
 from eigentree.errors import DataError, FileError, quoted
 from eigentree.io.documents import unplain

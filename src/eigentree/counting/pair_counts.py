@@ -21,9 +21,8 @@ from eigentree.counting.additive import (
 )
 from eigentree.counting.counts import weighted_chunks
 from eigentree.counting.mutual_information import mutual_information, tree_distances
-from eigentree.data.stored_columns import columns_content, columns_of
-from eigentree.data.streams.encoded_stream import Encoded, any_rows
-from eigentree.data.streams.stream_schema import any_rows_and_columns
+from eigentree.data.streams.encoded_stream import Encoded, any_rows, any_rows_and_columns
+from eigentree.data.tables.columns import columns_content, columns_of
 from eigentree.data.tables.rows import Rows, rows_at_a_time
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import MOST_WEIGHT, warn_of_few

@@ -14,8 +14,8 @@ from eigentree.counting.count_layout import CountLayout
 from eigentree.counting.counts import Counts, weighted_chunks
 from eigentree.counting.holdout_sample import EVERY_HASH, SAMPLE_ROWS, RowSample
 from eigentree.counting.structure_and_schema import resolved
-from eigentree.data.stored_columns import columns_content, columns_of
 from eigentree.data.streams.encoded_stream import Encoded, any_rows
+from eigentree.data.tables.columns import columns_content, columns_of
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import MOST_WEIGHT, warn_of_few
 from eigentree.errors import DataError, FileError, quoted

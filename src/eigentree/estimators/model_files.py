@@ -12,7 +12,7 @@ from eigentree.counting.pair_counts import KIND as PAIRS
 from eigentree.counting.pair_counts import read_pairs
 from eigentree.counting.statistics import KIND as STATISTICS
 from eigentree.counting.statistics import read_statistics
-from eigentree.data.stored_columns import checked_columns, columns_content, columns_of
+from eigentree.data.tables.columns import checked_columns, columns_content, columns_of
 from eigentree.errors import FileError
 from eigentree.estimators.classification.class_column import ClassColumn
 from eigentree.estimators.classification.classifier import JunctionTreeClassifier

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.sequences.sequence_forms import SequenceForm
-from eigentree.data.sequences.steps import Steps, steps_of
+from eigentree.data.sequences.steps import SequenceForm, Steps, steps_of
 from eigentree.data.tables.cells import Categorical
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.labels import MISSING

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Codes, Integers
     from eigentree.data.sequences.sequence_codes import Sequences
-    from eigentree.data.sequences.sequence_forms import SequenceForm
+    from eigentree.data.sequences.steps import SequenceForm
 
 __all__ = ["filled_sequences", "per_step", "sampled_sequences"]
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sized
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from eigentree.data.sequences.sequence_forms import SequenceForm
 from eigentree.data.tables.cells import Categorical, array_cells, is_missing, letter_cells, plain_label
 from eigentree.data.tables.table import ARRAY, TEXT, ColumnTable, Table, frame_of, table_of
-from eigentree.errors import DataError, quoted, what_there_is
+from eigentree.errors import DataError, FileError, quoted, what_there_is
+from eigentree.io.codec import FLAG, TEXTS, WHOLE, Field, Record, optional
+from eigentree.io.codec import TEXT as STRING
 from eigentree.validation import an_array, check_cells
 
 if TYPE_CHECKING:
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Integers
     from eigentree.data.tables.cells import Cells, Label
+    from eigentree.io.codec import At
+    from eigentree.io.stores import Reader
 
-__all__ = ["Steps", "steps_of"]
+__all__ = ["FORM", "FormKind", "SequenceForm", "Steps", "steps_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -368,3 +371,57 @@ def _relabelled(column: Cells, labels: dict[Label, int], name: str) -> Integers:
     places = np.full(len(column), -1)
     places[~absent] = np.array([*lookup, -1], np.int64)[at]
     return places
+
+
+FormKind: TypeAlias = Literal["words", "lists", "one", "lengths", "rows", "channels", "long"]
+
+
+@dataclass(frozen=True)
+class SequenceForm:
+    """How sequences stood when they came.
+
+    Attributes
+    ----------
+    kind : {"words", "lists", "one", "lengths", "rows", "channels", "long"}
+        Words; a list of lists or arrays; one sequence alone; an array of all steps with `lengths`; one sequence per
+        row of an array or frame; a mapping of channels to such frames; a frame of one step per row.
+    flat : bool
+        Whether a step is a cell, and not a row of cells.
+    names : tuple of str
+        The names of the steps, where each is a column of a frame; else empty.
+    width : int
+        How many steps a row has; 0 where sequences do not stand in rows.
+    sequence, time : str, optional
+        The columns of a long frame that name the sequence of each row and the order of its steps.
+    """
+
+    kind: FormKind
+    flat: bool = True
+    names: tuple[str, ...] = ()
+    width: int = 0
+    sequence: str | None = None
+    time: str | None = None
+
+
+RECORD = Record(
+    "a form of sequences",
+    {
+        "kind": STRING,
+        "flat": FLAG,
+        "names": TEXTS,
+        "width": WHOLE,
+        "sequence": optional(STRING),
+        "time": optional(STRING),
+    },
+)
+
+
+def _form(reader: Reader, content: Any, _: At) -> SequenceForm:
+    form = SequenceForm(**RECORD.read(reader, content))
+    if form.kind not in get_args(FormKind) or (form.kind == "long" and form.sequence is None):
+        raise FileError(f"this is no form of sequences: {quoted(form.kind)}")
+    return form
+
+
+FORM = Field(lambda writer, name, form: RECORD.write(writer, form), _form)
+"""The form in which sequences came, in files."""

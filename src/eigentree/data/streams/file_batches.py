@@ -26,8 +26,7 @@ from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.table import ARRAY
 from eigentree.data.tables.text_cells import FileTable, TextColumn, require_names
 from eigentree.errors import DataError, FileError
-from eigentree.io.atomic_write import checked_path
-from eigentree.io.byte_files import ENDINGS, PIPE, named_format, read_bytes, require_there, shown_path
+from eigentree.io.byte_files import ENDINGS, PIPE, checked_path, named_format, read_bytes, require_there, shown_path
 from eigentree.io.text_files import TextFile, TextOptions, check_header, json_columns, text_blocks
 
 if TYPE_CHECKING:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import pairwise
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eigentree.data.tables.column_summary import Schema
-from eigentree.data.tables.labels import UNKNOWN, Labels
+from eigentree.data.tables.labels import UNKNOWN, Bins, Labels
 from eigentree.data.tables.state_rules import (
     DEFAULT_OPTIONS,
+    UNKNOWN_RULES,
     ReadOptions,
+    checked_labels,
     given_labels,
     learned_meaning,
     report_frequencies,
@@ -23,7 +26,8 @@ from eigentree.data.tables.state_rules import (
     without_codes,
 )
 from eigentree.data.tables.table import ARRAY, Table, each_column, extra_columns, shown_columns, table_of
-from eigentree.errors import DataError, quoted, what_there_is
+from eigentree.errors import DataError, FileError, quoted, what_there_is
+from eigentree.io.codec import FLAG, NUMBER, TEXT, TEXTS, VALUE, WHOLE, Field, Record, optional, tuple_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,8 +39,9 @@ if TYPE_CHECKING:
     from eigentree.data.tables.labels import Meaning
     from eigentree.data.tables.state_rules import UnknownRule
     from eigentree.graphs.graph import LatentGraph
+    from eigentree.io.codec import At
 
-__all__ = ["Columns"]
+__all__ = ["Columns", "checked_columns", "columns_content", "columns_of"]
 
 
 @dataclass(frozen=True)
@@ -263,3 +268,64 @@ class Columns:
                 known = ", ".join(repr(label) for label in meaning.labels[:6]) + (", …" if states > 6 else "")
             shown.append(f"{name}: {known}")
         return f"Columns({'; '.join(shown)}{'; …' if len(self.names) > 8 else ''})"
+
+
+LABELS = Record(
+    "labels", {"labels": tuple_of(VALUE), "declared": FLAG, "ordered": FLAG}, attributes={"labels": "values"}
+)
+
+BINS = Record(
+    "bins",
+    {"edges": tuple_of(NUMBER), "least": NUMBER, "most": NUMBER, "typical": tuple_of(NUMBER), "whole": FLAG},
+)
+
+
+def _meaning(_: Any, content: Any, at: At) -> Labels | Bins:
+    if isinstance(content, dict) and "labels" in content:
+        labels = LABELS.read(None, content)
+        return Labels(checked_labels(labels["values"], "a column").values, labels["declared"], labels["ordered"])
+    bins = Bins(**BINS.read(None, content))
+    rising = all(a < b for a, b in pairwise(bins.edges)) and len(bins.typical) == len(bins.edges) + 1
+    if not rising or not np.isfinite((bins.least, *bins.edges, bins.most, *bins.typical)).all():
+        raise FileError(f"{at.where}: the edges of bins are not in order, or not finite")
+    return bins
+
+
+MEANING = Field(lambda _, __, value: (LABELS if isinstance(value, Labels) else BINS).write(None, value), _meaning)
+
+COLUMNS = Record(
+    "a description of columns",
+    {
+        "names": TEXTS,
+        "states": tuple_of(WHOLE),
+        "meanings": tuple_of(optional(MEANING)),
+        "unknown": TEXT,
+        "container": TEXT,
+        "named": FLAG,
+    },
+)
+
+
+def columns_content(columns: Columns) -> dict[str, Any]:
+    """Return the document of columns."""
+    return COLUMNS.write(None, columns)
+
+
+def columns_of(content: Any) -> Columns:
+    """Return the columns of a document, once names, states and labels fit each other; else raise `FileError`."""
+    columns = Columns(**COLUMNS.read(None, content))
+    fits = len(columns.names) == len(set(columns.names)) == len(columns.states) == len(columns.meanings) > 0
+    if not fits or columns.unknown not in UNKNOWN_RULES or not all(columns.states):
+        raise FileError("columns have names, states and labels that do not fit each other")
+    for states, meaning in zip(columns.states, columns.meanings, strict=True):
+        if meaning is not None and len(meaning.labels) != states:
+            raise FileError("a column has one label per state")
+    return columns
+
+
+def checked_columns(content: Any, graph: LatentGraph) -> Columns:
+    """Return the columns of a document, once they are those of a graph."""
+    columns = columns_of(content)
+    if not columns.are_of(graph):
+        raise FileError("the columns are not those of the graph")
+    return columns

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Floats
-    from eigentree.data.sequences.sequence_forms import SequenceForm
+    from eigentree.data.sequences.steps import SequenceForm
     from eigentree.inference.networks.network import LatentNetwork
     from eigentree.inference.sequences.hmm_chain import Chain
     from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
