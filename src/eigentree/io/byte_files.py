@@ -24,6 +24,7 @@ __all__ = [
     "PIPE",
     "checked_path",
     "named_format",
+    "needs_arrow",
     "opened",
     "read_bytes",
     "require_folder",
@@ -126,7 +127,7 @@ def _decompressed(file: Any, shown: str) -> IO[bytes]:
     if end == ".xz":
         return lzma.open(buffered)
     if end == ".zst":
-        arrow = _arrow(f"{shown} is compressed by zstandard")
+        arrow = needs_arrow(f"{shown} is compressed by zstandard", "use gzip")
         return io.BufferedReader(arrow.CompressedInputStream(buffered, "zstd"))
     return buffered
 
@@ -141,7 +142,7 @@ def _compressed(file: IO[bytes], path: str, write: Callable[[IO[bytes]], object]
         with (bz2 if end == ".bz2" else lzma).open(file, "wb") as packed:
             write(packed)
     elif end == ".zst":
-        arrow = _arrow(f"{path!r} is to be compressed by zstandard")
+        arrow = needs_arrow(f"{path!r} is to be compressed by zstandard", "use gzip")
         # It would close the file below it.
         held = arrow.BufferOutputStream()
         with arrow.CompressedOutputStream(held, "zstd") as packed:
@@ -151,11 +152,12 @@ def _compressed(file: IO[bytes], path: str, write: Callable[[IO[bytes]], object]
         write(file)
 
 
-def _arrow(why: str) -> Any:
+def needs_arrow(why: str, instead: str) -> Any:
+    """Return pyarrow; raise `FileError` where it is not installed."""
     try:
         import pyarrow
     except ImportError:
-        raise FileError(f"{why}, which takes pyarrow: pip install pyarrow; or use gzip") from None
+        raise FileError(f"{why}, which takes pyarrow: pip install pyarrow; or {instead}") from None
     return pyarrow
 
 
@@ -245,10 +247,9 @@ def opened(path: str | os.PathLike[str]) -> Iterator[tuple[IO[bytes], int]]:
             raise FileError(f"{_short(given)} is no plain file")
         with open(given, "rb") as file:
             yield file, os.fstat(file.fileno()).st_size
-    except FileNotFoundError:
-        require_there(given)
-        raise
     except (OSError, UnicodeEncodeError) as error:
+        if isinstance(error, FileNotFoundError):
+            require_there(given)
         raise FileError(f"{_short(given)} cannot be read: {_reason(error)}") from None
 
 

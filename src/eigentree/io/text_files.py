@@ -12,6 +12,7 @@ import io
 import json
 import re
 from array import array
+from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -210,10 +211,14 @@ class _TextReader:
         if len(places[0]):
             yield self._block(places, texts)
 
-    def _empty(self) -> tuple[list[_TextPlaces], list[array[int]]]:
-        return [_TextPlaces() for _ in self.header], [array("q") for _ in self.header]
+    def _empty(self) -> tuple[list[defaultdict[str, int]], list[array[int]]]:
+        """Return the place of each text of a column, in the order in which texts occur, and those of its cells."""
+        texts: list[defaultdict[str, int]] = [defaultdict() for _ in self.header]
+        for found in texts:
+            found.default_factory = found.__len__
+        return texts, [array("q") for _ in self.header]
 
-    def _block(self, places: list[array[int]], texts: list[_TextPlaces]) -> TextBlock:
+    def _block(self, places: list[array[int]], texts: list[defaultdict[str, int]]) -> TextBlock:
         columns = [
             _column(np.frombuffer(own, np.int64), list(found), self.options)
             for own, found in zip(places, texts, strict=True)
@@ -245,14 +250,6 @@ class _TextReader:
             yield
         except csv.Error as error:
             raise FileError(f"line {self._rows.line_num} of {self.shown} cannot be read: {error}") from None
-
-
-class _TextPlaces(dict[str, int]):
-    """The place of each text, in the order in which texts occur."""
-
-    def __missing__(self, text: str) -> int:
-        place = self[text] = len(self)
-        return place
 
 
 def _sniffed(lines: Sequence[str], usual: str) -> str:
