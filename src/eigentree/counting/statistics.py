@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from eigentree.counting.additive import COUNTED, ROUNDING, Additive, GivenArrays, columns_array, stored_rows
+from eigentree.counting.additive import COUNTED, ROUNDING, StoredCounts, stored_rows
 from eigentree.counting.count_layout import CountLayout
 from eigentree.counting.counts import Counts, weighted_chunks
 from eigentree.counting.holdout_sample import EVERY_HASH, SAMPLE_ROWS, RowSample
@@ -20,15 +20,13 @@ from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import MOST_WEIGHT, warn_of_few
 from eigentree.errors import DataError, FileError, quoted
 from eigentree.io.documents import Section, plain
-from eigentree.io.stores import Writer, loaded
 from eigentree.messages import renamed_arguments
 from eigentree.planning.view_plan import ViewPlan
 from eigentree.planning.view_search import PlanOptions
 from eigentree.validation import our_arithmetic
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.graphs.graph import LatentGraph
     from eigentree.graphs.templates import Template
-    from eigentree.io.stores import Reader
+    from eigentree.io.stores import Reader, Writer
 
 __all__ = ["KIND", "Statistics", "check_counts", "read_statistics", "statistics_content"]
 
@@ -47,7 +45,7 @@ RESIDUAL = "holes"  # the name of this entry in files
 
 
 @dataclass(frozen=True, eq=False)
-class Statistics(Additive):
+class Statistics(StoredCounts):
     """Joint counts of the columns that a plan needs, and the sample of rows on which the shrinkage is chosen.
 
     Statistics of two sets of rows add up to those of all rows, and what was added can be subtracted again.
@@ -75,6 +73,8 @@ class Statistics(Additive):
 
     counts: Counts
     sample: RowSample
+
+    _what = "statistics"
 
     @classmethod
     @renamed_arguments(unknown="handle_unknown")
@@ -169,80 +169,12 @@ class Statistics(Additive):
         groups, columns = len(self.counts.groups), len(self.columns.names)
         return f"<Statistics of {self.rows:,g} rows: {groups} groups of {columns} columns>"
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the statistics into a file (safetensors), whole or not at all; `load` gives them back, bit by bit.
-
-        Raises
-        ------
-        FileError
-            When the file cannot be written; one that was there is as it was.
-        """
-        writer = Writer()
-        writer.save(path, KIND, statistics_content(writer, self))
+    def _content(self, writer: Writer) -> dict[str, Any]:
+        return statistics_content(writer, self)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Statistics:
-        """Return the statistics that `save` wrote.
-
-        Raises
-        ------
-        FileError
-            When there is no such file, it is damaged or tampered with, or holds something else.
-        """
-        return loaded(path, KIND, "statistics", read_statistics)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all there is as plain arrays by name, from which `from_arrays` makes the same statistics."""
-        counts, sample = self.counts, self.sample
-        groups = [*counts.layout.groups, *counts.layout.covered]
-        found: dict[str, NDArray[Any]] = {
-            "columns": columns_array(self.columns),
-            "group_sizes": np.array([len(group) for group in groups]),
-            "group_columns": np.array([column for group in groups for column in group]),
-            "rows": np.array(counts.rows),
-            "dense": counts.dense,
-            "sample_hashes": sample.hashes,
-            "sample_codes": sample.codes,
-            "sample_weights": sample.weights,
-            "sample_known_to": np.array([sample.known_to >= 0, max(sample.known_to, 0)], np.uint64),
-        }
-        if counts.residual is not None:
-            found["residual"] = counts.residual
-        for g, table in counts.sparse.items():
-            assert table.keys is not None
-            found[f"keys_{g}"], found[f"values_{g}"] = table.keys, table.values
-        return found
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Statistics:
-        """Return the statistics whose `arrays` these are.
-
-        Raises
-        ------
-        DataError
-            When an array is missing or does not fit the others.
-        """
-        given = GivenArrays.of(arrays, "statistics", "Statistics")
-        columns = given.columns()
-        sizes, members = given.one("group_sizes", "iu").tolist(), given.one("group_columns", "iu").tolist()
-        known_to = given.one("sample_known_to", "u").tolist()
-        if sum(sizes) != len(members) or len(known_to) != 2:
-            raise given.error("the sizes of their groups do not fit, or it is unknown how far their sample goes")
-        groups = [members[start:stop] for start, stop in pairwise(accumulate(sizes, initial=0))]
-        try:
-            layout = _checked_layout(groups, columns)
-            sparse = {
-                g: replace(table, keys=given.one(f"keys_{g}", "i"), values=given.one(f"values_{g}", "if"))
-                for g, table in layout.empty_sparse().items()
-            }
-            residual = given.one("residual", "if") if "residual" in arrays else None
-            rows = given.one("rows", "iuf", 0).item()
-            counts = Counts.laid_out(columns, layout, given.one("dense", "if"), sparse, residual, rows)
-            hashes, codes = given.one("sample_hashes", "u"), given.one("sample_codes", "u", 2)
-            weights = given.one("sample_weights", "if")
-            return _fitting(cls(counts, RowSample(hashes, codes, weights, known_to[1] if known_to[0] else -1)))
-        except FileError as error:
-            raise given.error(str(error)) from None
+    def _read(cls, reader: Reader, content: Any) -> Statistics:
+        return read_statistics(reader, content)
 
 
 def _counted(rows: Encoded, empty: Statistics) -> Statistics:

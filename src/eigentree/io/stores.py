@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from eigentree import __version__
-from eigentree.errors import EigentreeError, FileError, with_article
+from eigentree.errors import EigentreeError, FileError
 from eigentree.graphs.graph import LatentGraph
 from eigentree.io.byte_files import opened, write_whole
 from eigentree.io.documents import Section, UnknownEntryError, parsed, texts, whole, written
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats
 
-__all__ = ["FORMAT", "Archive", "Reader", "Writer", "loaded", "opened_store", "write_archive"]
+__all__ = ["FORMAT", "TYPES", "Archive", "Reader", "Writer", "opened_store", "write_archive"]
 
 FORMAT = 1, 0
 """The version of the format that is written."""
@@ -195,14 +195,6 @@ def opened_store(path: str | os.PathLike[str]) -> Iterator[Reader]:
             raise FileError(f"{shown} cannot be loaded: {said}") from None
         except (MemoryError, RecursionError):
             raise FileError(f"{shown} cannot be loaded: it is larger than memory allows") from None
-
-
-def loaded(path: str | os.PathLike[str], kind: str, what: str, read: Callable[[Reader, Any], T]) -> T:
-    """Return what a file of one kind holds; messages call it `what`."""
-    with opened_store(path) as reader:
-        if reader.kind != kind:
-            raise FileError(f"it holds {with_article(reader.kind[:60])}, not {what}; eigentree.load loads it")
-        return read(reader, reader.content)
 
 
 def _newer(document: Any) -> str:
