@@ -147,11 +147,12 @@ def test_arrays_that_are_no_counts_are_refused() -> None:
     columns, table = random_table(1)
     arrays = PairCounts.empty(columns).update(table).arrays()
     document = json.loads(bytes(arrays["content"]))
-    for entries in ({"rows": -1}, {"rows": "many"}, {"columns": {}}):
+    for entries in ({"rows": -1}, {"rows": "many"}, {"more": 1}):
         content = np.frombuffer(json.dumps(document | entries).encode(), np.uint8)
         with pytest.raises(et.DataError, match="are no pair counts"):
             PairCounts.from_arrays(arrays | {"content": content})
     spoiled = {
+        "columns": np.zeros(3, np.uint8),
         "content": np.zeros(3, np.uint8),
         "complete": np.ones(3, np.uint8),
         "matrix": arrays["matrix"] + 100,

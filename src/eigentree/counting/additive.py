@@ -14,7 +14,7 @@ import numpy as np
 
 from eigentree.data.tables.weights import MOST_WEIGHT
 from eigentree.errors import DataError, EigentreeError, FileError, quoted, with_article
-from eigentree.io.documents import parsed, unplain, written
+from eigentree.io.documents import Section, parsed, unplain, written
 from eigentree.io.stores import TYPES, Archive, Reader, Writer, opened_store
 from eigentree.validation import a_mapping, our_arithmetic
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from eigentree.io.documents import Section
 
 __all__ = [
     "COUNTED",
@@ -137,8 +136,10 @@ class StoredCounts(Additive):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return all there is as plain arrays by name, as in a file; `from_arrays` gives the same back."""
         writer = Writer()
-        content = np.frombuffer(written(self._content(writer)).encode(), np.uint8)
-        return {"content": content, **writer.arrays}
+        content = self._content(writer)
+        documents = {"columns": content.pop("columns"), "content": content}
+        texts = {name: np.frombuffer(written(each).encode(), np.uint8) for name, each in documents.items()}
+        return texts | writer.arrays
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -151,9 +152,8 @@ class StoredCounts(Additive):
         """
         given = GivenArrays(a_mapping("arrays", arrays, f"those of {cls.__name__}.arrays()", DataError))
         try:
-            size = np.size(given.arrays.get("content", ()))
-            document = parsed(bytes(given.take("content", ("U8",), (size,))).decode("ascii", "replace"))
-            return cls._read(Reader(given, cls.__name__, document), document)
+            columns, content = (given.document(name) for name in ("columns", "content"))
+            return cls._read(Reader(given, cls.__name__, content), {**content, "columns": columns})
         except EigentreeError as error:
             raise DataError(f"these arrays are no {cls._what}: {error}") from None
 
@@ -163,6 +163,13 @@ class GivenArrays(Archive):
 
     def __init__(self, arrays: Mapping[str, Any]) -> None:
         self.arrays = arrays
+
+    def document(self, name: str) -> Any:
+        """Return the plain values of a JSON text in an array of bytes."""
+        found = parsed(
+            bytes(self.take(name, ("U8",), getattr(self.arrays.get(name), "shape", ()))).decode("ascii", "replace")
+        )
+        return Section(found, repr(name), tuple(found) if isinstance(found, dict) else ()).content
 
     def take(self, name: str, kinds: Sequence[str], shape: tuple[int, ...]) -> NDArray[Any]:
         """Return a read-only copy of an array of one of some types and a shape."""

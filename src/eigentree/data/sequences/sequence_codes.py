@@ -140,7 +140,7 @@ class Sequences:
                 # A label that is not known is a step, though its cell is missing.
                 for place in table.places(columns.names, None, columns.named):
                     given |= _known(table.column(place, ""))
-            starts, kept = _without_ends(given, steps.width)
+            starts, kept = _without_ends(given, steps.form.width)
         if kept is not None:
             codes = np.asfortranarray(codes[kept])
         for array in (codes, starts):

@@ -146,11 +146,10 @@ def _inside(sequences: Sequences) -> NDArray[np.bool_]:
 
 def _in_table(sequences: Sequences, codes: Codes, count: int) -> tuple[Integers, Codes]:
     """Return the filled codes, and the known ones, of each row of the table that the steps were read from."""
-    form = sequences.form
     if len(codes) == count:
         order = sequences.places if sequences.places is not None else slice(None)
     else:
-        order = np.flatnonzero(np.arange(form.width) < sequences.lengths[:, None])
+        order = np.flatnonzero(_inside(sequences))
     # What is beyond the ends counts as known, and is left as it is.
     whole = np.zeros((count, codes.shape[1]), np.int64)
     known = np.zeros((count, codes.shape[1]), sequences.codes.dtype)
@@ -163,16 +162,14 @@ def _filled_wide(
 ) -> Any:
     """Return a frame or an array of one sequence per row, filled."""
     width = sequences.form.width
-    inside = _inside(sequences)
-    whole = np.zeros((sequences.count, width), np.int64)
-    known = np.zeros((sequences.count, width), sequences.codes.dtype)
-    whole[inside], known[inside] = codes[:, channel], sequences.codes[:, channel]
+    both = _in_table(sequences, codes, sequences.count * width)
+    whole, known = (each[:, channel].reshape(-1, width) for each in both)
     frame = frame_of(X)
     names = tuple(f"x{step}" for step in range(width)) if frame is None else tuple(map(str, frame.columns))
     wide = _wide_columns(columns, channel, names)
     made = filled_rows(X, Rows.of_codes(known, wide), wide, whole, random)
     if frame is None and wide.plain:
-        made[~inside] = -1
+        made[~_inside(sequences)] = -1
     return made
 
 

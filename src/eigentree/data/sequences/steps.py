@@ -50,15 +50,10 @@ class Steps:
     form: SequenceForm
     places: Integers | None = None
 
-    @property
-    def width(self) -> int:
-        """How many steps each row has that a sequence stands in."""
-        return self.form.width
-
     def named(self, row: int) -> str:
         """Return what messages call a row of the table: a step of a sequence."""
         if self.starts is None:
-            number, step = divmod(row, self.width)
+            number, step = divmod(row, self.form.width)
         else:
             place = row if self.places is None else int(np.flatnonzero(self.places == row)[0])
             number = int(np.searchsorted(self.starts, place, side="right")) - 1
@@ -191,9 +186,8 @@ def _listed(X: Any) -> Steps:
     """Return the steps of a list of sequences, or of one sequence alone."""
     if isinstance(X, str | bytes):
         raise DataError(f"the data are the text {X[:60]!r}; for one sequence of letters write [text]")
-    kind = type(X)
-    sized = hasattr(kind, "__len__") and getattr(X, "ndim", 1) != 0
-    if X is None or not sized or (not hasattr(kind, "__getitem__") and not hasattr(X, "dtype")):
+    sized = hasattr(type(X), "__len__") and getattr(X, "ndim", 1) != 0
+    if not sized or (not hasattr(type(X), "__getitem__") and not hasattr(X, "dtype")):
         raise DataError(f"sequences are words, lists, arrays or a frame, not {quoted(X)}")
     check_cells("the data", len(X), "give them in parts")
     items = X if isinstance(X, list | tuple) else _items(X)
