@@ -303,13 +303,8 @@ def _not_the_same(one: Columns, other: Columns) -> str:
 class Accumulator:
     """Counts while they are being made, chunk by chunk of codes.
 
-    Parameters
-    ----------
-    layout : CountLayout
-    threads : int, optional
-        How many threads share the groups; as many as numba may use by default.
-    shared_from, merged_from : int
-        Rows times groups from which threads share the work, and rows after which groups are counted together.
+    Threads, as many as numba may use by default, share the groups from `shared_from` rows times groups on; after
+    `merged_from` rows, groups are counted together.
     """
 
     def __init__(

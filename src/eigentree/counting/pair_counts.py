@@ -211,12 +211,8 @@ class PairCounts(StoredCounts):
     def tables(self, first: Sequence[int] | Integers, second: Sequence[int] | Integers) -> Floats:
         """Return the counts of each of some columns with each of others, shape (states, states, first, second).
 
-        Columns stand last, so that sums over the few states of many columns are fast.
-
-        Parameters
-        ----------
-        first, second : sequence of int
-            Places of columns; those of each have equally many states.
+        The columns of either have equally many states. They stand last, so that sums over the few states of many
+        columns are fast.
         """
         ones, others = np.asarray(first), np.asarray(second)
         shape = self.columns.states[ones[0]], self.columns.states[others[0]]

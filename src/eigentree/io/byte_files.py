@@ -177,16 +177,10 @@ def checked_path(path: Any) -> str:
 
 
 def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], object]) -> None:
-    """Write a file in one step: it is there whole afterwards, or all is as before.
+    """Write a file in one step, by a function of the open file: it is there whole afterwards, or all is as before.
 
     It is written beside its place, brought to the disk, and then put in place of what may have been there. A link
     stays a link, and a file that is replaced hands on who may read it.
-
-    Parameters
-    ----------
-    path : str or PathLike
-    write : callable
-        Takes the open file.
     """
     given = checked_path(path)
     require_folder(given)

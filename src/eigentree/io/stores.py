@@ -277,12 +277,7 @@ def _begun_digest(text: str, places: Mapping[str, _ArrayPlace]) -> Any:
 
 
 class Archive:
-    """A file that is open for reading: its document, and its arrays one by one.
-
-    Attributes
-    ----------
-    document : object
-    """
+    """A file that is open for reading: its document, and its arrays one by one."""
 
     document: Any
 
@@ -309,15 +304,7 @@ class Archive:
             raise FileError("it is damaged: its contents are not what was written")
 
     def take(self, name: str, kinds: Sequence[str], shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return an array, read-only.
-
-        Parameters
-        ----------
-        name : str
-        kinds : sequence of str
-            The types that it may have, by safetensors' names.
-        shape : tuple of int
-        """
+        """Return an array of one of some types, by safetensors' names, and of a shape; read-only."""
         if name not in self._places:
             raise FileError(f"there is no array {name!r}")
         place = self._places[name]

@@ -122,14 +122,9 @@ class TextOptions:
 
 
 class TextBlock(NamedTuple):
-    """Some rows of text.
+    """Some rows of text: names, columns, and how many rows.
 
-    Attributes
-    ----------
-    names : tuple of str
-    columns : list of (array of int, tuple of str)
-        For each column the place of each cell among its different texts, -1 for a missing cell, and these.
-    rows : int
+    Of each column the place of each cell among its different texts, -1 for a missing cell, and these.
     """
 
     names: tuple[str, ...]
@@ -306,17 +301,7 @@ def _report_index(reader: _TextReader) -> None:
 class TextFile:
     """A file of delimited text that can be read more than once.
 
-    Parameters
-    ----------
-    path : str
-    options : TextOptions
-    usual : str
-        The delimiter that the name of the file shows.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The columns, without an index that has no name.
+    `names` are its columns, without an index that has no name; `usual` is the delimiter that its name shows.
     """
 
     names: tuple[str, ...]

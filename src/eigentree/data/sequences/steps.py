@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from eigentree.data.tables.cells import Categorical, array_cells, is_missing, letter_cells, plain_label
-from eigentree.data.tables.table import ARRAY, TEXT, ColumnTable, Table, frame_of, table_of
+from eigentree.data.tables.table import ARRAY, TEXT, ColumnTable, Table, as_array, frame_of, table_of
 from eigentree.errors import DataError, FileError, quoted, what_there_is
 from eigentree.io.codec import FLAG, TEXTS, WHOLE, Field, Record, optional
 from eigentree.io.codec import TEXT as STRING
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from eigentree.io.stores import Reader
 
 __all__ = ["FORM", "FormKind", "SequenceForm", "Steps", "steps_of"]
+
+
+DIFFERENT_STEPS = "the steps of the sequences differ: each is one cell, or a row of equally many cells"
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,25 +248,11 @@ def _joined(items: Sequence[Any]) -> NDArray[Any]:
             arrays = [array.astype(object) for array in arrays]
         return np.concatenate(arrays) if arrays else np.empty(0)
     except (ValueError, TypeError):
-        raise DataError(
-            "the steps of the sequences differ: each is one cell, or a row of equally many cells"
-        ) from None
+        raise DataError(DIFFERENT_STEPS) from None
 
 
 def _array(cells: Any) -> NDArray[Any]:
-    """Return a list of cells, or of rows of cells, as an array that keeps them as they are."""
-    if isinstance(cells, Sized) and not isinstance(cells, np.ndarray):
-        check_cells("the sequences", len(cells), "give them in parts")
-    try:
-        array = np.asarray(cells)
-        if array.dtype.kind in "US":
-            # numpy would turn the numbers of a mixed list into text.
-            array = np.array(cells, object)
-    except (ValueError, TypeError, OverflowError):
-        raise DataError(
-            "the steps of the sequences differ: each is one cell, or a row of equally many cells"
-        ) from None
-    return array
+    return as_array(cells, "the sequences", DIFFERENT_STEPS)
 
 
 def _words(items: Sequence[Any]) -> Steps:

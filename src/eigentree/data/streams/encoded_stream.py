@@ -56,12 +56,7 @@ T = TypeVar("T")
 
 
 class Encoded(ABC):
-    """Rows beyond memory that are read as codes, any number of times.
-
-    Attributes
-    ----------
-    columns : Columns
-    """
+    """Rows of known `columns` beyond memory that are read as codes, any number of times."""
 
     columns: Columns
 
@@ -74,28 +69,13 @@ class Encoded(ABC):
         return in_stretches(self.chunks(), size)
 
     def summed(self, function: Callable[..., T], *shared: Any) -> T:
-        """Return what a function makes of the rows; of rows that lie in parts, the sum over the parts.
-
-        Parameters
-        ----------
-        function : callable
-            Called with the rows of a part, and the shared arguments.
-        *shared
-        """
+        """Return what a function makes of the rows and `shared`; of rows in parts, the sum over the parts."""
         return function(self, *shared)
 
 
 @dataclass(frozen=True, eq=False)
 class StreamedRows(Encoded):
-    """The rows of a stream whose columns are known, read anew each time.
-
-    Attributes
-    ----------
-    columns : Columns
-    stream : Stream
-    weight : str or None
-        The name of the column that holds how often each row counts.
-    """
+    """The rows of a stream whose columns are known, read anew each time; the column `weight` weighs them."""
 
     columns: Columns
     stream: Stream
@@ -215,12 +195,7 @@ def any_rows(
 
 
 class Scratch:
-    """A temporary file without a name, open for as long as this is.
-
-    Attributes
-    ----------
-    file : binary file
-    """
+    """A temporary `file` without a name, open for as long as this is."""
 
     def __init__(self) -> None:
         self.file: IO[bytes] = tempfile.TemporaryFile(prefix="eigentree-")  # noqa: SIM115 (it goes with this)
@@ -243,12 +218,7 @@ def kept_on_disk(what: str = "rows", so_far: str = "", also: str = "") -> Iterat
 
 
 class KeptBatches(Stream):
-    """The batches of a stream that can be had once, kept in a temporary file as they come.
-
-    Parameters
-    ----------
-    stream : Stream
-    """
+    """The batches of a stream that can be had once, kept in a temporary file as they come."""
 
     def __init__(self, stream: Stream) -> None:
         self.names, self.typed, self.rows = stream.names, stream.typed, 0
@@ -294,13 +264,7 @@ class _SpoolPart(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Spool(Encoded):
-    """Rows of codes in a temporary file, each column in the smallest type; it goes when the spool goes.
-
-    Attributes
-    ----------
-    columns : Columns
-    rows : int
-    """
+    """Rows of codes in a temporary file, each column in the smallest type; it goes when the spool goes."""
 
     columns: Columns
     rows: int

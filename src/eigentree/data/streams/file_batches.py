@@ -198,16 +198,7 @@ class FileStream(Stream):
     """The rows of files, one file after the other.
 
     All files are opened once when the stream is made, so one that is damaged is known before anything is counted.
-
-    Parameters
-    ----------
-    paths : sequence of str
-    size : BatchSize
-    text : TextOptions
-    form : str, optional
-        The format where names do not show it.
-    container : str, optional
-        What sampled rows of a model of these come in; by default Arrow tables where Arrow is there.
+    Sampled rows of a model of these come in the `container`; by default Arrow tables where Arrow is there.
     """
 
     names: tuple[str, ...]

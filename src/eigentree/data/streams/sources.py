@@ -104,15 +104,8 @@ def _is(X: Any, module: str, name: str) -> bool:
 class _Engine(Stream):
     """Rows that a library reads when they are needed.
 
-    Parameters
-    ----------
-    what : str
-        What messages call it.
-    names : sequence of str
-    typed : frame or table
-        Without rows: the types of the columns.
-    read : callable
-        Takes the names of the columns that are needed; returns tables, each with the name of what it is from.
+    Messages call it `what`; `typed` is a frame without rows that has the types of the columns; `read` takes the
+    names of the columns that are needed, and returns tables, each with the name of what it is from.
     """
 
     names: tuple[str, ...]

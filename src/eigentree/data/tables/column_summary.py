@@ -277,12 +277,7 @@ class Schema:
     def settles(self, given: Collection[str] = (), codes: bool = False) -> bool:
         """Return whether types show all states, whatever the rows: declared categories and truth values.
 
-        Parameters
-        ----------
-        given : collection of str
-            Columns whose labels are known.
-        codes : bool
-            Whether numbers are codes that stand for themselves, as in the columns of a graph.
+        Labels of `given` columns are known; with `codes`, numbers stand for themselves, as in a graph's columns.
         """
         return all(
             name in given

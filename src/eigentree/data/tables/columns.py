@@ -222,13 +222,7 @@ class Columns:
         return codes
 
     def evidence(self, given: Mapping[str, Any]) -> Codes:
-        """Return the codes of one row that holds what is given by name, all other cells missing.
-
-        Raises
-        ------
-        DataError
-            When a name is no column, or a value no state of its column.
-        """
+        """Return the codes of one row that holds what is given by name, all other cells missing."""
         codes = self.missing(1)
         for name, code in self.given_codes(given).items():
             codes[0, self.position(name)] = code

@@ -31,16 +31,8 @@ def filled_rows(
 ) -> Any:
     """Return rows with their missing cells filled, in the form in which they came; known cells stay as they are.
 
-    Parameters
-    ----------
-    X : what the user gave
-    rows : Rows
-        The same, read.
-    columns : Columns
-    codes : array of int, shape (rows, columns)
-        The codes of all cells, filled.
-    random : Generator, optional
-        Samples numbers inside their bins; without it a bin's typical number stands for it.
+    `X` is what the user gave, `rows` the same, read, and `codes` those of all cells, filled. Without `random`,
+    which samples numbers inside their bins, a bin's typical number stands for it.
     """
     frame = frame_of(X)
     if frame is None and columns.plain:
@@ -264,11 +256,17 @@ def _arrow_column(column: Any, cells: list[Any]) -> Any:
     whole = column.unify_dictionaries()
     declared = whole.chunk(0).dictionary.to_pylist() if whole.num_chunks else []
     labels = list(dict.fromkeys([*declared, *(cell for cell in cells if cell is not None)]))
+    return _dictionary(cells, labels, column.type)
+
+
+def _dictionary(cells: Sequence[Any], labels: Sequence[Any], kind: Any) -> Any:
+    """Return cells as an Arrow column of a dictionary type, whose values are labels in their order."""
+    import pyarrow
+
     places = {label: place for place, label in enumerate(labels)}
-    indices = pyarrow.array([places.get(cell) for cell in cells], column.type.index_type)
-    values = pyarrow.array(labels, column.type.value_type)
-    held = pyarrow.DictionaryArray.from_arrays(indices, values, ordered=column.type.ordered)
-    return pyarrow.chunked_array([held])
+    indices = pyarrow.array([places.get(cell) for cell in cells], kind.index_type)
+    values = pyarrow.array(labels, kind.value_type)
+    return pyarrow.chunked_array([pyarrow.DictionaryArray.from_arrays(indices, values, ordered=kind.ordered)])
 
 
 def _new_series(name: str, cells: list[Any], library: Any) -> Any:
@@ -312,10 +310,8 @@ def _categorical(native: Any, name: str, values: NDArray[Any], meaning: Labels, 
     if library.is_polars() and all(isinstance(label, str) for label in labels):
         return native.Series(name, values.tolist(), dtype=native.Enum(labels))
     if library.is_pyarrow():
-        places = {label: place for place, label in enumerate(labels)}
-        indices = native.array([places[value] for value in values.tolist()], native.int32())
-        held = native.DictionaryArray.from_arrays(indices, native.array(labels), ordered=meaning.ordered)
-        return native.chunked_array([held])
+        kind = native.dictionary(native.int32(), native.array(labels).type, meaning.ordered)
+        return _dictionary(values.tolist(), labels, kind)
     return native.Series(name, values.tolist())
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "TEXT",
     "ColumnTable",
     "Table",
+    "as_array",
     "each_column",
     "extra_columns",
     "frame_of",
@@ -141,13 +142,7 @@ class _Array(Table):
 
 
 class ColumnTable(Table):
-    """Columns that were read already.
-
-    Attributes
-    ----------
-    held : list of TextColumn, Categorical, array or Arrow column
-        The cells of each column.
-    """
+    """Columns that were read already: each `TextColumn`, `Categorical`, array or Arrow column is `held`."""
 
     def __init__(
         self, names: Sequence[str] | None, held: Sequence[Any], count: int, container: str = ARRAY
@@ -326,18 +321,24 @@ def frame_of(X: Any) -> Any | None:
         raise DataError(f"data are an array, rows in a list or a data frame, not {quoted(X)}") from None
 
 
-def _unnamed(X: Any) -> Table:
-    if isinstance(X, Sized) and not isinstance(X, np.ndarray):
-        check_cells("the data", len(X), "give them in parts, as arrays or frames")
+def as_array(cells: Any, what: str, complaint: str) -> NDArray[Any]:
+    """Return a list of cells, or of rows of cells, as an array that keeps them as they are."""
+    if isinstance(cells, Sized) and not isinstance(cells, np.ndarray):
+        check_cells(what, len(cells), "give them in parts")
     try:
-        array = X if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
-        if array.dtype.kind in "US" and not isinstance(X, np.ndarray):
+        array = cells if isinstance(cells, np.ma.MaskedArray) else np.asarray(cells)
+        if array.dtype.kind in "US" and not isinstance(cells, np.ndarray):
             # numpy would turn the numbers of a mixed list into text.
-            array = np.array(X, object)
+            array = np.array(cells, object)
     except (ValueError, TypeError, OverflowError):
-        raise DataError("the rows have different lengths; every row needs one cell per column") from None
+        raise DataError(complaint) from None
     except Exception as error:  # what an object's own __array__ raises
-        raise DataError(f"the data cannot be read as an array: {type(error).__name__}: {error}") from None
+        raise DataError(f"{what} cannot be read as an array: {type(error).__name__}: {error}") from None
+    return array
+
+
+def _unnamed(X: Any) -> Table:
+    array = as_array(X, "the data", "the rows have different lengths; every row needs one cell per column")
     if array.dtype.kind == "V":
         raise DataError("the data are an array of records; make a frame of it, as with pandas.DataFrame(X)")
     if array.ndim == 1 and len(array) and (words := _words(array)):
