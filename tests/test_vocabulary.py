@@ -40,11 +40,11 @@ ALLOWED = (
     "def race(",
     "an odd number",
     '"heats"',  # the key of rungs in files
+    "the name of this entry in files",  # of stored statistics
 )
 """Parts of lines in which such a word is right."""
 
 CEILINGS: dict[str, int] = {
-    "counting": 3,
     "estimators": 33,
 }
 """Packages in which that many are left; none may be added, and the number is lowered as they go."""

@@ -470,6 +470,10 @@ def test_impossible_sequences_are_told_apart() -> None:
         assert model.decode([[0, 0]]).states[0].tolist() == [-1, -1]
     with pytest.warns(RuntimeWarning, match="2 steps of sequences are impossible"):
         assert_allclose(model.predict_proba([[0, 0]])[0], 0.5)
+    for method in ("mode", "sample"):
+        with pytest.warns(RuntimeWarning, match="^1 sequences are impossible.*as if no cell were known"):
+            filled = model.impute([[0, 0, -1], [0, -1], [0, 0]], method=method)
+        assert filled[1].tolist() == [0, 1]
     with pytest.raises(DataError, match="sequence 1 has probability zero at the start"):
         et.EMHMM(2, init=tables, pseudo_counts=0).fit([[0, 1, 0], [0, 0]])
 

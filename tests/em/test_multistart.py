@@ -290,6 +290,15 @@ def test_where_candidates_disagree_all_of_them_are_tried() -> None:
     assert model.history_[-1] > few.history_[-1] - 1e-6
 
 
+def test_candidates_that_converged_at_different_optima_have_not_met() -> None:
+    graph = et.zoo.mixture(10, 2, 2)
+    rows = distinct(graph, np.random.default_rng(0).integers(0, 2, (3_000, 10)))
+    fit = TreeFit(graph, rows, frozenset(), 0.0, Stopping("gain", 1e-6), 500)
+    assert len(fit.samples(np.random.default_rng(0))) > 1, "so that the first few converge before others are made"
+    _, used = searched(fit, random_pool(fit))
+    assert used == STARTS
+
+
 def test_moments_that_the_likelihood_confirms_need_no_other_start() -> None:
     network = et.LatentNetwork.random(et.zoo.hmm(16, 2, 2, 4), seed=3)
     rows = network.sample(36_000, seed=4)
