@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -312,7 +313,7 @@ def multistart(
             raise RankError(_nobody(search.absent))
         best, first = ([] if not is_last else found), 0
         layout = sample.objective.layout
-        drawn = iter([_again(each.name, layout.mixed(each.run.parameters, MIXED)) for each in found])
+        drawn = iter([Candidate(each.name, partial(layout.mixed, each.run.parameters, MIXED)) for each in found])
     for place, each in enumerate(best[:finalists]):
         while not each.is_over and each.may_gain(max(best[0].objective - each.objective, 0.0)):
             each.advance()
@@ -363,10 +364,6 @@ def _distinct(runs: Iterable[_Run], same: float) -> list[_Run]:
         if each.may_gain(same) or all(other.may_gain(same) for other in near):
             found.append(each)
     return found
-
-
-def _again(name: str, parameters: Floats) -> Candidate:
-    return Candidate(name, lambda: parameters)
 
 
 def _nobody(absent: Mapping[str, str]) -> str:

@@ -209,16 +209,13 @@ def _placed(
     return of_nodes, end
 
 
-class _Products(NamedTuple):
-    """Lines of a node's message, of its children's products, and of those before it; -1 where there are none."""
+def _products(
+    nodes: Sequence[Node], sizes: Sequence[_BlockSizes], start: int
+) -> tuple[list[tuple[int, int, int]], int]:
+    """Return the lines of each node's message, of its children's products and of those before it, and their end.
 
-    message: int
-    product: int
-    before: int
-
-
-def _products(nodes: Sequence[Node], sizes: Sequence[_BlockSizes], start: int) -> tuple[list[_Products], int]:
-    """Return the lines of messages up and of products, and the end of them all."""
+    They are -1 where there are none.
+    """
     message, product, before = [-1] * len(nodes), [-1] * len(nodes), [-1] * len(nodes)
     pool = LinePool(start)
     for i, node in enumerate(nodes):
@@ -240,7 +237,7 @@ def _products(nodes: Sequence[Node], sizes: Sequence[_BlockSizes], start: int) -
             product[i] = message[child] if in_place else pool.lend(sizes[i].terms)
         if node.children and product[i] < 0:
             product[i] = pool.lend(sizes[i].terms)
-    return [_Products(*lines) for lines in zip(message, product, before, strict=True)], pool.end
+    return list(zip(message, product, before, strict=True)), pool.end
 
 
 def _inner(node: Clique, nodes: Sequence[Node]) -> tuple[int, ...]:
