@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, field
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -18,7 +19,7 @@ from eigentree.em.holdout import check_split, held_out
 from eigentree.em.init.chains import KINDS
 from eigentree.em.optimize.stopping import SHARE_OF_ERROR, USUAL_TOLERANCES, Stopping
 from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
-from eigentree.estimators.mixins.constructor_parameters import learns
+from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.iterative_mixin import present_init, warn_interrupted, warn_not_converged
 from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceMixin
 from eigentree.inference.sequences.hmm_chain import Chain
@@ -61,6 +62,7 @@ SUM_ROUNDING = 1e-6
 """How far from 1 a given distribution may add up."""
 
 
+@estimator_class
 class EMHMM(HiddenSequenceMixin):
     """A hidden Markov model whose tables are the same at every step, learned by expectation maximisation.
 
@@ -144,59 +146,35 @@ class EMHMM(HiddenSequenceMixin):
     True
     """
 
-    start_: StartReport
-    history_: Floats
-    validation_history_: Floats
-    objectives_: Floats
-    n_iter_: int
-    converged_: bool
+    hidden_states: int | Sequence[int] = 2
+    order: int = 1
+    n_init: int = 5
+    tol: float | None = None
+    max_iter: int = 1000
+    _: KW_ONLY
+    init: Literal["multistart"] | ChainKind | Mapping[str, Any] = "multistart"
+    transitions: Literal["full", "left-to-right"] | ArrayLike = "full"
+    start: ArrayLike | None = None
+    sticky: float = 0.0
+    stopping: Rule = "gain"
+    pseudo_counts: float = 0.1
+    accelerate: bool = True
+    validation_fraction: float = 0.0
+    random_state: Seed = None
+    n_jobs: int = 1
+    verbose: int = 0
+    sequence: str | None = None
+    time: str | None = None
+    categories: Categories | None = None
+    handle_unknown: UnknownRule = "error"
+    numeric: NumericRule = "error"
 
-    def __init__(
-        self,
-        hidden_states: int | Sequence[int] = 2,
-        order: int = 1,
-        n_init: int = 5,
-        tol: float | None = None,
-        max_iter: int = 1000,
-        *,
-        init: Literal["multistart"] | ChainKind | Mapping[str, Any] = "multistart",
-        transitions: Literal["full", "left-to-right"] | ArrayLike = "full",
-        start: ArrayLike | None = None,
-        sticky: float = 0.0,
-        stopping: Rule = "gain",
-        pseudo_counts: float = 0.1,
-        accelerate: bool = True,
-        validation_fraction: float = 0.0,
-        random_state: Seed = None,
-        n_jobs: int = 1,
-        verbose: int = 0,
-        sequence: str | None = None,
-        time: str | None = None,
-        categories: Categories | None = None,
-        handle_unknown: UnknownRule = "error",
-        numeric: NumericRule = "error",
-    ) -> None:
-        self.hidden_states = hidden_states
-        self.order = order
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.init = init
-        self.transitions = transitions
-        self.start = start
-        self.sticky = sticky
-        self.stopping = stopping
-        self.pseudo_counts = pseudo_counts
-        self.accelerate = accelerate
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.sequence = sequence
-        self.time = time
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.numeric = numeric
+    start_: StartReport = field(init=False)
+    history_: Floats = field(init=False)
+    validation_history_: Floats = field(init=False)
+    objectives_: Floats = field(init=False)
+    n_iter_: int = field(init=False)
+    converged_: bool = field(init=False)
 
     @learns
     def fit(

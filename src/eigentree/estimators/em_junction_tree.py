@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, field
 from functools import cache, partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -34,7 +35,7 @@ from eigentree.estimators.memory_sample import (
     search_sample,
     some_of,
 )
-from eigentree.estimators.mixins.constructor_parameters import learns
+from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.iterative_mixin import (
     IterativeMixin,
     checked_init,
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
 __all__ = ["EMJunctionTree"]
 
 
+@estimator_class
 class EMJunctionTree(IterativeMixin):
     """Conditional probability tables learned by expectation maximisation.
 
@@ -177,51 +179,32 @@ class EMJunctionTree(IterativeMixin):
     True
     """
 
+    structure: LatentGraph | Template | Any = "auto"
+    n_init: int = 5
+    tol: float | None = None
+    max_iter: int = 1000
+    _: KW_ONLY
+    init: LatentNetwork | Literal["multistart"] | Kind = "multistart"
+    stopping: Rule = "gain"
+    pseudo_counts: float | Literal["auto"] = "auto"
+    accelerate: bool = True
+    validation_fraction: float = 0.0
+    finish_rows: int | Literal["auto"] | None = "auto"
+    random_state: Seed = None
+    n_jobs: int = 1
+    verbose: int = 0
+    categories: Categories | None = None
+    handle_unknown: UnknownRule = "error"
+    numeric: NumericRule = "error"
+
     _pseudo_count_rules = ("auto",)
 
-    start_: StartReport
-    pseudo_counts_: float
-    validation_history_: Floats
-    objectives_: Floats
-    finish_rows_: int
-    search_: SizeSearch
-
-    def __init__(
-        self,
-        structure: LatentGraph | Template | Any = "auto",
-        n_init: int = 5,
-        tol: float | None = None,
-        max_iter: int = 1000,
-        *,
-        init: LatentNetwork | Literal["multistart"] | Kind = "multistart",
-        stopping: Rule = "gain",
-        pseudo_counts: float | Literal["auto"] = "auto",
-        accelerate: bool = True,
-        validation_fraction: float = 0.0,
-        finish_rows: int | Literal["auto"] | None = "auto",
-        random_state: Seed = None,
-        n_jobs: int = 1,
-        verbose: int = 0,
-        categories: Categories | None = None,
-        handle_unknown: UnknownRule = "error",
-        numeric: NumericRule = "error",
-    ) -> None:
-        self.structure = structure
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.init = init
-        self.stopping = stopping
-        self.pseudo_counts = pseudo_counts
-        self.accelerate = accelerate
-        self.validation_fraction = validation_fraction
-        self.finish_rows = finish_rows
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.numeric = numeric
+    start_: StartReport = field(init=False)
+    pseudo_counts_: float = field(init=False)
+    validation_history_: Floats = field(init=False)
+    objectives_: Floats = field(init=False)
+    finish_rows_: int = field(init=False)
+    search_: SizeSearch = field(init=False)
 
     @learns
     def fit(

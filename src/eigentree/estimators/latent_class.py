@@ -8,6 +8,7 @@ import numpy as np
 
 from eigentree.data.tables.weights import positive_weights
 from eigentree.estimators.em_junction_tree import EMJunctionTree
+from eigentree.estimators.mixins.constructor_parameters import estimator_class
 from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD
 from eigentree.graphs.templates import Mixture
 from eigentree.validation import whole_number
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["LatentClassModel"]
 
 
+@estimator_class
 class LatentClassModel(EMJunctionTree):
     """A latent class model: classes within which the columns are independent, fitted by maximum likelihood (EM).
 
@@ -78,11 +80,6 @@ class LatentClassModel(EMJunctionTree):
     0.97
     """
 
-    stopping = "gain"
-    accelerate = True
-    validation_fraction = 0.0
-    finish_rows = "auto"
-
     def __init__(
         self,
         n_classes: int = 2,
@@ -112,8 +109,8 @@ class LatentClassModel(EMJunctionTree):
         self.handle_unknown = handle_unknown
         self.numeric = numeric
 
-    @property
-    def structure(self) -> Mixture:
+    @property  # type: ignore[misc]
+    def structure(self) -> Mixture:  # type: ignore[override]
         """The template of the model's graph."""
         return Mixture(whole_number("n_classes", self.n_classes))
 

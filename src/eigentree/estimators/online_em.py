@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from eigentree.em.optimize.stopping import has_converged
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.stepwise import Learner
 from eigentree.errors import DataError, ParameterError, quoted
-from eigentree.estimators.mixins.constructor_parameters import learns
+from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.iterative_mixin import (
     IterativeMixin,
     checked_init,
@@ -47,6 +47,7 @@ STRETCH_CELLS = 2**24
 """Most cells of a stream that are in memory at a time, and whose rows `fit` takes in a new order."""
 
 
+@estimator_class
 class OnlineEMJunctionTree(IterativeMixin):
     """Tables learned by stepwise online EM (Liang and Klein, 2009).
 
@@ -108,38 +109,22 @@ class OnlineEMJunctionTree(IterativeMixin):
     8
     """
 
-    learner_: Learner
+    structure: LatentGraph | Template | Any
+    stepsize: float = 0.7
+    batch_size: int = 256
+    passes: int = 10
+    tol: float = 1e-4
+    _: KW_ONLY
+    init: LatentNetwork | None = None
+    pseudo_counts: float = 0.0
+    random_state: Seed = None
+    n_jobs: int = 1
+    verbose: int = 0
+    categories: Categories | None = None
+    handle_unknown: UnknownRule = "error"
+    numeric: NumericRule = "error"
 
-    def __init__(
-        self,
-        structure: LatentGraph | Template | Any,
-        stepsize: float = 0.7,
-        batch_size: int = 256,
-        passes: int = 10,
-        tol: float = 1e-4,
-        *,
-        init: LatentNetwork | None = None,
-        pseudo_counts: float = 0.0,
-        random_state: Seed = None,
-        n_jobs: int = 1,
-        verbose: int = 0,
-        categories: Categories | None = None,
-        handle_unknown: UnknownRule = "error",
-        numeric: NumericRule = "error",
-    ) -> None:
-        self.structure = structure
-        self.stepsize = stepsize
-        self.batch_size = batch_size
-        self.passes = passes
-        self.tol = tol
-        self.init = init
-        self.pseudo_counts = pseudo_counts
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.numeric = numeric
+    learner_: Learner = field(init=False)
 
     @learns
     def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | str | None = None) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
@@ -23,7 +24,7 @@ from eigentree.estimators.classification.class_stream import ClassStream
 from eigentree.estimators.classification.class_targets import Targets, label_array, shown_label
 from eigentree.estimators.imputer import default_estimator
 from eigentree.estimators.latent_class import LatentClassModel
-from eigentree.estimators.mixins.constructor_parameters import Parameters, cloned, learns
+from eigentree.estimators.mixins.constructor_parameters import Parameters, cloned, estimator_class, learns
 from eigentree.estimators.mixins.density_mixin import require_estimator
 from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = ["JunctionTreeClassifier"]
 
 
+@estimator_class
 class JunctionTreeClassifier(Parameters):
     """A classifier by latent junction trees: the class of highest joint probability with the row.
 
@@ -111,27 +113,21 @@ class JunctionTreeClassifier(Parameters):
     True
     """
 
+    estimator: Estimator = None
+    class_as: Literal["models", "column"] = "models"
+    random_state: Seed = None
+
     _estimator_type: ClassVar[str] = "classifier"
 
-    classes_: NDArray[Any]
-    class_prior_: Floats
-    columns_: Columns
-    estimators_: list[Estimator]
-    shrinkage_: float
-    tried_: dict[float, float]
-    estimator_: Estimator
-    class_column_: ClassColumn
-    target_: str | None = None
-
-    def __init__(
-        self,
-        estimator: Estimator = None,
-        class_as: Literal["models", "column"] = "models",
-        random_state: Seed = None,
-    ) -> None:
-        self.estimator = estimator
-        self.class_as = class_as
-        self.random_state = random_state
+    classes_: NDArray[Any] = field(init=False)
+    class_prior_: Floats = field(init=False)
+    columns_: Columns = field(init=False)
+    estimators_: list[Estimator] = field(init=False)
+    shrinkage_: float = field(init=False)
+    tried_: dict[float, float] = field(init=False)
+    estimator_: Estimator = field(init=False)
+    class_column_: ClassColumn = field(init=False)
+    target_: str | None = field(init=False, default=None)
 
     @property
     def _columns(self) -> Columns:
