@@ -10,32 +10,21 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from eigentree.data.sequences.sequence_codes import Sequences
-from eigentree.data.tables.state_rules import ReadOptions, check_rules
+from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.chain_fit import ChainFit, fit_chain
 from eigentree.em.chain_objective import ChainLayout, ChainObjective
-from eigentree.em.em_report import EMReport, StartReport
 from eigentree.em.holdout import check_split, held_out
 from eigentree.em.init.chains import KINDS
 from eigentree.em.optimize.stopping import SHARE_OF_ERROR, USUAL_TOLERANCES, Stopping
 from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
-from eigentree.estimators.mixins.iterative_mixin import present_init, warn_interrupted, warn_not_converged
+from eigentree.estimators.mixins.iterative_mixin import IterativeMixin
 from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceMixin
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, marginal_chains
 from eigentree.messages import notice
-from eigentree.progress import shown_progress
-from eigentree.validation import (
-    MOST_THREADS,
-    an_array,
-    check_cells,
-    finite_number,
-    flag,
-    generator,
-    one_of,
-    whole_number,
-)
+from eigentree.validation import an_array, check_cells, finite_number, generator, one_of, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,8 +34,8 @@ if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Floats
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
+    from eigentree.em.em_report import StartReport
     from eigentree.em.init.chains import ChainKind
-    from eigentree.em.multistart import Multistart
     from eigentree.em.optimize.stopping import Rule
     from eigentree.validation import Seed
 
@@ -63,7 +52,7 @@ SUM_ROUNDING = 1e-6
 
 
 @estimator_class
-class EMHMM(HiddenSequenceMixin):
+class EMHMM(IterativeMixin, HiddenSequenceMixin):
     """A hidden Markov model whose tables are the same at every step, learned by expectation maximisation.
 
     Parameters
@@ -170,11 +159,10 @@ class EMHMM(HiddenSequenceMixin):
     numeric: NumericRule = "error"
 
     start_: StartReport = field(init=False)
-    history_: Floats = field(init=False)
     validation_history_: Floats = field(init=False)
     objectives_: Floats = field(init=False)
-    n_iter_: int = field(init=False)
-    converged_: bool = field(init=False)
+
+    _unit = "step"
 
     @learns
     def fit(
@@ -218,49 +206,23 @@ class EMHMM(HiddenSequenceMixin):
         layout = self._layout(sequences.columns)
         random = generator(self.random_state)
         fit = self._chain_fit(sequences, weights, layout, random)
-        init = present_init(self.init) if isinstance(self.init, str) else self._given(fit.whole)
-        state: Multistart | None = None
-        try:
-            with shown_progress(self.verbose, "EM", self.max_iter * self.n_init) as report:
-                for state in fit_chain(fit, init, self.n_init, random):
-                    report(state.iterations, state.objective)
-        except KeyboardInterrupt:
-            if state is None:
-                raise
-            state = state.rescued(fit.whole)
-            warn_interrupted(f"{state.iterations} iterations on all sequences")
-        else:
-            assert state is not None
-            warn_not_converged(state.best[1].converged, self.max_iter)
-        return self._published(fit, state, sequences)
-
-    @property
-    def report_(self) -> EMReport:
-        """The report of the fit, which notebooks show with its learning curve."""
-        self._require_fit()
-        return EMReport.of(self, "step")
-
-    def _published(self, fit: ChainFit, state: Multistart, sequences: Sequences) -> Self:
-        best = state.best[1]
-        layout = fit.whole.layout
-        chain = Chain.of(sequences.columns, *layout.parts(best.parameters))
+        init = self._start if isinstance(self.init, str) else self._given(fit.whole)
+        states = ((fit, fit.whole, state) for state in fit_chain(fit, init, self.n_init, random))
+        *_, state = self._followed(states, self.max_iter * self.n_init, self.max_iter)
+        chain = Chain.of(sequences.columns, *layout.parts(state.best[1].parameters))
         if self._free:
-            used = _used(fit.whole.walk.counts(chain.links, chain.emissions).links)
+            # How many steps are expected in each state.
+            links = fit.whole.walk.counts(chain.links, chain.emissions).links
+            used = np.sum([table.reshape(-1, table.shape[-1]).sum(axis=0) for table in links], axis=0)
             chain = chain.permuted([np.argsort(-own, kind="stable") for own in marginal_chains(used, chain.sizes)])
-        held = fit.validation.weight if fit.validation else 1.0
         return self._become(
             {
                 "model_": chain,
                 "columns_": sequences.columns,
                 "form_": sequences.form,
                 "n_parameters_": layout.free_count,
-                "start_": StartReport.of(state, fit.whole.weight, "step"),
-                "history_": np.array(best.history),
-                "validation_history_": np.array(best.validation) / held,
-                "objectives_": np.array([run.objective for _, run in state.runs]),
-                "n_iter_": best.iterations,
-                "converged_": best.converged,
             }
+            | self._run_attributes(state, fit.whole.weight, fit.validation)
         )
 
     @property
@@ -368,36 +330,17 @@ class EMHMM(HiddenSequenceMixin):
             )
         cells = states ** (self.order + 1)
         check_cells("the transitions", cells, "take fewer hidden_states or a lower order", ParameterError)
-        whole_number("n_init", self.n_init)
-        whole_number("max_iter", self.max_iter)
-        flag("accelerate", self.accelerate)
-        one_of("stopping", self.stopping, tuple(USUAL_TOLERANCES))
-        if isinstance(self.init, str):
-            one_of("init", present_init(self.init), ("multistart", *KINDS))
-        elif not isinstance(self.init, Mapping):
+        if not isinstance(self.init, str | Mapping):
             raise ParameterError(
                 f"init is 'multistart', an initialiser, or a mapping of tables, not {quoted(self.init)}"
             )
-        if not finite_number("validation_fraction", self.validation_fraction, 0.0) < 1:
-            raise ParameterError(f"validation_fraction is less than 1, not {quoted(self.validation_fraction)}")
-        if self.tol is not None:
-            finite_number("tol", self.tol, 0.0)
-        finite_number("pseudo_counts", self.pseudo_counts, 0.0)
+        self._check_runs(KINDS, Mapping)
         finite_number("sticky", self.sticky, 0.0)
-        whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
-        whole_number("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
-        check_rules(self.handle_unknown, self.numeric)
         self._allowed()
 
 
 HMM = EMHMM
 """The name that people look for."""
-
-
-def _used(links: list[Floats]) -> Floats:
-    """Return how many steps are expected in each state, given how often links are used."""
-    sizes: Floats = np.sum([table.reshape(-1, table.shape[-1]).sum(axis=0) for table in links], axis=0)
-    return sizes
 
 
 def _of_each(what: str, given: Any, chains: int) -> list[Any]:
@@ -446,5 +389,5 @@ def _distributions(what: str, given: Any, shape: tuple[int, ...], whole: bool = 
         raise ParameterError(f"{what} has the shape {table.shape}, but needs {shape}")
     totals = table.sum(axis=None if whole else -1)
     if not (table >= 0).all() or not np.allclose(totals, 1.0, atol=SUM_ROUNDING):
-        raise ParameterError(f"{what} is made of probabilities that add up to 1")
+        raise ParameterError(f"{what} is made of probabilities, and each distribution has the sum 1")
     return table

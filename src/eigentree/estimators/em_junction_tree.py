@@ -20,7 +20,7 @@ from eigentree.em.em_report import StartReport
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.em.holdout import Fold, check_split, folds_of, held_out
 from eigentree.em.init.trees import KINDS
-from eigentree.em.optimize.stopping import USUAL_TOLERANCES, Stopping
+from eigentree.em.optimize.stopping import Stopping
 from eigentree.em.out_of_core.fit_rows import fit_rows
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.size_search import FEW_PSEUDO_COUNTS, SizeProblem, average, search
@@ -36,18 +36,12 @@ from eigentree.estimators.memory_sample import (
     some_of,
 )
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
-from eigentree.estimators.mixins.iterative_mixin import (
-    IterativeMixin,
-    checked_init,
-    encoded,
-    present_init,
-    warn_interrupted,
-    warn_not_converged,
-)
+from eigentree.estimators.mixins.iterative_mixin import IterativeMixin, warn_interrupted
+from eigentree.estimators.mixins.latent_mixin import LatentMixin, checked_init, encoded
 from eigentree.graphs.learned_templates import open_template
 from eigentree.inference.networks.network import LatentNetwork
-from eigentree.progress import shown_progress, shown_search
-from eigentree.validation import finite_number, flag, generator, one_of, whole_number
+from eigentree.progress import shown_search
+from eigentree.validation import generator
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -56,7 +50,6 @@ if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.em.init.trees import Kind
-    from eigentree.em.multistart import Multistart
     from eigentree.em.optimize.stopping import Rule
     from eigentree.em.out_of_core.fit_rows import Finish
     from eigentree.em.size_search import SearchState
@@ -70,7 +63,7 @@ __all__ = ["EMJunctionTree"]
 
 
 @estimator_class
-class EMJunctionTree(IterativeMixin):
+class EMJunctionTree(IterativeMixin, LatentMixin):
     """Conditional probability tables learned by expectation maximisation.
 
     Parameters
@@ -258,42 +251,22 @@ class EMJunctionTree(IterativeMixin):
         self, fit: TreeFit, columns: Columns, count: int, random: np.random.Generator, finish: Finish | None
     ) -> Self:
         """Return the estimator after a fit to so many rows, or to a sample of them that is finished elsewhere."""
-        init = self.init
-        init = checked_init(init, fit.graph) if isinstance(init, LatentNetwork) else present_init(init)
+        init = checked_init(self.init, fit.graph) if isinstance(self.init, LatentNetwork) else self._start
         most = self.max_iter * (self.n_init if init == "random" else 1)
         states = fit_rows(fit, finish, init, self.n_init, random, self.pseudo_counts == "auto")
-        state: Multistart | None = None
-        try:
-            with shown_progress(self.verbose, "EM", most) as report:
-                for last, objective, state in states:  # noqa: B007
-                    report(state.iterations, state.objective)
-        except KeyboardInterrupt:
-            if state is None:
-                raise
-            state = state.rescued(objective)
-            warn_interrupted(f"{state.iterations} iterations on all rows")
-        else:
-            assert state is not None
-            warn_not_converged(state.best[1].converged, self.max_iter)
-        best = state.best[1]
+        last, objective, state = self._followed(states, most, self.max_iter)
         if finish is not None and objective is not last.whole:
             count = finish.size
-        network = self._in_order(last.whole.layout.network(best.parameters)).with_columns(columns)
+        network = self._in_order(last.whole.layout.network(state.best[1].parameters)).with_columns(columns)
         return self._become(
             {
                 "model_": network.model,
                 "columns_": columns,
                 "network_": network,
                 "pseudo_counts_": last.pseudo_counts,
-                "start_": StartReport.of(state, objective.weight),
-                "history_": np.array(best.history),
-                "validation_history_": np.array(best.validation)
-                / (fit.validation.weight if fit.validation else 1.0),
-                "objectives_": np.array([run.objective for _, run in state.runs]),
-                "n_iter_": best.iterations,
-                "converged_": best.converged,
                 "finish_rows_": count,
             }
+            | self._run_attributes(state, objective.weight, fit.validation)
         )
 
     def _fit_sizes(
@@ -305,7 +278,7 @@ class EMJunctionTree(IterativeMixin):
         random: np.random.Generator,
     ) -> Self:
         """Return the estimator after a search over the sizes of a learned tree."""
-        if present_init(self.init) != "multistart":
+        if self._start != "multistart":
             raise ParameterError(
                 f"structure={quoted(self.structure)} searches for a size and starts of its own; leave init out"
             )
@@ -388,20 +361,10 @@ class EMJunctionTree(IterativeMixin):
         )
 
     def _check_arguments(self, validation: object) -> None:
-        whole_number("n_init", self.n_init)
-        whole_number("max_iter", self.max_iter)
-        flag("accelerate", self.accelerate)
-        one_of("stopping", self.stopping, tuple(USUAL_TOLERANCES))
-        if not isinstance(self.init, LatentNetwork):
-            one_of("init", present_init(self.init), ("multistart", *KINDS))
-        if not finite_number("validation_fraction", self.validation_fraction, 0.0) < 1:
-            raise ParameterError(f"validation_fraction is less than 1, not {quoted(self.validation_fraction)}")
+        self._check_runs(KINDS, LatentNetwork)
         if validation is not None and self.validation_fraction:
             raise ParameterError("validation rows are given, so validation_fraction must be 0")
-        if self.tol is not None:
-            finite_number("tol", self.tol, 0.0)
         check_finish_rows(self.finish_rows)
-        self._check_shared()
 
     def _tree_fit(
         self,

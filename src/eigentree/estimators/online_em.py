@@ -18,13 +18,8 @@ from eigentree.em.parameters import ParameterLayout
 from eigentree.em.stepwise import Learner
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
-from eigentree.estimators.mixins.iterative_mixin import (
-    IterativeMixin,
-    checked_init,
-    encoded,
-    warn_interrupted,
-    warn_not_converged,
-)
+from eigentree.estimators.mixins.iterative_mixin import IterativeMixin, warn_interrupted, warn_not_converged
+from eigentree.estimators.mixins.latent_mixin import LatentMixin, checked_init, encoded
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.progress import shown_progress
 from eigentree.validation import finite_number, generator, whole_number
@@ -48,7 +43,7 @@ STRETCH_CELLS = 2**24
 
 
 @estimator_class
-class OnlineEMJunctionTree(IterativeMixin):
+class OnlineEMJunctionTree(IterativeMixin, LatentMixin):
     """Tables learned by stepwise online EM (Liang and Klein, 2009).
 
     Expected counts per row are kept as a running average, in which mini-batch k = 0, 1, … has the weight
