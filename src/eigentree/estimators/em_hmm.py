@@ -92,18 +92,10 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
     validation_fraction : float
         The share of the sequences that is not learned from, and says when to stop.
     random_state : int, Generator or None
-    n_jobs : int
-        Threads that share the sequences.
-    verbose : int
-        Show progress if positive, where rich is installed and stderr is a terminal.
+    n_jobs, verbose, categories, handle_unknown, numeric
+        As those of `EMJunctionTree`, of sequences and channels in place of rows and columns.
     sequence, time : str, optional
         The columns of a long frame that hold the sequence of each row, and the order of its steps.
-    categories : mapping of str to sequence of labels, or one sequence, optional
-        All labels of some channels by name, or those of every channel; by default those that occur or are declared.
-    handle_unknown : {"error", "missing"}
-        What a label is that its channel does not have: an error, or a missing cell.
-    numeric : {"error", "quantiles"}
-        What a continuous channel is: an error, or cut into bins with about equally many steps.
 
     Attributes
     ----------

@@ -46,7 +46,7 @@ from eigentree.validation import generator
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Codes, Floats
+    from eigentree.arrays import Floats
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.em.init.trees import Kind
@@ -245,12 +245,6 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
                 rows, sample_weight = some_of(rows, sample_weight, int(self.finish_rows), random)
             count = rows.count
         fit = self._tree_fit(graph, columns, rows, sample_weight, validation, random, finish)
-        return self._fit_rows(fit, columns, count, random, finish)
-
-    def _fit_rows(
-        self, fit: TreeFit, columns: Columns, count: int, random: np.random.Generator, finish: Finish | None
-    ) -> Self:
-        """Return the estimator after a fit to so many rows, or to a sample of them that is finished elsewhere."""
         init = checked_init(self.init, fit.graph) if isinstance(self.init, LatentNetwork) else self._start
         most = self.max_iter * (self.n_init if init == "random" else 1)
         states = fit_rows(fit, finish, init, self.n_init, random, self.pseudo_counts == "auto")
@@ -378,7 +372,14 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
     ) -> TreeFit:
         """Return the fit of rows, with those that are held out."""
         codes, states, weights = encoded(X, columns, sample_weight)
-        weights, held = self._held_out(codes, columns, weights, validation, random)
+        held: DistinctRows | None = None
+        if validation is not None:
+            held = DistinctRows.of(*encoded(validation, columns, None))
+        elif share := self.validation_fraction:
+            held_weights = held_out(weights, share, random)
+            weights = weights - held_weights
+            check_split(float(weights.sum()), float(held_weights.sum()), share, len(codes))
+            held = DistinctRows.of(codes, states, held_weights)
         rows = DistinctRows.of(codes, states, weights)
         gaps = columns_with_missing(rows.codes, graph) | (finish.rows.gaps() if finish else frozenset())
         checked: TreeObjective | None = None
@@ -397,24 +398,6 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         if self.tol is not None:
             return Stopping(self.stopping, float(self.tol))
         return Stopping.usual_for(self.stopping, rows, weight, parameters)
-
-    def _held_out(
-        self,
-        codes: Codes,
-        columns: Columns,
-        weights: Floats,
-        validation: ArrayLike | Any | None,
-        random: np.random.Generator,
-    ) -> tuple[Floats, DistinctRows | None]:
-        """Return the weights of the training rows, and the held-out rows: those given, or a share."""
-        if validation is not None:
-            return weights, DistinctRows.of(*encoded(validation, columns, None))
-        share = self.validation_fraction
-        if not share:
-            return weights, None
-        held = held_out(weights, share, random)
-        check_split(float((weights - held).sum()), float(held.sum()), share, len(codes))
-        return weights - held, DistinctRows.of(codes, columns.states, held)
 
 
 def _pairs(columns: Columns, rows: DistinctRows) -> PairCounts:

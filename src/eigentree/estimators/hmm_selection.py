@@ -14,6 +14,7 @@ from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.estimators.em_hmm import EMHMM
 from eigentree.estimators.mixins.constructor_parameters import cloned
 from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD
+from eigentree.messages import renamed_arguments
 from eigentree.validation import generator, one_by_one, one_of, our_arithmetic, whole_number
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class HMMSelection:
         return "\n".join(lines)
 
 
+@renamed_arguments()
 @our_arithmetic
 def select_hmm(
     X: ArrayLike | Any,

@@ -46,16 +46,8 @@ class LatentClassModel(EMJunctionTree):
         answer that nobody in a class gave is rare there and not impossible, so that new rows have a finite score. 0
         is maximum likelihood itself, 0.1 to 1 shrinks where rows are few, "auto" as for `EMJunctionTree`.
     random_state : int, Generator or None
-    n_jobs : int
-        Threads that share the rows.
-    verbose : int
-        Show progress if positive, where rich is installed and stderr is a terminal.
-    categories : mapping of str to sequence of labels, or one sequence, optional
-        All labels of some columns by name, or those of every column; by default those that occur or are declared.
-    handle_unknown : {"error", "missing"}
-        What a label is that its column does not have: an error, or a missing cell.
-    numeric : {"error", "quantiles"}
-        What a continuous column is: an error, or cut into bins with about equally many rows.
+    n_jobs, verbose, categories, handle_unknown, numeric
+        As those of `EMJunctionTree`.
 
     Attributes
     ----------

@@ -68,16 +68,8 @@ class OnlineEMJunctionTree(IterativeMixin, LatentMixin):
         Added to every expected count over all rows seen (a symmetric Dirichlet prior).
     random_state : int, Generator or None
         For the start, and for the order of rows in `fit`.
-    n_jobs : int
-        Threads that share the rows of a mini-batch.
-    verbose : int
-        Show progress if positive, where rich is installed and stderr is a terminal.
-    categories : mapping of str to sequence of labels, or one sequence, optional
-        All labels of some columns by name, or those of every column; by default those that occur or are declared.
-    handle_unknown : {"error", "missing"}
-        What a label is that its column does not have: an error, or a missing cell.
-    numeric : {"error", "quantiles"}
-        What a continuous column is: an error, or cut into bins with about equally many rows.
+    n_jobs, verbose, categories, handle_unknown, numeric
+        As those of `EMJunctionTree`.
 
     Attributes
     ----------
@@ -104,7 +96,7 @@ class OnlineEMJunctionTree(IterativeMixin, LatentMixin):
     8
     """
 
-    structure: LatentGraph | Template | Any
+    structure: LatentGraph | Template | Any = None
     stepsize: float = 0.7
     batch_size: int = 256
     passes: int = 10
@@ -210,6 +202,11 @@ class OnlineEMJunctionTree(IterativeMixin, LatentMixin):
         return graph, columns, lambda: _stretches(rows, size)
 
     def _check_arguments(self) -> None:
+        if self.structure is None:
+            raise ParameterError(
+                "OnlineEMJunctionTree needs a structure: a template such as et.zoo.Mixture(4), a LatentGraph, or "
+                "et.learn_structure(X), which learns one from rows"
+            )
         if not 0.5 < finite_number("stepsize", self.stepsize, 0.0) <= 1:
             raise ParameterError(f"stepsize is more than 0.5 and at most 1, not {quoted(self.stepsize)}")
         whole_number("batch_size", self.batch_size)

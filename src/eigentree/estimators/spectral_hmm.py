@@ -61,14 +61,8 @@ class SpectralHMM(SequenceMixin):
         with the shrinkage, and is "variance" where that is given.
     n_jobs : int
         Threads that share the sequences that are scored.
-    sequence, time : str, optional
-        The columns of a long frame that hold the sequence of each row, and the order of its steps.
-    categories : mapping of str to sequence of labels, or one sequence, optional
-        All labels of some channels by name, or those of every channel; by default those that occur or are declared.
-    handle_unknown : {"error", "missing"}
-        What a label is that its channel does not have: an error, or a missing cell.
-    numeric : {"error", "quantiles"}
-        What a continuous channel is: an error, or cut into bins with about equally many steps.
+    sequence, time, categories, handle_unknown, numeric
+        As those of `EMHMM`.
 
     Attributes
     ----------

@@ -78,12 +78,8 @@ class SpectralJunctionTree(DensityMixin):
         The share of its column's marginal distribution that every cell has at least given those before it: chosen
         with the shrinkage, or, where that is given, 10 over the number of rows, at most 0.001, and 0 with
         shrinkage 0. With 0, rows can be impossible.
-    categories : mapping of str to sequence of labels, or one sequence, optional
-        All labels of some columns by name, or those of every column; by default those that occur or are declared.
-    handle_unknown : {"error", "missing"}
-        What a label is that its column does not have: an error, or a missing cell.
-    numeric : {"error", "quantiles"}
-        What a continuous column is: an error, or cut into bins with about equally many rows.
+    categories, handle_unknown, numeric
+        As those of `EMJunctionTree`.
 
     Attributes
     ----------

@@ -41,14 +41,9 @@ MOST_FULL_CLIQUES = 16
 
 
 class CliqueTree(NamedTuple):
-    """The maximal cliques of a triangulated graph, and a tree of them in which parents stand before children.
+    """The maximal cliques of a triangulated graph, variables by number, and the parent of each (-1 for a root).
 
-    Attributes
-    ----------
-    cliques : list of tuple of int
-        Variables by their numbers, in rising order.
-    parents : list of int
-        The parent of each clique, -1 for the root of an independent part of the graph.
+    Parents stand before children; each independent part of the graph has a root of its own.
     """
 
     cliques: list[tuple[int, ...]]
@@ -58,10 +53,7 @@ class CliqueTree(NamedTuple):
 def clique_tree(graph: LatentGraph, names: Sequence[str], max_states: int = MAX_CLIQUE_STATES) -> CliqueTree:
     """Return the maximal cliques of a min-fill triangulation and their tree, of variables numbered as in `names`.
 
-    Raises
-    ------
-    TreewidthError
-        When a clique has more joint states than `max_states`, or all of them together have too many.
+    Raises `TreewidthError` when a clique, or all of them together, have too many joint states.
     """
     check_families(graph, max_states)
     position = {name: i for i, name in enumerate(names)}
