@@ -342,9 +342,9 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
             pairs = every if validation is not None else every - _pairs(columns, folds[0].validation)
         tree = cache(partial(template.candidate, pairs))
         return SizeProblem(
-            tree=tree,
-            folds=folds,
-            gaps=frozenset().union(*(columns_with_missing(part.codes, tree(1)) for fold in folds for part in fold)),
+            tree,
+            folds,
+            frozenset().union(*(columns_with_missing(part.codes, tree(1)) for fold in folds for part in fold)),
             pseudo_counts=FEW_PSEUDO_COUNTS if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts),
             whole=known if validation is None and len(folds) == 1 else None,
             threads=self.n_jobs,
@@ -381,16 +381,18 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
             check_split(float(weights.sum()), float(held_weights.sum()), share, len(codes))
             held = DistinctRows.of(codes, states, held_weights)
         rows = DistinctRows.of(codes, states, weights)
-        gaps = columns_with_missing(rows.codes, graph) | (finish.rows.gaps() if finish else frozenset())
+        incomplete = columns_with_missing(rows.codes, graph) | (
+            finish.rows.with_missing() if finish else frozenset()
+        )
         checked: TreeObjective | None = None
         if held is not None:
-            gaps |= columns_with_missing(held.codes, graph)
-            checked = TreeObjective.of(graph, held, gaps, 0.0, self.n_jobs)
+            incomplete |= columns_with_missing(held.codes, graph)
+            checked = TreeObjective.of(graph, held, incomplete, 0.0, self.n_jobs)
         pseudo_counts = PSEUDO_COUNTS[0] if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts)
         parameters = ParameterLayout.of(graph).learned_count
         stopping = self._stopping(len(rows.weights), float(rows.weights.sum()), parameters)
         return TreeFit(
-            graph, rows, gaps, pseudo_counts, stopping, self.max_iter, self.accelerate, self.n_jobs, checked
+            graph, rows, incomplete, pseudo_counts, stopping, self.max_iter, self.accelerate, self.n_jobs, checked
         )
 
     def _stopping(self, rows: int, weight: float, parameters: int) -> Stopping:
