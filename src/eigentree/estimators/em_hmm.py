@@ -202,7 +202,13 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
         states = ((fit, fit.whole, state) for state in fit_chain(fit, init, self.n_init, random))
         *_, state = self._followed(states, self.max_iter * self.n_init, self.max_iter)
         chain = Chain.of(sequences.columns, *layout.parts(state.best[1].parameters))
-        if self._free:
+        # Unless something that the user gave says which state is which.
+        if (
+            isinstance(self.transitions, str)
+            and self.transitions == "full"
+            and self.start is None
+            and isinstance(self.init, str)
+        ):
             # How many steps are expected in each state.
             links = fit.whole.walk.counts(chain.links, chain.emissions).links
             used = np.sum([table.reshape(-1, table.shape[-1]).sum(axis=0) for table in links], axis=0)
@@ -216,12 +222,6 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
             }
             | self._run_attributes(state, fit.whole.weight, fit.validation)
         )
-
-    @property
-    def _free(self) -> bool:
-        """Whether nothing that the user gave says which state is which."""
-        full = isinstance(self.transitions, str) and self.transitions == "full"
-        return full and self.start is None and isinstance(self.init, str)
 
     def _chain_fit(
         self, sequences: Sequences, weights: Floats, layout: ChainLayout, random: np.random.Generator

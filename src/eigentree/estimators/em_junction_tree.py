@@ -29,7 +29,6 @@ from eigentree.em.tree_fit import TreeFit
 from eigentree.em.tree_objective import TreeObjective
 from eigentree.errors import ParameterError, quoted
 from eigentree.estimators.memory_sample import (
-    check_finish_rows,
     fit_sample,
     parted_rows,
     search_sample,
@@ -41,7 +40,7 @@ from eigentree.estimators.mixins.latent_mixin import LatentMixin, checked_init, 
 from eigentree.graphs.learned_templates import open_template
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.progress import shown_search
-from eigentree.validation import generator
+from eigentree.validation import generator, whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -358,7 +357,8 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         self._check_runs(KINDS, LatentNetwork)
         if validation is not None and self.validation_fraction:
             raise ParameterError("validation rows are given, so validation_fraction must be 0")
-        check_finish_rows(self.finish_rows)
+        if self.finish_rows is not None and not (isinstance(self.finish_rows, str) and self.finish_rows == "auto"):
+            whole_number("finish_rows", self.finish_rows)
 
     def _tree_fit(
         self,

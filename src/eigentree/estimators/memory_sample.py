@@ -17,7 +17,6 @@ from eigentree.em.parameters import ParameterLayout
 from eigentree.em.smoothing import ROWS_PER_PARAMETER
 from eigentree.errors import DataError, ParameterError
 from eigentree.messages import notice
-from eigentree.validation import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from eigentree.em.out_of_core.parted_rows import PartedRows
     from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["check_finish_rows", "fit_sample", "parted_rows", "search_sample", "some_of"]
+__all__ = ["fit_sample", "parted_rows", "search_sample", "some_of"]
 
 FINISH_ROWS, FINISH_ROWS_PER_PARAMETER = 1_000_000, 1_000
 """On how many rows the last run is by default, and how many at least for each entry of the tables: the chance
@@ -53,12 +52,6 @@ def parted_rows(rows: Encoded) -> PartedRows:
     if not found.weight:
         raise DataError(NO_WEIGHT)
     return found
-
-
-def check_finish_rows(finish_rows: Any) -> None:
-    """Raise `ParameterError` unless this is the number of rows of the last run, "auto" or None."""
-    if finish_rows is not None and not (isinstance(finish_rows, str) and finish_rows == "auto"):
-        whole_number("finish_rows", finish_rows)
 
 
 def some_of(

@@ -20,7 +20,7 @@ from eigentree.data.tables.table import table_of
 from eigentree.data.tables.weights import LIGHT, checked_weights, positive_weights, warn_of_few
 from eigentree.errors import DataError
 from eigentree.estimators.classification.class_column import ClassColumn, column_of_class
-from eigentree.estimators.classification.class_stream import ClassStream
+from eigentree.estimators.classification.class_stream import class_stream
 from eigentree.estimators.classification.class_targets import Targets, label_array, shown_label
 from eigentree.estimators.imputer import default_estimator
 from eigentree.estimators.latent_class import LatentClassModel
@@ -208,13 +208,11 @@ class JunctionTreeClassifier(Parameters):
                 "a structure that is learned wants all rows at once; learn it first, as with "
                 "et.learn_structure(X), and give the graph"
             )
-        rows = ClassStream.of(pattern, X, y, sample_weight)
-        empty = Statistics.empty(pattern.plan(rows.graph), rows.columns)
-        statistics = {
-            shown_label(label): empty.count(rows.chunks(code)) for code, label in enumerate(rows.classes.tolist())
-        }
-        fitted = {"columns_": rows.columns, "classes_": rows.classes, "class_prior_": rows.prior, "target_": y}
-        return self._become(fitted | _spectral_models(pattern, rows.graph, statistics))
+        graph, columns, classes, prior, chunks = class_stream(pattern, X, y, sample_weight)
+        empty = Statistics.empty(pattern.plan(graph), columns)
+        counted = {shown_label(label): empty.count(chunks(code)) for code, label in enumerate(classes.tolist())}
+        fitted = {"columns_": columns, "classes_": classes, "class_prior_": prior, "target_": y}
+        return self._become(fitted | _spectral_models(pattern, graph, counted))
 
     def _fit_column(self, pattern: Estimator, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
         """Return the classifier after fitting one model to the columns and the class."""
