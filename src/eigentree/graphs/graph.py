@@ -57,18 +57,6 @@ class LatentGraph(Derived):
     ('h',)
     """
 
-    __slots__ = (
-        "_columns",
-        "_neighbors",
-        "_parents",
-        "directed",
-        "edges",
-        "hidden",
-        "names",
-        "observed",
-        "states",
-    )
-
     states: Mapping[str, int]
     edges: tuple[tuple[str, str], ...]
     hidden: tuple[str, ...]
@@ -110,19 +98,17 @@ class LatentGraph(Derived):
                 f"the edges form a cycle: {cycle}; remove one of them or pass directed=False"
             ) from None
         observed = tuple(name for name in table if name not in concealed)
-        fields: dict[str, object] = {
-            "states": MappingProxyType(table),
-            "edges": pairs,
-            "hidden": tuple(name for name in table if name in concealed),
-            "observed": observed,
-            "names": tuple(table),
-            "directed": directed,
-            "_parents": {name: tuple(found) for name, found in sources.items()},
-            "_neighbors": {name: tuple(found) for name, found in around.items()},
-            "_columns": {name: column for column, name in enumerate(observed)},
-        }
-        for field, value in fields.items():
-            object.__setattr__(self, field, value)
+        vars(self).update(
+            states=MappingProxyType(table),
+            edges=pairs,
+            hidden=tuple(name for name in table if name in concealed),
+            observed=observed,
+            names=tuple(table),
+            directed=directed,
+            _parents={name: tuple(found) for name, found in sources.items()},
+            _neighbors={name: tuple(found) for name, found in around.items()},
+            _columns={name: column for column, name in enumerate(observed)},
+        )
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a LatentGraph is immutable: {name!r} cannot be set; make a new graph instead")
