@@ -12,8 +12,7 @@ import numpy as np
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import positive_weights, warn_of_few
-from eigentree.em.chain_fit import ChainFit, fit_chain
-from eigentree.em.chain_objective import ChainLayout, ChainObjective
+from eigentree.em.chain_fit import ChainFit, ChainLayout, ChainObjective, fit_chain
 from eigentree.em.holdout import check_split, held_out
 from eigentree.em.init.chains import KINDS
 from eigentree.em.optimize.stopping import SHARE_OF_ERROR, USUAL_TOLERANCES, Stopping

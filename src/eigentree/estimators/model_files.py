@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from inspect import Parameter, signature
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -163,11 +163,10 @@ def _read(reader: Reader, kind: str, content: Any) -> Any:
     made = ESTIMATORS[kind]
     entry = Section(content, kind, ("parameters", "fitted"), ("output",) if made is JunctionTreeImputer else ())
     known = signature(made).parameters
-    required = [name for name, each in known.items() if each.default is Parameter.empty]
     # A parameter that a later version has added has its default there.
     stored = entry["parameters"]
     stored = current_names(made, stored) if isinstance(stored, dict) else stored
-    given = Section(stored, f"{kind}: parameters", required, tuple(known))
+    given = Section(stored, f"{kind}: parameters", (), tuple(known))
     parameters = {name: _read_parameter(reader.within(name), name, given[name]) for name in given.content}
     estimator = made(**parameters)
     if isinstance(estimator, JunctionTreeImputer) and entry.has("output"):
