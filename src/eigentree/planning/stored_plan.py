@@ -38,13 +38,7 @@ def plan_content(writer: Writer, plan: ViewPlan) -> dict[str, Any]:
 
 
 def read_plan(reader: Reader, content: Any) -> ViewPlan:
-    """Return the plan of a document.
-
-    Raises
-    ------
-    FileError
-        When it is none.
-    """
+    """Return the plan of a document, or raise `FileError`."""
     entry = Section(content, "a plan", ("graph", "nodes", "short", "hubs"))
     graph = reader.graph(entry["graph"])
     reading = _PlanReader(graph)

@@ -44,7 +44,7 @@ def impute(
     import numpy as np
 
     from eigentree.cli.model_arguments import loaded_model, read_for, unit_of
-    from eigentree.estimators.mixins.batch_output import completed_cells
+    from eigentree.estimators.mixins.density_mixin import completed_cells
 
     asked = loaded_model(model, unknown)
     given = read_for(asked, data, reading, stream=True)
