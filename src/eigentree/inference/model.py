@@ -82,9 +82,7 @@ class Model:
     @our_arithmetic
     def joint(self, names: Sequence[str]) -> Floats:
         """Return the table of some observed variables, axes in the order of the names."""
-        columns = self._positions(names)
-        self._shape_of(columns)
-        return self.operators.joint(columns)
+        return np.asarray(np.exp(self._log_table(self._positions(names), self.columns.missing(1))))
 
     @our_arithmetic
     def conditional(self, names: Sequence[str], given: Mapping[str, int]) -> Floats:

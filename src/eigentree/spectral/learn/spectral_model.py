@@ -79,12 +79,6 @@ class SpectralModel(Model):
         return self.fit.walker.log_prob(self._values, self._floor, codes)
 
     @our_arithmetic
-    def joint(self, names: Sequence[str]) -> Floats:
-        """Return the table of some observed variables, axes in the order of the names."""
-        columns = self._positions(names)
-        return np.asarray(np.exp(self._log_table(columns, self.columns.missing(1))))
-
-    @our_arithmetic
     def draw(self, n: int, seed: Seed = None, given: Mapping[str, int] | None = None) -> tuple[Integers, int]:
         """Return rows sampled from P(other columns | given), shape (n, columns), and that it was never undefined.
 
