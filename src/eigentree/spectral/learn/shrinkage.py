@@ -90,8 +90,8 @@ Tried: TypeAlias = dict[tuple[float, float], float]
 """The held-out mean log probability at each shrinkage and floor that were tried."""
 
 Trials: TypeAlias = tuple[list[list[HeldOutScore]], Any, float]
-"""For each way of learning, the trial of each fold; the weights of all folds' rows, none where the rest of each would
-be nothing; and what log probabilities are divided by: the mean length of held-out pieces."""
+"""For each way of learning, the trial of each fold; the weights of all folds' rows, none where the rest of each
+would be nothing; and what log probabilities are divided by: the mean length of held-out pieces."""
 
 M = TypeVar("M")
 
