@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Floats
-    from eigentree.inference.model import Model
+    from eigentree.inference.queries import Model
 
 __all__ = ["DensityMixin", "require_estimator"]
 

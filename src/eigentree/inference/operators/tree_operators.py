@@ -28,8 +28,14 @@ from eigentree.core.trees.extended_range import WideWorkspace, wide_downward, wi
 from eigentree.core.trees.flat_tree import Workspace
 from eigentree.core.trees.narrow_messages import narrow_upward
 from eigentree.data.tables.rows import rows_at_a_time
-from eigentree.inference.operators.node_operator import NodeOperator, folded
-from eigentree.inference.operators.operator_layout import Narrow, all_kept, flat_tree, round_tour
+from eigentree.inference.operators.operator_layout import (
+    Narrow,
+    NodeOperator,
+    all_kept,
+    flat_tree,
+    folded,
+    round_tour,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

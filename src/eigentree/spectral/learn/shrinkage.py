@@ -17,8 +17,7 @@ from eigentree.counting.holdout_sample import bounded, held_share
 from eigentree.inference.operators.normalised_scoring import floor_of
 from eigentree.spectral.learn.moments import CountedTables
 from eigentree.spectral.learn.operator_learning import learn
-from eigentree.spectral.learn.spectral_fit import counted_marginals, pseudo_rows
-from eigentree.spectral.learn.spectral_model import SpectralModel
+from eigentree.spectral.learn.spectral_fit import SpectralModel, counted_marginals, pseudo_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
