@@ -64,27 +64,35 @@ class Queries(ABC):
     def predict_proba(self, X: ArrayLike | Any, target: str | None = None) -> LabeledTable:
         """Return P(target | the other cells) of each row, shape (rows, states of the target).
 
-        The target's own cell is not read, and a frame need not have its column. It is always a distribution:
-        where no state has a positive probability given the other cells, it is the target's marginal, and a warning
-        says how often.
+        The target's own cell is not read, and a frame need not have its column. A hidden target, where tables are
+        known, gets its posterior given all cells of the row. It is always a distribution: where no state has a
+        positive probability given the other cells, it is the target's marginal, and a warning says how often.
 
         Parameters
         ----------
         X : array-like of shape (rows, columns), a data frame, or rows of letters
             Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
         target : str, optional
-            The name of a column. By default the hidden variable, where there is one only.
+            The name of a variable. By default the hidden one, where there is one only.
         """
         target = self._target(target)
-        self._model.graph.column(target)
+        labels = self._state_labels(target)
         if is_dask_frame(X):
-            lazy: LabeledTable = predicted_lazily(self, X, target, self._columns.labels(target))
+            lazy: LabeledTable = predicted_lazily(self, X, target, labels)
             return lazy
         self._check_in_memory(X, "predict_proba")
-        rows = Rows.of(X, self._columns, absent=target)
-        proba, undefined = self._model.predict(rows, target)
-        warn_undefined(undefined, f"rows {self._model.undefined}; their column's marginal was used")
-        return by_row(X, proba, [target], [self._columns.labels(target)])
+        proba, undefined = self._proba(X, target)
+        warn_undefined(undefined, f"rows {self._model.undefined}; the marginal of {target!r} was used")
+        return by_row(X, proba, [target], [labels])
+
+    def _state_labels(self, target: str) -> Sequence[Hashable]:
+        """Return what the states of a variable that can be predicted are called."""
+        self._model.graph.column(target)
+        return self._columns.labels(target)
+
+    def _proba(self, X: ArrayLike | Any, target: str) -> tuple[Floats, int]:
+        """Return P(target | the other cells), and for how many rows it was undefined."""
+        return self._model.predict(Rows.of(X, self._columns, absent=target), target)
 
     @renamed_arguments(False, seed="random_state")
     def impute(
@@ -343,18 +351,24 @@ class Model:
     ) -> tuple[Integers, int]:
         """Return rows sampled from P(other columns | given), shape (n, columns), and how often that was undefined.
 
-        A cell without any state of positive probability is sampled from its marginal and counts; so does evidence
-        that has probability zero itself.
+        A cell without any state of positive probability is sampled from its marginal and counts.
+
+        Raises
+        ------
+        DataError
+            When what is given has probability zero.
         """
         check_count(n, len(self.columns.names))
         random = generator(seed)
         drawn = np.empty((n, len(self.columns.states)), np.int64)
         evidence = self._evidence({} if given is None else given)
-        undefined = int(self.operators.log_prob(evidence)[1][0] == 0)
+        if given and np.isneginf(self.score(evidence)[0][0]):
+            raise DataError(f"the evidence {dict(given)} has no positive probability under this model")
+        undefined = 0
         step = rows_at_a_time(evidence.shape[1])
         for start in range(0, n, step):
             codes = np.asfortranarray(np.repeat(evidence, min(step, n - start), axis=0))
-            undefined += self.operators.draw(codes, random)
+            undefined += self._fill_draws(codes, random)
             drawn[start : start + len(codes)] = codes
         return drawn, undefined
 

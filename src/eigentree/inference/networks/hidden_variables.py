@@ -15,11 +15,9 @@ import numpy as np
 
 from eigentree.core.trees.categorical_sampling import choose
 from eigentree.core.trees.max_product import DecodingWorkspace, decode
-from eigentree.data.streams.partitions import is_dask_frame
 from eigentree.data.tables.restore import frame_like
 from eigentree.data.tables.rows import rows_at_a_time
 from eigentree.errors import DataError, GraphError
-from eigentree.inference.dask_queries import predicted_lazily
 from eigentree.inference.operators.operator_layout import all_kept
 from eigentree.inference.operators.tree_operators import NodeOperator, TreeOperators
 from eigentree.inference.queries import Model, Queries, by_row, check_count, warn_undefined
@@ -28,7 +26,7 @@ from eigentree.messages import renamed_arguments
 from eigentree.validation import Seed, different_names, generator, our_arithmetic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -52,29 +50,16 @@ class HiddenQueries(Queries):
     def _tables(self) -> LatentNetwork:
         """The network whose tables are known."""
 
-    def predict_proba(self, X: ArrayLike | Any, target: str | None = None) -> LabeledTable:
-        """Return P(target | the other cells) of each row, shape (rows, states of the target).
+    def _state_labels(self, target: str) -> Sequence[Hashable]:
+        graph = self._model.graph
+        graph.require(target)
+        return range(graph.states[target]) if target in graph.hidden else super()._state_labels(target)
 
-        The target's own cell is not read. A hidden target gets its posterior given all cells of the row. It is
-        always a distribution: where a row is impossible, it is the target's marginal, and a warning says how often.
-
-        Parameters
-        ----------
-        X : array-like of shape (rows, columns), a data frame, or rows of letters
-            Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
-        target : str, optional
-            The name of a variable, observed or hidden. By default the hidden one, where there is one only.
-        """
-        target = self._target(target)
-        self._model.graph.require(target)
+    def _proba(self, X: ArrayLike | Any, target: str) -> tuple[Floats, int]:
         if target not in self._model.graph.hidden:
-            return super().predict_proba(X, target)
-        if is_dask_frame(X):
-            lazy: LabeledTable = predicted_lazily(self, X, target, range(self._model.graph.states[target]))
-            return lazy
+            return super()._proba(X, target)
         found, lost = self._marginals(X, (target,))
-        warn_undefined(lost, f"rows {self._model.undefined}; the marginal of {target!r} was used")
-        return _by_row(X, found[target], (target,))
+        return found[target], lost
 
     @our_arithmetic
     def posterior(
@@ -268,10 +253,7 @@ class NetworkModel(Model):
     def draw(self, n: int, seed: Seed = None, given: Mapping[str, int] | None = None) -> tuple[Integers, int]:
         """Return rows sampled from the network, given the values of some observed variables if any."""
         if given is not None:
-            sampled, undefined = super().draw(n, seed, given)
-            if undefined:
-                raise DataError(f"the evidence {dict(given)} has probability zero under this model")
-            return sampled, 0
+            return super().draw(n, seed, given)
         # Without evidence no message need be passed: each node is sampled given its separator alone.
         check_count(n, len(self.columns.names))
         random = generator(seed)

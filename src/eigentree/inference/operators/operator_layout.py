@@ -237,7 +237,7 @@ def flat_tree(nodes: Sequence[NodeOperator], states: Sequence[int]) -> FlatTree:
     """
     records = np.recarray(len(nodes), NODE)
     records.bond = [node.bond for node in nodes]
-    records.line = _reused_lines(nodes)
+    records.line, _ = _reused_lines(nodes, [node.bond for node in nodes])
     records.first_child, records.stop_child = _parts([len(node.children) for node in nodes])
     records.first_entry, records.stop_entry = _parts([len(node.index) for node in nodes])
     records.first_value, _ = _parts([node.values.size for node in nodes])
@@ -305,15 +305,18 @@ def _own_columns(nodes: Sequence[NodeOperator], states: Sequence[int]) -> Any:
     return np.array(found, OWN_COLUMN).view(np.recarray)
 
 
-def _reused_lines(nodes: Sequence[NodeOperator]) -> list[int]:
-    """Return the first line of each message in a pass up; lines are free again once the parent has read them."""
+def _reused_lines(nodes: Sequence[NodeOperator], sizes: Sequence[int]) -> tuple[list[int], int]:
+    """Return the first line of each message in a pass up, and how many there are.
+
+    Lines are free again once the parent has read them.
+    """
     lines = [0] * len(nodes)
     pool = LinePool()
     for i in reversed(range(len(nodes))):
-        lines[i] = pool.lend(nodes[i].bond)
+        lines[i] = pool.lend(sizes[i])
         for child in nodes[i].children:
-            pool.give_back(lines[child], nodes[child].bond)
-    return lines
+            pool.give_back(lines[child], sizes[child])
+    return lines, pool.end
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,7 +361,7 @@ class Narrow:
         if sum(table.size for table in tables) > most_padding * max(flat.values.size, 1):
             return None
         records = np.recarray(len(nodes), NARROW)
-        records.slot, slots = _slots(nodes)
+        records.slot, slots = _reused_lines(nodes, [1] * len(nodes))
         for name in ("reach", "first_child", "stop_child", "first_column", "stop_column"):
             records[name] = flat.nodes[name]
         records.stop_choice = np.cumsum([len(met) for met in choices])
@@ -367,7 +370,13 @@ class Narrow:
         padded = np.zeros((int(records.stop_choice[-1]), flat.entry_child.shape[1]), np.int64)
         for met, first, stop in zip(choices, records.first_choice, records.stop_choice, strict=True):
             padded[first:stop, : met.shape[1]] = met
-        tree = NarrowTree(records, flat.child, padded, _strides(flat, tables), _end_to_end(tables))
+        values = _aligned(sum(table.size for table in tables))
+        np.concatenate([table.ravel() for table in tables], out=values)
+        columns = np.stack([flat.columns.column, flat.columns.stride], axis=1)
+        for node, table in zip(flat.nodes, tables, strict=True):
+            # Strides of columns, in values.
+            columns[node.first_column : node.stop_column, 1] *= table[0].size
+        tree = NarrowTree(records, flat.child, padded, columns, values)
         return cls(tree, width, slots, block)
 
     def space(self, rows: int) -> NarrowSpace:
@@ -386,28 +395,3 @@ def _aligned(count: int) -> Floats:
     spare = np.empty(count + 7)
     start = -spare.ctypes.data // 8 % 8
     return spare[start : start + count]
-
-
-def _end_to_end(tables: Sequence[Floats]) -> Floats:
-    values = _aligned(sum(table.size for table in tables))
-    np.concatenate([table.ravel() for table in tables], out=values)
-    return values
-
-
-def _strides(flat: FlatTree, tables: Sequence[Floats]) -> Integers:
-    """Return column and stride of each own column, strides in values."""
-    columns = np.stack([flat.columns.column, flat.columns.stride], axis=1)
-    for node, table in zip(flat.nodes, tables, strict=True):
-        columns[node.first_column : node.stop_column, 1] *= table[0].size
-    return columns
-
-
-def _slots(nodes: Sequence[NodeOperator]) -> tuple[list[int], int]:
-    """Return the slot of each node's message, used again once its parent has read it, and how many there are."""
-    slots = [0] * len(nodes)
-    pool = LinePool()
-    for i in reversed(range(len(nodes))):
-        slots[i] = pool.lend(1)
-        for child in nodes[i].children:
-            pool.give_back(slots[child], 1)
-    return slots, pool.end

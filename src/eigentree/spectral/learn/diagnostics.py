@@ -133,7 +133,7 @@ class SpectraReport(FitReport):
     def __str__(self) -> str:
         # Without the warnings, which the fit has given.
         lines = [f"{name:<30}{value}" for name, value in self.facts()]
-        lines.append("weakest separators:")
+        lines.append(f"weakest of {len(self._bonds)} separators:")
         lines.append(f"  {'separator':<24}{'rank':>6}{'smallest':>11}{'noise':>9}  views")
         for bond in self.weakest():
             name, views = bond.row

@@ -93,26 +93,17 @@ class ExactTables:
         return np.asarray(self.probability(inside + outside).values.reshape(cells, -1))
 
 
-@dataclass(frozen=True, eq=False)
 class CountedTables:
     """Relative frequencies, with some pseudo-rows spread uniformly over all configurations.
 
     The pseudo-rows are one distribution over all columns, so all tables still agree with each other, and a symbol
     that was never seen gets a small probability. In a group that no row has in full, columns count as independent.
+    `share` is how much of every table comes from the pseudo-rows.
     """
 
-    counts: Counts
-    pseudo_rows: float
-
-    @property
-    def rows(self) -> float:
-        """How many rows were counted."""
-        return self.counts.rows
-
-    @property
-    def share(self) -> float:
-        """How much of every table comes from the pseudo-rows."""
-        return self.pseudo_rows / (self.rows + self.pseudo_rows)
+    def __init__(self, counts: Counts, pseudo_rows: float) -> None:
+        self.counts, self.pseudo_rows, self.rows = counts, pseudo_rows, counts.rows
+        self.share = pseudo_rows / (self.rows + pseudo_rows) if pseudo_rows else 0.0
 
     def expectation(self, parts: Sequence[tuple[tuple[int, ...], Floats]]) -> Floats:
         """Return E[product of features], one axis per part, pseudo-rows included."""

@@ -220,7 +220,7 @@ def choose(
 
 def _trial(fit: SpectralFit, codes: Codes, marginals: tuple[Floats, ...]) -> HeldOutScore:
     def score(shrinkage: float, floor: float) -> Floats:
-        log_prob = fit.scored(shrinkage, floor_of(floor, marginals), codes).log_prob
+        log_prob = fit.walker.log_prob(fit.values(shrinkage), floor_of(floor, marginals), codes).log_prob
         return np.asarray(np.maximum(log_prob, LEAST_LOG * codes.shape[1]))
 
     return score
@@ -254,16 +254,8 @@ def choose_class_shrinkage(
     Of all kappas within half a standard error of the paired difference from the best, it is the largest: held-out
     rows near the border between classes are few, so the best alone is mostly chance where rows are few.
 
-    Parameters
-    ----------
-    plan : ViewPlan
-    statistics : sequence of Statistics
-        Those of each class.
-    scaling : {"variance", None}
-    floor : float, optional
-        That of all models; the usual one by default.
-    large_cells : int
-        How many cells of tables are too many to learn from each fold's rest in turn; one fold is held out then.
+    The statistics are those of each class. Where tables have more than `large_cells` cells, one fold is held
+    out only.
     """
     counts = [each.counts for each in statistics]
     shared = bounded([each.sample for each in statistics])
@@ -304,7 +296,7 @@ def _class_fold(
         least = usual_floor(rests[label].rows) if floor is None else floor
         floors = floor_of(least, counted_marginals(rests[label], added))
         for k, kappa in enumerate(CLASS_GRID):
-            log_joint[k, label] = fit.scored(kappa, floors, codes).log_prob
+            log_joint[k, label] = fit.walker.log_prob(fit.values(kappa), floors, codes).log_prob
     rows = np.array([rest.rows for rest in rests])
     log_joint += np.log(rows / rows.sum())[:, None]
     own = np.repeat(np.arange(len(held)), [len(fold[0]) for fold in held])

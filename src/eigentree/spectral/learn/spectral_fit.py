@@ -11,18 +11,16 @@ import numpy as np
 
 from eigentree.core.trees.categorical_sampling import choose
 from eigentree.data.tables.columns import Columns
-from eigentree.data.tables.rows import rows_at_a_time
-from eigentree.errors import DataError
 from eigentree.inference.operators.normalised_scoring import ChainRule, ChainRuleNode, floor_of
 from eigentree.inference.operators.operator_layout import NodeOperator
 from eigentree.inference.operators.tree_operators import TreeOperators
-from eigentree.inference.queries import Model, check_count
+from eigentree.inference.queries import Model
 from eigentree.inference.tensors.named_tables import table_axes
 from eigentree.spectral.learn.moments import CountedTables, joint_of
-from eigentree.validation import Seed, generator, our_arithmetic
+from eigentree.validation import our_arithmetic
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from eigentree.arrays import Booleans, Codes, Floats, Integers
     from eigentree.counting.counts import Counts, MomentSource
@@ -71,6 +69,30 @@ class LearnedEdge:
     damping: Floats
     noise: float
 
+    @classmethod
+    def of(
+        cls,
+        projection: Floats,
+        solves: Sequence[Floats],
+        sizes: Floats,
+        rank: int,
+        rows: float,
+        variance: float | None,
+    ) -> LearnedEdge:
+        """Return a bond as an edge, given the variance of the product of a feature on either side.
+
+        None stands for joint states as features: cells are about 1 / (their number), and so is the variance of
+        their counts times the rows.
+        """
+        inside, outside = projection.shape[0], sum(len(solve) for solve in solves)
+        # Constants among the features have no variance.
+        free = inside + outside if variance is None else inside - 1 + outside - len(solves)
+        variance = len(solves) / (inside * outside) if variance is None else variance
+        damping = np.full(rank, variance * free / rows)
+        damping[0] = 0.0
+        noise = math.sqrt(variance / rows) * (math.sqrt(inside) + math.sqrt(outside))
+        return cls(projection[:, :rank], tuple(s[:, :rank] for s in solves), sizes[: rank + 1], damping, noise)
+
     def factors(self, shrinkage: float) -> Floats:
         """Return the factor of each direction of the bond: 1 unshrunk, 0 gone."""
         return _factors(self.squares, self.damping, shrinkage)
@@ -78,10 +100,8 @@ class LearnedEdge:
     @property
     def squares(self) -> Floats:
         """Squared singular values of the directions of the bond, 0 where there is no more signal."""
-        squares = np.zeros(len(self.damping))
-        known = self.singular_values[: len(squares)]
-        squares[: len(known)] = known**2
-        return squares
+        known = self.singular_values[: len(self.damping)]
+        return np.pad(known**2, (0, len(self.damping) - len(known)))
 
 
 def _factors(squares: Floats, damping: Floats, shrinkage: float) -> Floats:
@@ -119,12 +139,17 @@ class SpectralFit:
 
     def operators(self, shrinkage: float) -> TreeOperators:
         """Return the operators at some shrinkage toward independence."""
-        graph = self.plan.graph
+        graph, values = self.plan.graph, self.values(shrinkage)
         nodes = []
-        for node, edge, core in zip(self.plan.nodes, self.edges, self.cores, strict=True):
-            array = core / self._total(self._shrunk(shrinkage)) if edge is None else core * edge.factors(shrinkage)
+        start = 0
+        for node, core in zip(self.plan.nodes, self.cores, strict=True):
+            leaf = node.observed is not None
+            size = core.size + (node.rank if leaf else 0)
+            array = values[start : start + size]
+            array = array.reshape(node.rank, -1).T[:-1] if leaf else array.reshape(core.shape)
             columns = (graph.column(node.observed),) if node.observed is not None else ()
             nodes.append(NodeOperator.from_dense(array, columns, node.children))
+            start += size
         return TreeOperators(tuple(nodes), Columns.of(graph).states)
 
     @property
@@ -133,30 +158,16 @@ class SpectralFit:
         return self.plan.derived(_walker)
 
     def values(self, shrinkage: float) -> Floats:
-        """Return the values of `operators` at some shrinkage, as normalised scoring takes them."""
-        values = self._shrunk(shrinkage)
-        values[: self.cores[0].size] /= self._total(values)
-        return values
-
-    def scored(self, shrinkage: float, floor: Floor, codes: Codes) -> ChainRuleScores:
-        """Return the log probability of rows of codes at some shrinkage and floor, and what was clipped."""
-        return self.walker.log_prob(self.values(shrinkage), floor, codes)
-
-    def _shrunk(self, shrinkage: float) -> Floats:
-        values, place, squares, damping = self._unshrunk
-        return values * _factors(squares, damping, shrinkage)[place]
-
-    def _total(self, values: Floats) -> float:
-        """Return the sum of the learned operators, or 1 where that is nothing to divide by."""
+        """Return the values of all operators at some shrinkage, as normalised scoring takes them."""
+        values, places, squares, damping = self._unshrunk
+        values = values * _factors(squares, damping, shrinkage)[places]
         total = 1.0 if self.sums_to_one else self.walker.total(values)
-        return total if total > 0 else 1.0
+        values[: self.cores[0].size] /= total if total > 0 else 1.0
+        return values
 
     @cached_property
     def _unshrunk(self) -> tuple[Floats, Integers, Floats, Floats]:
-        """The values of all operators without shrinkage, and the place of each on the bonds.
-
-        And of all bonds: squared singular values, and what a unit of shrinkage adds to each.
-        """
+        """The values of all operators without shrinkage, the place of each on the bonds, and what shrinks those."""
         values, places = [], []
         start = 0
         for node, core in zip(self.plan.nodes, self.cores, strict=True):
@@ -169,12 +180,9 @@ class SpectralFit:
                 values.append(np.vstack([core, core.sum(axis=0)]).T.ravel())
                 places.append(np.repeat(bond, len(core) + 1))
             start += node.rank
-        return (
-            np.concatenate(values),
-            np.concatenate(places),
-            np.concatenate([np.ones(1) if edge is None else edge.squares for edge in self.edges]),
-            np.concatenate([np.zeros(1) if edge is None else edge.damping for edge in self.edges]),
-        )
+        bonds = [(np.ones(1), np.zeros(1)) if edge is None else (edge.squares, edge.damping) for edge in self.edges]
+        squares, damping = map(np.concatenate, zip(*bonds, strict=True))
+        return np.concatenate(values), np.concatenate(places), squares, damping
 
 
 def _walker(plan: ViewPlan) -> ChainRule:
@@ -287,12 +295,8 @@ class SpectralModel(Model):
         return cls(fit.plan.graph, fit.operators(shrinkage), fit, shrinkage, floor, marginals)
 
     @cached_property
-    def _values(self) -> Floats:
-        return self.fit.values(self.shrinkage)
-
-    @cached_property
-    def _floor(self) -> Floor:
-        return floor_of(self.floor, self.marginals)
+    def _known(self) -> tuple[Floats, Floor]:
+        return self.fit.values(self.shrinkage), floor_of(self.floor, self.marginals)
 
     @our_arithmetic
     def score(self, codes: Codes) -> tuple[Floats, int]:
@@ -302,32 +306,7 @@ class SpectralModel(Model):
 
     def scored(self, codes: Codes) -> ChainRuleScores:
         """Return the log probability of rows of codes, and what was clipped on the way."""
-        return self.fit.walker.log_prob(self._values, self._floor, codes)
-
-    @our_arithmetic
-    def draw(self, n: int, seed: Seed = None, given: Mapping[str, int] | None = None) -> tuple[Integers, int]:
-        """Return rows sampled from P(other columns | given), shape (n, columns), and that it was never undefined.
-
-        Raises
-        ------
-        DataError
-            When what is given has probability zero.
-        """
-        check_count(n, len(self.columns.names))
-        random = generator(seed)
-        evidence = self._evidence({} if given is None else given)
-        if given and np.isneginf(self.score(evidence)[0][0]):
-            raise DataError(f"the evidence {dict(given)} has no positive probability under this model")
-        sampled = np.empty((n, len(self.columns.states)), np.int64)
-        step = rows_at_a_time(sampled.shape[1])
-        for start in range(0, n, step):
-            codes = np.asfortranarray(np.repeat(evidence, min(step, n - start), axis=0))
-            if given:
-                self._fill_draws(codes, random)
-            else:
-                self.fit.walker.draw(self._values, self._floor, codes, random)
-            sampled[start : start + len(codes)] = codes
-        return sampled, 0
+        return self.fit.walker.log_prob(*self._known, codes)
 
     def distributions(self, codes: Codes, columns: Sequence[int]) -> list[tuple[Floats, Booleans]]:
         """Return each wanted column's distribution in each row, given its other cells, and where it is lost."""
@@ -361,6 +340,9 @@ class SpectralModel(Model):
 
     def _fill_draws(self, codes: Codes, random: np.random.Generator) -> int:
         """Sample each missing cell given those known and sampled before; return for how many that was undefined."""
+        if (codes == np.asarray(self.columns.states)).all():
+            self.fit.walker.log_prob(*self._known, codes, random)
+            return 0
         undefined = 0
         for column in self.fit.walker.order:
             lacking = np.flatnonzero(codes[:, column] == self.columns.states[column])

@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from eigentree.spectral.recover.separations import Leg, separations
 from eigentree.spectral.recover.state_labels import labelled, weight_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from eigentree.arrays import Floats
     from eigentree.graphs.graph import LatentGraph
@@ -98,11 +98,7 @@ class Recovery:
 def recovered(fit: SpectralFit, shrinkage: float = 0.0) -> Recovery:
     """Return the tables that follow from a spectral fit.
 
-    Parameters
-    ----------
-    fit : SpectralFit
-    shrinkage : float
-        Toward independent columns, before the states are identified.
+    The shrinkage is toward independent columns, before the states are identified.
     """
     with one_thread():
         return _Recovering(fit, shrinkage).recovery()
@@ -135,6 +131,7 @@ class _Recovering:
                 best[name] = min(states.residual, best.get(name, math.inf))
         self.quality = {name: best[name] for name in self.graph.hidden if name in best}
         self.copies = self.graph.derived(copied, frozenset(self.quality))
+        self._meetings: dict[Any, dict[str, list[Meeting]]] = {}
 
     def recovery(self) -> Recovery:
         """Return what was found."""
@@ -224,10 +221,13 @@ class _Recovering:
             best = min(within, key=lambda states: (states.separation.states, states.residual))
             shares = np.maximum(best.shares, 0.0).reshape(best.separation.sizes)
             return marginal(shares, best.separation.names, axes)
-        for meetings in self._meetings():
-            fitting = [meeting for meeting in meetings.get(axes[0], ()) if set(axes) <= set(meeting.sizes)]
-            fitting.sort(key=lambda meeting: (math.prod(meeting.sizes.values()), meeting.residual))
-            for meeting in fitting:
+        # Of nodes only where bonds do not suffice.
+        for meetings in (at_bonds, at_nodes):
+            if meetings not in self._meetings:
+                found = meetings(self.plan, self.sets)
+                self._meetings[meetings] = _by_name((tuple(meeting.sizes), meeting) for meeting in found)
+            fitting = [m for m in self._meetings[meetings].get(axes[0], ()) if set(axes) <= set(m.sizes)]
+            for meeting in sorted(fitting, key=lambda m: (math.prod(m.sizes.values()), m.residual)):
                 joint = meeting.joint(self.gauges)
                 if joint is not None:
                     return marginal(joint, tuple(meeting.sizes), axes)
@@ -236,19 +236,6 @@ class _Recovering:
     @cached_property
     def _by_set(self) -> dict[str, list[IdentifiedStates]]:
         return _by_name((states.separation.names, states) for states in self.sets)
-
-    def _meetings(self) -> Iterator[dict[str, list[Meeting]]]:
-        """Yield joint distributions by name: of bonds, and where these do not suffice, of nodes."""
-        yield self._at_bonds
-        yield self._at_nodes
-
-    @cached_property
-    def _at_bonds(self) -> dict[str, list[Meeting]]:
-        return _by_name((tuple(meeting.sizes), meeting) for meeting in at_bonds(self.plan, self.sets))
-
-    @cached_property
-    def _at_nodes(self) -> dict[str, list[Meeting]]:
-        return _by_name((tuple(meeting.sizes), meeting) for meeting in at_nodes(self.plan, self.sets))
 
 
 def _by_name(items: Iterable[tuple[tuple[str, ...], T]]) -> dict[str, list[T]]:
@@ -277,11 +264,7 @@ def copied(graph: LatentGraph, known: frozenset[str]) -> dict[str, str]:
     parents of one observed variable, and beside it have one known neighbour each, like the first step of a
     factorial HMM.
 
-    Parameters
-    ----------
-    graph : LatentGraph
-    known : frozenset of str
-        Hidden variables whose states are known.
+    `known` are hidden variables whose states are known.
 
     Examples
     --------

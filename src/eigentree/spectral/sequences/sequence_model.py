@@ -248,12 +248,8 @@ class SpectralSequenceModel:
         The messages from either side of a cell are multiplied through the operators; what is negative is clipped as
         in scoring.
 
-        Parameters
-        ----------
-        sequences : Sequences
-        method : {"mode", "sample"}
-            By the most probable state of each, or by a sample of all missing cells of a sequence together.
-        random : Generator
+        "mode" fills in the most probable state of each, "sample" samples all missing cells of a sequence
+        together.
         """
         codes, starts = sequences.codes, sequences.starts
         made = codes.copy(order="F")
