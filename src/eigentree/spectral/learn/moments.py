@@ -87,11 +87,6 @@ class ExactTables:
         """Return the distribution of one column."""
         return np.asarray(self.probability((column,)).values)
 
-    def pair(self, inside: tuple[int, ...], outside: tuple[int, ...]) -> Floats:
-        """Return the joint distribution of two groups as a matrix."""
-        cells = math.prod(self.graph.states[self.graph.observed[column]] for column in inside)
-        return np.asarray(self.probability(inside + outside).values.reshape(cells, -1))
-
 
 class CountedTables:
     """Relative frequencies, with some pseudo-rows spread uniformly over all configurations.
@@ -150,15 +145,8 @@ class CountedTables:
         total = counted.sum()
         return np.asarray(counted / total if total > 0 else np.full(len(counted), 1 / len(counted)))
 
-    def pair(self, inside: tuple[int, ...], outside: tuple[int, ...]) -> Floats:
-        """Return the joint distribution of two groups as a matrix, pseudo-rows included."""
-        table = self.counts.find(inside + outside)
-        counted = table.array().ravel() / table.total if table.total > 0 else self._product(inside + outside)
-        cells = math.prod(self.counts.columns.states[column] for column in inside)
-        return ((1 - self.share) * counted + self.share / len(counted)).reshape(cells, -1)
-
     def sparse_pair(self, inside: tuple[int, ...], outside: tuple[int, ...]) -> PairMoment:
-        """Return what `pair` does, but for the cells that no row has."""
+        """Return the joint distribution of two groups as a matrix, without the cells that no row has."""
         table = self.counts.find(inside + outside)
         counted = _sparse(table, len(inside))
         factors = [[np.full(size, 1.0) for size in counted.shape]]

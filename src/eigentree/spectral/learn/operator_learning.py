@@ -233,15 +233,12 @@ class _TreeLearning:
 
     def _pairs(self, batch: _NodeBatch) -> list[Floats]:
         """Return P(inside view, outside view) for each outside view, shape (sets, nodes, inside, outside)."""
+        size = math.prod(self.states[column] for column in batch.inside[0])
         found = []
         for group in batch.outside:
-            both = list(zip(batch.inside, group, strict=True))
-            if batch.dense:
-                tables = np.array([source.stacked([a + b for a, b in both]) for source in self.tables])
-                size = math.prod(self.states[column] for column in batch.inside[0])
-                found.append(tables.reshape(*tables.shape[:2], size, -1))
-            else:
-                found.append(np.array([[source.pair(a, b) for a, b in both] for source in self.tables]))
+            both = [low + high for low, high in zip(batch.inside, group, strict=True)]
+            tables = np.array([source.stacked(both) for source in self.tables])
+            found.append(tables.reshape(*tables.shape[:2], size, -1))
         return found
 
     def joints(self, batch: _NodeBatch) -> list[Floats]:

@@ -26,6 +26,7 @@ from eigentree.spectral.sequences.window_operators import WindowFit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from eigentree.arrays import Floats
     from eigentree.counting.counts import Counts
     from eigentree.io.stores import Reader, Writer
     from eigentree.planning.view_plan import PlanNode, ViewPlan
@@ -45,25 +46,50 @@ __all__ = [
 
 def model_content(writer: Writer, model: SpectralModel) -> dict[str, Any]:
     """Return the document of a model on a plan, after putting its arrays into the file."""
-    writer.flat("marginals", model.marginals)
-    return {
-        "shrinkage": plain(model.shrinkage, "the shrinkage"),
-        "floor": plain(model.floor, "the floor"),
-        "fit": _fit_content(writer.within("fit"), model.fit),
-    }
+    return _settings_content(writer, model) | {"fit": _fit_content(writer.within("fit"), model.fit)}
 
 
 def read_model(reader: Reader, content: Any, plan: ViewPlan) -> SpectralModel:
     """Return the model of a document and the arrays of the file."""
     entry = Section(content, "a spectral model", ("shrinkage", "floor", "fit"))
+    settings = _settings(reader, entry, [plan.graph.states[name] for name in plan.graph.observed])
+    return SpectralModel.of(_read_fit(reader.within("fit"), entry["fit"], plan), *settings)
+
+
+def _settings_content(writer: Writer, model: SpectralModel | SpectralSequenceModel) -> dict[str, Any]:
+    """Return the document of a shrinkage and a floor, after putting the marginals into the file."""
+    writer.flat("marginals", model.marginals)
+    return {"shrinkage": plain(model.shrinkage, "the shrinkage"), "floor": plain(model.floor, "the floor")}
+
+
+def _settings(reader: Reader, entry: Section, states: Sequence[int]) -> tuple[float, float, tuple[Floats, ...]]:
+    """Return shrinkage, floor and marginals."""
     shrinkage, floor = entry.number("shrinkage"), entry.number("floor")
     if not shrinkage >= 0 or not 0 <= floor <= 1:
         raise FileError("the shrinkage or the floor of a model is out of range")
-    graph = plan.graph
-    marginals = reader.flat("marginals", [(graph.states[name],) for name in graph.observed])
+    marginals = reader.flat("marginals", [(size,) for size in states])
     if any((table < 0).any() or not table.any() for table in marginals):
         raise FileError("the marginals of a model are no distributions")
-    return SpectralModel.of(_read_fit(reader.within("fit"), entry["fit"], plan), shrinkage, floor, tuple(marginals))
+    return shrinkage, floor, tuple(marginals)
+
+
+def _spectra_content(writer: Writer, edges: Sequence[LearnedEdge]) -> dict[str, Any]:
+    """Return the document of what shrinkage needs of edges, after putting it into the file."""
+    writer.flat("singular_values", [edge.singular_values for edge in edges])
+    writer.flat("damping", [edge.damping for edge in edges])
+    return {"singular_values": [len(edge.singular_values) for edge in edges]}
+
+
+def _spectra(reader: Reader, entry: Section, ranks: Sequence[int], most: int) -> tuple[list[Floats], list[Floats]]:
+    """Return the singular values of each edge, at most so many, and their damping."""
+    counts = entry.wholes("singular_values", 1, most)
+    if len(counts) != len(ranks):
+        raise FileError("there are not singular values for each edge")
+    sizes = reader.flat("singular_values", [(count,) for count in counts])
+    damping = reader.flat("damping", [(rank,) for rank in ranks])
+    if any((part < 0).any() for part in (*sizes, *damping)):
+        raise FileError("singular values or their damping are negative")
+    return sizes, damping
 
 
 def _fit_content(writer: Writer, fit: SpectralFit) -> dict[str, Any]:
@@ -71,12 +97,10 @@ def _fit_content(writer: Writer, fit: SpectralFit) -> dict[str, Any]:
     writer.flat("cores", fit.cores)
     writer.flat("projections", [edge.projection for edge in edges])
     writer.flat("solves", [solve for edge in edges for solve in edge.solves])
-    writer.flat("singular_values", [edge.singular_values for edge in edges])
-    writer.flat("damping", [edge.damping for edge in edges])
     writer.array("noise", np.array([edge.noise for edge in edges], np.float64))
     return {
         "sums_to_one": fit.sums_to_one,
-        "singular_values": [len(edge.singular_values) for edge in edges],
+        **_spectra_content(writer, edges),
         "apart": None if fit.apart is None else _fit_content(writer.within("apart"), fit.apart),
     }
 
@@ -85,20 +109,22 @@ def _read_fit(reader: Reader, content: Any, plan: ViewPlan, together: bool = Tru
     entry = Section(content, "a spectral fit", ("sums_to_one", "singular_values", "apart"))
     scaled = entry.flag("sums_to_one")
     own = [node for node in plan.nodes if node.parent >= 0]
-    views = _Views(plan, scaled)
-    counts = entry.wholes("singular_values", 1, max((node.states for node in own), default=1) + 1)
-    if len(counts) != len(own):
-        raise FileError("there are not singular values for each edge")
-    cores = reader.flat("cores", [_core_shape(plan, node) for node in plan.nodes])
-    projections = reader.flat("projections", [(views.size(node, node.inside), node.rank) for node in own])
-    solves = iter(
-        reader.flat("solves", [(views.size(node, group), node.rank) for node in own for group in node.outside])
-    )
-    sizes = reader.flat("singular_values", [(count,) for count in counts])
-    damping = reader.flat("damping", [(node.rank,) for node in own])
+    states, widths = plan.graph.states, {node.observed: node.generic_rank for node in plan.nodes}
+
+    def shape(node: PlanNode, view: Sequence[str]) -> tuple[int, int]:
+        """Return the shape of a view's features: joint states at leaves and without scaling, products elsewhere."""
+        products = scaled and node.observed is None
+        return math.prod(widths[name] if products else states[name] for name in view), node.rank
+
+    most = max((node.states for node in own), default=1) + 1
+    sizes, damping = _spectra(reader, entry, [node.rank for node in own], most)
+    held = [[states[node.observed]] if node.observed is not None else [] for node in plan.nodes]
+    below = [[plan.nodes[child].rank for child in node.children] for node in plan.nodes]
+    shapes = [(*a, *b, node.rank) for a, b, node in zip(held, below, plan.nodes, strict=True)]
+    cores = reader.flat("cores", shapes)
+    projections = reader.flat("projections", [shape(node, node.inside) for node in own])
+    solves = iter(reader.flat("solves", [shape(node, group) for node in own for group in node.outside]))
     noise = reader.floats("noise", len(own)).tolist()
-    if any((part < 0).any() for part in (*sizes, *damping)):
-        raise FileError("singular values are not negative")
     edges: list[LearnedEdge | None] = [None]
     for k, node in enumerate(own):
         parts = tuple(next(solves) for _ in node.outside)
@@ -109,26 +135,6 @@ def _read_fit(reader: Reader, content: Any, plan: ViewPlan, together: bool = Tru
             raise FileError("a fit has no hubs to be taken apart")
         apart = _read_fit(reader.within("apart"), entry["apart"], plan, together=False)
     return SpectralFit(plan, tuple(edges), tuple(cores), scaled, apart)
-
-
-def _core_shape(plan: ViewPlan, node: PlanNode) -> tuple[int, ...]:
-    own = [plan.graph.states[node.observed]] if node.observed is not None else []
-    return (*own, *(plan.nodes[child].rank for child in node.children), node.rank)
-
-
-class _Views:
-    """How many features views have: joint states at leaves and without scaling, products of features elsewhere."""
-
-    def __init__(self, plan: ViewPlan, scaled: bool) -> None:
-        self.states = plan.graph.states
-        self.scaled = scaled
-        self.features = {node.observed: node.generic_rank for node in plan.nodes}
-
-    def size(self, node: PlanNode, view: Sequence[str]) -> int:
-        """Return the number of features of a view of the edge above a node."""
-        if self.scaled and node.observed is None:
-            return math.prod(self.features[name] for name in view)
-        return math.prod(self.states[name] for name in view)
 
 
 def report_content(report: SpectralReport) -> dict[str, Any]:
@@ -187,10 +193,7 @@ def sequence_statistics_content(writer: Writer, statistics: SequenceStatistics) 
     return {
         "columns": columns_content(statistics.columns),
         "plan": _plan_content(statistics.plan),
-        **{
-            name: _counts_content(writer, name, getattr(statistics, name))
-            for name in ("windows", "firsts", "cells")
-        },
+        **{name: _counts_content(writer, name, getattr(statistics, name)) for name in COUNTED},
         "sample": len(sample.hashes),
         "known_to": sample.known_to,
     }
@@ -204,9 +207,7 @@ def read_sequence_statistics(reader: Reader, content: Any) -> SequenceStatistics
     if plan.blocks.states != columns.states:
         raise FileError("the plan is of other channels than the statistics")
     empty = SequenceStatistics.empty(plan, columns)
-    found = {
-        name: _read_counts(reader, entry, name, getattr(empty, name)) for name in ("windows", "firsts", "cells")
-    }
+    found = {name: _read_counts(reader, entry, name, getattr(empty, name)) for name in COUNTED}
     return SequenceStatistics(columns, plan, **found, sample=_read_sample(reader, entry, plan))
 
 
@@ -307,42 +308,30 @@ def sequence_model_content(writer: Writer, model: SpectralSequenceModel) -> dict
     """
     fit = model.fit
     edges = [*fit.leaves, *fit.edges]
-    writer.flat("marginals", model.marginals)
     writer.flat("leaf_cores", fit.leaf_cores)
     writer.flat("cores", fit.cores)
-    writer.flat("singular_values", [edge.singular_values for edge in edges])
-    writer.flat("damping", [edge.damping for edge in edges])
     writer.array("start", fit.start)
     writer.array("low", fit.low)
     writer.array("high", fit.high)
     return {
-        "shrinkage": plain(model.shrinkage, "the shrinkage"),
-        "floor": plain(model.floor, "the floor"),
+        **_settings_content(writer, model),
         "start_noise": plain(fit.start_noise, "the noise of the start"),
         "noise": [plain(edge.noise, "the noise of an edge") for edge in edges],
-        "singular_values": [len(edge.singular_values) for edge in edges],
+        **_spectra_content(writer, edges),
     }
 
 
 def read_sequence_model(reader: Reader, content: Any, plan: WindowPlan) -> SpectralSequenceModel:
     """Return the model of a document and the arrays of the file."""
     entry = Section(content, "a model", ("shrinkage", "floor", "start_noise", "noise", "singular_values"))
-    shrinkage, floor, noise = entry.number("shrinkage"), entry.number("floor"), entry.number("start_noise")
-    if not shrinkage >= 0 or not 0 <= floor <= 1 or not noise >= 0:
-        raise FileError("the shrinkage, the floor or the noise of a model is out of range")
+    settings = _settings(reader, entry, plan.states)
+    noise = _at_least_0(entry["start_noise"], "the noise of the start")
     ranks = [bond.rank for bond in plan.bonds]
     all_ranks = [*plan.leaf_ranks, *ranks]
-    counts = entry.wholes("singular_values", 1, max(all_ranks) + 1)
-    noises = [Section({"noise": each}, "an edge", ("noise",)).number("noise") for each in entry.items("noise")]
-    if not len(counts) == len(noises) == len(all_ranks):
-        raise FileError("there are not singular values and noise for each edge")
-    marginals = reader.flat("marginals", [(size,) for size in plan.states])
-    if any((table < 0).any() or not table.any() for table in marginals):
-        raise FileError("the marginals of a model are no distributions")
-    values = reader.flat("singular_values", [(count,) for count in counts])
-    damping = reader.flat("damping", [(rank,) for rank in all_ranks])
-    if any((part < 0).any() for part in (*values, *damping)):
-        raise FileError("singular values or their damping are negative")
+    values, damping = _spectra(reader, entry, all_ranks, max(all_ranks) + 1)
+    noises = [number(each, "the noise of an edge") for each in entry.items("noise")]
+    if len(noises) != len(all_ranks):
+        raise FileError("there is not the noise of each edge")
     edges = [
         LearnedEdge(np.zeros((0, len(d))), (), v, d, n) for v, d, n in zip(values, damping, noises, strict=True)
     ]
@@ -358,4 +347,4 @@ def read_sequence_model(reader: Reader, content: Any, plan: WindowPlan) -> Spect
         reader.floats("low", len(ranks), max(ranks)),
         reader.floats("high", len(ranks), max(ranks)),
     )
-    return SpectralSequenceModel(fit, shrinkage, floor, tuple(marginals))
+    return SpectralSequenceModel(fit, *settings)

@@ -213,7 +213,8 @@ class _StepLearning:
         own = self.place[Cell(0, channel)]
         near = [(own, self.place[cell]) for cell in self.plan.neighbours(channel)]
         others = [pair[1] for pair in near if self.windows.counts.find(pair).total > 0][:LEAF_VIEWS]
-        pairs = [self.windows.pair((own,), (other,))[None, None] for other in others]
+        size = self.plan.states[channel]
+        pairs = [self.windows.stacked([(own, other)]).reshape(1, 1, size, -1) for other in others]
         rank = self.plan.leaf_ranks[channel]
         bond = scaled_bond(pairs, rank, np.array([[[self.rows]]])) if self.scaled else unscaled_bond(pairs, rank)
         tables = [pair.sum(axis=axis)[0, 0] for pair in pairs for axis in (-1, -2)]
