@@ -15,8 +15,8 @@ from eigentree.errors import DataError, GraphError, quoted
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.planning.window_plan import WindowPlan
+from eigentree.spectral.sequences.sequence_model import choose_windows
 from eigentree.spectral.sequences.window_report import SequenceReport
-from eigentree.spectral.sequences.window_shrinkage import choose_windows
 from eigentree.validation import MOST_THREADS, auto_or_number, one_of, our_arithmetic, whole_number
 
 if TYPE_CHECKING:

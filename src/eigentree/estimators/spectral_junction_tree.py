@@ -34,8 +34,7 @@ from eigentree.spectral.learn.diagnostics import Clipping, SpectralReport
 from eigentree.spectral.learn.moments import ExactTables
 from eigentree.spectral.learn.operator_learning import learn
 from eigentree.spectral.learn.shrinkage import choose
-from eigentree.spectral.learn.spectral_fit import exact_marginals
-from eigentree.spectral.learn.spectral_model import SpectralModel
+from eigentree.spectral.learn.spectral_fit import SpectralModel, exact_marginals
 from eigentree.spectral.recover.recovery import Recovery, recovered
 from eigentree.validation import auto_or_number, finite_number, generator, one_of, our_arithmetic, whole_number
 

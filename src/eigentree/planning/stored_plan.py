@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from eigentree.errors import FileError
-from eigentree.inference.stored_tree import children_of
+from eigentree.inference.stored_network import children_of
 from eigentree.io.documents import Section, texts, whole
 from eigentree.planning.hub_plan import Branch, Hub
 from eigentree.planning.view_plan import PlanNode, ViewPlan

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from eigentree.data.streams.row_batches import Batch, Stream
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.table import Table
-    from eigentree.inference.model import Model
+    from eigentree.inference.queries import Model
     from eigentree.validation import Seed
 
     Form: TypeAlias = Literal["csv", "tsv", "jsonl", "parquet"]
