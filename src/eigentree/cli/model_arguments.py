@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from eigentree.cli.arguments import Reading, Shape, UsageError
-from eigentree.cli.rows_read import open_rows, read_rows
-from eigentree.cli.sequences_read import NamedSequences
+from eigentree.cli.rows_read import NamedSequences, open_rows, read_rows
 from eigentree.cli.structure_arguments import learned_columns, structure_of
 from eigentree.data.tables.text_cells import require_names
 from eigentree.errors import FileError, GraphError, with_article

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from eigentree.cli.terminal_output import note, show_table
+from eigentree.cli.output import note, show_table
 from eigentree.core.compiling import announced
 from eigentree.data.sequences.steps import Steps
 from eigentree.errors import DataError, EigentreeError

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from eigentree.cli.arguments import STRUCTURES, Shape, UsageError
-from eigentree.cli.terminal_output import number_of
+from eigentree.cli.output import number_of
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.errors import DataError, FileError, GraphError, did_you_mean
 from eigentree.io.byte_files import read_bytes, require_there

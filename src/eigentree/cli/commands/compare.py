@@ -3,30 +3,15 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cyclopts import App
-
 from eigentree.cli.arguments import Data, HeldOut, Json, Reading, Seed, Shape, Structure
-from eigentree.cli.terminal_output import note, number_of, show_json
+from eigentree.cli.output import note, number_of, show_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["app"]
-
-app = App(
-    name="compare",
-    help="Fit one structure by EM, by stepwise (online) EM and spectrally, beside the independence model and the "
-    "Chow-Liu tree of the columns, and compare their held-out log-likelihoods. Stepwise EM, which searches for no "
-    "size, has 8 states with --structure auto.",
-    help_epilogue="""\
-Examples
-
-  eigentree compare mushrooms.csv --structure mixture --hidden 4
-  eigentree compare mushrooms.csv --structure mixture --held-out 0.3 --json""",
-)
+__all__ = ["compare"]
 
 
-@app.default
 def compare(
     data: Data,
     /,
@@ -37,7 +22,16 @@ def compare(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Compare models on held-out rows."""
+    """Compare the held-out log-likelihoods of models of one structure, and of simpler ones.
+
+    The structure is fitted by EM, by stepwise (online) EM and spectrally, beside the independence model and the
+    Chow-Liu tree of the columns. Stepwise EM, which searches for no size, has 8 states with --structure auto.
+
+    Examples
+    --------
+      eigentree compare mushrooms.csv --structure mixture --hidden 4
+      eigentree compare mushrooms.csv --structure mixture --held-out 0.3 --json
+    """
     from eigentree.cli.model_arguments import read_training, unit_of
     from eigentree.cli.model_comparison import show_trials, split, tried
     from eigentree.cli.rows_read import hint_at_marks

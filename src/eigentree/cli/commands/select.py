@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from eigentree.cli.arguments import (
     BestOutput,
@@ -18,32 +18,18 @@ from eigentree.cli.arguments import (
     one_of,
     option,
 )
-from eigentree.cli.row_output import require_file
-from eigentree.cli.terminal_output import note, number_of, show_json
+from eigentree.cli.output import note, number_of, require_file, show_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from eigentree.cli.model_comparison import Trial
 
-__all__ = ["app", "at_the_edge"]
+__all__ = ["at_the_edge", "select"]
 
 CHOICES = ("mixture", "tree", "hmm", "factorial")
 
-app = App(
-    name="select",
-    help="Fit structures of several sizes, print their held-out log-likelihoods, and with -o fit the best to all "
-    "rows. With --by bic or aic fits are by maximum likelihood, and their criteria on the training rows decide.",
-    help_epilogue="""\
-Examples
 
-  eigentree select mushrooms.csv --structure mixture tree --hidden 2 4
-  eigentree select mushrooms.csv --structure mixture --hidden 2 4 --by bic
-  eigentree select mushrooms.csv --hidden 2 4 -o best.eigentree""",
-)
-
-
-@app.default
 def select(
     data: Data,
     /,
@@ -70,7 +56,16 @@ def select(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Select a structure and its size."""
+    """Fit structures of several sizes, print their held-out log-likelihoods, and with -o fit the best to all rows.
+
+    With --by bic or aic fits are by maximum likelihood, and their criteria on the training rows decide.
+
+    Examples
+    --------
+      eigentree select mushrooms.csv --structure mixture tree --hidden 2 4
+      eigentree select mushrooms.csv --structure mixture --hidden 2 4 --by bic
+      eigentree select mushrooms.csv --hidden 2 4 -o best.eigentree
+    """
     if output is not None:
         require_file(output)
     if by != "held-out" and method == "spectral":
