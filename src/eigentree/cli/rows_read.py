@@ -54,7 +54,10 @@ def hint_at_marks(rows: FileTable | FileStream | Steps, reading: Reading) -> Non
     given: Any = rows.table if isinstance(rows, Steps) else rows
     if reading.missing is not None:
         return
-    batch = given if isinstance(given, FileTable) else next(given.batches()).data
+    first = None if isinstance(given, FileTable) else next(given.batches(), None)
+    if isinstance(given, FileStream) and first is None:
+        raise DataError(f"{given.source} has no rows; give at least one")
+    batch = given if first is None else first.data
     part = "" if batch is given else f" among its first {batch.count:,} rows"
     found: dict[str, list[tuple[int, str]]] = {}
     for place, name in enumerate(batch.names):

@@ -110,7 +110,10 @@ def labeled_fields(
     target: Any = classes
     frame = None
     if as_frame:
-        pandas = _pandas()
+        try:
+            import pandas
+        except ImportError:
+            raise EigentreeError("as_frame=True needs pandas: pip install pandas") from None
         columns = {name: pandas.Categorical(own) for name, own in zip(names, cells.T, strict=True)}
         data = pandas.DataFrame(columns)
         target = pandas.Series(pandas.Categorical(classes), name="class")
@@ -123,11 +126,3 @@ def labeled_fields(
         "target_names": tuple(np.unique(classes).tolist()),
         "DESCR": description,
     }
-
-
-def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise EigentreeError("as_frame=True needs pandas: pip install pandas") from None
-    return pandas
