@@ -13,11 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eigentree.markup.charts import Mark
-    from eigentree.viz.reports.anomalies import Anomaly, UnexpectedCell
     from eigentree.viz.reports.baselines import Baseline, Likelihoods
     from eigentree.viz.reports.evaluation_data import EvaluationData
-    from eigentree.viz.reports.facts import Facts
-    from eigentree.viz.reports.masked_cells import CalibrationBin, MaskedAccuracy
+    from eigentree.viz.reports.masked_cells import Anomaly, CalibrationBin, MaskedAccuracy, UnexpectedCell
+    from eigentree.viz.reports.report import Facts
 
 __all__ = [
     "anomaly_section",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from eigentree.estimators.profiles import Profile
     from eigentree.viz.diagrams import Diagram
     from eigentree.viz.model_charts import GridColumn, ProfileGrid
-    from eigentree.viz.reports.facts import Facts
+    from eigentree.viz.reports.report import Facts
 
 __all__ = ["learning_section", "spectra_section", "states_section", "structure_section"]
 
