@@ -33,7 +33,7 @@ def compare(
       eigentree compare mushrooms.csv --structure mixture --held-out 0.3 --json
     """
     from eigentree.cli.model_arguments import read_training, unit_of
-    from eigentree.cli.model_comparison import show_trials, split, tried
+    from eigentree.cli.model_comparison import best_of, show_trials, split, tried
     from eigentree.cli.rows_read import hint_at_marks
     from eigentree.cli.structure_arguments import structure_words
 
@@ -47,12 +47,9 @@ def compare(
     trials = [tried(name, fit, training, test) for name, fit in fits]
     if json:
         sizes = {f"{unit}s": training.count, f"held_out_{unit}s": test.count}
-        show_json({**sizes, "structure": structure_words(shape), "methods": [vars(trial) for trial in trials]})
+        show_json({**sizes, "structure": structure_words(shape), "methods": trials})
         return
-    able = [place for place, trial in enumerate(trials) if not trial.failure]
-    best = max(able, key=lambda place: trials[place].held_out) if able else None
-    more = {"training": lambda trial: "" if trial.failure else f"{trial.training:.4f}"}
-    show_trials("method", trials, best, more)
+    show_trials("method", trials, best_of(trials), {"training": ".4f"})
     note(
         f"{structure_words(shape)}: fitted to {number_of(training.count, unit)}, mean log-likelihood of "
         f"{number_of(test.count, unit)} held out; processor seconds of each fit"
