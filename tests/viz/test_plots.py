@@ -235,7 +235,7 @@ def test_matplotlib_is_loaded_when_something_is_drawn_and_pyplot_never() -> None
 
 
 def test_without_matplotlib_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.textpath", None)
     with pytest.raises(et.EigentreeError, match=r"pip install 'eigentree\[plots\]'"):
         et.plot.graph(et.zoo.mixture(3))
 

@@ -58,6 +58,11 @@ COMMANDS = (
 
 REPLACEMENTS = (
     (
+        r"drop the column, or, of a measurement, cut it .* pandas\.qcut",
+        "leave it out with --drop, or, of a measurement, cut it into bins with --numeric quantiles",
+    ),
+    (r" \(eigentree\.open_table[^)]*\)", ""),
+    (
         r"cut it into bins with numeric='quantiles'.*if they are labels",
         "cut it into bins with --numeric quantiles, or leave it out with --drop",
     ),
@@ -73,7 +78,8 @@ REPLACEMENTS = (
     (r"; finish_rows=.*", ""),
     (r"often encoding='latin-1' or 'cp1252'", "often --encoding cp1252 or latin-1"),
     (r"delimiter is given as delimiter=", "delimiter is given as --delimiter"),
-    (r"\b(structure|encoding|decimal|thousands|numeric)='([^']+)'", r"--\1 \2"),
+    (r"\b(decimal|thousands)=('[^']+')", r"--\1 \2"),
+    (r"\b(structure|encoding|numeric)='([^']+)'", r"--\1 \2"),
 )
 """The advice of the library, and that of the command line."""
 
@@ -259,7 +265,8 @@ def in_options(sentence: str) -> str:
     "column 'a' has no known cell, so its states are unknown; leave it out with --drop"
     """
     for theirs, ours in REPLACEMENTS:
-        sentence = re.sub(theirs, ours, sentence, flags=re.DOTALL)
+        # Each line of a message is about one column.
+        sentence = re.sub(theirs, ours, sentence)
     return sentence
 
 

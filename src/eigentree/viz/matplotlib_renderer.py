@@ -8,7 +8,6 @@ import numpy as np
 
 from eigentree.errors import EigentreeError, ParameterError, quoted
 from eigentree.markup.charts import CellGrid, Dots, Line
-from eigentree.markup.figures import text_width
 from eigentree.markup.style import PALETTE, state_colours
 from eigentree.viz.diagrams import ROW, laid_out_diagram, placed_scene
 
@@ -124,7 +123,7 @@ def _set_axis(ax: Any, which: str, axis: Axis) -> None:
 def draw_diagram(diagram: Diagram, ax: Any = None) -> Any:
     """Return axes with a diagram; letters are made as small as their room needs."""
     checked_axes(ax)
-    layout = laid_out_diagram(diagram, text_width)
+    layout = laid_out_diagram(diagram, _text_width)
     left, right, rows = _extent(layout)
     ax = _own_axes(right - left, rows) if ax is None else ax
     ax.set_title(diagram.title, fontsize=FONT + 1, parse_math=False, wrap=True)
@@ -138,12 +137,24 @@ def draw_diagram(diagram: Diagram, ax: Any = None) -> Any:
     ax.set_xlim(left * scale[0], right * scale[0])
     ax.set_ylim(high, 0.0)
     ax.set_axis_off()
-    scene = placed_scene(diagram, layout, text_width, scale, min(LARGEST_FONT, *scale))
+    scene = placed_scene(diagram, layout, _text_width, scale, min(LARGEST_FONT, *scale))
     for curve in scene.curves:
         _draw_curve(ax, curve, scene.font, "move" if diagram.ring else "edge")
     for box in scene.boxes:
         _draw_box(ax, box, scene.font)
     return ax
+
+
+def _text_width(text: str) -> float:
+    """Return how wide a text is, as a share of the size of its letters."""
+    try:
+        from matplotlib.font_manager import FontProperties
+        from matplotlib.textpath import text_to_path
+    except ImportError:
+        raise EigentreeError("et.plot needs matplotlib: pip install 'eigentree[plots]'") from None
+    font = FontProperties(size=FONT)
+    widths = [text_to_path.get_text_width_height_descent(line, font, False)[0] for line in text.split("\n")]
+    return float(max(widths)) / FONT
 
 
 def _extent(layout: Layout) -> tuple[float, float, float]:
