@@ -34,9 +34,6 @@ Scorer: TypeAlias = "Callable[[EvaluationData], Floats]"
 Learner: TypeAlias = "Callable[[EvaluationData], Scorer]"
 """What is fitted to rows or sequences, and returns what scores others."""
 
-STRENGTHS = 10.0 ** np.arange(-2, 3.5, 0.5)
-"""Pseudo-counts of the marginal distribution of a column, to choose from."""
-
 MOST_COMPARED = 20_000
 """Most rows or sequences on which models are compared."""
 
@@ -250,15 +247,8 @@ def _marginal(counts: Floats) -> Floats:
 
 
 def _smoothed(counts: Floats, toward: Floats) -> Floats:
-    """Return the distribution of each row of counts, shrunk toward one by leave-one-out likelihood."""
-
-    def left_out(strength: float) -> float:
-        left = np.maximum(counts - 1, 0) + strength * toward
-        totals = np.maximum(counts.sum(axis=1, keepdims=True) - 1, 0) + strength
-        return float((counts * np.log(left / totals)).sum())
-
-    best = max(STRENGTHS.tolist(), key=left_out)
-    tables: Floats = (counts + best * toward) / (counts.sum(axis=1, keepdims=True) + best)
+    """Return the distribution of each row of counts, with one pseudo-count that is spread like another one."""
+    tables: Floats = (counts + toward) / (counts.sum(axis=1, keepdims=True) + 1)
     return tables
 
 
