@@ -89,16 +89,9 @@ def _text(reading: Reading) -> TextOptions:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NamedSequences(Steps):
-    """The sequences of a file; results for their steps are in the order of its rows.
+    """The sequences of a file, by the column `name`; results for their steps are in the order of its rows.
 
-    Attributes
-    ----------
-    ids : list
-        The names of the sequences, in the order in which they first occur.
-    name : str
-        The column that names the sequence of each row.
-    whole : FileTable
-        The rows with all of their columns.
+    `ids` are the sequences in the order in which they first occur, `whole` the rows with all of their columns.
     """
 
     ids: list[Any]

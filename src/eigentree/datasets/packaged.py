@@ -62,15 +62,7 @@ class Dataset:
 
 
 class Packaged(NamedTuple):
-    """A published text that comes with the package, compressed, and its checksum.
-
-    Attributes
-    ----------
-    name : str
-        The data set: its files are ``name.txt.xz`` and ``name-attribution.txt``.
-    checksum : str
-        SHA-256 of the uncompressed text.
-    """
+    """A published text that comes with the package, compressed as ``name.txt.xz``, and its SHA-256 checksum."""
 
     name: str
     checksum: str

@@ -55,27 +55,12 @@ class Baseline(NamedTuple):
 
 @dataclass(frozen=True)
 class Likelihoods:
-    """How probable rows are.
+    """How probable `count` of the `given` rows or sequences are; `impossible` of them are so under the model.
 
-    Attributes
-    ----------
-    count, given : int
-        How many rows or sequences were scored, and how many were given.
-    mean, error : float
-        The mean log probability, and its standard error.
-    impossible : int
-        How many rows are impossible under the model.
-    baselines : tuple of Baseline
-        Those that have not seen the rows that they score: fitted to the training data, or cross-validated.
-    in_sample : tuple of Baseline
-        Those that were fitted to the very rows that they score, as the model may have been; empty where training
-        data were given, since then these rows are held out.
-    learned : int
-        How many rows each of `baselines` was fitted to.
-    held_out : bool
-        Whether training data were given.
-    absent : tuple of (str, str)
-        Baselines that could not be fitted, with the reason.
+    `baselines` have not seen the rows that they score: they were fitted to `learned` rows, of the training data
+    (`held_out`), or of the others in cross-validation. Those `in_sample` were fitted to the very rows that they
+    score, as the model may have been; there are none where training data were given. `absent` are baselines that
+    could not be fitted, with the reason.
     """
 
     count: int

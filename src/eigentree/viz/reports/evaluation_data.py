@@ -47,18 +47,8 @@ MOST_SCORED = 2_000_000
 class ModelAdapter:
     """A model that is reported on.
 
-    Attributes
-    ----------
-    model : LatentNetwork, or a fitted estimator
-    columns : Columns
-    graph : LatentGraph
-        What is drawn: of a mixture of trees one of them, of a model of sequences some steps.
-    network : LatentNetwork or None
-        The tables of what is drawn, or of the mixture that it is part of; None where there are none.
-    mixed : int
-        How many trees are mixed; 0 where none are.
-    steps : int
-        How many steps of a model of sequences are drawn; 0 for one of rows.
+    `graph` is what is drawn: of a mixture of trees (`mixed` of them) one, of a model of sequences so many `steps`.
+    `network` has the tables of what is drawn, or of the mixture that it is part of; None where there are none.
     """
 
     model: Any
@@ -154,19 +144,10 @@ class MaskedCells(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class EvaluationData:
-    """Rows, or sequences, as codes of a model's columns; labels that it never saw are missing cells.
+    """Rows, or the steps of sequences (which begin at `starts`), as codes of a model's columns.
 
-    Attributes
-    ----------
-    adapter : ModelAdapter
-    columns : Columns
-    codes : array of int, shape (rows, columns), or (steps, channels)
-    starts : array of int or None
-        Where sequences begin; None for rows.
-    names : sequence
-        What the rows or sequences are called.
-    unseen : tuple of (str, str, int)
-        Labels that the model never saw: column, label, and how many cells hold it.
+    Labels that the model never saw are missing cells; `unseen` lists column, label, and how many cells hold it.
+    `names` are what the rows or sequences are called.
     """
 
     adapter: ModelAdapter

@@ -69,22 +69,10 @@ class Accuracy(NamedTuple):
 
 @dataclass(frozen=True)
 class MaskedAccuracy:
-    """How well masked cells are predicted from the other cells of their row.
+    """How well so many masked `cells`, of the `known` ones of so many rows or sequences (`units`), are predicted.
 
-    Attributes
-    ----------
-    cells, known : int
-        How many cells were masked, of how many that are known.
-    units : int
-        In how many rows or sequences.
-    accuracy, usual : float
-        The model's, and that of the most frequent label of each column.
-    calibration_error : float
-        Expected calibration error of the most probable label.
-    bins : tuple of CalibrationBin
-        By the probability of the most probable label.
-    columns : tuple of Accuracy
-        Those first where the model adds most.
+    `usual` is the accuracy of the most frequent label of each column, `bins` are by the probability of the most
+    probable label, and `columns` are those first where the model adds most.
     """
 
     cells: int
