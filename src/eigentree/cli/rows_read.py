@@ -133,12 +133,9 @@ class NamedSequences(Steps):
     def take(self, numbers: Any) -> "NamedSequences":
         """Return some of the sequences, by their numbers."""
         assert self.starts is not None
-        places = np.arange(self.table.count) if self.places is None else self.places
-        rows = [places[self.starts[one] : self.starts[one + 1]] for one in numbers]
-        table = self.table.take(np.concatenate(rows))  # type: ignore[attr-defined]
-        starts = np.concatenate([[0], np.cumsum(list(map(len, rows)))])
-        ids = [self.ids[one] for one in numbers]
-        return NamedSequences(table, starts, FORM, ids=ids, name=self.name, whole=table)
+        assert self.places is not None
+        rows = [self.places[self.starts[one] : self.starts[one + 1]] for one in numbers]
+        return NamedSequences.of(self.whole.take(np.sort(np.concatenate(rows))), self.name)
 
     def without(self, names: list[str]) -> "NamedSequences":
         """Return the same sequences without some of their channels."""

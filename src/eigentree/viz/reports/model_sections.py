@@ -11,16 +11,16 @@ from eigentree.markup.charts import NumberTable
 from eigentree.markup.figures import (
     FONT,
     chart_figure,
+    diagram_svg,
     figure,
     learning_figure,
     note_list,
     numbers_table,
-    scene_svg,
     spectra_figure,
     text_width,
 )
 from eigentree.markup.html import Html, behind, element, facts_list, joined, number, scrolling, table
-from eigentree.viz.diagrams import laid_out_diagram, placed_scene, transition_diagram
+from eigentree.viz.diagrams import laid_out_diagram, placed, transition_diagram
 from eigentree.viz.model_charts import multistart_chart, profile_grid, state_name
 
 if TYPE_CHECKING:
@@ -149,8 +149,8 @@ def _diagram_figure(caption: str, diagram: Diagram) -> Html:
         many = f"{len(diagram.texts):,} boxes are too many for a picture (the limit is {MOST_DRAWN})"
         return figure(f"{many}; the table has the first numbers.", numbers=[diagram.numbers])
     layout = laid_out_diagram(diagram, text_width)
-    scene = placed_scene(diagram, layout, text_width, (FONT, FONT), FONT)
-    picture = scrolling(scene_svg(diagram.title, diagram.description, scene), diagram.title)
+    placed_boxes = placed(diagram, layout, text_width, (FONT, FONT), FONT)
+    picture = scrolling(diagram_svg(diagram.title, diagram.description, *placed_boxes), diagram.title)
     return figure(caption, picture, numbers=[diagram.numbers])
 
 
