@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from eigentree.viz import plot as plot
     from eigentree.viz.reports.report import report as report
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _NAMES = {
     "counting.counts": "Counts",
