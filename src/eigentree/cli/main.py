@@ -20,7 +20,7 @@ from cyclopts.exceptions import (
 
 import eigentree
 from eigentree.cli.arguments import UsageError
-from eigentree.errors import EigentreeError, did_you_mean
+from eigentree.errors import EigentreeError, did_you_mean, what_there_is
 
 __all__ = ["COMMANDS", "application", "main"]
 
@@ -214,8 +214,7 @@ def _sentence(error: CycloptsError) -> str:
         chain = error.command_chain or ()
         below = {command.name: command.below for command in COMMANDS}
         known = below[chain[0]] if chain else tuple(below)
-        hint = did_you_mean(given, known) or f"; there are {', '.join(known)}"
-        return f"there is no command {given!r}{hint}"
+        return f"there is no command {given!r}{what_there_is(given, known)}"
     if isinstance(error, UnknownOptionError):
         return f"there is no option {error.token.keyword}"
     if isinstance(error, UnusedCliTokensError):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from eigentree.cli.arguments import STRUCTURES, Shape, UsageError
 from eigentree.cli.output import number_of
 from eigentree.data.tables.state_rules import ReadOptions
-from eigentree.errors import DataError, FileError, GraphError, did_you_mean
+from eigentree.errors import DataError, FileError, GraphError, did_you_mean, what_there_is
 from eigentree.io.byte_files import read_bytes, require_there
 
 if TYPE_CHECKING:
@@ -74,8 +74,7 @@ def _of_toml(path: str, table: "AnyRows | None", numeric: Any) -> "LatentGraph":
             raise FileError(f"{path!r} is no TOML: {error}") from None
     for entry in document:
         if entry not in ENTRIES:
-            hint = did_you_mean(entry, ENTRIES) or f"; there are {', '.join(ENTRIES)}"
-            raise FileError(f"{path!r} has an entry {entry!r} that no graph has{hint}")
+            raise FileError(f"{path!r} has an entry {entry!r} that no graph has{what_there_is(entry, ENTRIES)}")
     given, edges, hidden = document.get("states", {}), document.get("edges", []), document.get("hidden", [])
     if not isinstance(given, dict):
         raise FileError(f"{path!r}: [states] holds names with their numbers of states, such as class = 3")
