@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 
 from eigentree.markup.charts import Axis, Chart, Dots, Line, NumberTable, linear_axis
 from eigentree.markup.figures import chart_figure, note_list, numbers_table
-from eigentree.markup.html import Html, behind, decimals, element, facts_list, number, percent, table, with_error
+from eigentree.markup.html import (
+    Html,
+    bar,
+    behind,
+    decimals,
+    element,
+    facts_list,
+    number,
+    percent,
+    table,
+    with_error,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,7 +128,7 @@ def masked_section(facts: Facts, found: MaskedAccuracy) -> list[Html | None]:
         [
             one.column,
             f"{one.cells:,}",
-            element("span", percent(one.accuracy), class_="p", style=f"--p:{100 * one.accuracy:.0f}%"),
+            bar(one.accuracy, percent(one.accuracy)),
             percent(one.usual),
             number(one.log_prob),
         ]

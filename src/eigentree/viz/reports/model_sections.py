@@ -19,7 +19,7 @@ from eigentree.markup.figures import (
     spectra_figure,
     text_width,
 )
-from eigentree.markup.html import Html, behind, element, facts_list, joined, number, scrolling, table
+from eigentree.markup.html import Html, bar, behind, element, facts_list, joined, number, scrolling, table
 from eigentree.viz.diagrams import laid_out_diagram, placed, transition_diagram
 from eigentree.viz.model_charts import multistart_chart, profile_grid, state_name
 
@@ -75,14 +75,7 @@ def _pairs(facts: Facts) -> Html | None:
     if not facts.pairs:
         return None
     most = max(link.nats for link in facts.pairs) or 1.0
-    rows = [
-        [
-            link.one,
-            link.other,
-            element("span", number(link.nats), class_="p", style=f"--p:{100 * link.nats / most:.0f}%"),
-        ]
-        for link in facts.pairs
-    ]
+    rows = [[link.one, link.other, bar(link.nats / most, number(link.nats))] for link in facts.pairs]
     return table("Columns with most mutual information, in nats", ["column", "and", "nats"], rows, words=(0, 1))
 
 
@@ -198,14 +191,17 @@ def _block(profile: Profile, at_once: int, behind_it: int) -> Html:
     return element("div", *parts, class_="variable")
 
 
-def _bar(probability: float) -> Html:
-    """Return a cell with a probability in per cent, as short as it can be, and a bar behind it."""
+def _cell(probability: float) -> Html:
+    """Return a probability in per cent, as short as it can be, with a bar behind it."""
     if probability != probability:
-        return element("td", "–", class_="n")
+        return element("span", "–")
     if 0 < probability < 0.005:
-        return element("td", FAINT, class_="n faint")
-    shown = ">99" if 0.995 <= probability < 1 else f"{100 * probability:.0f}"
-    return element("td", shown, class_="p", style=f"--p:{100 * probability:.0f}%")
+        return element("span", FAINT, class_="faint")
+    return bar(probability, ">99" if 0.995 <= probability < 1 else f"{100 * probability:.0f}")
+
+
+def _cells(probabilities: Sequence[float]) -> list[Html]:
+    return [element("td", _cell(probability), class_="n") for probability in probabilities]
 
 
 def _table(profile: Profile, grid: ProfileGrid, columns: Sequence[GridColumn], caption: str) -> Html:
@@ -213,8 +209,7 @@ def _table(profile: Profile, grid: ProfileGrid, columns: Sequence[GridColumn], c
     heads += [element("th", f"state {state}", scope="col", class_="n") for state in grid.states]
     sizes = [
         element("th", "share", scope="row"),
-        _bar(1.0),
-        *map(_bar, grid.shares.tolist()),
+        *_cells([1.0, *grid.shares.tolist()]),
     ]
     made = element(
         "table",
@@ -233,7 +228,7 @@ def _column(column: GridColumn) -> Html:
     rows = [element("tr", element("th", column.name, nats, scope="rowgroup", colspan=wide, class_="name"))]
     for label, overall, shares in zip(column.labels, column.overall.tolist(), column.shares.tolist(), strict=True):
         head = element("th", label, scope="row", class_="label")
-        rows.append(element("tr", head, _bar(overall), *map(_bar, shares)))
+        rows.append(element("tr", head, *_cells([overall, *shares])))
     return element("tbody", *rows)
 
 
@@ -241,26 +236,19 @@ def _transitions(profile: Profile, grid: ProfileGrid) -> list[Html]:
     """Return where sequences begin and where each state leads, as a diagram where there is room, and as a table."""
     assert profile.transitions is not None
     moves = profile.transitions.array
-    rows: list[tuple[str, list[float]]] = []
+    rows: list[list[object]] = []
     if profile.start is not None and profile.start.array.ndim == 1:
-        rows.append(("at the start", profile.start.array[grid.places].tolist()))
+        rows.append(["at the start", *map(_cell, profile.start.array[grid.places].tolist())])
     for before in np.ndindex(*moves.shape[:-1]):
         if set(before) <= set(grid.places.tolist()):
             names = ", then ".join(state_name(profile.states[at]) for at in before)
-            rows.append((f"after {names}", moves[before][grid.places].tolist()))
+            rows.append([f"after {names}", *map(_cell, moves[before][grid.places].tolist())])
     caption = f"Transitions of {profile.name}: P(next state), in per cent"
-    heads = [element("td"), *(element("th", f"to {state}", scope="col", class_="n") for state in grid.states)]
-    made = element(
-        "table",
-        element("caption", caption),
-        element("thead", element("tr", *heads)),
-        element("tbody", *(element("tr", element("th", name, scope="row"), *map(_bar, own)) for name, own in rows)),
-        class_="moves",
-    )
+    made = table(caption, ["", *(f"to {state}" for state in grid.states)], rows)
     try:
         picture = [
             _diagram_figure("Arrows are the wider the more probable the transition.", transition_diagram(profile))
         ]
     except ParameterError:
         picture = []
-    return [element("div", *picture, scrolling(made, caption), class_="beside")]
+    return [element("div", *picture, made, class_="beside")]
