@@ -7,8 +7,7 @@ import numpy as np
 
 from eigentree.cli.arguments import PIPE, Reading, UsageError
 from eigentree.cli.output import note
-from eigentree.data.sequences.sequence_forms import SequenceForm
-from eigentree.data.sequences.steps import Steps
+from eigentree.data.sequences.steps import SequenceForm, Steps
 from eigentree.data.streams.file_batches import FileStream, open_table
 from eigentree.data.streams.file_batches import read_table as read_file
 from eigentree.data.tables.cells import Categorical

@@ -103,8 +103,8 @@ def _of_toml(path: str, table: "AnyRows | None", numeric: Any) -> "LatentGraph":
 
 def learned_columns(table: "AnyRows", numeric: Any) -> "Columns":
     """Return the columns of rows; a large file is read once for them."""
+    from eigentree.data.streams.encoded_stream import StreamSchema
     from eigentree.data.streams.sources import is_stream
-    from eigentree.data.streams.stream_schema import StreamSchema
     from eigentree.data.tables.columns import Columns
 
     found = StreamSchema.of(table, ReadOptions(numeric=numeric)).schema if is_stream(table) else table

@@ -14,7 +14,7 @@ from eigentree.errors import DataError, FileError, ParameterError, quoted
 from eigentree.estimators.dependencies import dependencies, edge_strengths
 from eigentree.estimators.profiles import profiles
 from eigentree.graphs.junction_tree import JunctionTree
-from eigentree.io.atomic_write import write_whole
+from eigentree.io.byte_files import write_whole
 from eigentree.validation import our_arithmetic
 from eigentree.viz.diagrams import edge_ranks, graph_diagram, tree_diagram
 from eigentree.viz.model_charts import state_sequence_chart
