@@ -38,15 +38,14 @@ WORDS = {
 ALLOWED = (
     "et.plot.race",  # an old name that goes on working
     "def race(",
+    'OLD_MULTISTART = "race"',  # likewise
     "an odd number",
     '"heats"',  # the key of rungs in files
     "the name of this entry in files",  # of stored statistics
 )
 """Parts of lines in which such a word is right."""
 
-CEILINGS: dict[str, int] = {
-    "estimators": 33,
-}
+CEILINGS: dict[str, int] = {}
 """Packages in which that many are left; none may be added, and the number is lowered as they go."""
 
 PATTERN = re.compile("|".join(rf"(?P<w{place}>\b(?:{word})\b)" for place, word in enumerate(WORDS)), re.IGNORECASE)
