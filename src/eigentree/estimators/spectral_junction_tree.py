@@ -17,8 +17,8 @@ from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.estep.unique_rows import DistinctRows
-from eigentree.em.out_of_core.fit_rows import finished
 from eigentree.em.sizes import Size, SizeSearch, SizeTrial
+from eigentree.em.tree_fit import finished
 from eigentree.errors import DataError, GraphError, ParameterError, RankError, quoted
 from eigentree.estimators.mixins.constructor_parameters import learns
 from eigentree.estimators.mixins.density_mixin import DensityMixin
