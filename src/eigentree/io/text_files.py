@@ -37,7 +37,7 @@ __all__ = [
     "check_header",
     "is_formula",
     "json_columns",
-    "text_blocks",
+    "read_text",
 ]
 
 MISSING_MARKS = (
@@ -280,12 +280,12 @@ def check_header(names: Sequence[str], shown: str) -> None:
         raise FileError(f"{shown} has two columns {twice!r}; rename one (its first line holds their names)")
 
 
-def text_blocks(file: IO[bytes], shown: str, options: TextOptions, usual: str) -> Iterator[TextBlock]:
-    """Yield the rows of delimited text that can be read once, all in one block; none where there are no rows."""
+def read_text(file: IO[bytes], shown: str, options: TextOptions, usual: str) -> TextBlock | None:
+    """Return the rows of delimited text that can be read once; None where there are none."""
     reader = _TextReader(file, shown, options, usual)
     try:
         _report_index(reader)
-        yield from reader.blocks(None)
+        return next(reader.blocks(None), None)
     finally:
         reader.lines.detach()
 

@@ -27,7 +27,7 @@ from eigentree.data.tables.table import ARRAY
 from eigentree.data.tables.text_cells import FileTable, TextColumn, require_names
 from eigentree.errors import DataError, FileError
 from eigentree.io.byte_files import ENDINGS, PIPE, checked_path, named_format, read_bytes, require_there, shown_path
-from eigentree.io.text_files import TextFile, TextOptions, check_header, json_columns, text_blocks
+from eigentree.io.text_files import TextFile, TextOptions, check_header, json_columns, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,8 +60,8 @@ def read_table(
             columns, count = json_columns(file, source, text.missing)
             table = FileTable(tuple(columns), [object_array(cells) for cells in columns.values()], count, source)
         else:
-            for block in text_blocks(file, source, text, "\t" if form == "tsv" else ","):
-                table = _text_table(block, source, ARRAY)
+            block = read_text(file, source, text, "\t" if form == "tsv" else ",")
+            table = None if block is None else _text_table(block, source, ARRAY)
     if table is None or not table.count:
         raise DataError(f"{source} has no rows; give at least one")
     return table.dropping(drop) if drop else table

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from eigentree.data.tables.cells import Categorical, Cells, array_cells, frame_cells, letter_cells, object_array
+from eigentree.data.tables.cells import (
+    Categorical,
+    Cells,
+    array_cells,
+    frame_cells,
+    is_missing,
+    letter_cells,
+    object_array,
+)
 from eigentree.errors import DataError, did_you_mean, quoted, what_there_is
 from eigentree.messages import notice
 from eigentree.validation import check_cells
@@ -122,25 +130,6 @@ class Table(ABC):
         return self.only([each for each in self.names or () if each != name])
 
 
-@dataclass(eq=False)
-class _Array(Table):
-    array: NDArray[Any]
-
-    def __post_init__(self) -> None:
-        self.container = ARRAY
-        self.count, self.width = self.array.shape
-
-    def read_column(self, place: int, name: str) -> Cells:
-        return array_cells(self.array[:, place], name)
-
-    def holds_numbers(self, place: int) -> bool:
-        return self.array.dtype.kind in "iuf"
-
-    def cells(self, place: int) -> list[Any]:
-        found: list[Any] = self.array[:, place].tolist()
-        return found
-
-
 class ColumnTable(Table):
     """Columns that were read already: each `TextColumn`, `Categorical`, array or Arrow column is `held`."""
 
@@ -164,12 +153,15 @@ class ColumnTable(Table):
             found: list[Any] = object_array([*held.labels, None])[held.places].tolist()
             return found
         if isinstance(held, np.ndarray):
-            return [None if cell is None or cell != cell else cell for cell in held.tolist()]
+            return [None if is_missing(cell) else cell for cell in held.tolist()]
         return self._frame(place).cells(0)
 
     def holds_numbers(self, place: int) -> bool:
         """Return whether a column is one of numbers by its type."""
-        return not isinstance(self.held[place], Categorical | np.ndarray) and self._frame(place).holds_numbers(0)
+        held = self.held[place]
+        if isinstance(held, np.ndarray):
+            return held.dtype.kind in "iuf"
+        return not isinstance(held, Categorical) and self._frame(place).holds_numbers(0)
 
     def _frame(self, place: int) -> Table:
         import pyarrow
@@ -353,7 +345,9 @@ def _unnamed(X: Any) -> Table:
         elif array.size and isinstance(array.flat[0], Mapping):
             hint = "; make a frame of it, as with pandas.DataFrame(X)"
         raise DataError(f"data need the shape (rows, columns), not {array.shape}{hint}")
-    return _Array(array)
+    table = ColumnTable(None, list(array.T), len(array))
+    table.array = array
+    return table
 
 
 def _letters(words: Sequence[str]) -> Table:
