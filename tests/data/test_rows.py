@@ -104,6 +104,15 @@ def test_all_kinds_of_input_mean_the_same(X: object) -> None:
     assert_array_equal(NETWORK.log_prob(X), NETWORK.log_prob(ROWS))
 
 
+@pytest.mark.parametrize("states", [2, 127, 128, 200, 300, 40_000])
+def test_codes_are_rows_of_the_same_codes(states: int) -> None:
+    columns = Columns(("x", "y"), (states, 2))
+    codes = np.array([[0, 1], [states - 1, 2], [states, 0], [states // 2, 1]], columns.code_type, order="F")
+    rows = Rows.of_codes(codes, columns)
+    assert_array_equal(rows.encode(), codes)
+    assert_array_equal(rows.missing(0), [False, False, True, False])
+
+
 def test_booleans_are_codes() -> None:
     network = et.LatentNetwork.random(et.zoo.hmm(2, 1, 2, 2), seed=0)
     assert_array_equal(network.log_prob([[True, False]]), network.log_prob([[1, 0]]))

@@ -19,7 +19,7 @@ from eigentree.core.trees.block_tree import BlockTree
 from eigentree.em.estep import expectation as expectation_module
 from eigentree.em.estep import row_passes as passing
 from eigentree.em.estep.block_layout import BlockLayout, Room
-from eigentree.em.estep.cliques import MOST_CHILDREN, Clique, Skeleton
+from eigentree.em.estep.cliques import UNSCALED, Clique, Skeleton
 from eigentree.em.estep.expectation import Expectation
 from eigentree.em.estep.unique_rows import DistinctRows
 from eigentree.em.parameters import ParameterLayout
@@ -102,7 +102,7 @@ def test_a_mixture_of_many_columns_passes_through_gathering_nodes() -> None:
         assert_allclose(tables["x59"].sum(axis=0), np.bincount(rows[:, 59], minlength=7), atol=1e-10)
         assert_allclose(tables["x159"].sum(), 50.0, rtol=1e-12)
     nodes = Expectation.of(graph).nodes
-    assert max(len(node.children) for node in nodes if isinstance(node, Clique)) <= MOST_CHILDREN
+    assert max(len(node.children) for node in nodes if isinstance(node, Clique)) <= UNSCALED
 
 
 @pytest.mark.parametrize("columns", [8, 60, 300])

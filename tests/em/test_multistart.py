@@ -42,7 +42,7 @@ def test_every_start_is_a_network_under_which_every_row_is_possible(
     graph, kept = network.graph, distinct(network.graph, rows, weights)
     starts = TreeInit(graph, kept, kept, columns_with_missing(kept.codes, graph))
     for kind in ("mixture", "copy", "random"):
-        start = ParameterLayout.of(graph).network(starts.candidate(kind, 1, np.random.default_rng(seed)).make())
+        start = ParameterLayout.of(graph).network(starts.candidate(kind, np.random.default_rng(seed)).make())
         assert np.isfinite(start.log_prob(rows)).all()
 
 
@@ -97,7 +97,7 @@ def test_seeds_are_rows_and_far_apart() -> None:
     graph = et.zoo.mixture(6, 3, 2)
     rows = np.repeat([[0, 0, 0, 0, 0, 0], [1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]], [900, 60, 40], axis=0)
     for seed in range(5):
-        classes = seeded(graph, distinct(graph, rows), 3, 1.0, np.random.default_rng(seed))
+        classes = seeded(graph, distinct(graph, rows), 3, np.random.default_rng(seed))
         modes = {tuple(int(classes.columns[f"x{k}"][c].argmax()) for k in range(6)) for c in range(3)}
         assert modes == {tuple(row) for row in rows[[0, 900, 960]].tolist()}
 
@@ -231,7 +231,7 @@ def searched(fit: TreeFit, pool: Iterator[Candidate], moments: Candidate | None 
 def random_pool(fit: TreeFit) -> Iterator[Candidate]:
     starts = TreeInit(fit.graph, fit.rows, fit.rows, fit.gaps)
     seeds = iter(np.random.default_rng(0).spawn(1_000))
-    return (starts.candidate("random", 0, seed) for seed in seeds)
+    return (starts.candidate("random", seed) for seed in seeds)
 
 
 def test_samples_grow_and_are_drawn_from_enough_rows_for_each_parameter() -> None:
@@ -288,6 +288,15 @@ def test_where_candidates_disagree_all_of_them_are_tried() -> None:
     assert len(model.start_.rungs[0].objectives) == STARTS
     few = et.EMJunctionTree(et.zoo.Mixture(4), 4, init="mixture", pseudo_counts=0.0, random_state=0).fit(noise)
     assert model.history_[-1] > few.history_[-1] - 1e-6
+
+
+def test_candidates_that_converged_at_different_optima_have_not_met() -> None:
+    graph = et.zoo.mixture(10, 2, 2)
+    rows = distinct(graph, np.random.default_rng(0).integers(0, 2, (3_000, 10)))
+    fit = TreeFit(graph, rows, frozenset(), 0.0, Stopping("gain", 1e-6), 500)
+    assert len(fit.samples(np.random.default_rng(0))) > 1, "so that the first few converge before others are made"
+    _, used = searched(fit, random_pool(fit))
+    assert used == STARTS
 
 
 def test_moments_that_the_likelihood_confirms_need_no_other_start() -> None:

@@ -178,8 +178,8 @@ def test_only_a_plain_iteration_ends_an_accelerated_run(monkeypatch: pytest.Monk
 def test_the_usual_tolerance_is_a_share_of_chance_error_only_where_many_rows_differ() -> None:
     for count, weight, tol in ((1_000, 1.0, 4e-6), (40_000, 1.0, 0.005 * 300 / 80_000), (40_000, 1e3, 4e-6)):
         rows = DistinctRows(np.zeros((count, 1)), np.full(count, weight), np.arange(count))
-        assert_allclose(Stopping.usual("gain", rows, 300).tol, tol)
-        assert Stopping.usual("paper", rows, 300).tol == 1e-4
+        assert_allclose(Stopping.usual("gain", len(rows.weights), float(rows.weights.sum()), 300).tol, tol)
+        assert Stopping.usual("paper", len(rows.weights), float(rows.weights.sum()), 300).tol == 1e-4
 
 
 def test_what_is_called_converged_has_hardly_anything_left_to_gain() -> None:

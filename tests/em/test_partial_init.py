@@ -12,7 +12,7 @@ from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
 from eigentree.em.estep.expectation import Expectation
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
-from eigentree.em.init.partial import completed
+from eigentree.em.init.trees import completed
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.tree_objective import TreeObjective
 from eigentree.errors import DataError

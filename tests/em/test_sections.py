@@ -15,7 +15,7 @@ import eigentree as et
 from eigentree.em.estep import expectation as expectation_module
 from eigentree.em.estep import row_passes as passing
 from eigentree.em.estep import row_sharing as sections
-from eigentree.em.estep.cliques import Clique, Leaf
+from eigentree.em.estep.cliques import UNSCALED, Clique, Leaf
 from eigentree.em.estep.expectation import CodedRows, Expectation
 from eigentree.em.estep.row_sharing import Sectioning
 from eigentree.em.optimize.objective import ExpectedCounts
@@ -28,9 +28,8 @@ SLOW = settings(deadline=None, max_examples=60)
 def _cut_wherever_possible(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sections for few rows, too, and wherever one row less is passed."""
     monkeypatch.setattr(expectation_module, "LEAST_WORK", 0)
-    monkeypatch.setattr(sections, "FEWEST_SAVED", 1)
     monkeypatch.setattr(sections, "LARGEST_SHARE", 1.0)
-    monkeypatch.setattr(sections, "MOST_LEFT", np.inf)
+    monkeypatch.setattr(sections, "UP_TWICE", 0.0)
 
 
 def tree(hidden: int, states: int, seed: int = 0) -> et.LatentGraph:
@@ -124,7 +123,7 @@ def test_each_section_has_the_kinds_of_rows_that_differ_below_it(name: str) -> N
     sectioning = part.tree.sectioning
     assert len(sectioning.sections) > 1
     # Codes are kept once, for either precision.
-    assert part.usual.codes is part.single.codes
+    assert part.passage(UNSCALED).codes is part.passage(passing.UNSCALED_SINGLE).codes
     assert all(np.shares_memory(own.codes, part.codes) for own in part.rows if own.codes.size)
     assert len(part.rows[0].weights) == len(rows)
 
@@ -153,7 +152,7 @@ def test_where_nothing_is_saved_rows_stay_as_they_are(threads: int, monkeypatch:
     expectation, ready = prepared(graph, rows, threads)
     assert len(ready.parts) == threads
     assert all(batch.parts for batch in expectation.batches_of(ready, [0, 1000, 2000], often_by=threads))
-    monkeypatch.setattr(sections, "MOST_LEFT", 0.0)
+    monkeypatch.setattr(sections, "UP_TWICE", np.inf)
     assert expectation.coded(coded(graph, rows), np.ones(2_000), often_by=threads).parts == ()
     assert not any(batch.parts for batch in expectation.batches_of(ready, [0, 1000, 2000], often_by=threads))
 
@@ -171,25 +170,12 @@ def test_tables_have_room(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = TREES["many states"]
     rows = rows_of(graph, 600, holes=0.0)
     (part,) = prepared(graph, rows)[1].parts
-    assert part.usual.table == sum(numbers_of_tables(part))
+    assert part.passage(UNSCALED).table == sum(numbers_of_tables(part))
     # Any of them would fit, but not all.
     room = max(numbers_of_tables(part))
     monkeypatch.setattr(sections, "MOST_NUMBERS", room)
     (smaller,) = prepared(graph, rows)[1].parts
     assert 0 < sum(numbers_of_tables(smaller)) <= room < sum(numbers_of_tables(part))
-
-
-def test_a_table_is_as_large_as_its_clique_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = TREES["many states"]
-    rows = rows_of(graph, 600, holes=0.0)
-    monkeypatch.setattr(sections, "SMALL_TABLE", 0)
-    monkeypatch.setattr(sections, "LARGEST_TABLE", 1)
-    (part,) = prepared(graph, rows)[1].parts
-    # Each clique has 9 x 9 values and a message of 9 numbers.
-    assert {len(own.weights) <= 9 for own in part.rows[1:]} == {True}
-    monkeypatch.setattr(sections, "LARGEST_TABLE", 100)
-    (larger,) = prepared(graph, rows)[1].parts
-    assert max(len(own.weights) for own in larger.rows[1:]) > 9
 
 
 def test_prepared_rows_can_be_sent_to_other_processes() -> None:

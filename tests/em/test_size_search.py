@@ -367,7 +367,7 @@ def test_no_more_fits_are_averaged_than_add_anything(monkeypatch: pytest.MonkeyP
     found = {}
     for enough in (0.0, 1e9):
         monkeypatch.setattr(size_search, "LITTLE", enough)
-        search = auto(n_init=4).fit(ROWS, validation=HELD).search_
+        search = auto(n_init=4, random_state=2).fit(ROWS, validation=HELD).search_
         found[enough] = [trial for trial in search.trials if trial.size == search.size]
     # One of each kind of start, and one more that shows what another fit adds.
     assert (len(found[0.0]), len(found[1e9])) == (4, 3)

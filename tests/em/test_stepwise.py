@@ -80,6 +80,22 @@ def test_each_batch_is_counted_once_in_a_pass_in_some_order(case: tuple, seed: i
     assert min(ends) < 1e-9
 
 
+def test_the_order_of_mini_batches_is_random() -> None:
+    network = et.LatentNetwork.random(et.zoo.mixture(5, 2, 3), seed=0)
+    objective = objective_of(network, network.sample(60, seed=1), np.ones(60))
+    start = random_start(objective.layout, np.random.default_rng(0))
+    orders = set()
+    for seed in range(12):
+        (found,) = stepwise_passes(objective, start, 0.7, 1, 2, np.random.default_rng(seed))
+        first, second = batches_of(objective, 2, np.random.default_rng(seed))
+        state = RunningAverage.of(network.graph, start, 0.7)
+        for part in (first, second):
+            counts = objective.expectation(state.parameters, part).counts / part.weights.sum()
+            state = state.after(counts, objective.prior / objective.weight)
+        orders.add(bool(np.abs(state.parameters - found[0]).max() < 1e-9))
+    assert orders == {False, True}
+
+
 @settings(max_examples=30, deadline=None)
 @given(case=problems())
 def test_the_counts_that_a_row_without_cells_has_are_the_tables(case: tuple) -> None:

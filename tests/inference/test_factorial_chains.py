@@ -14,7 +14,7 @@ from sklearn.base import clone
 import eigentree as et
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.tables.columns import Columns
-from eigentree.em.chain_objective import ChainLayout, ChainObjective
+from eigentree.em.chain_fit import ChainLayout, ChainObjective
 from eigentree.errors import GraphError, ParameterError
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, marginal_chains, product_chain

@@ -449,6 +449,14 @@ WIDENED = {
         {"v0": 4, "v1": 3, "v2": 4, "v3": 3, "v4": 4, "v5": 2, "v6": 2, "v7": 3},
         [tuple(f"v{i}" for i in edge) for edge in ("14", "25", "37", "16", "46", "03", "17", "05", "56")],
     ),
+    "one hidden": et.LatentGraph(
+        dict(zip([f"v{i}" for i in range(10)], [5, 4, 3, 2, 3, 4, 3, 4, 3, 4], strict=True)),
+        [
+            tuple(f"v{i}" for i in edge)
+            for edge in ("03", "05", "06", "08", "09", "27", "36", "37", "45", "68", "78", "79")
+        ],
+        ["v6"],
+    ),
     "two hidden": et.LatentGraph(
         {"v0": 5, "v1": 4, "v2": 4, "v3": 3, "v4": 2, "v5": 2, "v6": 5, "v7": 4, "v8": 4},
         [tuple(f"v{i}" for i in edge) for edge in ("35", "47", "34", "27", "16", "56", "68", "14", "78")],

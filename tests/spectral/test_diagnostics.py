@@ -9,7 +9,7 @@ from functools import reduce
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from random_graphs import latent_graphs
@@ -308,7 +308,11 @@ def test_where_held_out_rows_chose_the_shrinkage_weak_directions_are_no_news() -
 @given(latent_graphs(most_variables=8, fewest_states=2), st.integers(0, 999), st.sampled_from(["variance", None]))
 def test_population_moments_are_never_warned_of(graph: et.LatentGraph, seed: int, scaling: str | None) -> None:
     network = et.LatentNetwork.random(graph, seed=seed)
-    report = et.SpectralJunctionTree(graph, scaling=scaling).fit_moments(network).report_
+    try:
+        report = et.SpectralJunctionTree(graph, scaling=scaling).fit_moments(network).report_
+    except et.RankError:
+        # Few graphs have no views of full rank, which is an error and no warning.
+        reject()
     assert report.rows == math.inf
     assert not any(separator.weak for separator in report.separators)
     assert {separator.noise for separator in report.separators} <= {0.0}

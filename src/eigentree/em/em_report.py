@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["EMReport", "StartReport"]
 
-SHOWN = 6
-"""How many candidates of a rung are shown."""
-
 
 @dataclass(frozen=True)
 class StartReport:
@@ -75,9 +72,8 @@ class StartReport:
         if not math.isnan(self.lead):
             lines[0] += f", {self.lead:.2g} ahead of the next"
         for rung in self.rungs:
-            shown = ", ".join(f"{name} {objective:.4f}" for name, objective in rung.objectives[:SHOWN])
-            more = f" and {len(rung.objectives) - SHOWN} more" if len(rung.objectives) > SHOWN else ""
-            lines.append(f"  {rung.rows:,} rows, {rung.iterations} iterations: {shown}{more}")
+            shown = ", ".join(f"{name} {objective:.4f}" for name, objective in rung.objectives)
+            lines.append(f"  {rung.rows:,} rows, {rung.iterations} iterations: {shown}")
         lines += [f"  no {name} start: {reason}" for name, reason in self.absent]
         return "\n".join(lines)
 

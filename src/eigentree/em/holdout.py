@@ -22,12 +22,7 @@ FEW_ROWS, FOLDS = 2_000, 5
 
 
 class Fold(NamedTuple):
-    """Training rows, and others that choose between the models fitted to them.
-
-    Attributes
-    ----------
-    rows, validation : DistinctRows
-    """
+    """Training rows, and others that choose between the models fitted to them."""
 
     rows: DistinctRows
     validation: DistinctRows

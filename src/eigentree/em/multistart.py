@@ -17,7 +17,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from eigentree.em.optimize.run import EMRun, em_run
-from eigentree.em.optimize.stopping import SHORTEST_STRETCH, remaining_gain
+from eigentree.em.optimize.stopping import SHORT_RUN, remaining_gain
 from eigentree.errors import EigentreeError, RankError
 
 if TYPE_CHECKING:
@@ -63,9 +63,6 @@ likelihood."""
 MIXED = 1e-6
 """The share of the uniform distribution when a candidate goes on to more data, which may show what a sample
 lacks."""
-
-SHORT_RUN = 2 * SHORTEST_STRETCH + 1
-"""After so many iterations the remaining gain can first be extrapolated."""
 
 
 class Sample(NamedTuple):

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eigentree.em.init.classes import carried, most_classes, seeded
-from eigentree.em.init.trees import NOISES, SHARPNESS
+from eigentree.em.init.classes import NOISE, carried, most_classes, random_start, seeded
 from eigentree.em.optimize.run import em_run
 from eigentree.em.optimize.stopping import SHORTEST_STRETCH, Stopping
 from eigentree.em.parameters import ParameterLayout
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from eigentree.inference.networks.network import LatentNetwork
 
 __all__ = [
-    "FEW_PSEUDO_COUNTS",
     "Fit",
     "FittedSize",
     "SearchState",
@@ -52,9 +50,6 @@ most, since the average of several fits mixes as many again."""
 WORTH = 0.0025
 """The share of the held-out score by which a larger size has to gain for an even larger one to be tried, and
 classes to be preferred to a tree: about what another seed changes."""
-
-FEW_PSEUDO_COUNTS = 0.01
-"""Pseudo-counts of a search unless given: no cell is impossible. Held-out rows end each fit, which does more."""
 
 BATCH, FEWEST_BATCHES, PASSES, STEPSIZE = 768, 12, 10, 0.55
 """Rows of a mini-batch, the fewest mini-batches of a pass, and passes of stepwise EM: at least 120 updates, after
@@ -314,14 +309,14 @@ def _start(
 ) -> Floats:
     """Return the start of a fit: at random, or with hidden variables that are copies of classes around rows."""
     if start == "random":
-        return layout.normalised(random.standard_exponential(layout.size), layout.uniform)
+        return random_start(layout, random)
     own = ParameterLayout.of(tree)
     # With nothing hidden in it, each tree is one of the classes.
-    far = None if tree.hidden else seeded(tree, rows, trees, SHARPNESS[0], random)
+    far = None if tree.hidden else seeded(tree, rows, trees, random)
     vectors = []
     for place in range(trees):
-        classes = far.one(place) if far else seeded(tree, rows, most_classes(tree), SHARPNESS[0], random)
-        vectors.append(carried(own, classes, NOISES[1], random))
+        classes = far.one(place) if far else seeded(tree, rows, most_classes(tree), random)
+        vectors.append(carried(own, classes, NOISE, random))
     return averaged_fits(tree, vectors)
 
 

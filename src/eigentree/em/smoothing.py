@@ -50,7 +50,7 @@ def smoothed(fit: TreeFit, parameters: Floats, rows: float) -> tuple[float, Floa
     count = fit.whole.layout.learned_count
     if rows > ROWS_PER_PARAMETER * count:
         return chosen, parameters
-    stopping = Stopping("gain", SHARE_OF_CHANCE * count / (2.0 * fit.whole.weight))
+    stopping = Stopping.within_chance(SHARE_OF_CHANCE, count, fit.whole.weight)
     for pseudo_counts in PSEUDO_COUNTS[1:]:
         objective = replace(fit, pseudo_counts=pseudo_counts).whole
         *_, run = em_run(objective, parameters, stopping, fit.max_iter)

@@ -11,8 +11,7 @@ import numpy as np
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import positive_weights, warn_of_few
-from eigentree.em.chain_fit import ChainFit, fit_chain
-from eigentree.em.chain_objective import ChainLayout, ChainObjective
+from eigentree.em.chain_fit import ChainFit, ChainLayout, ChainObjective, fit_chain
 from eigentree.em.em_report import EMReport, StartReport
 from eigentree.em.holdout import check_split, held_out
 from eigentree.em.init.chains import KINDS

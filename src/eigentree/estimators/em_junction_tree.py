@@ -11,20 +11,18 @@ import numpy as np
 
 from eigentree.counting.pair_counts import PairCounts
 from eigentree.counting.structure_and_schema import resolved
-from eigentree.data.streams.encoded_stream import Encoded
-from eigentree.data.streams.stream_schema import any_rows_and_columns
+from eigentree.data.streams.encoded_stream import Encoded, any_rows_and_columns
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.em.em_report import StartReport
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.em.holdout import Fold, check_split, folds_of, held_out
-from eigentree.em.init.trees import KINDS
+from eigentree.em.init.trees import FEW_PSEUDO_COUNTS, KINDS
 from eigentree.em.optimize.stopping import USUAL_TOLERANCES, Stopping
-from eigentree.em.out_of_core.fit_rows import fit_rows
 from eigentree.em.parameters import ParameterLayout
-from eigentree.em.size_search import FEW_PSEUDO_COUNTS, SizeProblem, average, search
+from eigentree.em.size_search import SizeProblem, average, search
 from eigentree.em.smoothing import PSEUDO_COUNTS
-from eigentree.em.tree_fit import TreeFit
+from eigentree.em.tree_fit import TreeFit, fit_rows
 from eigentree.em.tree_objective import TreeObjective
 from eigentree.errors import ParameterError, quoted
 from eigentree.estimators.memory_sample import (
@@ -57,9 +55,9 @@ if TYPE_CHECKING:
     from eigentree.em.init.trees import Kind
     from eigentree.em.multistart import Multistart
     from eigentree.em.optimize.stopping import Rule
-    from eigentree.em.out_of_core.fit_rows import Finish
     from eigentree.em.size_search import SearchState
     from eigentree.em.sizes import SizeSearch
+    from eigentree.em.tree_fit import Finish
     from eigentree.graphs.graph import LatentGraph
     from eigentree.graphs.learned_templates import HiddenChowLiu
     from eigentree.graphs.templates import Template
@@ -450,7 +448,7 @@ class EMJunctionTree(IterativeMixin):
         """Return when a run on so many rows that differ has converged."""
         if self.tol is not None:
             return Stopping(self.stopping, float(self.tol))
-        return Stopping.usual_for(self.stopping, rows, weight, parameters)
+        return Stopping.usual(self.stopping, rows, weight, parameters)
 
     def _held_out(
         self,

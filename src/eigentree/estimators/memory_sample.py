@@ -10,11 +10,11 @@ from eigentree.data.streams.partitions import Partitions
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.weights import NO_WEIGHT, checked_weights
 from eigentree.em.out_of_core.dask_workers import ClusterRows
-from eigentree.em.out_of_core.fit_rows import Finish
 from eigentree.em.out_of_core.on_disk import DiskRows
 from eigentree.em.out_of_core.parted_rows import MEMORY_CELLS, sampled_numbers
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.smoothing import ROWS_PER_PARAMETER
+from eigentree.em.tree_fit import Finish
 from eigentree.errors import DataError, ParameterError
 from eigentree.messages import notice
 from eigentree.validation import whole_number

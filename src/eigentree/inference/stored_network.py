@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.stored_columns import checked_columns, columns_content
+from eigentree.data.tables.columns import checked_columns, columns_content
 from eigentree.errors import FileError
 from eigentree.graphs.elimination import MAX_CLIQUE_STATES, check_families
 from eigentree.graphs.junction_tree import JunctionTree, TreeNode

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from eigentree.em.estep.cliques import Clique, Leaf
 from eigentree.inference.tensors.named_tables import flat_index
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ValueLayout", "Values", "totals"]
 
-LOWEST_EXPONENT = -1000
+LOWEST_EXPONENT = np.finfo(np.float64).minexp
 """The inverse of a smaller power of two overflows; what is left of it is left in the line."""
 
 
@@ -52,41 +51,12 @@ class Values(NamedTuple):
 
 
 class _ValuePart(NamedTuple):
-    """What one node contributes to the layout, its own cells and values counted from 0.
-
-    Attributes
-    ----------
-    parameters : (tables, cells)
-        The parameter of each table that each cell multiplies.
-    value, cell : (pairs,)
-        Which cell each value sums.
-    transposed : (values,)
-        The node's values with its blocks as (column, row).
-    """
+    """What one node contributes to a `ValueLayout`, its own cells and values counted from 0."""
 
     parameters: Integers
     value: Integers
     cell: Integers
     transposed: Integers
-
-
-class _Uses(NamedTuple):
-    """Which cells count for which parameters.
-
-    Attributes
-    ----------
-    only : (parameters,)
-        The cell of each parameter that has one.
-    others : (other parameters,)
-        The parameters that have several cells, or none.
-    cells, places : (uses,)
-        All cells of the others, and which of these each counts for.
-    """
-
-    only: Integers
-    others: Integers
-    cells: Integers
-    places: Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,32 +143,10 @@ class ValueLayout:
             total = filled.values[self.value]
             share = np.divide(filled.cells[self.cell], total, out=np.zeros_like(total), where=total > 0)
             sums = totals(self.cell, sums[self.value] * share, len(filled.cells))
-        uses = self._uses
-        counts = sums.take(uses.only)
-        counts[uses.others] = totals(uses.places, sums.take(uses.cells), len(uses.others))
+        only, others, cells, places = self._uses
+        counts = sums.take(only)
+        counts[others] = totals(places, sums.take(cells), len(others))
         return counts
-
-    def counting(self, filled: Values) -> sparse.csr_array:
-        """Return the matrix that turns sums into expected counts, shape (values, parameters): `counted` for many.
-
-        Parameters
-        ----------
-        filled : Values
-        """
-        size, values = self.layout.size, len(self.transposed)
-        times = np.ones(values)
-        times[: self.first_leaf] = filled.values[: self.first_leaf]
-        value, cell = (self.value, self.cell) if self._summed else (np.arange(values), np.arange(values))
-        if self._summed:
-            total = filled.values[value]
-            share = np.divide(filled.cells[cell], total, out=np.zeros_like(total), where=total > 0)
-        else:
-            share = np.ones(values)
-        parameters = self.parameters[:, cell]
-        known = parameters < size
-        entries = np.broadcast_to(times[value] * share, parameters.shape)[known]
-        places = (np.broadcast_to(value, parameters.shape)[known], parameters[known])
-        return sparse.csr_array((entries, places), shape=(values, size))
 
     @cached_property
     def _factors(self) -> list[tuple[Integers, Integers]]:
@@ -207,14 +155,15 @@ class ValueLayout:
         return [(places, index[places]) for places, index in further if len(places)]
 
     @cached_property
-    def _uses(self) -> _Uses:
+    def _uses(self) -> tuple[Integers, Integers, Integers, Integers]:
+        """The cell of each parameter that has one; other parameters; all cells of these, and whose each is."""
         table, cell = np.nonzero(self.parameters < self.layout.size)
         parameter = self.parameters[table, cell]
         often = np.bincount(parameter, minlength=self.layout.size) != 1
         cells = np.zeros(self.layout.size, np.int64)
         cells[parameter] = cell
         several, again = often[parameter], np.flatnonzero(often)
-        return _Uses(cells, again, cell[several], np.searchsorted(again, parameter[several]))
+        return cells, again, cell[several], np.searchsorted(again, parameter[several])
 
     @cached_property
     def line_starts(self) -> Integers:

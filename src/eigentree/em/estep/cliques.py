@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
     from eigentree.inference.tensors.named_tables import TableKey
 
-__all__ = ["Clique", "Home", "Leaf", "Names", "Node", "Skeleton", "joint_size"]
+__all__ = ["UNSCALED", "Clique", "Home", "Leaf", "Names", "Node", "Skeleton", "joint_size"]
 
 Names: TypeAlias = tuple[str, ...]
 
-MOST_CHILDREN = 8
-"""Messages are scaled once per node, so a product of too many of them could underflow."""
+UNSCALED = 8
+"""How many messages are multiplied before they are brought back into range, of the children of a clique and of
+cliques: a product of more could underflow."""
 
-JOINED_CODES = 256
 JOINED_VALUES = 1024
-"""Largest leaf that is made by joining smaller ones: its table takes a quarter of the first cache."""
+"""Values of the largest leaf that is made by joining smaller ones: its table takes a quarter of the first cache."""
 
 ROWS_PER_VALUE = 4
 """Least rows for each value of a joined leaf; fewer would not pay for a table that is made at every iteration."""
@@ -161,8 +161,9 @@ class Skeleton:
                 columns = _union(last.columns, leaf.columns)
                 codes = math.prod(map(self.codes, columns))
                 bond = joint_size(separator, states)
-                small = codes <= JOINED_CODES and codes * bond <= most
-                if small and bond <= joint_size(last.separator, states) + joint_size(leaf.separator, states):
+                if codes * bond <= most and bond <= joint_size(last.separator, states) + joint_size(
+                    leaf.separator, states
+                ):
                     joined[-1] = Leaf(separator, last.tables + leaf.tables, columns)
                     continue
             joined.append(leaf)
@@ -340,10 +341,10 @@ class _Draft:
 
 def _limit_children(draft: _Draft) -> None:
     """Put nodes without tables between a clique and its children where these are many."""
-    while len(draft.children) > MOST_CHILDREN:
+    while len(draft.children) > UNSCALED:
         grouped: list[_Draft | Leaf] = []
-        for first in range(0, len(draft.children), MOST_CHILDREN):
-            part = draft.children[first : first + MOST_CHILDREN]
+        for first in range(0, len(draft.children), UNSCALED):
+            part = draft.children[first : first + UNSCALED]
             below = {name for child in part for name in child.separator}
             names = tuple(name for name in draft.names if name in below)
             grouped.append(_Draft(names, names, children=part))

@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eigentree.em.estep.block_layout import BlockLayout
 from eigentree.em.estep.clique_values import ValueLayout, totals
-from eigentree.em.estep.cliques import Leaf, Skeleton
+from eigentree.em.estep.cliques import UNSCALED, Leaf, Skeleton
 from eigentree.em.estep.row_passes import (
-    UNSCALED,
     UNSCALED_SINGLE,
     Passage,
     Rooms,
     SectionedRows,
+    SectionedTree,
     Sums,
     fewest_rows,
 )
+from eigentree.em.estep.row_sharing import Sectioning, TreeSection
 from eigentree.em.optimize.objective import ExpectedCounts
 from eigentree.inference.threads import in_order
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from eigentree.em.parameters import ParameterLayout
     from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["CodedRows", "Expectation", "Stretch"]
+__all__ = ["CodedRows", "Expectation"]
 
 LEAST_WORK = 500_000
 """Rows times values of cliques from which on sections are worth their making; less is passed in a millisecond."""
@@ -69,22 +69,6 @@ class CodedRows(NamedTuple):
     weights: Floats
     line_weights: Floats
     parts: tuple[SectionedRows, ...] = ()
-
-
-class Stretch(NamedTuple):
-    """Some of many rows, as the leaves of an `Expectation` read them.
-
-    Attributes
-    ----------
-    codes : (leaves, rows)
-    weights : (rows,)
-    first : int
-        Which of all rows the first one is.
-    """
-
-    codes: Codes
-    weights: Floats
-    first: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,25 +111,11 @@ class Expectation:
         return ValueLayout.of(self.skeleton, self.nodes)
 
     @cached_property
-    def _usual(self) -> BlockLayout:
-        return self._block_layout(UNSCALED)
-
-    @cached_property
-    def _single(self) -> BlockLayout:
-        return self._block_layout(UNSCALED_SINGLE)
-
-    @cached_property
-    def _careful(self) -> BlockLayout:
-        """The layout for rows that are too unlikely for the usual one: every clique brings messages into range."""
-        return self._block_layout(1)
-
-    def _block_layout(self, unscaled: int) -> BlockLayout:
-        rooms = [self._rooms.of_node(i, node) for i, node in enumerate(self.nodes)]
-        return BlockLayout.of([self.nodes], self.layout.graph.states, [rooms], unscaled)
-
-    @cached_property
-    def _rooms(self) -> Rooms:
-        return Rooms.of(self._values)
+    def _tree(self) -> SectionedTree:
+        """The tree in one section."""
+        whole = TreeSection(self.nodes, tuple(range(len(self.nodes))))
+        sectioning = Sectioning(self.nodes, tuple(self._values.line_counts.tolist()), (whole,))
+        return SectionedTree(sectioning, Rooms.of(self._values), self.layout.graph.states, (0,))
 
     def leaf_codes(self, codes: Codes) -> Codes:
         """Return rows of codes, shape (rows, columns), as one line of codes for each leaf."""
@@ -263,7 +233,7 @@ class Expectation:
         """
         filled = self._values.filled(parameters)
         found = self._found(filled.scaled, rows, threads, True, single)
-        return self._told(filled, found, rows.line_weights)
+        return self._expected(filled, found, rows.line_weights)
 
     def log_likelihood(self, parameters: Floats, rows: CodedRows, threads: int = 1, single: bool = False) -> float:
         """Return the log-likelihood of the rows, bit-identical to that of a call, in a third of the time."""
@@ -273,7 +243,7 @@ class Expectation:
     def over(
         self,
         parameters: Floats,
-        read: Callable[[int], Stretch],
+        read: Callable[[int], tuple[Codes, Floats, int]],
         stretches: int,
         line_weights: Floats,
         threads: int = 1,
@@ -286,7 +256,8 @@ class Expectation:
         ----------
         parameters : array
         read : callable
-            Gives each stretch by its number; several threads may ask.
+            Gives the leaves' codes and the weights of each stretch of rows by its number, and the number of its
+            first row; several threads may call it.
         stretches : int
             How many there are.
         line_weights : (lines,)
@@ -296,46 +267,49 @@ class Expectation:
         filled = self._values.filled(parameters)
 
         def run(number: int) -> Sums:
-            stretch = read(number)
-            found = self._found(filled.scaled, stretch, 1, counted=True)
-            return found if found.impossible < 0 else found._replace(impossible=stretch.first + found.impossible)
+            codes, weights, first = read(number)
+            found = self._found(filled.scaled, CodedRows(codes, weights, line_weights), 1, counted=True)
+            return found if found.impossible < 0 else found._replace(impossible=first + found.impossible)
 
         sums, log_likelihood, impossible = np.zeros(len(filled.scaled)), 0.0, -1
         for found in in_order(run, stretches, threads):
             sums += found.sums
             log_likelihood += found.log_likelihood
             impossible = found.impossible if impossible < 0 else impossible
-        return self._told(filled, Sums(sums, log_likelihood, impossible), line_weights)
+        return self._expected(filled, Sums(sums, log_likelihood, impossible), line_weights)
 
-    def _found(
-        self, values: Floats, rows: CodedRows | Stretch, threads: int, counted: bool, single: bool = False
-    ) -> Sums:
+    def _found(self, values: Floats, rows: CodedRows, threads: int, counted: bool, single: bool = False) -> Sums:
         """Return what all rows add up to, in the least precision that does."""
-        parts = rows.parts if isinstance(rows, CodedRows) else ()
-        if single and (parts[0].tree.single if parts else self._single).many:
-            passages = [part.single for part in parts] or self._passages(self._single, rows, threads)
+        tree = rows.parts[0].tree if rows.parts else self._tree
+        if single and tree.layout(UNSCALED_SINGLE).many:
+            passages = self._passages(UNSCALED_SINGLE, rows, threads)
             found = self._passed(passages, values.astype(np.float32), counted)
             if found.impossible < 0 and np.isfinite(found.sums).all():
                 return found
-        passages = [part.usual for part in parts] or self._passages(self._usual, rows, threads)
-        found = self._passed(passages, values, counted)
+        found = self._passed(self._passages(UNSCALED, rows, threads), values, counted)
         if found.impossible < 0:
             return found
-        return self._passed(self._passages(self._careful, rows, threads), values, counted)
+        # Rows that are too unlikely for that: every clique brings its message into range.
+        return self._passed(self._passages(1, rows._replace(parts=()), threads), values, counted)
 
-    def _told(self, filled: Values, found: Sums, line_weights: Floats) -> ExpectedCounts:
+    def _expected(self, filled: Values, found: Sums, line_weights: Floats) -> ExpectedCounts:
         log_likelihood = _whole(found, filled, line_weights)
         return ExpectedCounts(self._values.counted(filled, found.sums), log_likelihood, found.impossible)
 
-    def _passages(self, layout: BlockLayout, rows: CodedRows | Stretch, threads: int) -> list[Passage]:
-        """Return what each thread has to do, if no section has rows of its own."""
-        bounds = self._bounds(len(rows.weights), threads)
+    def _passages(self, unscaled: int, rows: CodedRows, threads: int) -> list[Passage]:
+        """Return what each thread has to do."""
+        if rows.parts:
+            return [part.passage(unscaled) for part in rows.parts]
+        bounds, layout = self._bounds(len(rows.weights), threads), self._tree.layout(unscaled)
         return [Passage.whole(layout, rows.codes, rows.weights, *each) for each in pairwise(bounds)]
 
     def _bounds(self, count: int, threads: int) -> list[int]:
         """Return where the rows of each thread start, and where the last one's end."""
         if threads > 1:
-            threads = max(1, min(threads, -(-count // fewest_rows(self._usual, np.dtype(np.float64).itemsize))))
+            threads = max(
+                1,
+                min(threads, -(-count // fewest_rows(self._tree.layout(UNSCALED)))),
+            )
         bounds: list[int] = np.linspace(0, count, threads + 1).astype(int).tolist()
         return bounds
 
@@ -344,7 +318,7 @@ class Expectation:
         transposed = values[self._values.transposed]
 
         def run(passage: Passage) -> Sums:
-            return passage.passed(self._rooms, values, transposed, counted)
+            return passage.passed(self._tree.rooms, values, transposed, counted)
 
         if len(passages) == 1:
             return run(passages[0])

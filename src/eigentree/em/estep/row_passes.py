@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from eigentree.em.estep.cliques import Node
     from eigentree.em.estep.row_sharing import SectionRows
 
-__all__ = ["UNSCALED", "UNSCALED_SINGLE", "Passage", "Rooms", "SectionedRows", "Sums", "fewest_rows"]
+__all__ = ["UNSCALED_SINGLE", "Passage", "Rooms", "SectionedRows", "SectionedTree", "Sums", "fewest_rows"]
 
 CACHE_BYTES = 4 * 1024 * 1024
 """What the messages of one block of rows may take; loops over fewer rows cost more than a miss of the cache."""
@@ -41,8 +41,8 @@ CACHE_BYTES = 4 * 1024 * 1024
 ROWS_OF_BLOCK, CACHE_LINE = (30, 126), 64
 """Fewest and most rows of a block in registers, and the bytes of a line of the cache."""
 
-UNSCALED, UNSCALED_SINGLE = 8, 3
-"""How many cliques multiply their messages before these are brought back into range; in single precision fewer."""
+UNSCALED_SINGLE = 3
+"""In single precision fewer cliques multiply their messages before these are brought back into range."""
 
 LINE_NUMBERS = CACHE_LINE // 8
 """Numbers of double precision in a line of the cache."""
@@ -126,15 +126,7 @@ class Passage(NamedTuple):
 
     @classmethod
     def whole(cls, layout: BlockLayout, codes: Codes, weights: Floats, start: int, stop: int) -> Passage:
-        """Return the passage of some of many rows through a tree of one section.
-
-        Parameters
-        ----------
-        layout : BlockLayout
-        codes : (leaves, rows)
-        weights : (rows,)
-        start, stop : int
-        """
+        """Return the passage of some of many rows through a tree of one section."""
         sections = layout.sections.copy()
         sections.rows, sections.start, sections.stop = len(weights), start, stop
         return cls(layout, sections, codes.reshape(-1), weights, np.empty(0), 0)
@@ -152,8 +144,7 @@ class Passage(NamedTuple):
         """
         layout, tables = self.layout, rooms.tables
         stretch = int((self.sections.stop - self.sections.start).max())
-        block = _block(CACHE_BYTES // (values.itemsize * layout.lines), values.itemsize)
-        size = min(block, _width(stretch, values.itemsize))
+        size = min(_block(layout, values.itemsize), _width(stretch, values.itemsize))
         if self.table:
             extended = _empty((tables.value + self.table,), values.dtype)
             extended[: rooms.end] = values
@@ -198,15 +189,18 @@ class SectionedTree:
     states: Mapping[str, int]
     most: tuple[int, ...]
 
-    @cached_property
-    def usual(self) -> BlockLayout:
-        """The layout for double precision."""
-        return self._layout(UNSCALED)
+    def layout(self, unscaled: int) -> BlockLayout:
+        """Return the layout in which so many cliques multiply messages before these are brought into range."""
+        if unscaled not in self._layouts:
+            sections = self.sectioning.sections
+            rooms = [list(map(self._room, section.numbers, section.nodes)) for section in sections]
+            nodes = [section.nodes for section in sections]
+            self._layouts[unscaled] = BlockLayout.of(nodes, self.states, rooms, unscaled)
+        return self._layouts[unscaled]
 
     @cached_property
-    def single(self) -> BlockLayout:
-        """The layout for single precision."""
-        return self._layout(UNSCALED_SINGLE)
+    def _layouts(self) -> dict[int, BlockLayout]:
+        return {}
 
     def sections(self, layout: BlockLayout, rows: Sequence[SectionRows]) -> Any:
         """Return the sections of a layout with their rows."""
@@ -234,14 +228,6 @@ class SectionedTree:
         """Where the messages of each section but the first start, by the number of its root in the whole tree."""
         roots = [section.numbers[0] for section in self.sectioning.sections[1:]]
         return dict(zip(roots, _starts(self._sizes), strict=True))
-
-    def _layout(self, unscaled: int) -> BlockLayout:
-        sections = self.sectioning.sections
-        rooms = [
-            [self._room(number, node) for number, node in zip(section.numbers, section.nodes, strict=True)]
-            for section in sections
-        ]
-        return BlockLayout.of([section.nodes for section in sections], self.states, rooms, unscaled)
 
     def _room(self, number: int, node: Node) -> Room:
         first = self.rooms.tables
@@ -311,24 +297,23 @@ class SectionedRows:
         tree = SectionedTree(sectioning, Rooms.of(values), dict(states), most)
         return tuple(cls.of(tree, each) for each in rows)
 
-    @cached_property
-    def usual(self) -> Passage:
-        """The passage in double precision."""
-        return self._passage(self.tree.usual)
+    def passage(self, unscaled: int) -> Passage:
+        """Return the passage through the layout with so many cliques unscaled."""
+        if unscaled not in self._passages:
+            layout = self.tree.layout(unscaled)
+            sections = self.tree.sections(layout, self.rows)
+            parts = (self.codes, self.rows[0].weights, self.kind_weights, self.tree.table)
+            self._passages[unscaled] = Passage(layout, sections, *parts)
+        return self._passages[unscaled]
 
     @cached_property
-    def single(self) -> Passage:
-        """The passage in single precision."""
-        return self._passage(self.tree.single)
-
-    def _passage(self, layout: BlockLayout) -> Passage:
-        sections = self.tree.sections(layout, self.rows)
-        return Passage(layout, sections, self.codes, self.rows[0].weights, self.kind_weights, self.tree.table)
+    def _passages(self) -> dict[int, Passage]:
+        return {}
 
 
-def fewest_rows(layout: BlockLayout, number_bytes: int) -> int:
-    """Return how many rows a thread should at least have."""
-    return _block(CACHE_BYTES // (number_bytes * layout.lines), number_bytes)
+def fewest_rows(layout: BlockLayout) -> int:
+    """Return how many rows a thread should at least have: a block in double precision."""
+    return _block(layout, np.dtype(np.float64).itemsize)
 
 
 def _empty(shape: tuple[int, ...], kind: np.dtype[Any]) -> NDArray[Any]:
@@ -349,8 +334,9 @@ def _rounded(count: int) -> int:
     return -(-count // LINE_NUMBERS) * LINE_NUMBERS
 
 
-def _block(rows: int, number_bytes: int) -> int:
-    """Return how many rows pass at a time, if about so many are best for the cache."""
+def _block(layout: BlockLayout, number_bytes: int) -> int:
+    """Return how many rows pass at a time: those whose messages fit into the cache."""
+    rows = CACHE_BYTES // (number_bytes * layout.lines)
     fewest, most = (REGISTER_BYTES * bound // number_bytes for bound in ROWS_OF_BLOCK)
     return _width(min(max(rows, fewest), most), number_bytes)
 

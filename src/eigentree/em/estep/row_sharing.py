@@ -20,7 +20,7 @@ import numpy as np
 from eigentree.em.estep.cliques import Clique, Leaf, joint_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from eigentree.arrays import Codes, Floats, Integers
     from eigentree.em.estep.cliques import Node
@@ -30,27 +30,11 @@ __all__ = ["SectionRows", "Sectioning", "TreeSection"]
 LARGEST_SHARE = 0.5
 """The tree is cut below an edge if at most this share of the rows above differ there: those below pass up twice."""
 
-FEWEST_SAVED = 24
-"""A cut has to save so many rows; few rows pass as fast as none."""
-
-MOST_KINDS = 2**16
-"""So many are distinguished by two bytes."""
-
-SMALL_TABLE, LARGEST_TABLE = 2**16, 2**10
-"""Numbers of a table of messages that fits into a cache; and how many times the values of its clique a larger one
-may have: to look a row up there has to take less than to pass it."""
-
 MOST_NUMBERS = 2**22
-"""All tables of a tree may have so many numbers."""
-
-MOST_LEFT = 0.9
-"""Sections are left alone where more than this share of the work would be left."""
+"""All tables of messages of a tree may have so many numbers: 32 MB, as much as a large cache."""
 
 UP_TWICE = 4 / 3
 """The work of a section below the first, whose messages up are made once more on the way down."""
-
-ROOMY = 4
-"""Kinds are distinguished by a table of all that are possible, if these are at most so many times the rows."""
 
 
 class TreeSection(NamedTuple):
@@ -116,54 +100,47 @@ class Sectioning:
         states: Mapping[str, int],
         codes: Codes,
     ) -> Sectioning | None:
-        """Return the sections of a tree that save work for some rows, given what its leaves read; None if none do.
+        """Return the sections that save work for some rows, given what leaves read; None if none do."""
+        kinds = _kinds_below(nodes, line_counts, codes, range(1, len(nodes)), as_long_as_it_pays=True)
+        room = MOST_NUMBERS
 
-        Parameters
-        ----------
-        nodes : tuple of Clique or Leaf
-        line_counts : tuple of int
-        states : mapping
-        codes : (leaves, rows)
-        """
-        kinds = _KindsBelow(nodes, line_counts, codes)
-        for i in reversed(range(1, len(nodes))):
-            kinds.find(i, as_long_as_it_pays=True)
-        cuts = _Cuts(kinds, states)
+        def is_cut_above(number: int, rows: int) -> bool:
+            """Return whether the tree is cut above a node, if so many rows come from above."""
+            nonlocal room
+            if isinstance(nodes[number], Leaf) or number not in kinds or not _pays(kinds[number].number, rows):
+                return False
+            table = kinds[number].number * joint_size(nodes[number].separator, states)
+            if is_cut := table <= room:
+                room -= table
+            return is_cut
+
         sections, left = [], 0.0
         waiting = [(0, codes.shape[1])]
         for root, rows in waiting:
-            section, cut = _section(cuts, root, rows)
+            section, cut = _section(nodes, root, rows, is_cut_above)
             sections.append(section)
-            left += cuts.work(section.nodes) * rows * (UP_TWICE if root else 1.0)
-            waiting += [(i, kinds.known[i].number) for i in cut]
-        if left > MOST_LEFT * cuts.work(nodes) * codes.shape[1]:
+            left += _work(section.nodes, states) * rows * (UP_TWICE if root else 1.0)
+            waiting += [(i, kinds[i].number) for i in cut]
+        if left >= _work(nodes, states) * codes.shape[1]:
             return None
         return cls(nodes, line_counts, tuple(sections))
 
     def rows(self, codes: Codes, weights: Floats) -> tuple[SectionRows, ...]:
-        """Return the rows of each section.
-
-        Parameters
-        ----------
-        codes : (leaves, rows)
-        weights : (rows,)
-        """
-        kinds = _KindsBelow(self.nodes, self.line_counts, codes)
-        for i in self._asked:
-            kinds.find(i)
+        """Return the rows of each section."""
+        kinds = _kinds_below(self.nodes, self.line_counts, codes, self._cliques_below)
         every = np.arange(len(weights))
         found = []
         for section in self.sections:
             some: Integers | slice = slice(None)
             own = weights
             if section is not self.sections[0]:
-                number, of_rows = kinds.known[section.numbers[0]]
+                number, of_rows = kinds[section.numbers[0]]
                 # The first row of each kind; any row, with no weight, for a code of a leaf that none has.
                 some = np.zeros(number, np.int64)
                 some[of_rows[::-1]] = every[::-1]
                 own = np.bincount(of_rows, weights, number).astype(np.float64, copy=False)
             leaves = [
-                kinds.known[i].of_rows[some]
+                kinds[i].of_rows[some]
                 for i, node in zip(section.numbers, section.nodes, strict=True)
                 if isinstance(node, Leaf)
             ]
@@ -174,8 +151,8 @@ class Sectioning:
         return tuple(found)
 
     @cached_property
-    def _asked(self) -> list[int]:
-        """The roots of sections and all cliques below them, children first."""
+    def _cliques_below(self) -> list[int]:
+        """The roots of sections and all cliques below them."""
         roots = {section.numbers[0] for section in self.sections[1:]}
         found: set[int] = set()
         waiting = [*roots]
@@ -184,70 +161,44 @@ class Sectioning:
             if i not in found and isinstance(node := self.nodes[i], Clique):
                 found.add(i)
                 waiting += node.children
-        return sorted(found, reverse=True)
+        return sorted(found)
 
 
-class _KindsBelow:
-    """What is known of rows that agree below nodes.
-
-    Attributes
-    ----------
-    nodes : sequence of Clique or Leaf
-    known : dict of int to _Kinds
-        By the numbers of nodes.
-    rows : int
-    """
-
-    def __init__(self, nodes: Sequence[Node], line_counts: Sequence[int], codes: Codes) -> None:
-        self.nodes = nodes
-        leaves = [i for i, node in enumerate(nodes) if isinstance(node, Leaf)]
-        self.known = {i: _Kinds(*each) for i, *each in zip(leaves, line_counts, codes, strict=True)}
-        self.rows = codes.shape[1]
-
-    def find(self, number: int, as_long_as_it_pays: bool = False) -> None:
-        """Find which rows agree below a clique, given the same of its children."""
-        node = self.nodes[number]
-        if not isinstance(node, Clique) or any(child not in self.known for child in node.children):
-            return
-        found = _Kinds(1, np.zeros(self.rows, np.uint8))
-        for kinds in sorted((self.known[child] for child in node.children), key=lambda kinds: kinds.number):
-            found = kinds if found.number == 1 else _told_apart(found, kinds)
-            if as_long_as_it_pays and not _pays(found.number, self.rows):
-                return
-        self.known[number] = found
+def _kinds_below(
+    nodes: Sequence[Node],
+    line_counts: Sequence[int],
+    codes: Codes,
+    which: Sequence[int],
+    as_long_as_it_pays: bool = False,
+) -> dict[int, _Kinds]:
+    """Return which rows agree below each leaf and below some cliques, given what leaves read."""
+    leaves = [i for i, node in enumerate(nodes) if isinstance(node, Leaf)]
+    known = {i: _Kinds(*each) for i, *each in zip(leaves, line_counts, codes, strict=True)}
+    # Children first.
+    for i in reversed(which):
+        node = nodes[i]
+        if not isinstance(node, Clique) or any(child not in known for child in node.children):
+            continue
+        found = _Kinds(1, np.zeros(codes.shape[1], np.uint8))
+        for kinds in sorted((known[child] for child in node.children), key=lambda kinds: kinds.number):
+            found = kinds if found.number == 1 else _joined(found, kinds)
+            if as_long_as_it_pays and not _pays(found.number, codes.shape[1]):
+                break
+        else:
+            known[i] = found
+    return known
 
 
-class _Cuts:
-    """Which cuts pay, as long as there is room for their tables."""
-
-    def __init__(self, kinds: _KindsBelow, states: Mapping[str, int]) -> None:
-        self.kinds = kinds
-        self._states = states
-        self._room = MOST_NUMBERS
-
-    def work(self, nodes: Iterable[Node]) -> int:
-        """Return how many values cliques have together."""
-        return sum(
-            joint_size(node.both + node.above + node.below, self._states)
-            for node in nodes
-            if isinstance(node, Clique)
-        )
-
-    def made_above(self, number: int, rows: int) -> bool:
-        """Return whether the tree is cut above a node, if so many rows come from above."""
-        node, known = self.kinds.nodes[number], self.kinds.known.get(number)
-        if not isinstance(node, Clique) or known is None or not _pays(known.number, rows):
-            return False
-        table = known.number * joint_size(node.separator, self._states)
-        if table > min(self._room, max(SMALL_TABLE, LARGEST_TABLE * self.work([node]))):
-            return False
-        self._room -= table
-        return True
+def _work(nodes: Iterable[Node], states: Mapping[str, int]) -> int:
+    """Return how many values cliques have together."""
+    cliques = [node for node in nodes if isinstance(node, Clique)]
+    return sum(joint_size(node.both + node.above + node.below, states) for node in cliques)
 
 
-def _section(cuts: _Cuts, root: int, rows: int) -> tuple[TreeSection, list[int]]:
-    """Return the section that hangs from a node, if it has so many rows, and the roots of those that it reads."""
-    nodes = cuts.kinds.nodes
+def _section(
+    nodes: Sequence[Node], root: int, rows: int, is_cut_above: Callable[[int, int], bool]
+) -> tuple[TreeSection, list[int]]:
+    """Return the section of so many rows that hangs from a node, and the roots of those that it reads."""
     numbers: list[int] = []
     cut: dict[int, None] = {}
     children: dict[int, list[int]] = {}
@@ -258,7 +209,7 @@ def _section(cuts: _Cuts, root: int, rows: int) -> tuple[TreeSection, list[int]]
         node = nodes[i]
         if not isinstance(node, Clique) or i in cut:
             continue
-        cut |= dict.fromkeys(child for child in node.children if cuts.made_above(child, rows))
+        cut |= dict.fromkeys(child for child in node.children if is_cut_above(child, rows))
         leaves = [child for child in node.children if child in cut or isinstance(nodes[child], Leaf)]
         # Inner children first, and among leaves those that see all that is joined, as in the whole tree.
         partial = [child for child in leaves if len(nodes[child].separator) < len(node.joined)]
@@ -278,14 +229,14 @@ def _section(cuts: _Cuts, root: int, rows: int) -> tuple[TreeSection, list[int]]
 
 def _pays(kinds: int, rows: int) -> bool:
     """Return whether so many kinds of so many rows are worth a section of their own."""
-    return kinds <= min(LARGEST_SHARE * rows, rows - FEWEST_SAVED, MOST_KINDS)
+    return kinds <= min(LARGEST_SHARE * rows, np.iinfo(np.uint16).max)
 
 
-def _told_apart(first: _Kinds, second: _Kinds) -> _Kinds:
+def _joined(first: _Kinds, second: _Kinds) -> _Kinds:
     """Return which rows agree in both."""
     key = first.of_rows.astype(np.int64) * second.number + second.of_rows
     possible = first.number * second.number
-    if possible <= ROOMY * len(key):
+    if possible <= len(key):
         seen = np.zeros(possible, bool)
         seen[key] = True
         number = int(seen.sum())

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DistinctRows", "columns_with_missing", "margins", "systematic"]
 
-MOST_KINDS = 2**62
-"""Most different rows that one number distinguishes."""
-
 
 class DistinctRows(NamedTuple):
     """Rows that differ, none of weight zero.
@@ -42,7 +39,7 @@ class DistinctRows(NamedTuple):
         codes, weights = codes[used], weights[used]
         key, kinds = np.zeros(len(codes), np.int64), 1
         for column, count in enumerate(states):
-            if kinds > MOST_KINDS // (count + 1):
+            if kinds > np.iinfo(np.int64).max // (count + 1):
                 kept, key = np.unique(key, return_inverse=True)
                 if len(kept) == len(codes):
                     return cls(codes, weights, used)
@@ -62,17 +59,6 @@ class DistinctRows(NamedTuple):
         places = sorted(range(len(names)), key=lambda place: (len(names[place]), names[place]))
         order = np.lexsort([self.codes[:, place] for place in reversed(places)])
         return DistinctRows(np.asfortranarray(self.codes[order]), self.weights[order], self.first[order])
-
-    def dealt(self, shares: Floats, random: np.random.Generator) -> Floats:
-        """Return the weight of each row in each part, shape (parts, rows), each copy of a row dealt out by itself.
-
-        What is left of a weight beyond whole copies goes to one part. The shares of the parts are normalised.
-        """
-        whole = np.floor(self.weights)
-        copies = random.multinomial(whole.astype(np.int64), shares).T
-        rest = np.arange(len(shares))[:, None] == random.choice(len(shares), len(whole), p=shares)
-        weights: Floats = copies + (self.weights - whole) * rest
-        return weights
 
     def sampled(self, size: int, random: np.random.Generator) -> tuple[DistinctRows, float]:
         """Return about so many rows that differ, with their share of the weight, and how many rows were drawn."""

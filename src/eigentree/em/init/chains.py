@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from eigentree.em.init.symbol_clustering import exchanged, merged
+from eigentree.em.init.classes import FLOOR
+from eigentree.em.init.symbol_clustering import ROUNDING, exchanged, merged
+from eigentree.em.optimize.stopping import SHORT_RUN
 from eigentree.errors import RankError
 from eigentree.inference.threads import one_thread
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from eigentree.arrays import Booleans, Floats, Integers
-    from eigentree.em.chain_objective import ChainObjective
+    from eigentree.em.chain_fit import ChainObjective
     from eigentree.inference.sequences.sequence_passes import Symbols
 
 __all__ = ["KINDS", "ChainKind", "start_of"]
@@ -22,25 +24,10 @@ __all__ = ["KINDS", "ChainKind", "start_of"]
 ChainKind: TypeAlias = Literal["moments", "windows", "merged", "position", "random"]
 
 MOST_FEATURES = 64
-"""Most symbols, or pairs of them, whose moments are looked at."""
-
-LEAST_RATIO = 1e-6
-"""Moments whose last singular value is a smaller share of the first distinguish no states."""
+"""Most symbols, or pairs of neighbours, whose moments are looked at, or which are merged into states."""
 
 REACH = 2
 """How many steps a window goes to either side."""
-
-ROUNDS = 20
-"""EM iterations by which windows are put into classes."""
-
-MOST_UNITS = 40
-"""Most symbols, or pairs of neighbours, that are merged into states."""
-
-DOUBTS = (0.0, 0.3, 1.0)
-"""How far what a merger costs is believed to be wrong, as the standard deviation of its logarithm."""
-
-FLOOR = 0.02
-"""What is mixed into tables that are only guessed, so that nothing is ruled out."""
 
 
 WITHOUT = {
@@ -83,7 +70,7 @@ def _windows(problem: ChainObjective, random: np.random.Generator) -> Floats:
     shares[np.arange(len(cells)), (alike + 1e-6 * random.random(alike.shape)).argmax(axis=1)] = 1.0
     shares /= shares.sum(axis=1, keepdims=True)
     weights = _step_weights(problem)
-    for _ in range(ROUNDS):
+    for _ in range(SHORT_RUN):
         scores = np.log(weights @ shares + 1.0)[None, :].repeat(len(cells), axis=0)
         for column, size in enumerate(sizes):
             codes = cells[:, column]
@@ -109,7 +96,7 @@ def _merged(problem: ChainObjective, random: np.random.Generator) -> Floats | No
     before = np.where(first, symbols, np.roll(symbols, 1))
     highest = int(symbols.max()) + 1
     units = [np.unique(codes, return_inverse=True)[1] for codes in (symbols, before * highest + symbols)]
-    usable = [own for own in units if states < int(own.max()) + 1 <= MOST_UNITS]
+    usable = [own for own in units if states < int(own.max()) + 1 <= MOST_FEATURES]
     if not usable:
         return None
     unit = usable[int(random.integers(len(usable)))]
@@ -119,7 +106,7 @@ def _merged(problem: ChainObjective, random: np.random.Generator) -> Floats | No
     np.add.at(follow, (unit[:-1][inside], unit[1:][inside]), weights[1:][inside])
     shown: Floats = np.zeros((count, highest))
     np.add.at(shown, (unit, symbols), weights)
-    group = exchanged(follow, shown, merged(follow, shown, states, float(random.choice(DOUBTS)), random))
+    group = exchanged(follow, shown, merged(follow, shown, states, random.random(), random))
     return _of_shares(problem, np.eye(states)[group[unit]], first)
 
 
@@ -146,12 +133,12 @@ def _moments(problem: ChainObjective, random: np.random.Generator) -> Floats | N
     counts = _triples(problem, whole)
     with one_thread():
         left, values, right = np.linalg.svd(counts.sum(axis=0))
-        if len(values) < states or not values[states - 1] > LEAST_RATIO * values[0]:
+        if len(values) < states or not values[states - 1] > ROUNDING * values[0]:
             return None
         cut = (left[:, :states].T @ counts @ right[:states].T) / values[:states]
         _, basis = np.linalg.eig(np.tensordot(random.normal(size=len(whole)), cut, 1))
         basis = basis.real + basis.imag
-        if np.linalg.cond(basis) > 1.0 / LEAST_RATIO:
+        if np.linalg.cond(basis) > 1.0 / ROUNDING:
             return None
         shown = np.einsum("ij,sjk,ki->is", np.linalg.inv(basis), cut, basis)
     table = np.zeros((states, len(symbols.lines)))

@@ -9,6 +9,7 @@ of their own.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FLOOR",
+    "NOISE",
     "Classes",
     "carried",
     "class_graph",
@@ -32,17 +34,15 @@ __all__ = [
     "seeded",
 ]
 
-MOST_CLASSES = 64
-"""Most classes that are looked for, however many states hidden variables have."""
-
 SEEDS_FROM = 2_000
 """Rows that seeds are chosen among."""
 
-CANDIDATES = 3
-"""How many rows are drawn for each seed."""
+SHARPNESS = 0.5
+"""How much of a class is the row that it is seeded by; the rest are the marginals of the columns."""
 
-JITTER = 0.1
-"""By what share the entries of carried tables are disturbed, so that variables with equal parts can part."""
+NOISE = 0.1
+"""How much of a hidden variable is independent of the class that it copies, and by what share the entries of its
+tables are disturbed, so that variables with equal parts can part."""
 
 FLOOR = 1e-3
 """The share of every carried distribution that is uniform: nothing is ruled out at the start."""
@@ -69,7 +69,7 @@ class Classes(NamedTuple):
 
 def most_classes(graph: LatentGraph) -> int:
     """Return how many classes hidden variables can be copies of."""
-    return min(MOST_CLASSES, max(graph.states[name] for name in graph.hidden))
+    return max(graph.states[name] for name in graph.hidden)
 
 
 def class_graph(graph: LatentGraph, classes: int) -> LatentGraph:
@@ -86,20 +86,8 @@ def random_start(layout: ParameterLayout, random: np.random.Generator) -> Floats
     return layout.normalised(random.exponential(size=layout.size), layout.uniform)
 
 
-def seeded(
-    graph: LatentGraph, rows: DistinctRows, classes: int, sharpness: float, random: np.random.Generator
-) -> Classes:
-    """Return classes around rows that are far from each other.
-
-    Parameters
-    ----------
-    graph : LatentGraph
-    rows : DistinctRows
-    classes : int
-    sharpness : float
-        How much of a class is its row; the rest are the marginals of the columns.
-    random : Generator
-    """
+def seeded(graph: LatentGraph, rows: DistinctRows, classes: int, random: np.random.Generator) -> Classes:
+    """Return classes around rows that are far from each other."""
     states = [graph.states[name] for name in graph.observed]
     share = rows.weights / rows.weights.sum()
     among, odds = rows.codes, share
@@ -115,7 +103,7 @@ def seeded(
         counts = np.bincount(rows.codes[:, k], share, states[k] + 1)[:-1]
         usual = (counts + 0.5 / SEEDS_FROM) / (counts + 0.5 / SEEDS_FROM).sum()
         picked = np.vstack([np.eye(states[k]), usual])[seeds[:, k]]
-        columns[name] = sharpness * picked + (1.0 - sharpness) * usual
+        columns[name] = SHARPNESS * picked + (1.0 - SHARPNESS) * usual
     return Classes(np.full(classes, 1.0 / classes), columns)
 
 
@@ -136,10 +124,12 @@ def _far_apart(
 
     chosen = [int(random.choice(len(codes), p=weights))]
     nearest = distances(chosen[0])
+    # As many as scikit-learn's k-means++ draws.
+    tries = 2 + int(math.log(count))
     while len(chosen) < count:
         odds = weights * nearest**2
         total = odds.sum()
-        drawn = random.choice(len(codes), CANDIDATES, p=odds / total if total > 0 else None).tolist()
+        drawn = random.choice(len(codes), tries, p=odds / total if total > 0 else None).tolist()
         left = [np.minimum(nearest, distances(row)) for row in drawn]
         best = int(np.argmin([float(weights @ each**2) for each in left]))
         chosen.append(drawn[best])
@@ -173,7 +163,7 @@ def carried(
         parts.append(joint.sum(axis=0).ravel())
     counts = np.concatenate(parts)
     if random is not None:
-        counts = counts * random.uniform(1.0 - JITTER, 1.0 + JITTER, layout.size)
+        counts = counts * random.uniform(1.0 - NOISE, 1.0 + NOISE, layout.size)
     return layout.mixed(layout.normalised(counts, layout.uniform), FLOOR)
 
 

@@ -14,10 +14,10 @@ import numpy as np
 if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
 
-__all__ = ["exchanged", "merged"]
+__all__ = ["ROUNDING", "exchanged", "merged"]
 
-LEAST_GAIN = 1e-9
-"""The relative gain of an exchange that is more than rounding."""
+ROUNDING = float(np.sqrt(np.finfo(np.float64).eps))
+"""The share of a sum of many terms up to which it may be rounding alone."""
 
 
 def merged(follow: Floats, shown: Floats, groups: int, doubt: float, random: np.random.Generator) -> Integers:
@@ -53,7 +53,7 @@ def exchanged(follow: Floats, shown: Floats, member: Integers) -> Integers:
     while True:
         for others in (_moves(member), _swaps(member)):
             found = _likelihoods(follow, shown, others)
-            if len(found) and found.max() > here + LEAST_GAIN * abs(here):
+            if len(found) and found.max() > here + ROUNDING * abs(here):
                 here, member = float(found.max()), others[int(found.argmax())]
                 break
         else:

@@ -1,23 +1,32 @@
-"""Initialisers for trees of tables: from moments, from distant rows, from a fitted mixture, at random."""
+"""Initialisers for trees of tables: from moments or known tables, distant rows, a fitted mixture, at random."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import count, cycle
+from itertools import cycle
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from eigentree.counting.counts import Counts
-from eigentree.em.init.classes import Classes, carried, class_graph, most_classes, random_start, seeded
-from eigentree.em.init.partial import completed
+from eigentree.em.init.classes import (
+    FLOOR,
+    NOISE,
+    Classes,
+    carried,
+    class_graph,
+    most_classes,
+    random_start,
+    seeded,
+)
 from eigentree.em.multistart import Candidate
 from eigentree.em.optimize.run import em_run
-from eigentree.em.optimize.stopping import Stopping
+from eigentree.em.optimize.stopping import SHORT_RUN, Stopping
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.tree_objective import TreeObjective
-from eigentree.errors import RankError
+from eigentree.errors import DataError, RankError
 from eigentree.planning.view_plan import ViewPlan
 from eigentree.spectral.learn.moments import CountedTables
 from eigentree.spectral.learn.operator_learning import learn
@@ -28,12 +37,12 @@ from eigentree.spectral.recover.recovery import recovered
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from eigentree.arrays import Floats
+    from eigentree.arrays import Booleans, Floats
     from eigentree.em.estep.unique_rows import DistinctRows
     from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.tensors.named_tables import TableKey
 
-__all__ = ["KINDS", "NOISES", "SHARPNESS", "Kind", "TreeInit"]
+__all__ = ["FEW_PSEUDO_COUNTS", "KINDS", "Kind", "TreeInit", "completed"]
 
 Kind: TypeAlias = Literal["spectral", "mixture", "copy", "random"]
 
@@ -41,14 +50,8 @@ KINDS: tuple[Kind, ...] = ("spectral", "mixture", "copy", "random")
 """All initialisers. Spectral starts are recovered from moments: at a hub, by the CP decomposition of its k x k x k
 moment."""
 
-SHARPNESS = (0.5, 0.3, 0.8)
-"""How much of a class is the row that it is seeded by, in turn; the rest are the marginals of the columns."""
-
-NOISES = (0.3, 0.1, 0.6)
-"""How much of a hidden variable is independent of the class that it is a noisy copy of, in turn."""
-
-CLASS_PSEUDO_COUNTS, CLASS_ITERATIONS = 0.01, 30
-"""Of the mixture whose classes are copied: it has to be good, not best."""
+FEW_PSEUDO_COUNTS = 0.01
+"""Pseudo-counts that make no cell impossible and hardly change anything else."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,19 +77,14 @@ class TreeInit:
     def pool(self, random: np.random.Generator) -> Iterator[Candidate]:
         """Yield candidates for a multi-start without end: random tables and mixtures in turn."""
         kinds: tuple[Kind, ...] = ("random", "mixture")
-        numbers = count()
         for kind in cycle(kinds):
-            yield self.candidate(kind, next(numbers) // len(kinds), random.spawn(1)[0])
+            yield self.candidate(kind, random.spawn(1)[0])
 
-    def candidate(self, kind: Kind, number: int, random: np.random.Generator) -> Candidate:
-        """Return one candidate; those of the same kind differ by their number."""
-        makers = {
-            "spectral": self._spectral,
-            "mixture": self._mixture,
-            "copy": self._copy,
-            "random": self._random,
-        }
-        return Candidate(kind, partial(makers[kind] if self.hidden else self._random, number, random))
+    def candidate(self, kind: Kind, random: np.random.Generator) -> Candidate:
+        """Return one candidate."""
+        makers = {"spectral": self._spectral, "mixture": self._mixture, "copy": self._copy}
+        make = makers.get(kind) if self.hidden else None
+        return Candidate(kind, partial(make or partial(random_start, self._layout), random))
 
     @cached_property
     def hidden(self) -> Sequence[str]:
@@ -98,31 +96,25 @@ class TreeInit:
     def _layout(self) -> ParameterLayout:
         return ParameterLayout.of(self.graph)
 
-    def _random(self, number: int, random: np.random.Generator) -> Floats:
-        return random_start(self._layout, random)
-
-    def _mixture(self, number: int, random: np.random.Generator) -> Floats:
+    def _mixture(self, random: np.random.Generator) -> Floats:
         """Return classes around rows as they are; where there are many hidden variables, each is a noisy copy."""
-        noise = 0.0 if len(self.hidden) == 1 else NOISES[0]
-        return carried(self._layout, self._seeded(number, random), noise, random)
+        classes = seeded(self.graph, self.first, most_classes(self.graph), random)
+        return carried(self._layout, classes, 0.0 if len(self.hidden) == 1 else NOISE, random)
 
-    def _seeded(self, number: int, random: np.random.Generator) -> Classes:
-        sharpness = SHARPNESS[number % len(SHARPNESS)]
-        return seeded(self.graph, self.first, most_classes(self.graph), sharpness, random)
-
-    def _copy(self, number: int, random: np.random.Generator) -> Floats:
+    def _copy(self, random: np.random.Generator) -> Floats:
         """Return tables in which each hidden variable is a noisy copy of the class of a fitted mixture."""
-        graph = class_graph(self.graph, most_classes(self.graph))
-        mixture = TreeObjective.of(graph, self.first, self.gaps, CLASS_PSEUDO_COUNTS)
-        start = carried(mixture.layout, self._seeded(number, random), 0.0)
-        *_, end = em_run(mixture, start, Stopping("gain", 1e-5), CLASS_ITERATIONS)
+        count = most_classes(self.graph)
+        graph = class_graph(self.graph, count)
+        mixture = TreeObjective.of(graph, self.first, self.gaps, FEW_PSEUDO_COUNTS)
+        start = carried(mixture.layout, seeded(self.graph, self.first, count, random), 0.0)
+        *_, end = em_run(mixture, start, Stopping("gain", 0.0), SHORT_RUN)
         tables = mixture.layout.tables(end.here.parameters)
         classes = Classes(tables[graph.hidden], {name: tables[(name,)] for name in self.graph.observed})
-        return carried(self._layout, classes, NOISES[number % len(NOISES)], random)
+        return carried(self._layout, classes, NOISE, random)
 
-    def _spectral(self, number: int, random: np.random.Generator) -> Floats:
+    def _spectral(self, random: np.random.Generator) -> Floats:
         """Return the tables that a spectral fit recovers, and the others as EM finds them beside these."""
-        objective = TreeObjective.of(self.graph, self.first, self.gaps, CLASS_PSEUDO_COUNTS)
+        objective = TreeObjective.of(self.graph, self.first, self.gaps, FEW_PSEUDO_COUNTS)
         return completed(objective, self._recovered, random)
 
     @cached_property
@@ -144,3 +136,56 @@ class TreeInit:
             reason = next(iter(found.unresolved.values()))
             raise RankError(f"the moments of the columns determine no table of this graph, since {reason}")
         return found.hints
+
+
+def completed(
+    problem: TreeObjective,
+    known: Mapping[TableKey, Floats],
+    random: np.random.Generator,
+    starts: int = 3,
+    steps: int = 15,
+) -> Floats:
+    """Return parameters with the known tables, and the others as plain EM iterations leave them.
+
+    Of several random starts for the unknown tables, the one with the highest objective is kept.
+
+    Parameters
+    ----------
+    problem : TreeObjective
+        A few thousand rows suffice.
+    known : mapping of TableKey to array
+        Axes as in `ParameterLayout.axes`.
+    random : Generator
+    starts, steps : int
+
+    Raises
+    ------
+    DataError
+        When a table is known of something that the graph has no table of, or in another shape.
+    """
+    layout = problem.layout
+    given, frozen = np.zeros(layout.size), np.zeros(layout.size, np.bool_)
+    for key, table in known.items():
+        if layout.shapes.get(key) != table.shape:
+            raise DataError(f"there is no table of {key} with the shape {table.shape} on this graph")
+        place = slice(layout.starts[key], layout.starts[key] + table.size)
+        given[place], frozen[place] = table.ravel(), True
+    if frozen[layout.learned].all():
+        starts, steps = 1, 0
+    best, highest = given, -math.inf
+    for seed in random.spawn(starts):
+        unknown = random_start(layout, seed)
+        start = layout.mixed(np.where(frozen, given, unknown), FLOOR)
+        for parameters, objective in _iterated(problem, start, ~frozen, steps):
+            if objective > highest or best is given:
+                best, highest = parameters, objective
+    return best
+
+
+def _iterated(problem: TreeObjective, start: Floats, free: Booleans, steps: int) -> Iterator[tuple[Floats, float]]:
+    """Yield the start and plain EM iterations of the free parameters, each with its objective."""
+    here = problem.evaluated(start)
+    yield start, here.objective
+    for _ in range(steps):
+        here = problem.evaluated(np.where(free, here.update, start))
+        yield here.parameters, here.objective

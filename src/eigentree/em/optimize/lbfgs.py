@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,9 +19,6 @@ MEMORY = 10
 SMALLEST_SHARE = 0.1
 """An accelerated step leaves each root at least this share of the smaller of where it is and where EM would go."""
 
-CURVED = 1e-10
-"""A step is looked back on if the gradient fell along it by more, as the cosine of move and fall."""
-
 SHORTER = (0.1, 0.5)
 """Bounds of the share to which a step is shortened that lowered the objective."""
 
@@ -32,17 +29,15 @@ class LBFGS:
     There the distance of two distributions is Hellinger's, which does not favour large parameters, and the
     curvature that complete data would have is four times the expected count of each distribution. What is not
     known yet of the true curvature is taken to be that: the first step is EM's own but for terms of higher order.
-
-    Parameters
-    ----------
-    layout : SimplexVector
     """
 
     def __init__(self, layout: SimplexVector) -> None:
         self._layout = layout
-        self._last: _Iterate | None = None
-        self._pairs: list[_Pair] = []
-        self._try: _Try | None = None
+        self._last: tuple[Floats, Floats] | None = None
+        # Moves, how the gradient fell along each, and their products.
+        self._pairs: list[tuple[Floats, Floats, float]] = []
+        # The step that is tried: from where, in which direction, with which slope, and what share of it.
+        self._step: tuple[Evaluation, Floats, float, float] | None = None
 
     def forget(self) -> None:
         """Start again from the next step."""
@@ -51,78 +46,46 @@ class LBFGS:
 
     def propose(self, here: Evaluation) -> Floats | None:
         """Return where a quasi-Newton step leads, or None when nothing is known of the curvature."""
-        place = _Iterate.of(here, self._layout)
+        roots, learned = np.sqrt(here.parameters), self._layout.learned
+        # The slope of a count c times log r^2 is 2 c / r; what would only lengthen a distribution is taken out.
+        slopes = np.divide(here.update, roots, out=np.zeros_like(roots), where=learned & (roots > 0))
+        gradient = np.where(learned, 2.0 * here.totals * (slopes - roots), 0.0)
         if self._last is not None:
-            move, fall = place.roots - self._last.roots, self._last.gradient - place.gradient
+            move, fall = roots - self._last[0], self._last[1] - gradient
             along = float(move @ fall)
-            if along > CURVED * math.sqrt(float(move @ move) * float(fall @ fall)):
-                self._pairs = [*self._pairs, _Pair(move, fall, along)][-MEMORY:]
-        self._last = place
+            # The cosine of move and fall is more than rounding, as in L-BFGS-B.
+            if along > np.finfo(np.float64).eps * math.sqrt(float(move @ move) * float(fall @ fall)):
+                self._pairs = [*self._pairs, (move, fall, along)][-MEMORY:]
+        self._last = roots, gradient
         if not self._pairs:
             return None
-        direction = self._direction(place.gradient, here.totals)
-        self._try = _Try(here, direction, float(place.gradient @ direction), 1.0)
-        return self._reached(self._try)
+        direction = self._direction(gradient, here.totals)
+        return self._reached(here, direction, float(gradient @ direction), 1.0)
 
     def shortened(self, objective: float) -> Floats:
         """Return where a shorter step leads, after one that led to this objective: to the top of a parabola."""
-        assert self._try is not None
-        here, direction, slope, length = self._try
+        assert self._step is not None
+        here, direction, slope, length = self._step
         missed = slope * length + here.objective - objective
         share = slope * length / (2.0 * missed) if missed > 0.0 else 0.0
-        shorter = length * min(max(share, SHORTER[0]), SHORTER[1])
-        self._try = _Try(here, direction, slope, shorter)
-        return self._reached(self._try)
+        return self._reached(here, direction, slope, length * min(max(share, SHORTER[0]), SHORTER[1]))
 
     def _direction(self, gradient: Floats, totals: Floats) -> Floats:
         """Return the gradient times the inverse of the curvature that was seen (Nocedal's two loops)."""
         direction = gradient.copy()
         shares = []
-        for pair in reversed(self._pairs):
-            shares.append(float(pair.move @ direction) / pair.along)
-            direction -= shares[-1] * pair.fall
+        for move, fall, along in reversed(self._pairs):
+            shares.append(float(move @ direction) / along)
+            direction -= shares[-1] * fall
         np.divide(direction, 4.0 * totals, out=direction, where=totals > 0)
-        for pair, share in zip(self._pairs, reversed(shares), strict=True):
-            direction += (share - float(pair.fall @ direction) / pair.along) * pair.move
+        for (move, fall, along), share in zip(self._pairs, reversed(shares), strict=True):
+            direction += (share - float(fall @ direction) / along) * move
         return direction
 
-    def _reached(self, attempt: _Try) -> Floats:
+    def _reached(self, here: Evaluation, direction: Floats, slope: float, length: float) -> Floats:
         """Return the parameters to which a step leads: zero where EM leads to zero, and nowhere else."""
-        here = attempt.here
+        self._step = here, direction, slope, length
         roots, targets = np.sqrt(here.parameters), np.sqrt(here.update)
-        reached = np.maximum(
-            roots + attempt.length * attempt.direction, SMALLEST_SHARE * np.minimum(roots, targets)
-        )
+        reached = np.maximum(roots + length * direction, SMALLEST_SHARE * np.minimum(roots, targets))
         proposed = self._layout.normalised(np.where(targets > 0, reached**2, 0.0), here.update)
         return np.where(self._layout.learned, proposed, here.update)
-
-
-class _Iterate(NamedTuple):
-    """Where a run was: the roots of the parameters, and the gradient of the objective in them."""
-
-    roots: Floats
-    gradient: Floats
-
-    @classmethod
-    def of(cls, here: Evaluation, layout: SimplexVector) -> _Iterate:
-        roots = np.sqrt(here.parameters)
-        # The slope of a count c times log r^2 is 2 c / r; what would only lengthen a distribution is taken out.
-        slopes = np.divide(here.update, roots, out=np.zeros_like(roots), where=layout.learned & (roots > 0))
-        return cls(roots, np.where(layout.learned, 2.0 * here.totals * (slopes - roots), 0.0))
-
-
-class _Pair(NamedTuple):
-    """A move, how the gradient fell along it, and their product."""
-
-    move: Floats
-    fall: Floats
-    along: float
-
-
-class _Try(NamedTuple):
-    """A step that is tried: from where, in which direction with which slope, and what share of it."""
-
-    here: Evaluation
-    direction: Floats
-    slope: float
-    length: float

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from eigentree.em.optimize.lbfgs import LBFGS
+from eigentree.em.optimize.stopping import SHORT_RUN
 from eigentree.errors import DataError
 
 if TYPE_CHECKING:
@@ -20,18 +21,9 @@ __all__ = ["Best", "EMRun", "em_run"]
 TRIES = 3
 """How often an accelerated step is tried, shorter and shorter, before a plain EM iteration takes its place."""
 
-PATIENCE = 15
-"""How many iterations the held-out log-likelihood may not rise before a run ends."""
-
 
 class Best(NamedTuple):
-    """The iteration with the highest held-out log-likelihood so far.
-
-    Attributes
-    ----------
-    iteration : int
-    parameters : (parameters,)
-    """
+    """The iteration with the highest held-out log-likelihood so far."""
 
     iteration: int
     parameters: Floats
@@ -100,7 +92,7 @@ def em_run(
     max_iter: int,
     accelerate: bool = True,
     validation: Objective | None = None,
-    patience: int = PATIENCE,
+    patience: int = SHORT_RUN,
 ) -> Iterator[EMRun]:
     """Yield a run at its start and after each iteration, until it has converged or `max_iter` is reached.
 

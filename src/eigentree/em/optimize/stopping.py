@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eigentree.em.estep.unique_rows import DistinctRows
-
 __all__ = [
     "SHARE_OF_ERROR",
     "SHORTEST_STRETCH",
+    "SHORT_RUN",
     "USUAL_TOLERANCES",
     "Rule",
     "Stopping",
@@ -24,6 +23,9 @@ Rule: TypeAlias = Literal["gain", "paper"]
 
 SHORTEST_STRETCH = 5
 """The fewest iterations whose gain the remaining gain is extrapolated from: single gains are uneven."""
+
+SHORT_RUN = 2 * SHORTEST_STRETCH + 1
+"""After so many iterations the remaining gain can first be extrapolated."""
 
 SHARE_OF_RUN = 4
 """A stretch of iterations is at least one part of so many of the run: in a long run the rate itself slows."""
@@ -53,13 +55,8 @@ class Stopping(NamedTuple):
     tol: float
 
     @classmethod
-    def usual(cls, rule: Rule, rows: DistinctRows, parameters: int) -> Stopping:
-        """Return when a run on rows has converged by a rule, given how many entries of the tables are learned."""
-        return cls.usual_for(rule, len(rows.weights), float(rows.weights.sum()), parameters)
-
-    @classmethod
-    def usual_for(cls, rule: Rule, rows: int, weight: float, parameters: int) -> Stopping:
-        """Return the same, given how many rows differ, and their total weight."""
+    def usual(cls, rule: Rule, rows: int, weight: float, parameters: int) -> Stopping:
+        """Return when a run has converged by a rule, given how many rows differ and their weight."""
         tol = USUAL_TOLERANCES[rule]
         if rule == "gain" and rows >= DEAR_ROWS:
             tol = max(tol, cls.within_chance(SHARE_OF_ERROR, parameters, weight).tol)

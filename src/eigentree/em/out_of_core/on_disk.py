@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from eigentree.counting.pair_counts import PairCounts
-from eigentree.data.streams.encoded_stream import in_stretches
-from eigentree.data.streams.scratch import Scratch, kept_on_disk
-from eigentree.data.streams.spool import Spool
-from eigentree.em.estep.expectation import Stretch
+from eigentree.data.streams.encoded_stream import Scratch, Spool, in_stretches, kept_on_disk
 from eigentree.em.estep.unique_rows import DistinctRows, margins
 from eigentree.em.out_of_core import parted_rows
 from eigentree.em.out_of_core.parted_rows import PartedRows
@@ -158,7 +155,7 @@ class _LeafFile:
         """Raise `FileError` where there is no room."""
         return kept_on_disk("the codes of rows", f", after {self._rows:,} rows", ", or give fewer finish_rows")
 
-    def _stretch(self, number: int) -> Stretch:
+    def _stretch(self, number: int) -> tuple[Codes, Floats, int]:
         first, leaves, code_type = number * STRETCH, self._expectation.leaf_count, self._expectation.code_type
         count = min(STRETCH, self._rows - first)
         # Arrays that can be written to, as all others: for any that cannot, the loops would be compiled again.
@@ -170,7 +167,7 @@ class _LeafFile:
             read = [self._file.readinto(array.data.cast("B")) for array in held]
         if read != [array.nbytes for array in held]:
             raise FileError(f"the codes of rows {first} and after cannot be read again: their file was cut short")
-        return Stretch(codes, weights, first)
+        return codes, weights, first
 
     def counted(self, parameters: Floats) -> ExpectedCounts:
         """Return the expected counts and the log-likelihood of all rows."""
